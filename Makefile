@@ -1,0 +1,64 @@
+# make demo   install, and show three programs through every wire format
+# make test   install, and run the tests
+# make lint   formatting, lint rules, types, layers, documentation links
+# make bench  time and size against torch.export.save/load
+# make docs   check the documentation's links and the README's code
+# make setup  install everything the targets above need
+
+VENV ?= .venv
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+BASE_PYTHON := $(shell command -v python3.11 || command -v python3)
+PYTHON := $(VENV)/bin/python
+PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constraints.txt
+
+# One thread a process: the programs are small, and the tests run in several processes.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: setup demo test lint bench docs clean
+.DELETE_ON_ERROR:
+
+# A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
+INSTALLED := $(VENV)/.installed
+
+setup: $(INSTALLED)-test $(INSTALLED)-dev
+
+demo: $(INSTALLED)-base
+	$(PYTHON) contrib/demo
+
+test: $(INSTALLED)-test
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+lint: $(INSTALLED)-dev docs
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-cache --no-logo
+
+docs: $(PYTHON)
+	$(PYTHON) docs/check_links.py
+
+bench: $(INSTALLED)-base
+	$(PYTHON) tests/benchmarks/bench.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(PYTHON):
+	@test -n "$(BASE_PYTHON)" || { echo "graphwire needs Python 3.11 or later (python3.11 or python3 on PATH)"; exit 1; }
+	@$(BASE_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "graphwire needs Python 3.11 or later; $(BASE_PYTHON) is older"; exit 1; }
+	$(BASE_PYTHON) -m venv $(VENV)
+
+$(INSTALLED)-base: pyproject.toml constraints.txt | $(PYTHON)
+	$(PIP) -e .
+	@touch $@
+
+$(INSTALLED)-test: pyproject.toml constraints.txt | $(PYTHON)
+	$(PIP) -e '.[test]'
+	@touch $@ $(INSTALLED)-base
+
+$(INSTALLED)-dev: pyproject.toml constraints.txt | $(PYTHON)
+	$(PIP) -e '.[dev]'
+	@touch $@ $(INSTALLED)-base

@@ -1,0 +1,212 @@
+"""Export three programs, save and load each in every installed format, compare outputs, print one table.
+
+    python contrib/demo [--runs N]
+
+Exits with 1 when any output differs from the original's by a single bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from programs import Example
+    from torch.export import ExportedProgram
+
+TORCH = "torch.export"
+
+
+class Way(NamedTuple):
+    """One way to write a program to a file and read it back."""
+
+    name: str
+    save: Callable[[ExportedProgram, Path], object]
+    load: Callable[[Path], ExportedProgram]
+
+
+class Row(NamedTuple):
+    """What was measured of one program saved one way; times are medians in seconds."""
+
+    program: str
+    way: str
+    program_bytes: int
+    file_bytes: int
+    save_seconds: float
+    load_seconds: float
+    equal: bool
+
+
+def main() -> int:
+    """Run the demo; the exit code."""
+    parser = argparse.ArgumentParser(prog="python contrib/demo", description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=5, help="timed runs of each save and load (default 5)")
+    runs = max(1, parser.parse_args().runs)
+
+    rows: list[Row] = []
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("importing torch", total=None)
+        # torch says so at import where NumPy is absent; nothing here needs it.
+        warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
+        from programs import PROGRAMS
+
+        import graphwire
+
+        ways = list(installed_ways())
+        progress.update(task, total=len(PROGRAMS) * (1 + len(ways) * (runs + 2)), completed=0)
+        for name, export in PROGRAMS.items():
+            progress.update(task, description=f"{name}: exporting")
+            example = export()
+            progress.advance(task)
+            with tempfile.TemporaryDirectory(prefix="graphwire-demo-") as folder:
+                for step in measure(example, ways, Path(folder), runs, rows):
+                    progress.update(task, description=f"{name}: {step}")
+                    progress.advance(task)
+
+    print_table(
+        rows, f"graphwire {graphwire.__version__}: three programs, medians of {runs} interleaved runs"
+    )
+    wrong = [row for row in rows if not row.equal]
+    for row in wrong:
+        print(f"{row.program} saved as {row.way}: outputs differ from the original's", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def installed_ways() -> Iterator[Way]:
+    """Every wire format that is installed here, then torch's own pair."""
+    import torch
+    from programs import Query, Span
+
+    import graphwire
+
+    for name in sorted(
+        name for plugin in graphwire.plugins() for name in plugin.names.get("wire_format", ())
+    ):
+
+        def save(program: ExportedProgram, file: Path, name: str = name) -> None:
+            graphwire.save(program, file, format=name)
+
+        yield Way(name, save, graphwire.load)
+
+    def load(file: Path) -> ExportedProgram:
+        # torch pickles the example inputs; without this list it would fall back to a reader that runs what it reads.
+        with torch.serialization.safe_globals([Query, Span]):
+            return torch.export.load(file)
+
+    yield Way(TORCH, torch.export.save, load)
+
+
+def measure(example: Example, ways: list[Way], folder: Path, runs: int, rows: list[Row]) -> Iterator[str]:
+    """Save and load `example` every way, appending a row each to `rows`; yields the name of each step as it is done.
+
+    The ways take turns, so that a slow moment of the machine does not fall on one of them alone. The first turn warms
+    up and is not counted.
+    """
+    saves: dict[str, list[float]] = {way.name: [] for way in ways}
+    loads: dict[str, list[float]] = {way.name: [] for way in ways}
+    files = {way.name: folder / f"{way.name}.pt2" for way in ways}
+    for run in range(runs + 1):
+        for way in ways:
+            gc.collect()  # so that no way pays for another's garbage
+            started = time.perf_counter()
+            way.save(example.program, files[way.name])
+            saved = time.perf_counter()
+            way.load(files[way.name])
+            loaded = time.perf_counter()
+            if run > 0:
+                saves[way.name].append(saved - started)
+                loads[way.name].append(loaded - saved)
+            yield f"{way.name}, run {run} of {runs}"
+    for way in ways:
+        file = files[way.name]
+        rows.append(
+            Row(
+                example.name,
+                way.name,
+                program_size(file),
+                file.stat().st_size,
+                statistics.median(saves[way.name]),
+                statistics.median(loads[way.name]),
+                same_outputs(example, way.load(file)),
+            )
+        )
+        yield f"{way.name}, comparing outputs"
+
+
+def program_size(file: Path) -> int:
+    """Bytes that the program takes in the archive, without weights: all that lies under `models/`."""
+    with zipfile.ZipFile(file) as archive:
+        return sum(
+            member.compress_size
+            for member in archive.infolist()
+            if "models" in member.filename.split("/")[:-1]
+        )
+
+
+def same_outputs(example: Example, loaded: ExportedProgram) -> bool:
+    """Whether `loaded` returns what the original does, in structure and bit for bit, on every call of the example."""
+    import torch
+    from torch.utils._pytree import tree_flatten
+
+    for args, kwargs in example.calls:
+        expected, expected_structure = tree_flatten(example.program.module()(*args, **kwargs))
+        actual, actual_structure = tree_flatten(loaded.module()(*args, **kwargs))
+        if actual_structure != expected_structure or not all(map(torch.equal, expected, actual)):
+            return False
+    return True
+
+
+def print_table(rows: list[Row], title: str) -> None:
+    """The rows as one table, a section a program."""
+    table = Table(title=title)
+    for column in ("program", "format"):
+        table.add_column(column, no_wrap=True)
+    for column in ("program bytes", "file bytes", "save ms", "load ms"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("outputs equal", justify="center", no_wrap=True)
+    for index, row in enumerate(rows):
+        table.add_row(
+            row.program,
+            row.way,
+            f"{row.program_bytes:,}",
+            f"{row.file_bytes:,}",
+            f"{row.save_seconds * 1e3:,.1f}",
+            f"{row.load_seconds * 1e3:,.1f}",
+            "yes" if row.equal else "[bold red]NO[/]",
+            style="dim" if row.way == TORCH else "",
+            end_section=index + 1 == len(rows) or rows[index + 1].program != row.program,
+        )
+    # A pipe has no width of its own; a table cut to 80 columns would lose digits.
+    console = Console()
+    (console if console.is_terminal else Console(width=120)).print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

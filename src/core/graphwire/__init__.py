@@ -1,0 +1,52 @@
+"""Exported PyTorch programs as durable data: any wire format, any version, nothing executed on load.
+
+    import graphwire
+
+    graphwire.save(program, "model.gw", format="msgpack")
+    program = graphwire.load("model.gw")
+"""
+
+from graphwire import errors
+from graphwire.api import (
+    Archive,
+    convert,
+    decode,
+    dumps,
+    encode,
+    from_schema,
+    inspect,
+    load,
+    loads,
+    open,
+    plugins,
+    save,
+    to_schema,
+    verify,
+)
+from graphwire.hooks.hookspecs import hookimpl
+from graphwire.hooks.registry import PluginInfo, Registry
+from graphwire.version import __version__
+from graphwire.wire.limits import Limits
+
+__all__ = [
+    "Archive",
+    "Limits",
+    "PluginInfo",
+    "Registry",
+    "__version__",
+    "convert",
+    "decode",
+    "dumps",
+    "encode",
+    "errors",
+    "from_schema",
+    "hookimpl",
+    "inspect",
+    "load",
+    "loads",
+    "open",
+    "plugins",
+    "save",
+    "to_schema",
+    "verify",
+]

@@ -1,0 +1,382 @@
+"""The rules of one graph: its arguments, its values, and the references between them.
+
+A walk visits every argument of every node, so what it does for a good document is kept small: names, targets, devices and
+expressions that were found good are remembered, and a place is only written out when there is a problem to report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import astuple
+
+from graphwire.analysis import names
+from graphwire.analysis.names import is_value_name, quoted
+from graphwire.analysis.value_rules import (
+    check_class,
+    check_device,
+    check_indices,
+    check_meta,
+    check_metadata,
+    check_symbol,
+    check_target,
+)
+from graphwire.analysis.walk import Place, Walk, report_arms
+from graphwire.schema.graph import (
+    ARGUMENT_ARMS,
+    Argument,
+    ArgumentKind,
+    Graph,
+    GraphArgument,
+    Node,
+    ValueMetadata,
+)
+from graphwire.schema.symbols import SymBool, SymFloat, SymInt
+from graphwire.schema.treespec import parse_treespec
+
+__all__ = ["Scope", "check_argument", "check_graph"]
+
+
+class Scope:
+    """One graph's values: those defined so far, by kind, and the references that wait for its end."""
+
+    __slots__ = ("closed", "defined", "unresolved", "values")
+
+    def __init__(self, graph: Graph | None) -> None:
+        self.closed = graph is not None
+        """Whether references are resolved here; they are not in a module call or an example input."""
+        self.defined: dict[str, str] = {}
+        self.unresolved: list[tuple[Place | None, str]] = []
+        self.values: dict[str, Collection[str]] = {}
+        if graph is not None:
+            self.values = {
+                "tensor": graph.tensor_values,
+                "sym_int": graph.sym_int_values,
+                "sym_float": graph.sym_float_values,
+                "sym_bool": graph.sym_bool_values,
+                "custom_obj": graph.custom_obj_values,
+            }
+
+    def define(self, walk: Walk, place: Place | None, kind: str, name: str) -> None:
+        if name in self.defined:
+            walk.report(place, "duplicate", f"the value {quoted(name)} was defined before")
+        self.defined[name] = kind
+        if not is_value_name(name):
+            walk.check_name(place, name)
+        if self.closed and kind != "literal" and name not in self.values[kind]:
+            walk.report(place, "missing-value", f"{kind}_values has no entry for the value {quoted(name)}")
+
+    def use(self, walk: Walk, place: Place | None, kind: str, name: str) -> None:
+        found = self.defined.get(name)
+        if found == kind:
+            return
+        if not self.closed:
+            walk.check_name(place, name)
+        elif found is None:
+            self.unresolved.append((place, name))
+        else:
+            walk.report(place, "wrong-kind", f"{quoted(name)} is a {found} value, used as a {kind}")
+
+    def finish(self, walk: Walk) -> None:
+        for place, name in self.unresolved:
+            if name in self.defined:
+                walk.report(place, "use-before-definition", f"the value {quoted(name)} is only defined later")
+            else:
+                walk.report(place, "dangling-reference", f"no value of this graph is named {quoted(name)}")
+
+
+# --------------------------------------------------------------------------------------------------- argument arms
+
+Rule = Callable[[Walk, Scope, Any, Any, int, bool], None]
+"""(walk, scope, place of the arm, the arm's value, nesting, whether its names are defined here rather than used)."""
+
+
+def _name(walk: Walk, scope: Scope, place: Place, kind: str, name: str, defines: bool) -> None:
+    (scope.define if defines else scope.use)(walk, place, kind, name)
+
+
+def _tensor(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
+    _name(walk, scope, place, "tensor", value.name, defines)
+
+
+def _each(rule: Rule) -> Rule:
+    def check_each(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
+        for index, item in enumerate(value):
+            rule(walk, scope, (place, f"[{index}]"), item, nesting, defines)
+
+    return check_each
+
+
+def _symbolic(kind: str, literal: str) -> Rule:
+    def check_symbolic(
+        walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool
+    ) -> None:
+        name, constant = value.as_name, getattr(value, literal)
+        if (name is None) == (constant is None):
+            report_arms(walk, place, value)
+        if name is not None:
+            _name(walk, scope, place, kind, name, defines)
+
+    return check_symbolic
+
+
+def _optional_tensor(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
+    if (value.as_tensor is None) == (value.as_none is None):
+        report_arms(walk, place, value)
+    if value.as_tensor is not None:
+        _name(walk, scope, place, "tensor", value.as_tensor.name, defines)
+
+
+def _custom_obj(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
+    check_class(walk, place, value)
+    if defines or value.name in scope.defined or not scope.closed:
+        _name(walk, scope, place, "custom_obj", value.name, defines)
+    else:
+        _constant(walk, scope, place, value.name, nesting, defines)
+
+
+def _constant(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
+    walk.check_path(place, value)
+    if walk.constants is not None and value not in walk.constants:
+        walk.report(place, "dangling-reference", f"no value and no constant is named {quoted(value)}")
+
+
+def _graph(walk: Walk, scope: Scope, place: Place, value: GraphArgument, nesting: int, defines: bool) -> None:
+    if not is_value_name(value.name):
+        walk.check_name((place, ".name"), value.name)
+    check_graph(walk, (place, ".graph"), value.graph, nesting)
+
+
+def _operator(walk: Walk, scope: Scope, place: Place, value: str, nesting: int, defines: bool) -> None:
+    check_target(walk, place, value)
+
+
+def _device(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
+    check_device(walk, place, value)
+
+
+def _items(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
+    for index, item in enumerate(value.items):
+        check_argument(walk, scope, (place, f".items[{index}]"), item, nesting, defines)
+
+
+def _entries(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
+    for index, entry in enumerate(value):
+        check_argument(walk, scope, (place, f"[{index}].key"), entry.key, nesting, False)
+        check_argument(walk, scope, (place, f"[{index}].value"), entry.value, nesting, defines)
+
+
+def _text_entries(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
+    for key, item in value.items():
+        check_argument(walk, scope, (place, f"[{quoted(key)}]"), item, nesting, defines)
+
+
+def _slice(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
+    for part in ("start", "stop", "step"):
+        check_argument(walk, scope, (place, f".{part}"), getattr(value, part), nesting, defines)
+
+
+def _type_name(walk: Walk, scope: Scope, place: Place, value: str, nesting: int, defines: bool) -> None:
+    if not value.isidentifier() or len(value) > names.MAX_NAME:
+        walk.report(place, "element-type", f"{quoted(value)} cannot name an element type or layout")
+
+
+def _treespec(walk: Walk, scope: Scope, place: Place, value: str, nesting: int, defines: bool) -> None:
+    walk.check_text(place, "treespec", parse_treespec, value)
+
+
+class _Arm(NamedTuple):
+    rule: Rule | None = None
+    feature: str = ""
+    """The extension that a document with this arm requires."""
+    defines: bool = True
+    """Whether the arm can be a graph's input or a node's output."""
+
+
+_SYM_INT = _symbolic("sym_int", "as_int")
+_SYM_FLOAT = _symbolic("sym_float", "as_float")
+_SYM_BOOL = _symbolic("sym_bool", "as_bool")
+
+_ARMS: Final[dict[str, _Arm]] = {
+    "as_tensor": _Arm(_tensor),
+    "as_int": _Arm(),
+    "as_ints": _Arm(),
+    "as_float": _Arm(),
+    "as_bool": _Arm(),
+    "as_sym_int": _Arm(_SYM_INT),
+    "as_scalar_type": _Arm(),
+    "as_device": _Arm(_device),
+    "as_tensors": _Arm(_each(_tensor)),
+    "as_sym_ints": _Arm(_each(_SYM_INT)),
+    "as_none": _Arm(),
+    "as_string": _Arm(),
+    "as_graph": _Arm(_graph, defines=False),
+    "as_sym_bool": _Arm(_SYM_BOOL),
+    "as_sym_float": _Arm(_SYM_FLOAT),
+    "as_optional_tensors": _Arm(_each(_optional_tensor)),
+    "as_optional_tensor": _Arm(_optional_tensor),
+    "as_custom_obj": _Arm(_custom_obj),
+    "as_operator": _Arm(_operator, defines=False),
+    "as_memory_format": _Arm(),
+    "as_layout": _Arm(),
+    "as_floats": _Arm(),
+    "as_bools": _Arm(),
+    "as_strings": _Arm(),
+    "as_sym_bools": _Arm(_each(_SYM_BOOL)),
+    "as_sym_floats": _Arm(_each(_SYM_FLOAT)),
+    "as_complex": _Arm(),
+    "as_nested_tensors": _Arm(_each(_each(_tensor))),
+    "as_int_lists": _Arm(),
+    "as_float_lists": _Arm(),
+    "as_string_to_argument": _Arm(_text_entries),
+    "as_sequence": _Arm(_items, "sequences"),
+    "as_mapping": _Arm(_entries, "mappings"),
+    "as_slice": _Arm(_slice, "slices"),
+    "as_dtype_name": _Arm(_type_name, "dtypes"),
+    "as_layout_name": _Arm(_type_name, "layouts"),
+    "as_constant": _Arm(_constant, "constants", defines=False),
+    "as_treespec": _Arm(_treespec, "treespecs", defines=False),
+}
+"""What is checked of each arm; the frequent ones first."""
+
+_ARM_ROWS = tuple((ARGUMENT_ARMS.index(name), name, row) for name, row in _ARMS.items())
+_UNSET = len(ARGUMENT_ARMS) - 1
+_TENSOR = ARGUMENT_ARMS.index("as_tensor")
+
+
+def check_argument(
+    walk: Walk, scope: Scope, place: Place, argument: Argument, nesting: int, defines: bool = False
+) -> None:
+    arms = astuple(argument)
+    if arms.count(None) != _UNSET:
+        report_arms(walk, place, argument)
+    elif arms[_TENSOR] is not None:
+        _name(walk, scope, place, "tensor", arms[_TENSOR].name, defines)
+    else:
+        for index, name, row in _ARM_ROWS:
+            value = arms[index]
+            if value is None:
+                continue
+            if row.feature:
+                walk.use_feature(row.feature, place)
+            if defines and not row.defines:
+                walk.report(place, "misplaced", f"{name} can be neither a graph's input nor a node's output")
+            elif row.rule is not None and nesting >= walk.nesting:
+                walk.report(place, "too-deep", f"arguments and graphs are nested deeper than {walk.nesting}")
+            elif row.rule is not None:
+                row.rule(walk, scope, (place, f".{name}"), value, nesting + 1, defines)
+            return
+
+
+# ----------------------------------------------------------------------------------------------- metadata and nodes
+
+
+def _check_origin(walk: Walk, place: Place, owner: Node | ValueMetadata) -> None:
+    if "custom" in owner.metadata:
+        check_metadata(walk, (place, ".metadata"), owner.metadata)
+    check_indices(walk, place, "stack", owner.stack, walk.frames, "stack_frames")
+    check_indices(walk, place, "from_node", owner.from_node, walk.sources, "node_sources")
+
+
+def _check_input_name(walk: Walk, place: Place, name: str, kind: ArgumentKind | None) -> None:
+    if names.is_parameter_name(name, keyword=True):
+        walk.good_keywords.add(name)
+    elif kind == ArgumentKind.KEYWORD or not names.is_parameter_name(name, keyword=False):
+        walk.report((place, ".name"), "name", f"{quoted(name)} cannot name an argument")
+
+
+def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int) -> None:
+    if node.target not in walk.good_targets:
+        check_target(walk, (place, ".target"), node.target)
+    given: set[str] = set()
+    for index, named in enumerate(node.inputs):
+        name = named.name
+        if name:
+            if name in given:
+                walk.report(
+                    (place, f".inputs[{index}].name"), "duplicate", f"the input {quoted(name)} is given twice"
+                )
+            given.add(name)
+            if name not in walk.good_keywords:
+                _check_input_name(walk, (place, f".inputs[{index}]"), name, named.kind)
+        check_argument(walk, scope, (place, f".inputs[{index}].arg"), named.arg, nesting)
+    for index, output in enumerate(node.outputs):
+        check_argument(walk, scope, (place, f".outputs[{index}]"), output, nesting, True)
+    if node.name is not None and node.name not in scope.defined:
+        walk.check_name((place, ".name"), node.name)
+    _check_origin(walk, place, node)
+
+
+# ----------------------------------------------------------------------------------------------------------- graphs
+
+_NAMED_ARMS = ("as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool", "as_custom_obj")
+"""The arms by which a graph's input carries its name; the other inputs are literals."""
+
+
+def _check_inputs(
+    walk: Walk, scope: Scope, place: Place, graph: Graph, literals: Sequence[str | None], nesting: int
+) -> None:
+    given = graph.input_names
+    if given is not None and len(given) != len(graph.inputs):
+        message = f"there are {len(graph.inputs)} inputs and {len(given)} names of them"
+        walk.report((place, ".input_names"), "count", message)
+    extra = literals if given is None else given
+    for index, argument in enumerate(graph.inputs):
+        here = (place, f".inputs[{index}]")
+        check_argument(walk, scope, here, argument, nesting, True)
+        name = extra[index] if index < len(extra) else None
+        if name is not None and all(getattr(argument, arm) is None for arm in _NAMED_ARMS):
+            scope.define(walk, here, "literal", name)
+
+
+def check_graph(
+    walk: Walk, place: Place, graph: Graph, nesting: int, literals: Sequence[str | None] = ()
+) -> Scope:
+    """Check a graph and the graphs inside it.
+
+    Args:
+        walk: the validation that this is part of.
+        place: the graph's own.
+        graph: the graph.
+        nesting: how many arguments and graphs this one lies in.
+        literals: names of the inputs that carry none, by position, where the graph itself does not say them.
+
+    Returns:
+        The values that the graph defines.
+    """
+    scope = Scope(graph)
+    _check_inputs(walk, scope, place, graph, literals, nesting)
+    for index, node in enumerate(graph.nodes):
+        _check_node(walk, scope, (place, f".nodes[{index}]"), node, nesting)
+    for index, output in enumerate(graph.outputs):
+        check_argument(walk, scope, (place, f".outputs[{index}]"), output, nesting)
+    scope.finish(walk)
+    _check_values(walk, scope, place, graph)
+    for name, origin in graph.value_metadata.items():
+        _check_origin(walk, (place, f".value_metadata[{quoted(name)}]"), origin)
+    if graph.output_metadata is not None:
+        _check_origin(walk, (place, ".output_metadata"), graph.output_metadata)
+    return scope
+
+
+def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:
+    for name, meta in graph.tensor_values.items():
+        check_meta(walk, (place, f".tensor_values[{quoted(name)}]"), meta)
+    symbolic: dict[str, Mapping[str, SymInt | SymFloat | SymBool]] = {
+        "sym_int": graph.sym_int_values,
+        "sym_float": graph.sym_float_values,
+        "sym_bool": graph.sym_bool_values,
+    }
+    for kind, symbols in symbolic.items():
+        for name, value in symbols.items():
+            check_symbol(walk, (place, f".{kind}_values[{quoted(name)}]"), value)
+    for name, described in graph.custom_obj_values.items():
+        check_class(walk, (place, f".custom_obj_values[{quoted(name)}]"), described)
+    for kind, table in scope.values.items():
+        for name in table:
+            if scope.defined.get(name) != kind:
+                here = (place, f".{kind}_values[{quoted(name)}]")
+                walk.report(
+                    here, "undefined-value", f"no input or node makes the {kind} value {quoted(name)}"
+                )

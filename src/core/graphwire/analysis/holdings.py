@@ -1,0 +1,93 @@
+"""The tensors that a program holds: its parameters, buffers and constants, and how large they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from graphwire.schema.program import Program
+from graphwire.schema.scalars import ITEM_SIZES
+from graphwire.schema.signature import InputSpec
+from graphwire.schema.tensor import PayloadMeta, TensorMeta
+
+__all__ = ["HeldTensor", "Holding", "holding", "tensors_of_graph", "tensors_of_payloads"]
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """Tensors of one kind that a program keeps."""
+
+    count: int
+    elements: int
+    """Of all tensors, each as it is seen; a tied tensor counts again."""
+    bytes: int
+    """Of their storages, each counted once where payload records say which are shared."""
+
+
+class HeldTensor(msgspec.Struct, frozen=True):
+    """One tensor that the program holds: its qualified name, its storage, and its size."""
+
+    name: str
+    storage: str
+    elements: int
+    bytes: int
+
+
+def _held(name: str, storage: str, meta: TensorMeta | None) -> HeldTensor:
+    if meta is None:
+        return HeldTensor(name, storage, 0, 0)
+    elements, reach = 1, meta.storage_offset.as_int or 0
+    for size, stride in zip(meta.sizes, meta.strides, strict=False):
+        elements *= size.as_int or 0
+        reach += max(0, (size.as_int or 0) - 1) * (stride.as_int or 0)
+    item = ITEM_SIZES.get(meta.dtype_text, 0)
+    return HeldTensor(name, storage, elements, (reach + 1) * item if elements else 0)
+
+
+def _held_kind(spec: InputSpec) -> tuple[str, str, str] | None:
+    """What an input stands for (`parameter`, `buffer`, `constant`), its qualified name, and its value's name."""
+    if spec.parameter is not None:
+        return "parameter", spec.parameter.parameter_name, spec.parameter.arg.name
+    if spec.buffer is not None:
+        return "buffer", spec.buffer.buffer_name, spec.buffer.arg.name
+    if spec.tensor_constant is not None:
+        return "constant", spec.tensor_constant.tensor_constant_name, spec.tensor_constant.arg.name
+    if spec.custom_obj is not None:
+        return "constant", spec.custom_obj.custom_obj_name, spec.custom_obj.arg.name
+    return None
+
+
+def tensors_of_graph(program: Program) -> dict[str, list[HeldTensor]]:
+    """The tensors that the signature says are held, by kind, as large as the graph says they are."""
+    found: dict[str, list[HeldTensor]] = {"parameter": [], "buffer": [], "constant": []}
+    metas = program.graph_module.graph.tensor_values
+    for spec in program.graph_module.signature.input_specs:
+        held = _held_kind(spec)
+        if held is not None:
+            kind, name, value = held
+            found[kind].append(_held(name, name, metas.get(value)))
+    return found
+
+
+def tensors_of_payloads(
+    program: Program, weights: Mapping[str, PayloadMeta], constants: Mapping[str, PayloadMeta]
+) -> dict[str, list[HeldTensor]]:
+    """The tensors that payload records say are held, by kind (`parameter`, `buffer`, `constant`)."""
+    kinds = filter(None, map(_held_kind, program.graph_module.signature.input_specs))
+    buffers = {name for what, name, _ in kinds if what == "buffer"}
+    found: dict[str, list[HeldTensor]] = {"parameter": [], "buffer": [], "constant": []}
+    for name, payload in weights.items():
+        kind = "parameter" if payload.is_param else "buffer"
+        found[kind].append(_held(name, f"weights/{payload.path_name}", payload.tensor_meta))
+    for name, payload in constants.items():
+        kind = "buffer" if name in buffers else "constant"
+        found[kind].append(_held(name, f"constants/{payload.path_name}", payload.tensor_meta))
+    return found
+
+
+def holding(tensors: Sequence[HeldTensor]) -> Holding:
+    """How many tensors these are, and how large they are together."""
+    storages: dict[str, int] = {}
+    for tensor in tensors:
+        storages[tensor.storage] = max(tensor.bytes, storages.get(tensor.storage, 0))
+    return Holding(len(tensors), sum(tensor.elements for tensor in tensors), sum(storages.values()))

@@ -1,0 +1,93 @@
+"""Which names a document may bring: those that torch's generated Python can hold, and cannot be bent by.
+
+torch writes value names and keywords into generated code as they are; it writes the parts of an attribute path either as
+they are or, where a part is no identifier (`layers.0`), between double quotes without escaping
+(`torch/fx/graph_module.py`, `torch/fx/graph.py`). So a part may be any printable text without quotes and backslashes.
+"""
+
+from __future__ import annotations
+
+import re
+from keyword import kwlist
+
+__all__ = [
+    "MAX_NAME",
+    "is_attribute_name",
+    "is_attribute_path",
+    "is_dunder",
+    "is_operator_name",
+    "is_parameter_name",
+    "is_plain_text",
+    "is_value_name",
+    "quoted",
+    "spelled",
+]
+
+MAX_NAME = 1024
+"""Characters of the longest name. torch joins a module path into one name; real ones stay below 300."""
+
+_KEYWORDS = frozenset({*kwlist, "__debug__"})
+_RESERVED = _KEYWORDS | {"self"}
+_UNSAFE = re.compile(r"[\"'\\`]")
+_OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|#[A-Za-z0-9_.]+:[^:\s\"'\\`]+")
+
+
+def is_dunder(name: str) -> bool:
+    """Whether Python gives `name` a meaning of its own, as it does to `__class__`."""
+    return name[:2] == "__" and name[-2:] == "__"
+
+
+def is_value_name(name: str) -> bool:
+    """Whether `name` can be a local variable of generated code: an ASCII identifier, as torch makes them.
+
+    `self` is none: it is the name of the module in every generated `forward`.
+    """
+    return (
+        name.isidentifier()
+        and name.isascii()
+        and name not in _RESERVED
+        and name[:2] + name[-2:] != "____"
+        and len(name) <= MAX_NAME
+    )
+
+
+def is_parameter_name(name: str, *, keyword: bool) -> bool:
+    """Whether `name` can be an argument's name in an operator's schema (`self`, `from`), or be passed by keyword."""
+    return (
+        name.isidentifier()
+        and len(name) <= MAX_NAME
+        and not is_dunder(name)
+        and not (keyword and name in _KEYWORDS)
+    )
+
+
+def is_attribute_name(name: str) -> bool:
+    """Whether `name` can be an attribute of a module."""
+    return is_plain_text(name) and "." not in name and not is_dunder(name)
+
+
+def is_attribute_path(path: str) -> bool:
+    """Whether `path` can be a qualified name, such as `layers.0.weight`."""
+    if path.isidentifier() and path.isascii():
+        return len(path) <= MAX_NAME and not is_dunder(path)
+    return len(path) <= MAX_NAME and all(map(is_attribute_name, path.split(".")))
+
+
+def is_operator_name(name: str) -> bool:
+    """Whether `name` has the form of a serialized operator: `torch.ops.aten.add.Tensor`, `#namespace:name`."""
+    return len(name) <= MAX_NAME and _OPERATOR.fullmatch(name) is not None
+
+
+def is_plain_text(text: str) -> bool:
+    """Whether `text` is printable, not empty, of bounded length, and the same between quotes of any kind."""
+    return 0 < len(text) <= MAX_NAME and text.isprintable() and _UNSAFE.search(text) is None
+
+
+def quoted(text: str) -> str:
+    """`text` for a message: escaped, and cut where it is long."""
+    return repr(text) if len(text) <= 80 else f"{text[:80]!r}…"
+
+
+def spelled(number: int) -> str:
+    """`number` for a message: Python itself refuses to spell one of many thousand digits."""
+    return str(number) if number.bit_length() <= 128 else f"a number of {number.bit_length()} bits"

@@ -1,0 +1,134 @@
+"""The rules of single values: symbolic integers, tensor metadata, devices, operator names, indices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from msgspec.structs import astuple
+
+from graphwire.analysis import names
+from graphwire.analysis.names import is_value_name, quoted, spelled
+from graphwire.analysis.walk import Place, Walk, report_arms
+from graphwire.schema.expression import parse_expression
+from graphwire.schema.graph import CustomObjArgument
+from graphwire.schema.scalars import Device, Layout
+from graphwire.schema.symbols import SymBool, SymExpr, SymFloat, SymInt
+from graphwire.schema.tensor import TensorMeta
+
+__all__ = [
+    "check_class",
+    "check_device",
+    "check_indices",
+    "check_meta",
+    "check_metadata",
+    "check_symbol",
+    "check_target",
+]
+
+
+_MOST = 2**63 - 1
+"""What torch counts elements with."""
+
+
+def check_class(walk: Walk, place: Place | None, value: CustomObjArgument) -> None:
+    if not names.is_plain_text(value.class_fqn):
+        walk.report(place, "path", f"{quoted(value.class_fqn)} cannot name a class")
+
+
+def check_target(walk: Walk, place: Place | None, target: str) -> None:
+    if target in walk.good_targets:
+        return
+    if names.is_operator_name(target):
+        walk.good_targets.add(target)
+    else:
+        walk.report(
+            place, "target", f"{quoted(target)} is no operator's name such as torch.ops.aten.add.Tensor"
+        )
+
+
+def check_device(walk: Walk, place: Place | None, device: Device) -> None:
+    key = (device.type, device.index)
+    if key in walk.good_devices:
+        return
+    if is_value_name(device.type) and (device.index is None or 0 <= device.index < 1 << 15):
+        walk.good_devices.add(key)
+    else:
+        index = "no index" if device.index is None else f"index {spelled(device.index)}"
+        walk.report(place, "device", f"{quoted(device.type)} with {index} is no device")
+
+
+def _check_expression(walk: Walk, place: Place | None, expression: SymExpr) -> None:
+    text, hint = expression.expr_str, expression.hint
+    if text not in walk.good_expressions:
+        walk.check_text((place, ".expr_str"), "expression", parse_expression, text)
+        if walk.texts[parse_expression, text] is None:
+            walk.good_expressions.add(text)
+    if hint is not None and (hint.as_int, hint.as_bool, hint.as_float).count(None) != 2:
+        report_arms(walk, (place, ".hint"), hint)
+
+
+def check_symbol(walk: Walk, place: Place, value: SymInt | SymFloat | SymBool) -> None:
+    if astuple(value).count(None) != 1:
+        report_arms(walk, place, value)
+    if value.as_expr is not None:
+        _check_expression(walk, (place, ".as_expr"), value.as_expr)
+
+
+def _check_extent(walk: Walk, place: Place, extent: SymInt) -> None:
+    """Check a size, stride or offset that is not simply a whole number."""
+    whole = extent.as_int
+    check_symbol(walk, place, extent)
+    if whole is not None and type(whole) is not int:
+        walk.report(place, "extent", f"{whole!r} is no integer")
+    elif whole is not None and not 0 <= whole <= _MOST:
+        walk.report(place, "extent", f"{spelled(whole)} is negative, or beyond 64 bits")
+
+
+def check_meta(walk: Walk, place: Place, meta: TensorMeta) -> None:
+    sizes, strides, offset = meta.sizes, meta.strides, meta.storage_offset
+    if len(sizes) != len(strides) and (strides or meta.layout == Layout.Strided):
+        walk.report((place, ".strides"), "extent", f"there are {len(sizes)} sizes and {len(strides)} strides")
+    for field, extents in ((".sizes", sizes), (".strides", strides)):
+        for index, extent in enumerate(extents):
+            whole = extent.as_int
+            if type(whole) is not int or not 0 <= whole <= _MOST or extent.as_expr is not None:
+                _check_extent(walk, (place, f"{field}[{index}]"), extent)
+    if offset.as_int != 0 or type(offset.as_int) is not int or offset.as_expr is not None:
+        _check_extent(walk, (place, ".storage_offset"), offset)
+    if (meta.device.type, meta.device.index) not in walk.good_devices:
+        check_device(walk, (place, ".device"), meta.device)
+    if not meta.dtype or not meta.layout or meta.dtype_name is not None or meta.layout_name is not None:
+        _check_kinds(walk, place, meta)
+
+
+def _check_kinds(walk: Walk, place: Place, meta: TensorMeta) -> None:
+    """Check an element type or layout that is not simply a number."""
+    for kind, number, name, feature in (
+        ("dtype", meta.dtype, meta.dtype_name, "dtypes"),
+        ("layout", meta.layout, meta.layout_name, "layouts"),
+    ):
+        if name is not None:
+            walk.use_feature(feature, place)
+            if number != 0 or not name.isidentifier() or len(name) > names.MAX_NAME:
+                message = f"{quoted(name)} cannot name a {kind} with the number {number:d}"
+                walk.report((place, f".{kind}"), "element-type", message)
+        elif number == 0:
+            walk.report((place, f".{kind}"), "element-type", f"the {kind} is unknown, and has no name")
+
+
+def check_indices(
+    walk: Walk, place: Place, field: str, indices: Sequence[int] | None, end: int, table: str
+) -> None:
+    if indices and (min(indices) < 0 or max(indices) >= end):
+        for position, index in enumerate(indices):
+            if not 0 <= index < end:
+                message = f"{spelled(index)} is no index of {table}, which ends at {end}"
+                walk.report((place, f".{field}[{position}]"), "index", message)
+
+
+def check_metadata(walk: Walk, place: Place, metadata: dict[str, str]) -> None:
+    """Check that what torch writes as JSON is JSON."""
+    custom = metadata.get("custom")
+    if custom is not None:
+        walk.check_text((place, "['custom']"), "json", json.loads, custom)

@@ -1,0 +1,393 @@
+"""Arguments of nodes: FX values ⇄ the schema's arms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch.fx.immutable_collections import immutable_dict, immutable_list
+
+from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.operators import decode_operator, encode_operator
+from graphwire.bridge.tensors import (
+    DTYPES,
+    LAYOUT_KINDS,
+    LAYOUTS,
+    MEMORY_FORMAT_KINDS,
+    MEMORY_FORMATS,
+    NAMED_DTYPES,
+    NAMED_LAYOUTS,
+    SCALAR_TYPES,
+    decode_device,
+    dtype_name,
+    encode_device,
+)
+from graphwire.errors import DecodeError, EncodeError
+from graphwire.schema.graph import (
+    Argument,
+    ComplexValue,
+    CustomObjArgument,
+    GraphArgument,
+    MappingEntry,
+    OptionalTensorArgument,
+    SequenceValue,
+    SliceValue,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+)
+from graphwire.schema.symbols import decode_float, encode_float
+
+Nodes = Mapping[torch.fx.Node, Argument]
+"""The arguments that refer to the values of a graph, by node: what an encoder's scope knows."""
+
+_NONE = Argument(as_none=True)
+
+
+# ----------------------------------------------------------------------------------------------------- encode
+
+
+def encode_argument(context: EncodeContext, nodes: Nodes, value: Any) -> Argument:
+    """An argument of a node, as the one arm that says it.
+
+    torch's own arms come first, so that a document that needs no more is one that torch reads.
+
+    Args:
+        nodes: the values in scope.
+
+    Raises:
+        EncodeError: no arm says it.
+    """
+    encoder = _ENCODERS.get(type(value))
+    if encoder is not None:
+        return encoder(context, nodes, value)
+    for kind, encoder in _BASES:
+        if isinstance(value, kind):
+            return encoder(context, nodes, value)
+    return _encode_operator(context, nodes, value)
+
+
+def _encode_node(context: EncodeContext, nodes: Nodes, node: torch.fx.Node) -> Argument:
+    argument = nodes.get(node)
+    if argument is None:
+        raise EncodeError(f"node {node.name!r} is used before it is defined, or outside of its graph")
+    return argument
+
+
+def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]) -> Argument:
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1:
+        (kind,) = kinds
+        encoder = _UNIFORM.get(kind)
+        if encoder is not None:
+            return encoder(values)
+    if not kinds:
+        return Argument(as_tensors=[])
+    items = [encode_argument(context, nodes, value) for value in values]
+    arms = {arm_of(item) for item in items}
+    for allowed, combine in _COMBINATIONS:
+        if arms <= allowed:
+            return combine(items)
+    if arms == {"as_ints"} and all(isinstance(value, tuple) for value in values):
+        return Argument(as_int_lists=[item.as_ints or [] for item in items])
+    if all(isinstance(value, list) for value in values):
+        if arms == {"as_floats"}:
+            return Argument(as_float_lists=[item.as_floats or [] for item in items])
+        if arms == {"as_tensors"}:
+            return Argument(as_nested_tensors=[item.as_tensors or [] for item in items])
+    context.features.add("sequences")
+    return Argument(as_sequence=SequenceValue("list", [exact_element(v, item) for v, item in zip(values, items, strict=True)]))
+
+
+def exact_element(value: Any, item: Argument) -> Argument:
+    """An element of a general sequence, in an arm that keeps whether it is a tuple."""
+    if not isinstance(value, tuple) or item.as_sequence is not None:
+        if item.as_sequence is not None and isinstance(value, tuple):
+            item.as_sequence.kind = "tuple"
+        return item
+    return Argument(as_sequence=SequenceValue("tuple", [Argument(**{arm: e}) for arm, e in _elements(item)]))
+
+
+def _elements(item: Argument) -> list[tuple[str, Any]]:
+    """The elements of a list arm, each with the arm that says it alone."""
+    for arm, single in _SINGLE.items():
+        values = getattr(item, arm)
+        if values is None:
+            continue
+        if arm == "as_optional_tensors":
+            return [("as_none", True) if v.as_none else ("as_tensor", v.as_tensor) for v in values]
+        return [(single, value) for value in values]
+    raise EncodeError("a tuple of lists inside a sequence cannot be written")
+
+
+def _encode_dict(context: EncodeContext, nodes: Nodes, value: Mapping[Any, Any]) -> Argument:
+    if all(type(key) is str for key in value):
+        return Argument(
+            as_string_to_argument={k: exact_element(v, encode_argument(context, nodes, v)) for k, v in value.items()}
+        )
+    context.features.add("mappings")
+    return Argument(
+        as_mapping=[
+            MappingEntry(
+                exact_element(k, encode_argument(context, nodes, k)),
+                exact_element(v, encode_argument(context, nodes, v)),
+            )
+            for k, v in value.items()
+        ]
+    )
+
+
+def _encode_dtype(context: EncodeContext, _nodes: Nodes, value: torch.dtype) -> Argument:
+    kind = SCALAR_TYPES.get(value)
+    if kind is not None:
+        return Argument(as_scalar_type=kind)
+    context.features.add("dtypes")
+    return Argument(as_dtype_name=dtype_name(value))
+
+
+def _encode_layout(context: EncodeContext, _nodes: Nodes, value: torch.layout) -> Argument:
+    kind = LAYOUT_KINDS.get(value)
+    if kind is not None:
+        return Argument(as_layout=kind)
+    context.features.add("layouts")
+    return Argument(as_layout_name=str(value).removeprefix("torch."))
+
+
+def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> Argument:
+    context.features.add("slices")
+    parts = (encode_argument(context, nodes, part) for part in (value.start, value.stop, value.step))
+    return Argument(as_slice=SliceValue(*parts))
+
+
+def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> Argument:
+    try:
+        return Argument(as_operator=encode_operator(context, value).name)
+    except (EncodeError, TypeError):
+        kind = type(value)
+        raise EncodeError(
+            f"no argument of the schema says a {kind.__module__}.{kind.__qualname__} ({value!r:.80})",
+            remedy="Pass it as a graph input, or register a constant codec or operator handler for it",
+        ) from None
+
+
+def _encode_complex(_context: EncodeContext, _nodes: Nodes, value: complex) -> Argument:
+    return Argument(as_complex=ComplexValue(encode_float(value.real), encode_float(value.imag)))
+
+
+Encoder = Callable[[EncodeContext, Nodes, Any], Argument]
+
+_ENCODERS: dict[type, Encoder] = {
+    torch.fx.Node: _encode_node,
+    int: lambda _c, _n, value: Argument(as_int=value),
+    float: lambda _c, _n, value: Argument(as_float=encode_float(value)),
+    bool: lambda _c, _n, value: Argument(as_bool=value),
+    str: lambda _c, _n, value: Argument(as_string=value),
+    type(None): lambda _c, _n, _value: _NONE,
+    complex: _encode_complex,
+    list: _encode_sequence,
+    tuple: _encode_sequence,
+    immutable_list: _encode_sequence,
+    dict: _encode_dict,
+    immutable_dict: _encode_dict,
+    slice: _encode_slice,
+    torch.dtype: _encode_dtype,
+    torch.layout: _encode_layout,
+    torch.device: lambda _c, _n, value: Argument(as_device=encode_device(value)),
+    torch.memory_format: lambda _c, _n, value: Argument(as_memory_format=MEMORY_FORMAT_KINDS[value]),
+}
+_BASES: tuple[tuple[type, Encoder], ...] = ((tuple, _encode_sequence), (list, _encode_sequence), (dict, _encode_dict))
+"""For subclasses, such as `torch.Size` and named tuples."""
+
+_UNIFORM: dict[type, Callable[[Sequence[Any]], Argument]] = {
+    bool: lambda values: Argument(as_bools=list(values)),
+    int: lambda values: Argument(as_ints=list(values)),
+    float: lambda values: Argument(as_floats=[encode_float(value) for value in values]),
+    str: lambda values: Argument(as_strings=list(values)),
+}
+
+
+def _combined_ints(items: list[Argument]) -> Argument:
+    return Argument(as_sym_ints=[item.as_sym_int or SymIntArgument(as_int=item.as_int) for item in items])
+
+
+def _combined_floats(items: list[Argument]) -> Argument:
+    return Argument(as_sym_floats=[item.as_sym_float or SymFloatArgument(as_float=item.as_float) for item in items])
+
+
+def _combined_bools(items: list[Argument]) -> Argument:
+    return Argument(as_sym_bools=[item.as_sym_bool or SymBoolArgument(as_bool=item.as_bool) for item in items])
+
+
+def _combined_tensors(items: list[Argument]) -> Argument:
+    return Argument(as_tensors=[item.as_tensor for item in items])  # type: ignore[misc]
+
+
+def _combined_optionals(items: list[Argument]) -> Argument:
+    nothing = OptionalTensorArgument(as_none=True)
+    return Argument(
+        as_optional_tensors=[
+            nothing if item.as_none else OptionalTensorArgument(as_tensor=item.as_tensor) for item in items
+        ]
+    )
+
+
+_COMBINATIONS: tuple[tuple[frozenset[str], Callable[[list[Argument]], Argument]], ...] = (
+    (frozenset({"as_tensor"}), _combined_tensors),
+    (frozenset({"as_sym_int", "as_int"}), _combined_ints),
+    (frozenset({"as_sym_float", "as_float"}), _combined_floats),
+    (frozenset({"as_sym_bool", "as_bool"}), _combined_bools),
+    (frozenset({"as_tensor", "as_none"}), _combined_optionals),
+)
+"""The list arms for elements that are not all of one Python type: the arms that may be mixed, and how."""
+
+_SINGLE = {
+    "as_ints": "as_int",
+    "as_floats": "as_float",
+    "as_bools": "as_bool",
+    "as_strings": "as_string",
+    "as_tensors": "as_tensor",
+    "as_sym_ints": "as_sym_int",
+    "as_sym_floats": "as_sym_float",
+    "as_sym_bools": "as_sym_bool",
+    "as_optional_tensors": "as_tensor",
+}
+"""Each list arm, and the arm of one element."""
+
+
+def arm_of(argument: Argument) -> str:
+    for arm in argument.__struct_fields__:
+        if getattr(argument, arm) is not None:
+            return arm
+    raise EncodeError("an argument without an arm")
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+
+class Scope(Protocol):
+    """What the decoder of one graph knows: its values so far, and how to make nodes for attributes."""
+
+    values: Mapping[str, Any]
+    """FX nodes (or literals) by value name."""
+
+    def subgraph(self, argument: GraphArgument) -> Any:
+        """The node that reads a subgraph."""
+
+    def treespec(self, text: str) -> Any:
+        """The node that reads a container structure."""
+
+    def constant(self, name: str) -> Any:
+        """The node that reads a tensor of the graph's own."""
+
+
+def decode_argument(context: DecodeContext, scope: Scope, argument: Argument) -> Any:
+    """The FX value of an argument.
+
+    Args:
+        scope: the graph that the argument stands in.
+
+    Raises:
+        DecodeError: it refers to what is not there.
+    """
+    for arm, decoder in _DECODERS:
+        content = getattr(argument, arm)
+        if content is not None:
+            return decoder(context, scope, content)
+    raise DecodeError("an argument without an arm that this version knows")
+
+
+def _value(scope: Scope, name: str) -> Any:
+    try:
+        return scope.values[name]
+    except KeyError:
+        raise DecodeError(f"there is no value {name!r} at this point of the graph") from None
+
+
+def _decode_sym(scope: Scope, argument: Any) -> Any:
+    if argument.as_name is not None:
+        return _value(scope, argument.as_name)
+    literal = getattr(argument, argument.__struct_fields__[1])
+    return decode_float(literal) if isinstance(argument, SymFloatArgument) else literal
+
+
+def _decode_optional(scope: Scope, argument: OptionalTensorArgument) -> Any:
+    return None if argument.as_tensor is None else _value(scope, argument.as_tensor.name)
+
+
+def _decode_custom_object(context: DecodeContext, scope: Scope, argument: CustomObjArgument) -> Any:
+    if argument.name in scope.values:
+        return scope.values[argument.name]
+    try:
+        return context.constants[argument.name]
+    except KeyError:
+        raise DecodeError(f"there is no object {argument.name!r} among the inputs and constants") from None
+
+
+def _decode_mapping(context: DecodeContext, scope: Scope, entries: list[MappingEntry]) -> dict[Any, Any]:
+    return {
+        decode_argument(context, scope, entry.key): decode_argument(context, scope, entry.value) for entry in entries
+    }
+
+
+def _decode_sequence(context: DecodeContext, scope: Scope, sequence: SequenceValue) -> Any:
+    items = [decode_argument(context, scope, item) for item in sequence.items]
+    return tuple(items) if sequence.kind == "tuple" else items
+
+
+def _decode_named(table: Mapping[str, Any], name: str, what: str) -> Any:
+    try:
+        return table[name]
+    except KeyError:
+        raise DecodeError(f"this torch has no {what} {name!r}", remedy="Install a newer torch") from None
+
+
+def _tensors(scope: Scope, arguments: list[TensorArgument]) -> list[Any]:
+    return [_value(scope, argument.name) for argument in arguments]
+
+
+Decoder = Callable[[DecodeContext, Scope, Any], Any]
+
+_DECODERS: tuple[tuple[str, Decoder], ...] = (
+    ("as_tensor", lambda _c, scope, a: _value(scope, a.name)),
+    ("as_int", lambda _c, _v, a: a),
+    ("as_ints", lambda _c, _v, a: list(a)),
+    ("as_sym_ints", lambda _c, scope, a: [_decode_sym(scope, item) for item in a]),
+    ("as_sym_int", lambda _c, scope, a: _decode_sym(scope, a)),
+    ("as_none", lambda _c, _v, _a: None),
+    ("as_bool", lambda _c, _v, a: a),
+    ("as_float", lambda _c, _v, a: decode_float(a)),
+    ("as_tensors", lambda _c, scope, a: _tensors(scope, a)),
+    ("as_scalar_type", lambda _c, _v, a: DTYPES[a]),
+    ("as_device", lambda c, _v, a: decode_device(c, a)),
+    ("as_string", lambda _c, _v, a: a),
+    ("as_memory_format", lambda _c, _v, a: MEMORY_FORMATS[a]),
+    ("as_layout", lambda _c, _v, a: LAYOUTS[a]),
+    ("as_bools", lambda _c, _v, a: list(a)),
+    ("as_floats", lambda _c, _v, a: [decode_float(item) for item in a]),
+    ("as_strings", lambda _c, _v, a: list(a)),
+    ("as_optional_tensors", lambda _c, scope, a: [_decode_optional(scope, item) for item in a]),
+    ("as_sym_bool", lambda _c, scope, a: _decode_sym(scope, a)),
+    ("as_sym_bools", lambda _c, scope, a: [_decode_sym(scope, item) for item in a]),
+    ("as_sym_float", lambda _c, scope, a: _decode_sym(scope, a)),
+    ("as_sym_floats", lambda _c, scope, a: [_decode_sym(scope, item) for item in a]),
+    ("as_custom_obj", _decode_custom_object),
+    ("as_operator", lambda c, _v, a: decode_operator(c, a).target),
+    ("as_optional_tensor", lambda _c, scope, a: _decode_optional(scope, a)),
+    ("as_complex", lambda _c, _v, a: complex(decode_float(a.real), decode_float(a.imag))),
+    ("as_nested_tensors", lambda _c, scope, a: [_tensors(scope, items) for items in a]),
+    ("as_int_lists", lambda _c, _v, a: [tuple(items) for items in a]),
+    ("as_string_to_argument", lambda c, scope, a: {k: decode_argument(c, scope, v) for k, v in a.items()}),
+    ("as_float_lists", lambda _c, _v, a: [[decode_float(item) for item in items] for items in a]),
+    ("as_sequence", _decode_sequence),
+    ("as_mapping", _decode_mapping),
+    ("as_slice", lambda c, v, a: slice(*(decode_argument(c, v, part) for part in (a.start, a.stop, a.step)))),
+    ("as_dtype_name", lambda _c, _v, a: _decode_named(NAMED_DTYPES, a, "element type")),
+    ("as_layout_name", lambda _c, _v, a: _decode_named(NAMED_LAYOUTS, a, "layout")),
+    ("as_graph", lambda _c, scope, a: scope.subgraph(a)),
+    ("as_constant", lambda _c, scope, a: scope.constant(a)),
+    ("as_treespec", lambda _c, scope, a: scope.treespec(a)),
+)
+"""What each arm becomes, the frequent ones first."""

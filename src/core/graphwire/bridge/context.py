@@ -1,0 +1,82 @@
+"""What the steps of one save, or one load, share: tables and caches, made fresh for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+
+from graphwire.bridge import torch_private
+from graphwire.hooks.interfaces import OpHandler
+from graphwire.hooks.registry import Registry
+from graphwire.schema import graph as schema
+from graphwire.schema.program import NodeSource, StackFrame
+from graphwire.schema.symbols import SymInt
+from graphwire.schema.tensor import TensorMeta
+
+
+@dataclass(slots=True)
+class Operator:
+    """How the nodes of one FX target are written: resolved once, used for each of its nodes."""
+
+    target: Any
+    name: str
+    handler: OpHandler
+    parameters: list[tuple[str, bool]] = field(default_factory=list)
+    """For convention `schema`: each parameter's name, and whether it is keyword-only. For `symbolic`: the names."""
+    returns: Any = None
+    """For convention `schema`: the returns of the operator's schema."""
+
+
+@dataclass(slots=True)
+class EncodeContext:
+    """Shared by the steps of one save."""
+
+    registry: Registry
+    constants: dict[str, Any]
+    """Values that nodes refer to by name, found while the graph was walked; they become payloads."""
+    features: set[str] = field(default_factory=set)
+    provided: set[tuple[str, str]] = field(default_factory=set)
+    """`(kind, name)` of what plugins provided: `op`, `treespec`, `codec`."""
+    operators: dict[Any, Operator] = field(default_factory=dict)
+    expressions: dict[Any, str] = field(default_factory=dict)
+    integers: dict[Any, SymInt] = field(default_factory=dict)
+    tensor_metas: dict[Any, TensorMeta] = field(default_factory=dict)
+    frames: dict[StackFrame, int] = field(default_factory=dict)
+    stacks: dict[str, list[int] | None] = field(default_factory=dict)
+    sources: dict[Any, int] = field(default_factory=dict)
+    source_records: list[NodeSource] = field(default_factory=list)
+    texts: dict[Any, str] = field(default_factory=dict)
+    """Metadata texts by what they were made of."""
+    subgraphs: dict[int, schema.Graph] = field(default_factory=dict)
+    """Encoded subgraphs by the id of their graph module, which the program keeps alive meanwhile."""
+
+
+@dataclass(slots=True)
+class DecodeContext:
+    """Shared by the steps of one load."""
+
+    registry: Registry
+    shape_env: torch_private.ShapeEnv
+    mode: torch_private.FakeTensorMode
+    constants: dict[str, Any]
+    place_device: Callable[[torch.device], torch.device]
+    """Where a device that the document names is, on this machine (the `device=` of load)."""
+    frames: list[StackFrame]
+    sources: list[Any]
+    ranges: dict[str, Any] = field(default_factory=dict)
+    symbols: dict[str, sympy.Symbol] = field(default_factory=dict)
+    expressions: dict[str, sympy.Basic] = field(default_factory=dict)
+    values: dict[Any, Any] = field(default_factory=dict)
+    """Symbolic values by expression text and hint."""
+    pending: set[sympy.Symbol] = field(default_factory=set)
+    """Unbacked symbols that no node has brought yet."""
+    operators: dict[str, Operator] = field(default_factory=dict)
+    texts: dict[tuple[str, str], Any] = field(default_factory=dict)
+    """Decoded metadata by its key and text."""
+    stacks: dict[tuple[int, ...], str] = field(default_factory=dict)
+    devices: dict[tuple[str, int | None], torch.device] = field(default_factory=dict)
+

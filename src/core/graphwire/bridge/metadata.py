@@ -1,0 +1,299 @@
+"""Metadata of nodes (`node.meta`): torch's values ⇄ the schema's texts and tables.
+
+What torch's own schema has a text for is written as that text. Stack traces and provenance are written as tables with
+one row for each distinct frame and source, since a program repeats them on every node.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from typing import Any
+
+import torch
+from torch.fx.traceback import NodeSource as TorchNodeSource
+from torch.fx.traceback import NodeSourceAction
+
+from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.errors import EncodeError
+from graphwire.schema.graph import ValueMetadata
+from graphwire.schema.program import NodeSource, StackFrame
+
+EXACT_STACK = "graphwire.nn_module_stack"
+"""The metadata key of a module stack that torch's text cannot say: JSON rows of key, path and type."""
+EXACT_SOURCE_FN = "graphwire.source_fn_stack"
+"""The metadata key of a source-function stack that torch's text cannot say: JSON rows of name and function."""
+EXACT_TORCH_FN = "graphwire.torch_fn"
+"""The metadata key of a `torch_fn` that torch's text cannot say: a JSON list."""
+
+_HEAD = re.compile(r'  File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n')
+
+
+def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetadata:
+    """The metadata of a node: everything in `meta` that a program keeps (`val` is kept as the node's outputs).
+
+    Raises:
+        EncodeError: `custom` is no data that JSON can say.
+    """
+    texts: dict[str, str] = {}
+    stack = None
+    if trace := meta.get("stack_trace"):
+        stack = encode_stack(context, trace)
+        if stack is None:
+            texts["stack_trace"] = trace
+    for key, encode in _ENCODERS:
+        if value := meta.get(key):
+            encode(context, value, texts)
+    origin = meta.get("from_node")
+    sources = None if origin is None else [encode_source(context, s) for s in origin if isinstance(s, TorchNodeSource)]
+    return ValueMetadata(texts, stack, sources)
+
+
+def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
+    """`node.meta` without `val`, from a Node or ValueMetadata record."""
+    meta: dict[str, Any] = {}
+    if record.stack is not None:
+        meta["stack_trace"] = decode_stack(context, record.stack)
+    for key, text in record.metadata.items():
+        decode = _DECODERS.get(key)
+        if decode is None or not text:
+            continue
+        known = context.texts.get((key, text))
+        if known is None:
+            known = context.texts[key, text] = decode(context, text)
+        name, value = known
+        meta[name] = value.copy() if isinstance(value, (dict, list)) and name != "custom" else value
+    if "custom" in meta:
+        meta["custom"] = json.loads(record.metadata["custom"])
+    if record.from_node is not None:
+        meta["from_node"] = [context.sources[index] for index in record.from_node]
+    return meta
+
+
+# ------------------------------------------------------------------------------------------------- stack traces
+
+
+def encode_stack(context: EncodeContext, trace: str) -> list[int] | None:
+    """A stack trace as indices into the table of frames; None for a text that is not as Python prints traces."""
+    if trace in context.stacks:
+        return context.stacks[trace]
+    frames = _frames(trace)
+    indices = None if frames is None else [context.frames.setdefault(f, len(context.frames)) for f in frames]
+    context.stacks[trace] = indices
+    return indices
+
+
+def _frames(trace: str) -> list[StackFrame] | None:
+    heads = list(_HEAD.finditer(trace))
+    if not heads or heads[0].start() != 0:
+        return None
+    ends = [head.start() for head in heads[1:]] + [len(trace)]
+    frames = []
+    for head, end in zip(heads, ends, strict=True):
+        line = head["line"]
+        if str(int(line)) != line:
+            return None
+        frames.append(StackFrame(head["file"], int(line), head["name"], trace[head.end() : end]))
+    return frames
+
+
+def decode_stack(context: DecodeContext, indices: list[int]) -> str:
+    """The stack trace whose frames are the given rows of the table, as Python prints it."""
+    key = tuple(indices)
+    text = context.stacks.get(key)
+    if text is None:
+        rows = [context.frames[index] for index in indices]
+        text = "".join(f'  File "{row.file}", line {row.line}, in {row.name}\n{row.source}' for row in rows)
+        context.stacks[key] = text
+    return text
+
+
+# ----------------------------------------------------------------------------------------------- module stacks
+
+
+def _encode_module_stack(context: EncodeContext, stack: dict[Any, Any], texts: dict[str, str]) -> None:
+    key = ("nn_module_stack", *stack.items())
+    known = context.texts.get(key)
+    if known is None:
+        rows = [(str(k), path, _type_name(kind)) for k, (path, kind) in stack.items()]
+        known = ";".join(",".join(row) for row in rows)
+        if not all(type(k) is str for k in stack) or split_module_stack(known) != rows:
+            known = f"\0{json.dumps(rows)}"
+        context.texts[key] = known
+    if known.startswith("\0"):
+        texts[EXACT_STACK] = known[1:]
+    else:
+        texts["nn_module_stack"] = known
+
+
+def _type_name(kind: Any) -> str:
+    return kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def split_module_stack(text: str) -> list[tuple[str, str, str]] | None:
+    """The rows of a module stack's text, `key,path,type;…`, where commas inside brackets belong to the parts; None
+    when the text does not split into rows of three."""
+    rows = []
+    for item in text.split(";"):
+        parts, depth, start = [], 0, 0
+        for end, char in enumerate(item):
+            if char in "[(":
+                depth += 1
+            elif char in "])":
+                depth -= 1
+            elif char == "," and depth == 0:
+                parts.append(item[start:end])
+                start = end + 1
+        parts.append(item[start:])
+        if len(parts) != 3:
+            return None
+        rows.append((parts[0], parts[1], parts[2]))
+    return rows
+
+
+def _decode_module_stack(_context: DecodeContext, text: str) -> tuple[str, Any]:
+    rows = split_module_stack(text)
+    return "nn_module_stack", {} if rows is None else {key: (path, kind) for key, path, kind in rows}
+
+
+def _decode_exact_module_stack(_context: DecodeContext, text: str) -> tuple[str, Any]:
+    return "nn_module_stack", {key: (path, kind) for key, path, kind in json.loads(text)}
+
+
+# -------------------------------------------------------------------------------------- functions and free data
+
+
+def _function_name(context: EncodeContext, function: Any) -> str:
+    if isinstance(function, str):
+        return function
+    for handler in context.registry.op_handlers:
+        name = handler.name_of(function)
+        if name is not None:
+            return name
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__name__', function)}"
+
+
+def _encode_source_fn(context: EncodeContext, stack: list[tuple[str, Any]], texts: dict[str, str]) -> None:
+    rows = [(name, _function_name(context, function)) for name, function in stack]
+    if any("," in part or ";" in part for row in rows for part in row):
+        texts[EXACT_SOURCE_FN] = json.dumps(rows)
+    else:
+        texts["source_fn_stack"] = ";".join(",".join(row) for row in rows)
+
+
+def _decode_source_fn(context: DecodeContext, text: str) -> tuple[str, Any]:
+    rows = [row.partition(",") for row in text.split(";")]
+    return "source_fn_stack", [(name, _function(context, function)) for name, _, function in rows]
+
+
+def _decode_exact_source_fn(context: DecodeContext, text: str) -> tuple[str, Any]:
+    return "source_fn_stack", [(name, _function(context, function)) for name, function in json.loads(text)]
+
+
+def _function(context: DecodeContext, name: str) -> Any:
+    """The class or function of that name among torch's own modules and operators; else the name itself."""
+    if (known := module_table().get(name)) is not None:
+        return known
+    handler = context.registry.op_handler(name)
+    resolved = None if handler is None else handler.resolve(name)
+    return name if resolved is None else resolved
+
+
+@functools.cache
+def module_table() -> dict[str, Any]:
+    """torch's layers and functional forms, by the names that `source_fn_stack` has for them."""
+    layers = {f"{kind.__module__}.{kind.__name__}": kind for kind in vars(torch.nn).values() if isinstance(kind, type)}
+    functions = {
+        f"{f.__module__}.{f.__name__}": f
+        for f in vars(torch.nn.functional).values()
+        if callable(f) and getattr(f, "__module__", None) == "torch.nn.functional"
+    }
+    return layers | functions
+
+
+def _encode_torch_fn(_context: EncodeContext, parts: tuple[str, ...], texts: dict[str, str]) -> None:
+    if any(";" in part for part in parts):
+        texts[EXACT_TORCH_FN] = json.dumps(parts)
+    else:
+        texts["torch_fn"] = ";".join(parts)
+
+
+def _encode_custom(_context: EncodeContext, custom: Any, texts: dict[str, str]) -> None:
+    texts["custom"] = encode_custom(custom)
+
+
+def encode_custom(custom: Any) -> str:
+    """`meta["custom"]` as JSON.
+
+    Raises:
+        EncodeError: it holds what JSON cannot say.
+    """
+    try:
+        return json.dumps(custom)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EncodeError(
+            f"meta['custom'] is not data that JSON can say ({error})", remedy="Keep plain data there"
+        ) from None
+
+
+_ENCODERS = (
+    ("nn_module_stack", _encode_module_stack),
+    ("source_fn_stack", _encode_source_fn),
+    ("torch_fn", _encode_torch_fn),
+    ("custom", _encode_custom),
+)
+_DECODERS = {
+    "nn_module_stack": _decode_module_stack,
+    EXACT_STACK: _decode_exact_module_stack,
+    "source_fn_stack": _decode_source_fn,
+    EXACT_SOURCE_FN: _decode_exact_source_fn,
+    "torch_fn": lambda _context, text: ("torch_fn", tuple(text.split(";"))),
+    EXACT_TORCH_FN: lambda _context, text: ("torch_fn", tuple(json.loads(text))),
+    "custom": lambda _context, text: ("custom", text),
+    "stack_trace": lambda _context, text: ("stack_trace", text),
+    "from_node": lambda _context, text: ("from_node", decode_source_texts(text)),
+}
+
+
+# ---------------------------------------------------------------------------------------------------- provenance
+
+
+def encode_source(context: EncodeContext, source: TorchNodeSource) -> int:
+    """The index in the table of sources of a node's origin, with the origin's own origins before it."""
+    earlier = tuple(encode_source(context, origin) for origin in source.from_node)
+    action = "+".join(action.name.lower() for action in source.action)
+    key = (source.name, source.target, source.graph_id, source.pass_name, action, earlier)
+    index = context.sources.get(key)
+    if index is None:
+        index = context.sources[key] = len(context.source_records)
+        context.source_records.append(NodeSource(*key[:5], list(earlier)))
+    return index
+
+
+def decode_sources(records: list[NodeSource]) -> list[TorchNodeSource]:
+    """The table of sources as torch's objects; rows refer to earlier rows only."""
+    sources: list[TorchNodeSource] = []
+    for record in records:
+        sources.append(_source(record, [sources[index] for index in record.from_node]))
+    return sources
+
+
+def _source(record: NodeSource, origins: list[TorchNodeSource]) -> TorchNodeSource:
+    source = TorchNodeSource(None, record.pass_name)
+    source.action = [NodeSourceAction[name.upper()] for name in record.action.split("+") if name]
+    source.from_node = origins
+    if record.name or record.target or record.graph_id != -1:
+        source.node_info = TorchNodeSource.NodeInfo(record.name, record.target, record.graph_id)
+    return source
+
+
+def decode_source_texts(text: str) -> list[TorchNodeSource]:
+    """Provenance from the JSON text that torch writes on each node."""
+    rows = json.loads(text)
+    return [_source_of_row(row) for row in rows or []]
+
+
+def _source_of_row(row: dict[str, Any]) -> TorchNodeSource:
+    record = NodeSource(row["name"], row["target"], row["graph_id"], row["pass_name"], row["action"])
+    return _source(record, [_source_of_row(origin) for origin in row["from_node"]])

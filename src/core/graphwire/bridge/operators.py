@@ -1,0 +1,88 @@
+"""Operators: FX targets ⇄ serialized names, each resolved once for a save or a load."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from typing import Any
+
+from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
+from graphwire.errors import EncodeError, UnknownOperatorError
+from graphwire.hooks.interfaces import OpHandler
+
+
+def encode_operator(context: EncodeContext, target: Any) -> Operator:
+    """How nodes of an FX target are written.
+
+    Raises:
+        EncodeError: no handler owns the target.
+    """
+    operator = context.operators.get(target)
+    if operator is None:
+        operator = context.operators[target] = _named(context, target)
+    return operator
+
+
+def _named(context: EncodeContext, target: Any) -> Operator:
+    for handler in context.registry.op_handlers:
+        name = handler.name_of(target)
+        if name is None:
+            continue
+        owner = context.registry.op_handler(name)
+        if owner is None:
+            continue
+        context.provided.add(("op_handler", name))
+        return _described(target, name, owner)
+    kind = type(target)
+    raise EncodeError(
+        f"no operator handler knows {target!r} ({kind.__module__}.{kind.__qualname__})",
+        remedy="Install the plugin that handles it, or register an OpHandler for it",
+    )
+
+
+def decode_operator(context: DecodeContext, name: str) -> Operator:
+    """The FX target of a serialized name.
+
+    Raises:
+        UnknownOperatorError: no handler owns the name, or its owner does not have it on this installation.
+    """
+    operator = context.operators.get(name)
+    if operator is None:
+        handler = context.registry.op_handler(name)
+        target = None if handler is None else handler.resolve(name)
+        if handler is None or target is None:
+            raise UnknownOperatorError(f"there is no operator {name!r} on this installation", remedy=_advice(name))
+        operator = context.operators[name] = _described(target, name, handler)
+    return operator
+
+
+def _advice(name: str) -> str:
+    import torch
+
+    parts = name.split(".")
+    if parts[:2] != ["torch", "ops"] or len(parts) != 5:
+        return "Install the plugin that handles it, or register an OpHandler for it"
+    namespace, operator = parts[2], parts[3]
+    known = [schema.name for schema in torch._C._jit_get_all_schemas() if schema.name.startswith(f"{namespace}::")]
+    near = difflib.get_close_matches(f"{namespace}::{operator}", known, 1)
+    if near:
+        return f"The nearest that this torch has is {near[0]}"
+    return f"Import or install the library that registers {namespace}::{operator} before loading"
+
+
+def _described(target: Any, name: str, handler: OpHandler) -> Operator:
+    operator = Operator(target, name, handler)
+    if handler.convention == "schema":
+        schema = getattr(target, "_schema", None) or handler.schema_of(target)  # type: ignore[attr-defined]
+        operator.parameters = [(argument.name, argument.kwarg_only) for argument in schema.arguments]
+        operator.returns = schema.returns
+    elif handler.convention == "symbolic":
+        operator.parameters = [(parameter, False) for parameter in _parameter_names(target)]
+    return operator
+
+
+def _parameter_names(function: Any) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except ValueError:  # a builtin without a signature
+        return []

@@ -1,0 +1,285 @@
+"""Tensors with elements ⇄ payloads: records of bytes, each a storage that any number of tensors share."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from graphwire.bridge import torch_private
+from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.tensors import decode_dtype, decode_layout, decode_tensor_meta, encode_tensor_meta
+from graphwire.errors import ArchiveError, DecodeError, EncodeError, MissingRecordError
+from graphwire.schema.program import EncodedValue
+from graphwire.schema.symbols import SymInt
+from graphwire.schema.tensor import PayloadMeta
+from graphwire.wire.payloads import Record, extent, known_integers
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_TRIM_FACTOR = 2
+"""A storage is written whole unless its tensors reach less than one part in so many of it."""
+
+
+class StorageRecord:
+    """The bytes of a storage in memory, or of a part of it; on another device they are copied when asked for."""
+
+    __slots__ = ("_start", "_storage", "nbytes")
+
+    def __init__(self, storage: torch.UntypedStorage, start: int, nbytes: int) -> None:
+        self._storage = storage
+        self._start = start
+        self.nbytes = nbytes
+
+    def view(self) -> memoryview:
+        """The bytes; the view keeps the storage alive."""
+        storage = self._storage if self._storage.device.type == "cpu" else self._storage.cpu()
+        if self.nbytes == 0:
+            return memoryview(b"")
+        array = (ctypes.c_char * self.nbytes).from_address(storage.data_ptr() + self._start)
+        array.owner = storage  # type: ignore[attr-defined]
+        return memoryview(array).cast("B")
+
+
+@dataclass(slots=True)
+class RecordTable:
+    """The records of one folder, each storage once, over all programs of a file."""
+
+    folder: str
+    stem: str
+    records: dict[str, Record] = field(default_factory=dict)
+    _names: dict[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
+
+    def add_all(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Make records for the storages of all tensors, each as long as its tensors need."""
+        storages: dict[tuple[str, int], torch.UntypedStorage] = {}
+        spans: dict[tuple[str, int], tuple[int, int]] = {}
+        for tensor in tensors.values():
+            storage = tensor.untyped_storage()
+            key = _storage_key(tensor, storage)
+            low, high = _span(tensor)
+            known = spans.get(key)
+            spans[key] = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
+            storages[key] = storage
+        for key, storage in storages.items():
+            if key in self._names:
+                continue
+            low, high = spans[key]
+            total = storage.nbytes()
+            if (high - low) * _TRIM_FACTOR >= total:
+                low, high = 0, total
+            name = f"{self.stem}{len(self.records)}"
+            self.records[self.folder + name] = StorageRecord(storage, low, high - low)
+            self._names[key] = (name, low)
+
+    def place(self, tensor: torch.Tensor) -> tuple[str, int]:
+        """The record that holds a tensor, and the byte of its storage that the record begins with."""
+        return self._names[_storage_key(tensor, tensor.untyped_storage())]
+
+
+def _storage_key(tensor: torch.Tensor, storage: torch.UntypedStorage) -> tuple[str, int]:
+    pointer = storage.data_ptr()
+    return (str(tensor.device), pointer) if pointer else ("empty", storage._cdata)
+
+
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
+    """The bytes of its storage that a tensor reaches: first, and one past the last."""
+    item = tensor.element_size()
+    start = tensor.storage_offset()
+    if tensor.numel() == 0:
+        return start * item, start * item
+    reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return start * item, (start + reach + 1) * item
+
+
+def encode_payloads(
+    context: EncodeContext, values: Mapping[str, Any], table: RecordTable, encoded: dict[str, EncodedValue]
+) -> dict[str, PayloadMeta]:
+    """The metas of named values, their storages added to `table` and what codecs wrote to `encoded`.
+
+    Raises:
+        EncodeError: a value is no plain tensor, and no codec owns it.
+    """
+    plain: dict[str, torch.Tensor] = {}
+    for name, value in values.items():
+        if _is_plain(value) or _placement(value) is not None:
+            plain[name] = value
+        else:
+            plain.update(_encode_with_codec(context, name, value, encoded))
+    table.add_all({name: tensor for name, tensor in plain.items() if _placement(tensor) is None})
+    metas: dict[str, PayloadMeta] = {}
+    first: dict[int, str] = {}
+    for name, tensor in plain.items():
+        metas[name] = _encode_tensor(context, tensor, table)
+        if id(tensor) in first:
+            metas[name].same_as = first[id(tensor)]
+        first.setdefault(id(tensor), name)
+    return metas
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) in _PLAIN and value.layout is torch.strided and not value.is_quantized
+
+
+def _placement(value: Any) -> str | None:
+    if isinstance(value, torch_private.FakeTensor):
+        return "fake"
+    return "meta" if isinstance(value, torch.Tensor) and value.device.type == "meta" else None
+
+
+def _encode_tensor(context: EncodeContext, tensor: torch.Tensor, table: RecordTable) -> PayloadMeta:
+    meta = encode_tensor_meta(context, tensor)
+    is_parameter = isinstance(tensor, torch.nn.Parameter)
+    placement = _placement(tensor)
+    if placement is not None:
+        context.features.add("placement")
+        return PayloadMeta("", is_parameter, False, meta, placement=placement)
+    name, start = table.place(tensor)
+    if start:
+        meta = type(meta)(**{field: getattr(meta, field) for field in meta.__struct_fields__})
+        meta.storage_offset = SymInt(as_int=tensor.storage_offset() - start // tensor.element_size())
+    record = PayloadMeta(name, is_parameter, False, meta)
+    if tensor.is_conj() or tensor.is_neg():
+        context.features.add("lazy-bits")
+        record.conj, record.neg = tensor.is_conj(), tensor.is_neg()
+    return record
+
+
+def _encode_with_codec(
+    context: EncodeContext, name: str, value: Any, encoded: dict[str, EncodedValue]
+) -> dict[str, torch.Tensor]:
+    for codec in context.registry.constant_codecs.values():
+        if codec.owns(value):
+            tree, tensors = codec.encode(value)
+            parts = {f"{name}#{index}": tensor for index, tensor in enumerate(tensors)}
+            encoded[name] = EncodedValue(codec.name, tree, list(parts))
+            context.features.add("codecs")
+            context.provided.add(("constant_codec", codec.name))
+            return parts
+    kind = type(value)
+    layout = f" of layout {value.layout}" if isinstance(value, torch.Tensor) else ""
+    raise EncodeError(
+        f"{kind.__module__}.{kind.__qualname__}{layout} is no plain strided tensor, and no constant codec owns it",
+        place=name,
+        remedy="Install the plugin that provides one, or register a ConstantCodec for it",
+    )
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+@dataclass(slots=True)
+class StorageTable:
+    """The storages of a load, each record made into one once."""
+
+    records: Mapping[str, Record]
+    place_device: Callable[[torch.device], torch.device]
+    graph_only: bool
+    """Whether tensors are made without elements, and no record is read."""
+    _bytes: dict[tuple[str, torch.device], torch.Tensor] = field(default_factory=dict)
+
+    def storage(self, name: str, device: torch.device) -> torch.UntypedStorage:
+        """The storage of a record, on `device`."""
+        key = (name, device)
+        whole = self._bytes.get(key)
+        if whole is None:
+            record = self.records.get(name)
+            if record is None:
+                raise MissingRecordError(f"the archive has no record {name!r}")
+            view = record.view()
+            whole = torch.frombuffer(view, dtype=torch.uint8) if record.nbytes else torch.empty(0, dtype=torch.uint8)
+            if device.type != "cpu":
+                whole = whole.to(device)
+            self._bytes[key] = whole
+        return whole.untyped_storage()
+
+
+def decode_payloads(
+    context: DecodeContext,
+    metas: Mapping[str, PayloadMeta],
+    folder: str,
+    table: StorageTable,
+    encoded: Mapping[str, EncodedValue],
+    *,
+    ties_noted: bool,
+) -> dict[str, Any]:
+    """The values of a folder's payloads by name; tensors that share a storage, or are one tensor, do so again.
+
+    Args:
+        ties_noted: whether the writer noted which names are one tensor. torch does not; there, parameters that lie in
+            one place in one way are taken for one parameter, as they were in the module.
+
+    Raises:
+        ArchiveError: a meta reaches beyond its record.
+        DecodeError: a value needs what this installation does not have.
+    """
+    values: dict[str, Any] = {}
+    ties: dict[Any, Any] = {}
+    for name, meta in metas.items():
+        try:
+            if meta.same_as is not None and meta.same_as in values:
+                values[name] = values[meta.same_as]
+                continue
+            tie = None if ties_noted or not meta.is_param else (meta.path_name, repr(meta.tensor_meta))
+            values[name] = ties.get(tie) if tie in ties else _decode_tensor(context, meta, folder, table)
+            if tie is not None:
+                ties[tie] = values[name]
+        except (ArchiveError, DecodeError) as error:
+            raise error.within(f"{folder}{name}") from None
+    for name, value in encoded.items():
+        if all(part in values for part in value.tensors):
+            values[name] = _decode_with_codec(context, name, value, values)
+    for part in {part for value in encoded.values() for part in value.tensors}:
+        values.pop(part, None)
+    return values
+
+
+def _decode_tensor(context: DecodeContext, meta: PayloadMeta, folder: str, table: StorageTable) -> torch.Tensor:
+    described = meta.tensor_meta
+    if meta.use_pickle or described is None:
+        raise DecodeError(
+            "the record is a pickle, which is not read because reading one runs code",
+            remedy="Write the program again with graphwire",
+        )
+    if decode_layout(described) is not torch.strided:
+        raise DecodeError(f"a payload of layout {decode_layout(described)} needs a constant codec")
+    if meta.placement == "fake":
+        tensor = decode_tensor_meta(context, described, input_value=True)
+    else:
+        tensor = _strided(meta, folder, table)
+    if meta.conj:
+        tensor = tensor.conj()
+    if meta.neg:
+        tensor = torch._neg_view(tensor)
+    if meta.is_param:
+        return torch.nn.Parameter(tensor.detach(), requires_grad=described.requires_grad)
+    return tensor.requires_grad_() if described.requires_grad else tensor
+
+
+def _strided(meta: PayloadMeta, folder: str, table: StorageTable) -> torch.Tensor:
+    described = meta.tensor_meta
+    assert described is not None  # checked by the caller
+    dtype = decode_dtype(described)
+    needed = extent(described, dtype.itemsize)
+    if needed is None:
+        raise ArchiveError("the sizes, strides and offset describe no tensor")
+    sizes, strides = known_integers(described.sizes), known_integers(described.strides)
+    offset = described.storage_offset.as_int
+    if meta.placement == "meta" or table.graph_only:
+        return torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
+    device = table.place_device(torch.device(described.device.type, described.device.index))
+    storage = table.storage(folder + meta.path_name, device)
+    if needed > storage.nbytes():
+        raise ArchiveError(f"the tensor needs {needed:,} bytes, its record has {storage.nbytes():,}")
+    return torch.empty(0, dtype=dtype, device=device).set_(storage, offset, sizes, strides)
+
+
+def _decode_with_codec(context: DecodeContext, name: str, value: EncodedValue, values: Mapping[str, Any]) -> Any:
+    codec = context.registry.constant_codecs.get(value.codec)
+    if codec is None:
+        raise DecodeError(
+            f"no constant codec {value.codec!r} is installed", place=name, remedy="Install the plugin that provides it"
+        )
+    return codec.decode(value.tree, [values[part] for part in value.tensors])

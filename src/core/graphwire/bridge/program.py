@@ -1,0 +1,266 @@
+"""Programs: `ExportedProgram` ⇄ the schema and its payloads."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+from graphwire.bridge import torch_private
+from graphwire.bridge.arguments import decode_argument, encode_argument
+from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.graph import GRAPH_CONSTANT, decode_graph, encode_graph
+from graphwire.bridge.metadata import decode_sources, encode_custom
+from graphwire.bridge.payloads import RecordTable, StorageTable, decode_payloads, encode_payloads
+from graphwire.bridge.signature import decode_module_calls, decode_signature, encode_module_calls, encode_signature
+from graphwire.bridge.symbols import decode_ranges, encode_ranges, range_constraints, settle_hints
+from graphwire.bridge.torch_pytree import children_of, context_of, is_namedtuple, registration_of
+from graphwire.bridge.treespec import decode_treespec, encode_treespec
+from graphwire.errors import DecodeError, EncodeError, GraphwireError
+from graphwire.hooks.registry import Registry
+from graphwire.schema.graph import Argument, TensorArgument
+from graphwire.schema.module_call import NamedTupleDef
+from graphwire.schema.program import (
+    SCHEMA_VERSION,
+    EncodedValue,
+    ExampleInputs,
+    GraphModule,
+    PluginRequirement,
+    Program,
+    SchemaVersion,
+)
+from graphwire.version import PRODUCER
+from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
+
+
+class GraphwireWarning(UserWarning):
+    """Something that a program had and that is left out, without harm to what the program computes."""
+
+
+# ----------------------------------------------------------------------------------------------------- encode
+
+
+@dataclass(slots=True)
+class RecordTables:
+    """The records of one file: programs saved together share their storages."""
+
+    weights: RecordTable = field(default_factory=lambda: RecordTable(WEIGHTS, "weight_"))
+    constants: RecordTable = field(default_factory=lambda: RecordTable(CONSTANTS, "tensor_"))
+    sample_inputs: RecordTable = field(default_factory=lambda: RecordTable(SAMPLE_INPUTS, "tensor_"))
+
+
+def encode_program(
+    program: ExportedProgram, registry: Registry, tables: RecordTables | None = None
+) -> tuple[Program, Payloads]:
+    """A program as a record, and its payloads, whose records lend the memory of the program's own tensors.
+
+    Args:
+        tables: the records of programs that are saved into the same file.
+
+    Raises:
+        EncodeError: it holds what the schema cannot say; `place` says where.
+    """
+    tables = tables or RecordTables()
+    context = EncodeContext(registry, constants={})
+    module = program.graph_module
+    try:
+        graph = encode_graph(context, module, top_level=True)
+        calls = encode_module_calls(context, program.module_call_graph)
+    except RecursionError:
+        raise EncodeError("the program's arguments or subgraphs are nested too deeply") from None
+    encoded: dict[str, EncodedValue] = {}
+    weights = encode_payloads(context, program.state_dict, tables.weights, encoded)
+    constants = encode_payloads(context, {**context.constants, **program.constants}, tables.constants, encoded)
+    examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs)
+    custom = module.meta.get("custom")
+    record = Program(
+        graph_module=GraphModule(
+            graph=graph,
+            signature=encode_signature(program.graph_signature),
+            module_call_graph=calls,
+            metadata={"custom": encode_custom(custom)} if custom else {},
+            treespec_namedtuple_fields=dict(_namedtuples(program.module_call_graph)),
+            stack_frames=list(context.frames),
+            node_sources=context.source_records,
+        ),
+        opset_version=_opsets(context),
+        range_constraints=encode_ranges(program.range_constraints),
+        schema_version=SchemaVersion(*SCHEMA_VERSION),
+        verifiers=torch_private.dialects_of(program),
+        torch_version=str(torch.__version__),
+        guards_code=torch_private.guards_of(program),
+        requires=sorted(context.features),
+        producer=PRODUCER,
+        plugins=_requirements(context),
+        example_inputs=examples,
+        encoded_values=encoded,
+    )
+    records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
+    return record, Payloads(weights, constants, samples, records)
+
+
+def _opsets(context: EncodeContext) -> dict[str, int]:
+    """The versions of the operator namespaces that the program uses; ATen's always, as torch writes it."""
+    handlers = {handler.namespace: handler.opset_version for handler in context.registry.op_handlers}
+    used = {operator.handler.namespace for operator in context.operators.values()} | {"aten"}
+    return {name: version for name, version in sorted(handlers.items()) if version > 0 and name in used}
+
+
+def _requirements(context: EncodeContext) -> list[PluginRequirement]:
+    """The plugins of other distributions that provided something, and what."""
+    provided: dict[tuple[str, str], set[str]] = {}
+    for kind, name in context.provided:
+        owner = context.registry.owner_of(kind, name)
+        if owner is not None and owner.distribution and owner.distribution != "graphwire":
+            provided.setdefault((owner.distribution, owner.version), set()).add(f"{kind}:{name}")
+    return [
+        PluginRequirement(distribution, version, sorted(names))
+        for (distribution, version), names in sorted(provided.items())
+    ]
+
+
+def _namedtuples(calls: Sequence[Any]) -> Iterator[tuple[str, NamedTupleDef]]:
+    """The fields of each registered namedtuple in the treespecs, by serialized name."""
+    pending = [spec for call in calls if call.signature for spec in (call.signature.in_spec, call.signature.out_spec)]
+    while pending:
+        spec = pending.pop()
+        pending.extend(children_of(spec))
+        container = context_of(spec) if spec.type is not None else None
+        if is_namedtuple(container) and (found := registration_of(container)) is not None:
+            yield found.name, NamedTupleDef(list(container._fields))
+
+
+def _encode_examples(
+    context: EncodeContext, examples: Any, table: RecordTable
+) -> tuple[ExampleInputs | None, dict[str, Any]]:
+    """The example inputs as data. Inputs that are none are left out with a warning: the program does not need them."""
+    if examples is None:
+        return None, {}
+    leaves, spec = pytree.tree_flatten(examples)
+    tensors = {f"leaf_{index}": leaf for index, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)}
+    try:
+        arguments = [
+            Argument(as_tensor=TensorArgument(f"leaf_{index}"))
+            if isinstance(leaf, torch.Tensor)
+            else encode_argument(context, {}, leaf)
+            for index, leaf in enumerate(leaves)
+        ]
+        encoded: dict[str, EncodedValue] = {}
+        metas = encode_payloads(context, tensors, table, encoded)
+        if encoded:
+            raise EncodeError("an example input is no plain tensor")
+        return ExampleInputs(encode_treespec(spec, context.registry), arguments), metas
+    except GraphwireError as error:
+        warnings.warn(f"the example inputs are not saved: {error}", GraphwireWarning, stacklevel=2)
+        return None, {}
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+def decode_program(
+    record: Program,
+    payloads: Payloads,
+    registry: Registry,
+    *,
+    device: torch.device | None = None,
+    graph_only: bool = False,
+) -> ExportedProgram:
+    """The program that a validated record and its payloads hold.
+
+    Args:
+        device: where weights, metadata and device arguments are put; None for where they were.
+        graph_only: make the weights without elements (on the meta device) and read no payload.
+
+    Raises:
+        DecodeError: this installation lacks something that the program needs.
+        ArchiveError: the payloads are not what the program says.
+    """
+    place = _placement(device)
+    module_record = record.graph_module
+    shape_env = torch_private.new_shape_env()
+    context = DecodeContext(
+        registry=registry,
+        shape_env=shape_env,
+        mode=torch_private.fake_value_mode(shape_env),
+        constants={},
+        place_device=place,
+        frames=module_record.stack_frames,
+        sources=decode_sources(module_record.node_sources),
+        ranges=decode_ranges(record.range_constraints),
+    )
+    torch_private.reserve_unbacked(shape_env, context.ranges)
+    table = StorageTable(payloads.records, place, graph_only)
+    noted = record.producer is not None
+    state, constants = (
+        decode_payloads(context, metas, folder, table, record.encoded_values, ties_noted=noted)
+        for metas, folder in ((payloads.weights, WEIGHTS), (payloads.constants, CONSTANTS))
+    )
+    context.constants = constants
+    signature = decode_signature(module_record.signature)
+    names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
+    try:
+        graph, root = decode_graph(context, module_record.graph, literal_names=names)
+    except RecursionError:
+        raise DecodeError("the program's arguments or subgraphs are nested too deeply") from None
+    settle_hints(context)
+    calls = decode_module_calls(context, module_record.module_call_graph)
+    program = torch_private.exported_program(
+        root=root,
+        graph=graph,
+        graph_signature=signature,
+        state_dict=state,
+        range_constraints=range_constraints(context),
+        module_call_graph=calls,
+        example_inputs=_decode_examples(context, record, payloads, table),
+        constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
+        verifiers=[torch_private.verifier_of(dialect) for dialect in record.verifiers],
+    )
+    if custom := module_record.metadata.get("custom"):
+        program.graph_module.meta["custom"] = json.loads(custom)
+    torch_private.set_guards(program, list(record.guards_code))
+    return program
+
+
+def _placement(device: torch.device | None) -> Callable[[torch.device], torch.device]:
+    """Where a device that the document names is, on this machine. Tensors without elements stay without."""
+
+    def place(named: torch.device) -> torch.device:
+        if device is not None and named.type != "meta":
+            return device
+        return named
+
+    return place
+
+
+def _decode_examples(context: DecodeContext, record: Program, payloads: Payloads, table: StorageTable) -> Any:
+    examples = record.example_inputs
+    if examples is None:
+        return None
+    try:
+        tensors = decode_payloads(context, payloads.sample_inputs, SAMPLE_INPUTS, table, {}, ties_noted=True)
+        scope = _ExampleScope(tensors)
+        leaves = [decode_argument(context, scope, leaf) for leaf in examples.leaves]
+        return pytree.tree_unflatten(leaves, decode_treespec(examples.spec, context.registry))
+    except (GraphwireError, ValueError, TypeError) as error:
+        warnings.warn(f"the example inputs are not loaded: {error}", GraphwireWarning, stacklevel=2)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _ExampleScope:
+    """Example inputs refer to payloads, and to nothing else."""
+
+    values: dict[str, Any]
+
+    def subgraph(self, argument: Any) -> Any:
+        """No example input is a subgraph."""
+        raise DecodeError(f"an example input cannot be {type(argument).__name__}")
+
+    treespec = constant = subgraph

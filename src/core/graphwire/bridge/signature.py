@@ -1,0 +1,273 @@
+"""The graph signature and the module call graph: torch's ⇄ the schema's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch.export import graph_signature as torch_signature
+from torch.export.exported_program import ModuleCallEntry as TorchModuleCallEntry
+from torch.export.exported_program import ModuleCallSignature as TorchModuleCallSignature
+from torch.export.graph_signature import InputKind, OutputKind
+
+from graphwire.bridge.arguments import arm_of
+from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.treespec import decode_treespec, encode_treespec
+from graphwire.errors import DecodeError, EncodeError, GraphwireError
+from graphwire.schema.graph import (
+    Argument,
+    CustomObjArgument,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+    TokenArgument,
+)
+from graphwire.schema.module_call import ModuleCallEntry, ModuleCallSignature
+from graphwire.schema.signature import (
+    BufferMutationSpec,
+    ConstantValue,
+    GradientToParameterSpec,
+    GradientToUserInputSpec,
+    GraphSignature,
+    InputSpec,
+    InputToBufferSpec,
+    InputToConstantInputSpec,
+    InputToCustomObjSpec,
+    InputTokenSpec,
+    InputToParameterSpec,
+    InputToTensorConstantSpec,
+    LossOutputSpec,
+    OutputSpec,
+    OutputTokenSpec,
+    ParameterMutationSpec,
+    UserInputMutationSpec,
+    UserInputSpec,
+    UserOutputSpec,
+)
+from graphwire.schema.symbols import decode_float, encode_float
+
+# ------------------------------------------------------------------------------------------------- argument specs
+
+_REFERENCES: dict[type, Any] = {
+    torch_signature.TensorArgument: lambda a: Argument(as_tensor=TensorArgument(a.name)),
+    torch_signature.SymIntArgument: lambda a: Argument(as_sym_int=SymIntArgument(as_name=a.name)),
+    torch_signature.SymFloatArgument: lambda a: Argument(as_sym_float=SymFloatArgument(as_name=a.name)),
+    torch_signature.SymBoolArgument: lambda a: Argument(as_sym_bool=SymBoolArgument(as_name=a.name)),
+    torch_signature.CustomObjArgument: lambda a: Argument(as_custom_obj=CustomObjArgument(a.name, a.class_fqn)),
+    torch_signature.TokenArgument: lambda a: Argument(as_tensor=TensorArgument(a.name)),
+}
+_LITERAL_ARMS: dict[type, str] = {int: "as_int", float: "as_float", bool: "as_bool", str: "as_string"}
+
+
+def _encode_literal(value: Any) -> dict[str, Any]:
+    """A literal as the one arm that says it."""
+    if value is None:
+        return {"as_none": True}
+    arm = _LITERAL_ARMS.get(type(value))
+    if arm is None:
+        raise EncodeError(f"an input or output cannot be the constant {value!r:.80} of type {type(value).__name__}")
+    return {arm: encode_float(value) if arm == "as_float" else value}
+
+
+def _decode_literal(record: Any) -> Any:
+    if record.as_none is not None:
+        return None
+    if record.as_float is not None:
+        return decode_float(record.as_float)
+    return next((v for v in (record.as_int, record.as_bool, record.as_string) if v is not None), None)
+
+
+def encode_argument_spec(spec: Any) -> tuple[Argument, str | None]:
+    """What an input or output is, and its name where the argument itself carries none."""
+    if isinstance(spec, torch_signature.ConstantArgument):
+        return Argument(**_encode_literal(spec.value)), spec.name or None
+    return _REFERENCES[type(spec)](spec), None
+
+
+def decode_argument_spec(argument: Argument, name: str | None) -> Any:
+    """What an input or output is, in torch's terms."""
+    if argument.as_tensor is not None:
+        return torch_signature.TensorArgument(argument.as_tensor.name)
+    if argument.as_sym_int is not None and argument.as_sym_int.as_name is not None:
+        return torch_signature.SymIntArgument(argument.as_sym_int.as_name)
+    if argument.as_sym_float is not None and argument.as_sym_float.as_name is not None:
+        return torch_signature.SymFloatArgument(argument.as_sym_float.as_name)
+    if argument.as_sym_bool is not None and argument.as_sym_bool.as_name is not None:
+        return torch_signature.SymBoolArgument(argument.as_sym_bool.as_name)
+    if argument.as_custom_obj is not None:
+        return torch_signature.CustomObjArgument(argument.as_custom_obj.name, argument.as_custom_obj.class_fqn)
+    if arm_of(argument) not in ("as_none", *_LITERAL_ARMS.values()):
+        raise DecodeError(f"an input or output cannot be {arm_of(argument)}")
+    return torch_signature.ConstantArgument(name or "", _decode_literal(argument))
+
+
+# ----------------------------------------------------------------------------------------------------- inputs
+
+
+def encode_input_spec(spec: Any) -> InputSpec:
+    """What one graph input stands for."""
+    kind, target = spec.kind, spec.target
+    if kind is InputKind.USER_INPUT:
+        if isinstance(spec.arg, torch_signature.ConstantArgument):
+            value = ConstantValue(**_encode_literal(spec.arg.value))
+            return InputSpec(constant_input=InputToConstantInputSpec(spec.arg.name, value))
+        return InputSpec(user_input=UserInputSpec(*encode_argument_spec(spec.arg)))
+    if kind is InputKind.CUSTOM_OBJ:
+        described = CustomObjArgument(spec.arg.name, spec.arg.class_fqn)
+        return InputSpec(custom_obj=InputToCustomObjSpec(described, target))
+    if kind is InputKind.TOKEN:
+        return InputSpec(token=InputTokenSpec(TokenArgument(spec.arg.name)))
+    tensor = TensorArgument(spec.arg.name)
+    if kind is InputKind.PARAMETER:
+        return InputSpec(parameter=InputToParameterSpec(tensor, target))
+    if kind is InputKind.BUFFER:
+        return InputSpec(buffer=InputToBufferSpec(tensor, target, bool(spec.persistent)))
+    if kind is InputKind.CONSTANT_TENSOR:
+        return InputSpec(tensor_constant=InputToTensorConstantSpec(tensor, target))
+    raise EncodeError(f"an input of kind {kind} has no record")
+
+
+def _tensor(argument: TensorArgument) -> Any:
+    return torch_signature.TensorArgument(argument.name)
+
+
+def decode_input_spec(record: InputSpec) -> Any:
+    """What one graph input stands for, in torch's terms."""
+    make = torch_signature.InputSpec
+    if (user := record.user_input) is not None:
+        return make(InputKind.USER_INPUT, decode_argument_spec(user.arg, user.name), None)
+    if (parameter := record.parameter) is not None:
+        return make(InputKind.PARAMETER, _tensor(parameter.arg), parameter.parameter_name)
+    if (buffer := record.buffer) is not None:
+        return make(InputKind.BUFFER, _tensor(buffer.arg), buffer.buffer_name, buffer.persistent)
+    if (constant := record.tensor_constant) is not None:
+        return make(InputKind.CONSTANT_TENSOR, _tensor(constant.arg), constant.tensor_constant_name)
+    if (literal := record.constant_input) is not None:
+        argument = torch_signature.ConstantArgument(literal.name, _decode_literal(literal.value))
+        return make(InputKind.USER_INPUT, argument, None)
+    if (custom := record.custom_obj) is not None:
+        described = torch_signature.CustomObjArgument(custom.arg.name, custom.arg.class_fqn)
+        return make(InputKind.CUSTOM_OBJ, described, custom.custom_obj_name)
+    if (token := record.token) is not None:
+        return make(InputKind.TOKEN, torch_signature.TokenArgument(token.arg.name), None)
+    raise DecodeError("an input spec without an arm that this version knows")
+
+
+# ---------------------------------------------------------------------------------------------------- outputs
+
+_TARGETED_OUTPUTS: dict[Any, tuple[str, type]] = {
+    OutputKind.BUFFER_MUTATION: ("buffer_mutation", BufferMutationSpec),
+    OutputKind.PARAMETER_MUTATION: ("parameter_mutation", ParameterMutationSpec),
+    OutputKind.GRADIENT_TO_PARAMETER: ("gradient_to_parameter", GradientToParameterSpec),
+    OutputKind.GRADIENT_TO_USER_INPUT: ("gradient_to_user_input", GradientToUserInputSpec),
+    OutputKind.USER_INPUT_MUTATION: ("user_input_mutation", UserInputMutationSpec),
+}
+"""For each kind of output that stands for something named: its arm, and the arm's record."""
+
+
+def encode_output_spec(spec: Any) -> OutputSpec:
+    """What one graph output stands for."""
+    if spec.kind is OutputKind.USER_OUTPUT:
+        return OutputSpec(user_output=UserOutputSpec(*encode_argument_spec(spec.arg)))
+    if spec.kind is OutputKind.TOKEN:
+        return OutputSpec(token=OutputTokenSpec(TokenArgument(spec.arg.name)))
+    tensor = TensorArgument(spec.arg.name)
+    if spec.kind is OutputKind.LOSS_OUTPUT:
+        return OutputSpec(loss_output=LossOutputSpec(tensor))
+    arm, record = _TARGETED_OUTPUTS[spec.kind]
+    return OutputSpec(**{arm: record(tensor, spec.target)})
+
+
+def decode_output_spec(record: OutputSpec) -> Any:
+    """What one graph output stands for, in torch's terms."""
+    make = torch_signature.OutputSpec
+    if (user := record.user_output) is not None:
+        return make(OutputKind.USER_OUTPUT, decode_argument_spec(user.arg, user.name), None)
+    if (loss := record.loss_output) is not None:
+        return make(OutputKind.LOSS_OUTPUT, _tensor(loss.arg), None)
+    if (token := record.token) is not None:
+        return make(OutputKind.TOKEN, torch_signature.TokenArgument(token.arg.name), None)
+    for kind, (arm, _) in _TARGETED_OUTPUTS.items():
+        content = getattr(record, arm)
+        if content is not None:
+            target = getattr(content, content.__struct_fields__[1])
+            return make(kind, _tensor(content.arg), target)
+    raise DecodeError("an output spec without an arm that this version knows")
+
+
+# -------------------------------------------------------------------------------------------------- signature
+
+
+def encode_signature(signature: Any) -> GraphSignature:
+    """The signature as a record."""
+    return GraphSignature(
+        [encode_input_spec(spec) for spec in signature.input_specs],
+        [encode_output_spec(spec) for spec in signature.output_specs],
+    )
+
+
+def decode_signature(record: GraphSignature) -> Any:
+    """The signature in torch's terms."""
+    return torch_signature.ExportGraphSignature(
+        [decode_input_spec(spec) for spec in record.input_specs],
+        [decode_output_spec(spec) for spec in record.output_specs],
+    )
+
+
+# ------------------------------------------------------------------------------------------- module call graph
+
+
+def encode_module_calls(context: EncodeContext, entries: Sequence[Any]) -> list[ModuleCallEntry]:
+    """The module call graph as records."""
+    records = []
+    for entry in entries:
+        try:
+            signature = None if entry.signature is None else _encode_call(context, entry.signature)
+        except GraphwireError as error:
+            raise error.within(f"module_call_graph[{entry.fqn!r}]") from None
+        records.append(ModuleCallEntry(entry.fqn, signature))
+    return records
+
+
+def _encode_call(context: EncodeContext, signature: Any) -> ModuleCallSignature:
+    inputs = [encode_argument_spec(spec) for spec in signature.inputs]
+    outputs = [encode_argument_spec(spec) for spec in signature.outputs]
+    return ModuleCallSignature(
+        inputs=[argument for argument, _ in inputs],
+        outputs=[argument for argument, _ in outputs],
+        in_spec=encode_treespec(signature.in_spec, context.registry),
+        out_spec=encode_treespec(signature.out_spec, context.registry),
+        forward_arg_names=signature.forward_arg_names or None,
+        input_names=[n for _, n in inputs] if any(n is not None for _, n in inputs) else None,
+        output_names=[n for _, n in outputs] if any(n is not None for _, n in outputs) else None,
+    )
+
+
+def decode_module_calls(context: DecodeContext, records: Sequence[ModuleCallEntry]) -> list[Any]:
+    """The module call graph in torch's terms."""
+    entries = []
+    for record in records:
+        try:
+            signature = None if record.signature is None else _decode_call(context, record.signature)
+        except GraphwireError as error:
+            raise error.within(f"module_call_graph[{record.fqn!r}]") from None
+        entries.append(TorchModuleCallEntry(record.fqn, signature))
+    return entries
+
+
+def _decode_call(context: DecodeContext, record: ModuleCallSignature) -> Any:
+    return TorchModuleCallSignature(
+        inputs=_decode_named(record.inputs, record.input_names),
+        outputs=_decode_named(record.outputs, record.output_names),
+        in_spec=decode_treespec(record.in_spec, context.registry),
+        out_spec=decode_treespec(record.out_spec, context.registry),
+        forward_arg_names=record.forward_arg_names or None,
+    )
+
+
+def _decode_named(arguments: Sequence[Argument], names: Sequence[str | None] | None) -> list[Any]:
+    given = names if names is not None else [None] * len(arguments)
+    if len(given) != len(arguments):
+        raise DecodeError(f"{len(given)} names stand for {len(arguments)} arguments")
+    return [decode_argument_spec(argument, name) for argument, name in zip(arguments, given, strict=True)]

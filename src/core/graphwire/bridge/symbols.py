@@ -1,0 +1,203 @@
+"""Symbolic integers, floats and truth values: torch's ⇄ the schema's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sympy
+import torch
+
+from graphwire.bridge import torch_private
+from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.expressions import decode_expression, encode_expression
+from graphwire.errors import DecodeError
+from graphwire.schema.expression import parse_infix, symbols_of
+from graphwire.schema.symbols import (
+    RangeConstraint,
+    SymBool,
+    SymExpr,
+    SymExprHint,
+    SymFloat,
+    SymInt,
+    decode_float,
+    encode_float,
+)
+
+_KNOWN = {number: SymInt(as_int=number) for number in range(-1, 4097)}
+
+
+def encode_int(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
+    """An integer, known or symbolic, as a record. Equal values share one record."""
+    if isinstance(value, int):
+        return _KNOWN.get(value) or SymInt(as_int=int(value))
+    expression, hint = torch_private.symbolic_parts(value)
+    return encode_integer_parts(context, expression, hint)
+
+
+def encode_integer_parts(context: EncodeContext, expression: sympy.Basic, hint: Any) -> SymInt:
+    """`encode_int` of a symbolic integer that is already taken apart."""
+    key = (expression, hint)
+    record = context.integers.get(key)
+    if record is None:
+        if expression.is_Integer:
+            record = SymInt(as_int=int(expression))
+        else:
+            known = None if hint is None else SymExprHint(as_int=int(hint))
+            record = SymInt(as_expr=SymExpr(_text(context, expression), known))
+        context.integers[key] = record
+    return record
+
+
+def encode_sym_float(context: EncodeContext, value: float | torch.SymFloat) -> SymFloat:
+    """A float, known or symbolic, as a record."""
+    if isinstance(value, float):
+        return SymFloat(as_float=encode_float(value))
+    expression, hint = torch_private.symbolic_parts(value)
+    if expression.is_Float:
+        return SymFloat(as_float=encode_float(float(expression)))
+    known = None if hint is None else SymExprHint(as_float=encode_float(float(hint)))
+    return SymFloat(as_expr=SymExpr(_text(context, expression), known))
+
+
+def encode_sym_bool(context: EncodeContext, value: bool | torch.SymBool) -> SymBool:
+    """A truth value, known or symbolic, as a record. torch writes no hint for it."""
+    if isinstance(value, bool):
+        return SymBool(as_bool=value)
+    expression, _ = torch_private.symbolic_parts(value)
+    if expression in (sympy.true, sympy.false):
+        return SymBool(as_bool=bool(expression))
+    return SymBool(as_expr=SymExpr(_text(context, expression)))
+
+
+def _text(context: EncodeContext, expression: sympy.Basic) -> str:
+    text = context.expressions.get(expression)
+    if text is None:
+        text = context.expressions[expression] = encode_expression(expression)
+    return text
+
+
+def decode_int(context: DecodeContext, record: SymInt) -> int | torch.SymInt:
+    """The integer that a record says, in the program's shape environment."""
+    if record.as_expr is None:
+        assert record.as_int is not None  # validated
+        return record.as_int
+    hint = record.as_expr.hint
+    return _decode(context, record.as_expr, None if hint is None else hint.as_int, "create_symintnode")
+
+
+def decode_sym_float(context: DecodeContext, record: SymFloat) -> float | torch.SymFloat:
+    """The float that a record says, in the program's shape environment."""
+    if record.as_expr is None:
+        assert record.as_float is not None  # validated
+        return decode_float(record.as_float)
+    hint = record.as_expr.hint
+    known = None if hint is None or hint.as_float is None else decode_float(hint.as_float)
+    return _decode(context, record.as_expr, known, "create_symfloatnode")
+
+
+def decode_sym_bool(context: DecodeContext, record: SymBool) -> bool | torch.SymBool:
+    """The truth value that a record says, in the program's shape environment."""
+    if record.as_expr is None:
+        assert record.as_bool is not None  # validated
+        return record.as_bool
+    key = (record.as_expr.expr_str, "bool")
+    value = context.values.get(key)
+    if value is None:
+        expression = _expression(context, record.as_expr.expr_str)
+        value = context.values[key] = context.shape_env.create_symboolnode(expression)
+    return value
+
+
+def _decode(context: DecodeContext, record: SymExpr, hint: Any, create: str) -> Any:
+    key = (record.expr_str, hint, create)
+    value = context.values.get(key)
+    if value is None:
+        expression = _expression(context, record.expr_str)
+        if hint is not None and isinstance(expression, sympy.Symbol):
+            torch_private.declare_symbol(context.shape_env, expression, None, hint)
+        value = context.values[key] = getattr(context.shape_env, create)(expression, hint=hint)
+    return value
+
+
+def _expression(context: DecodeContext, text: str) -> sympy.Basic:
+    """The expression of a text, parsed once, with its symbols declared."""
+    expression = context.expressions.get(text)
+    if expression is None:
+        known = len(context.symbols)
+        expression = decode_expression(text, context.symbols)
+        context.expressions[text] = expression
+        for name in list(context.symbols)[known:]:
+            _declare(context, name)
+    return expression
+
+
+def _declare(context: DecodeContext, name: str) -> None:
+    symbol = context.symbols[name]
+    torch_private.declare_symbol(context.shape_env, symbol, context.ranges.get(name), None)
+    if torch_private.is_unbacked(symbol):
+        context.pending.add(symbol)
+
+
+def encode_ranges(constraints: Mapping[sympy.Basic, Any]) -> dict[str, RangeConstraint]:
+    """The ranges of a program's symbols and expressions, by infix text. A bound that is no integer (a range over the
+    reals) is narrowed to the integers inside."""
+    return {
+        str(expression): RangeConstraint(_bound(ranges.lower, up=True), _bound(ranges.upper, up=False))
+        for expression, ranges in constraints.items()
+    }
+
+
+def _bound(bound: Any, *, up: bool) -> int | None:
+    if bound in (torch_private.int_oo, -torch_private.int_oo, sympy.oo, -sympy.oo):
+        return None
+    return int(sympy.ceiling(bound) if up else sympy.floor(bound))
+
+
+def decode_ranges(constraints: Mapping[str, RangeConstraint]) -> dict[str, Any]:
+    """The ranges that a document states, by infix text."""
+    infinity = torch_private.int_oo
+    ranges = {}
+    for text, constraint in constraints.items():
+        lower = -infinity if constraint.min_val is None else sympy.Integer(constraint.min_val)
+        upper = infinity if constraint.max_val is None else sympy.Integer(constraint.max_val)
+        if constraint.min_val is not None and constraint.max_val is not None and lower > upper:
+            raise DecodeError(f"no value lies between {lower} and {upper}", place=f"range_constraints[{text!r}]")
+        ranges[text] = torch_private.ValueRanges(lower, upper)
+    return ranges
+
+
+def settle_hints(context: DecodeContext) -> None:
+    """Give each symbol that never stood alone the value that a linear expression of it implies (a program over
+    `2*s0` alone still has to know `s0`)."""
+    backed = context.shape_env.backed_var_to_val
+    for (text, hint, *_), _value in list(context.values.items()):
+        expression = context.expressions.get(text)
+        if expression is None or isinstance(hint, (bool, str, float)) or hint is None:
+            continue
+        free = expression.free_symbols
+        if len(free) != 1 or not free.isdisjoint(backed):
+            continue
+        (symbol,) = free
+        origin = expression.subs(symbol, 0)
+        slope = expression.subs(symbol, 1) - origin
+        if slope.is_Integer and slope != 0 and (value := (hint - origin) / slope).is_Integer:
+            if expression.subs(symbol, value) == hint:
+                torch_private.declare_symbol(context.shape_env, symbol, None, int(value))
+
+
+def range_constraints(context: DecodeContext) -> dict[sympy.Basic, Any]:
+    """The program's ranges by expression, after the graph was decoded. A symbol that the graph does not show is made
+    as torch makes symbols: a positive integer, or an integer without backing."""
+    result = {}
+    for text, ranges in context.ranges.items():
+        expression = parse_infix(text)
+        for name in symbols_of(expression):
+            if name not in context.symbols:
+                positive = None if name.startswith("u") else True
+                context.symbols[name] = sympy.Symbol(name, positive=positive, integer=True)
+                _declare(context, name)
+                context.pending.discard(context.symbols[name])
+        result[decode_expression(expression, context.symbols)] = ranges
+    return result
+

@@ -1,0 +1,134 @@
+"""Every use of torch that is not public: one function or name each, so that a new release breaks one line here.
+
+Each has a test in `tests/bridge/test_torch_private.py` that fails when the private thing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import sympy
+import torch
+from torch._export.verifier import SpecViolationError, load_verifier
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.export.exported_program import _create_graph_module_for_export
+from torch.fx.experimental.symbolic_shapes import (
+    ShapeEnv,
+    _free_unbacked_symbols_with_path,
+    free_unbacked_symbols,
+)
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.symbol import SymT, symbol_is_type
+from torch.utils._sympy.value_ranges import ValueRanges
+from torch.utils._traceback import CapturedTraceback
+
+from graphwire.errors import DecodeError
+
+def new_shape_env() -> ShapeEnv:
+    """A shape environment for symbols that are declared by a document rather than found by tracing."""
+    return ShapeEnv(assume_static_by_default=True)
+
+
+def fake_value_mode(shape_env: ShapeEnv) -> FakeTensorMode:
+    """A fake tensor mode for node metadata, over `shape_env`."""
+    return FakeTensorMode(allow_fallback_kernels=False, allow_non_fake_inputs=True, shape_env=shape_env)
+
+
+def fake_tensor(mode: FakeTensorMode, meta: torch.Tensor, device: torch.device, requires_grad: bool) -> FakeTensor:
+    """A fake tensor on `device` that has the sizes, strides and type of `meta`, and owns it from now on."""
+    fake = FakeTensor(mode, meta, device)
+    return fake.requires_grad_() if requires_grad else fake
+
+
+def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) -> torch.fx.GraphModule:
+    """A graph module over `root`'s attributes."""
+    return _create_graph_module_for_export(root, graph)
+
+
+def symbolic_parts(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> tuple[sympy.Basic, Any]:
+    """The expression of a symbolic value, and the value it had on the example inputs (None when there is none)."""
+    node = value.node
+    return node.expr, node.hint
+
+
+def declare_symbol(shape_env: ShapeEnv, symbol: sympy.Symbol, ranges: ValueRanges | None, hint: int | None) -> None:
+    """Make `symbol` known: the values it may take, and the one it had (None for a symbol without backing)."""
+    if hint is not None and symbol not in shape_env.backed_var_to_val:
+        shape_env.add_backed_var_to_val(symbol, hint)
+    if ranges is not None:
+        shape_env.constrain_symbol_range(symbol, compiler_min=ranges.lower, compiler_max=ranges.upper)
+    shape_env.var_to_stack.setdefault(symbol, CapturedTraceback.extract(skip=1))
+
+
+def reserve_unbacked(shape_env: ShapeEnv, names: Iterable[str]) -> None:
+    """Keep the numbers of unbacked symbols (`u3`, `zuf0`) from being given to new ones."""
+    for name in names:
+        for prefix, counter in (("zuf", "unbacked_symfloat_counter"), ("u", "unbacked_symint_counter")):
+            if name.startswith(prefix) and name[len(prefix) :].isdigit():
+                used = int(name[len(prefix) :]) + 1
+                setattr(shape_env, counter, max(getattr(shape_env, counter), used))
+
+
+def is_unbacked(symbol: sympy.Symbol) -> bool:
+    """Whether `symbol` stands for a value that is only known when the program runs."""
+    return symbol_is_type(symbol, (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT))
+
+
+def unbacked_bindings(value: Any, shape_env: ShapeEnv, pending: set[sympy.Symbol]) -> dict[sympy.Symbol, Any]:
+    """The unbacked symbols of `pending` that `value` brings, each with the path at which it stands in `value`; those
+    are taken out of `pending`."""
+    return _free_unbacked_symbols_with_path(value, (), shape_env=shape_env, pending=pending, simplify=True)
+
+
+def defer_assertion(shape_env: ShapeEnv, condition: torch.SymBool, node: torch.fx.Node) -> None:
+    """Let `shape_env` know a condition that `node` asserts when the program runs."""
+    shape_env.guard_or_defer_runtime_assert(condition.node.expr, "", node)
+
+
+def constrain_for_size(shape_env: ShapeEnv, value: torch.SymInt) -> None:
+    """Let `shape_env` know that an unbacked value is used as a size."""
+    shape_env._constrain_range_for_size(value.node.expr)
+
+
+def guards_of(program: torch.export.ExportedProgram) -> list[str]:
+    """The conditions on the inputs that `program.module()` checks, as Python expressions."""
+    return list(getattr(program, "_guards_code", ()))
+
+
+def set_guards(program: torch.export.ExportedProgram, guards: list[str]) -> None:
+    """Replace the conditions on the inputs that `program.module()` checks."""
+    program._guards_code = guards
+
+
+def dialects_of(program: torch.export.ExportedProgram) -> list[str]:
+    """The dialects of the verifiers that `program` obeys."""
+    return [verifier.dialect for verifier in program.verifiers]
+
+
+def exported_program(**parts: Any) -> torch.export.ExportedProgram:
+    """A program of its parts, checked by its verifiers.
+
+    Raises:
+        DecodeError: torch does not accept the parts as a program.
+    """
+    try:
+        return torch.export.ExportedProgram(**parts)
+    except (SpecViolationError, AssertionError, ValueError, TypeError, RuntimeError) as error:
+        raise DecodeError(f"torch does not accept the program: {error}") from error
+
+
+def verifier_of(dialect: str) -> Any:
+    """The verifier of a dialect, from those that this process has.
+
+    Raises:
+        DecodeError: nobody registered one.
+    """
+    try:
+        return load_verifier(dialect)
+    except KeyError:
+        raise DecodeError(
+            f"no verifier for dialect {dialect!r} is known in this process",
+            place="verifiers",
+            remedy="Import the library that defines the dialect before loading",
+        ) from None

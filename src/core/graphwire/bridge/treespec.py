@@ -1,0 +1,300 @@
+"""Treespecs of torch and their text: `torch.utils._pytree.TreeSpec` ⇄ `graphwire.schema.treespec`.
+
+A container type is served by the treespec serializer of a plugin, or else as its registration with torch says
+(`torch.utils._pytree.register_pytree_node`, `torch.export.register_dataclass`). Nothing is imported by a name that a
+text gives. What torch can say is written as torch writes it, byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from graphwire.bridge import torch_pytree
+from graphwire.bridge.torch_pytree import Registration
+from graphwire.errors import DecodeError, EncodeError, GraphwireError, LimitError, UnknownTypeError
+from graphwire.hooks.registry import Registry, TreespecType
+from graphwire.schema.treespec import (
+    MAX_DEPTH,
+    PROTOCOL,
+    TreeSpec,
+    decode_value,
+    dump_json,
+    encode_value,
+    is_plain_json,
+    load_json,
+    parse_treespec,
+    split_version,
+    treespec_nodes,
+    with_version,
+)
+
+__all__ = ["decode_treespec", "encode_treespec", "keyword_names"]
+
+_quoted = json.encoder.encode_basestring_ascii
+_LEAF_TEXT = '{"type": null, "context": null, "children_spec": []}'
+
+
+def encode_treespec(spec: Any, registry: Registry) -> str:
+    """The JSON text (protocol 1) of a `TreeSpec`.
+
+    Raises:
+        EncodeError: a container type that has no serializer and no serialized name, or a context that cannot be said;
+            the message names the class and what to add.
+        LimitError: containers nest deeper than `graphwire.schema.treespec.MAX_DEPTH`.
+    """
+    if not torch_pytree.is_treespec(spec):
+        raise EncodeError(f"a {type(spec).__qualname__} is no torch.utils._pytree.TreeSpec")
+    return f"[{PROTOCOL}, {_encode(spec, registry.treespec_types_by_container(), MAX_DEPTH)}]"
+
+
+def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH) -> Any:
+    """The `TreeSpec` of a text that `encode_treespec`, or torch of any release, wrote.
+
+    Args:
+        text: JSON of protocol 1.
+        registry: the plugins whose serializers are used.
+        max_depth: how deep containers may nest.
+
+    Raises:
+        SchemaError: the text is no treespec.
+        LimitError: it nests deeper than `max_depth`.
+        UnknownTypeError: container types that nobody serves in this process, all of them named.
+        DecodeError: a context is none of its type.
+    """
+    spec = parse_treespec(text, max_depth=max_depth)
+    types = _types_of(spec, registry)
+    try:
+        return _decode(spec, types, "")
+    except RecursionError:
+        raise LimitError("a treespec nests containers too deep for Python's recursion limit") from None
+
+
+def keyword_names(in_spec: Any) -> tuple[str, ...]:
+    """The names of the keyword arguments of a program's input spec `((args…), {name: …})`: these reach generated code.
+
+    Empty for a spec of another shape, such as the positional tuple alone.
+    """
+    children = torch_pytree.children_of(in_spec)
+    if in_spec.type is not tuple or len(children) != 2 or children[1].type is not dict:
+        return ()
+    return tuple(torch_pytree.context_of(children[1]))
+
+
+# ---------------------------------------------------------------------------------------------------------- encoding
+
+
+def _encode(spec: Any, served: Mapping[Any, TreespecType], depth_left: int) -> str:
+    container = spec.type
+    if container is None:
+        return _LEAF_TEXT
+    if depth_left == 0:
+        raise LimitError(f"a treespec nests containers deeper than {MAX_DEPTH} levels")
+    name, context = _encode_node(container, torch_pytree.context_of(spec), served)
+    children = []
+    for index, child in enumerate(torch_pytree.children_of(spec)):
+        try:
+            children.append(_encode(child, served, depth_left - 1))
+        except EncodeError as error:
+            error.within(f"children_spec[{index}]")
+            raise
+    return f'{{"type": {_quoted(name)}, "context": {context}, "children_spec": [{", ".join(children)}]}}'
+
+
+def _encode_node(container: Any, context: Any, served: Mapping[Any, TreespecType]) -> tuple[str, str]:
+    """A container's name in the text, and its context as JSON."""
+    if (by := served.get(container)) is not None:
+        try:
+            version, tree = by.serializer.dump_context(context)
+        except GraphwireError:
+            raise
+        except Exception as error:
+            raise EncodeError(_failure(f"the treespec serializer of {by.name}", error)) from error
+        return with_version(by.name, version), _quoted(tree) if type(tree) is str else dump_json(tree)
+    registered = torch_pytree.registration_of(container)
+    if registered is None or registered.reads_names:
+        raise _unnamed(container)
+    if registered.to_dumpable is None:
+        if is_plain_json(context):
+            return registered.name, _quoted(dump_json(context))
+        # Torch would write it and read another value back: a tuple as a list, a member of an IntEnum as an int.
+        return with_version(registered.name, 2), _quoted(dump_json(encode_value(context)))
+    try:
+        dumpable = registered.to_dumpable(context)
+    except Exception as error:
+        raise EncodeError(_failure(f"`to_dumpable_context` of {registered.name}", error)) from error
+    return registered.name, dump_json(dumpable)
+
+
+def _failure(what: str, error: Exception) -> str:
+    return f"{what} fails: {type(error).__name__}: {error}"
+
+
+def _unnamed(container: Any) -> EncodeError:
+    name = torch_pytree.class_name(container)
+    bare = container.__qualname__
+    if container.__module__ in ("collections", "torch.return_types"):
+        return EncodeError(
+            f"no plugin serves the container type {name}",
+            remedy="The plugin `treespecs` of graphwire does; let it in",
+        )
+    call = (
+        f"torch.utils._pytree.register_pytree_node({bare}, FLATTEN, UNFLATTEN, serialized_type_name={name!r})"
+    )
+    if torch_pytree.is_flattened(container) and torch_pytree.field_names(container) is not None:
+        call = f"torch.export.register_dataclass({bare}, serialized_type_name={name!r})"
+    return EncodeError(
+        f"the container type {name} has no serialized name",
+        remedy=f"Register it so, in the program that saves and in the one that loads: `{call}`",
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- decoding
+
+
+class _Served:
+    """A type of the text: who reads its contexts, and the version they have."""
+
+    __slots__ = ("by", "version")
+
+    def __init__(self, by: TreespecType | Registration, version: int) -> None:
+        self.by = by
+        self.version = version
+
+
+def _types_of(spec: TreeSpec, registry: Registry) -> dict[str, _Served]:
+    """Every type that a text names, found before anything is built."""
+    by_name = registry.treespec_types_by_name()
+    types: dict[str, _Served] = {}
+    unknown: dict[str, str] = {}
+    for place, node, _ in treespec_nodes(spec):
+        if node.type is None or node.type in types or node.type in unknown:
+            continue
+        served = _served(node.type, by_name) or _dataclass_of_old(node)
+        if served is None:
+            unknown[node.type] = place
+        else:
+            types[node.type] = served
+    if unknown:
+        raise _unknown(unknown, registry)
+    return types
+
+
+def _served(name: str, by_name: Mapping[str, TreespecType]) -> _Served | None:
+    for each, version in ((name, 1), split_version(name)):
+        by = by_name.get(each) or _registered(each)
+        if by is not None and torch_pytree.is_flattened(by.container):
+            return _Served(by, version)
+    return None
+
+
+def _registered(name: str) -> Registration | None:
+    found = torch_pytree.registration_by_name(name)
+    return None if found is None or found.reads_names else found
+
+
+def _dataclass_of_old(node: TreeSpec) -> _Served | None:
+    """The dataclass that 2.1 or 2.2 wrote, from `[class, fields, fields that are None]` in place of JSON text."""
+    match node.context:
+        case [str(name), list(fields), list(none)] if all(type(each) is str for each in (*fields, *none)):
+            found = torch_pytree.registration_by_fields(name.rpartition(".")[2], [*fields, *none])
+            return None if found is None else _Served(found, 1)
+    return None
+
+
+def _decode(node: TreeSpec, types: dict[str, _Served], place: str) -> Any:
+    if node.type is None:
+        return torch_pytree.leaf_spec()
+    served = types[node.type]
+    try:
+        context = _decode_context(served, node)
+    except GraphwireError as error:
+        error.within(f"{place}.context" if place else "context")
+        raise
+    dot = "." if place else ""
+    children = [
+        _decode(child, types, f"{place}{dot}children_spec[{index}]")
+        for index, child in enumerate(node.children)
+    ]
+    return torch_pytree.make_treespec(served.by.container, context, children)
+
+
+def _decode_context(served: _Served, node: TreeSpec) -> Any:
+    by = served.by
+    if isinstance(by, TreespecType):
+        serializer = by.serializer
+        if not 1 <= served.version <= serializer.version:
+            raise DecodeError(
+                f"the context of {by.name} has version {served.version}; its serializer reads up to {serializer.version}",
+                remedy="Update the plugin that provides it",
+            )
+        try:
+            context = serializer.load_context(node.context, served.version)
+            arity = serializer.arity(by.container, context)
+        except GraphwireError:
+            raise
+        except Exception as error:
+            raise DecodeError(_failure(f"the treespec serializer of {by.name}", error)) from error
+    else:
+        context, arity = _registered_context(by, served.version, node.context)
+    if arity is not None and arity != len(node.children):
+        raise DecodeError(f"a {by.name} with this context has {arity} children, not {len(node.children)}")
+    return context
+
+
+def _registered_context(registered: Registration, version: int, tree: Any) -> tuple[Any, int | None]:
+    """The context of a type in torch's table, and how many children it demands."""
+    if registered.from_dumpable is not None:
+        try:
+            return registered.from_dumpable(tree), None
+        except Exception as error:
+            raise DecodeError(_failure(f"`from_dumpable_context` of {registered.name}", error)) from error
+    if version > 2:
+        raise DecodeError(f"the context of {registered.name} has version {version}, which is not known")
+    # 2.1 and 2.2 wrote dataclasses with the context itself in place of its text.
+    context = load_json(tree) if isinstance(tree, str) else tree
+    if version == 2:
+        return decode_value(context), None
+    return _fields_context(registered, context) if registered.by_fields else (context, None)
+
+
+def _fields_context(registered: Registration, context: Any) -> tuple[Any, int]:
+    """A dataclass's context, checked, as its names are passed to the class as keywords."""
+    # 2.1 and 2.2 put the class's name first.
+    lists = context[-2:] if type(context) is list and len(context) in (2, 3) else []
+    if len(lists) != 2 or not all(
+        type(each) is list and all(type(name) is str for name in each) for each in lists
+    ):
+        raise DecodeError(
+            f"the context of the dataclass {registered.name} is no pair of lists of field names"
+        )
+    names = [*lists[0], *lists[1]]
+    # None for a class that is no dataclass but was registered like one: its fields are known to nobody.
+    fields = torch_pytree.field_names(registered.container)
+    if unknown := sorted(set(names) - set(names if fields is None else fields)):
+        raise DecodeError(f"the dataclass {registered.name} has no field {', '.join(map(repr, unknown))}")
+    if len(set(names)) != len(names):
+        raise DecodeError(f"a field of the dataclass {registered.name} is named twice")
+    return lists, len(lists[0])
+
+
+def _unknown(unknown: dict[str, str], registry: Registry) -> UnknownTypeError:
+    names = sorted({split_version(name)[0] for name in unknown})
+    what = "container types" if len(names) > 1 else "container type"
+    remedy = (
+        "Before you load, import the modules that register them "
+        "(torch.export.register_dataclass, torch.utils._pytree.register_pytree_node), "
+        "or install the plugins that provide their treespec serializers"
+    )
+    remedies = [remedy]
+    failures = registry.treespec_failures()
+    remedies += [f"The serializer {name} is left out: {failures[name]}" for name in names if name in failures]
+    remedies += [
+        f"The {each} is {each.status}: {each.reason}" for each in registry.plugins if each.status != "active"
+    ]
+    return UnknownTypeError(
+        f"nobody serves the {what} {', '.join(names)} in this process",
+        place=next(iter(unknown.values())),
+        remedy=". ".join(remedies),
+    )

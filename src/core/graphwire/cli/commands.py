@@ -1,0 +1,260 @@
+"""The commands, and how they end.
+
+Arguments and presentation only: what is shown is made by `graphwire.api`, which is imported when a command runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from graphwire.cli.report import escaped, print_line, print_sections, size_text
+from graphwire.errors import GraphwireError, ValidationError
+
+__all__ = ["main"]
+
+OK, FAILED, USAGE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
+"""Exit codes. The last two are what a shell makes of SIGINT and SIGPIPE."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: the arguments behind the program's name; None for the process's own.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as ended:  # argparse has printed its help, or what is wrong
+        return ended.code if isinstance(ended.code, int) else USAGE
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code: int = arguments.run(arguments)
+            sys.stdout.flush()
+            return code
+    except BrokenPipeError:
+        _close_quietly()
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return _failed("interrupted", INTERRUPTED)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback unless asked for
+        if arguments.debug:
+            traceback.print_exc()
+        return _failed(_one_line(error), FAILED)
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    data = argparse.ArgumentParser(add_help=False)
+    data.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser = argparse.ArgumentParser(
+        prog="graphwire",
+        description="Look into, convert and verify exported PyTorch programs. Nothing in a file is ever executed.",
+        epilog="Exit codes: 0 all is well; 1 problems were found, or an error; 2 the command line is wrong.",
+    )
+    parser.add_argument("--version", action=_Version, help="print the version and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    inspect = commands.add_parser(
+        "inspect",
+        parents=[common, data],
+        help="what an archive holds",
+        description="Show what an archive holds.",
+    )
+    inspect.add_argument("file", metavar="FILE", type=Path, help="an archive")
+    inspect.add_argument(
+        "--method", metavar="NAME", help="show this program only, of an archive with several"
+    )
+    inspect.add_argument("--nodes", action="store_true", help="list every node, too")
+    inspect.set_defaults(run=_inspect)
+
+    convert = commands.add_parser(
+        "convert",
+        parents=[common],
+        help="write an archive again in another wire format",
+        description="Write an archive again in another wire format. Weights are copied as they are.",
+    )
+    convert.add_argument("source", metavar="SRC", type=Path, help="the archive to read")
+    convert.add_argument(
+        "target", metavar="DST", type=Path, help="the archive to write; replaced if it exists"
+    )
+    convert.add_argument(
+        "--format", metavar="NAME", required=True, help="the wire format, such as json or msgpack"
+    )
+    convert.set_defaults(run=_convert)
+
+    verify = commands.add_parser(
+        "verify",
+        parents=[common, data],
+        help="check an archive and its programs",
+        description="Check every record of an archive, and every rule of its programs. Report all problems.",
+    )
+    verify.add_argument("file", metavar="FILE", type=Path, help="an archive")
+    verify.set_defaults(run=_verify)
+
+    plugins = commands.add_parser(
+        "plugins",
+        parents=[common, data],
+        help="what is installed, and what it provides",
+        description="List the installed plugins, what they provide, and why one is not active.",
+    )
+    plugins.set_defaults(run=_plugins)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version; it is only looked up when asked for, because that reads the installed metadata."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from graphwire.version import __version__
+
+        parser.exit(message=f"graphwire {__version__}\n")
+
+
+# -------------------------------------------------------------------------------------------------------- commands
+
+
+def _inspect(arguments: argparse.Namespace) -> int:
+    import msgspec
+
+    from graphwire import api
+    from graphwire.cli.inspection import inspection_sections, node_section
+    from graphwire.cli.node_text import node_texts
+
+    inspection = api.inspect(arguments.file)
+    if arguments.method is not None:
+        names = [method.name for method in inspection.methods]
+        if arguments.method not in names:
+            raise GraphwireError(
+                f"the archive has no program named {arguments.method}",
+                remedy=f"It has {', '.join(names) or 'none'}",
+            )
+        chosen = [method for method in inspection.methods if method.name == arguments.method]
+        inspection = msgspec.structs.replace(inspection, methods=chosen)
+    nodes = {}
+    if arguments.nodes:
+        with api.open(arguments.file) as archive:
+            for method in inspection.methods:
+                program = archive.program_of(method.name)
+                nodes[method.name] = list(node_texts(program.graph_module.graph))
+    if arguments.json:
+        tree = msgspec.to_builtins(inspection)
+        for method_tree in tree["methods"]:
+            if method_tree["name"] in nodes:
+                method_tree["nodes"] = msgspec.to_builtins(nodes[method_tree["name"]])
+        _print_json(tree)
+        return OK
+    tables = {name: node_section(each) for name, each in nodes.items()}
+    print_sections(inspection_sections(inspection, tables), sys.stdout)
+    return OK
+
+
+def _convert(arguments: argparse.Namespace) -> int:
+    from graphwire import api
+    from graphwire.cli.progress import progress
+
+    with progress(f"Converting to {escaped(arguments.format)}"):
+        api.convert(arguments.source, arguments.target, format=arguments.format)
+    size = size_text(arguments.target.stat().st_size)
+    print_line(f"{escaped(str(arguments.target))}: {escaped(arguments.format)}, {size}", sys.stdout)
+    return OK
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from graphwire import api
+    from graphwire.cli.inspection import problem_section
+    from graphwire.cli.progress import progress
+
+    with progress("Verifying"):
+        problems = api.verify(arguments.file)
+    if arguments.json:
+        _print_json([problem._asdict() for problem in problems])
+    elif problems:
+        print_sections([problem_section(str(arguments.file), problems)], sys.stdout)
+    else:
+        print_line(f"{escaped(str(arguments.file))}: no problems", sys.stdout)
+    return FAILED if problems else OK
+
+
+def _plugins(arguments: argparse.Namespace) -> int:
+    from graphwire import api
+    from graphwire.cli.inspection import plugin_section
+
+    found = api.plugins()
+    if arguments.json:
+        _print_json([_plugin_tree(plugin) for plugin in found])
+    else:
+        print_sections([plugin_section(found)], sys.stdout)
+    return OK
+
+
+def _plugin_tree(plugin: Any) -> dict[str, Any]:
+    fields = ("name", "distribution", "version", "hooks", "names", "load_seconds", "status", "reason")
+    tree = {field: getattr(plugin, field) for field in fields}
+    return tree | {
+        "hooks": list(plugin.hooks),
+        "names": {kind: list(of) for kind, of in plugin.names.items()},
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------- ending
+
+
+def _print_json(tree: Any) -> None:
+    print_line(json.dumps(tree, indent=2, ensure_ascii=sys.stdout.encoding.lower() != "utf-8"), sys.stdout)
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        more = f", and {len(error.problems) - 1} more" if len(error.problems) > 1 else ""
+        head = str(error).partition("\n")[0]
+        return f"{head}: {error.problems[0]}{more}" if error.problems else head
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, GraphwireError):
+        return str(error)
+    return f"{type(error).__name__}: {error} (a defect of graphwire or of a plugin; --debug shows where)"
+
+
+def _failed(message: str, code: int) -> int:
+    """Say on standard error why the command ends, in one line, and return the exit code."""
+    line = " ".join(message.split())
+    with contextlib.suppress(OSError):  # when nobody is there to be told
+        print_line(f"graphwire: error: {escaped(line)}", sys.stderr)
+    return code
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print_line(f"graphwire: warning: {escaped(' '.join(str(message).split()))}", file or sys.stderr)
+
+
+def _close_quietly() -> None:
+    """Keep the interpreter from failing once more when it flushes a pipe that nobody reads."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

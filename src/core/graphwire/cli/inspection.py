@@ -1,0 +1,129 @@
+"""What is known of archives, programs and plugins, as sections of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from graphwire.cli.report import Section, size_text
+
+if TYPE_CHECKING:  # importing them is for the command that shows them
+    from graphwire.analysis.summary import Holding, Inspection, MethodInspection, Summary
+    from graphwire.cli.node_text import NodeText
+    from graphwire.errors import Problem
+    from graphwire.hooks.registry import PluginInfo
+
+__all__ = ["inspection_sections", "node_section", "plugin_section", "problem_section"]
+
+MOST_OPERATORS = 20
+"""How many operators are listed; the rest is in the JSON."""
+
+
+def inspection_sections(inspection: Inspection, nodes: Mapping[str, Section]) -> Iterator[Section]:
+    """An archive and its programs; `nodes` has the list of nodes of each program for which it was asked."""
+    facts = [
+        ("layout", inspection.layout),
+        ("written by", inspection.producer or "unknown"),
+        ("size", f"{size_text(inspection.size)} in {_count(len(inspection.records), 'record')}"),
+        ("payloads", size_text(inspection.payload_bytes)),
+    ]
+    yield Section(inspection.file, rows=facts)
+    for method in inspection.methods:
+        yield from _method_sections(method)
+        if method.name in nodes:
+            yield nodes[method.name]
+
+
+def _method_sections(method: MethodInspection) -> Iterator[Section]:
+    summary = method.summary
+    yield Section(f"Program {method.name}", rows=list(_facts(method)))
+    heads = ("name", "role", "kind", "dtype", "shape", "device", "value")
+    for title, values in (("Inputs", summary.inputs), ("Outputs", summary.outputs)):
+        rows = [
+            (each.name, each.role, each.kind, each.dtype, each.shape, each.device, each.value)
+            for each in values
+        ]
+        yield Section(title, heads, rows)
+    yield Section("Dynamic sizes", ("symbol", "range"), [(each.name, each.range) for each in summary.symbols])
+    yield Section("Guards", rows=[(guard,) for guard in summary.guards])
+    modules = [(each.name, each.type, f"{each.nodes:,}", f"{each.elements:,}") for each in summary.modules]
+    yield Section("Modules", ("name", "class", "nodes", "parameters"), modules, frozenset({2, 3}))
+    yield _operator_section(summary)
+
+
+def _operator_section(summary: Summary) -> Section:
+    listed = list(summary.operators.items())
+    rows = [(name, f"{count:,}") for name, count in listed[:MOST_OPERATORS]]
+    if len(listed) > MOST_OPERATORS:
+        rest = sum(count for _, count in listed[MOST_OPERATORS:])
+        rows.append((f"({len(listed) - MOST_OPERATORS} others)", f"{rest:,}"))
+    return Section("Operators", ("operator", "calls"), rows, frozenset({1}))
+
+
+def _facts(method: MethodInspection) -> Iterator[tuple[str, str]]:
+    summary = method.summary
+    stored = (
+        f", {size_text(method.stored_bytes)} stored" if method.stored_bytes != method.program_bytes else ""
+    )
+    yield "format", f"{method.format}, {size_text(method.program_bytes)}{stored}"
+    yield "torch", summary.torch_version
+    yield "schema", summary.schema_version
+    yield (
+        "opsets",
+        ", ".join(f"{namespace} {version}" for namespace, version in summary.opset_versions.items()),
+    )
+    if summary.dialects:
+        yield "dialects", ", ".join(summary.dialects)
+    inside = f" in {_count(summary.subgraphs + 1, 'graph')}" if summary.subgraphs else ""
+    operators = _count(len(summary.operators), "operator")
+    yield "nodes", f"{_count(summary.nodes, 'node')}{inside}, {operators}, {_count(summary.values, 'value')}"
+    for label, held in (
+        ("parameters", summary.parameters),
+        ("buffers", summary.buffers),
+        ("constants", summary.constants),
+    ):
+        if held.count:
+            yield label, _holding_text(held)
+    if summary.features:
+        yield "requires", ", ".join(summary.features)
+    for plugin in summary.plugins:
+        yield "plugin", f"{plugin.distribution} {plugin.version}: {', '.join(plugin.provides)}"
+
+
+def _holding_text(held: Holding) -> str:
+    return f"{_count(held.count, 'tensor')}, {_count(held.elements, 'element')}, {size_text(held.bytes)}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def node_section(nodes: Iterable[NodeText]) -> Section:
+    """The list of nodes."""
+    rows = [(each.graph, str(each.index), each.target, each.inputs, each.outputs) for each in nodes]
+    return Section("Nodes", ("graph", "index", "operator", "inputs", "outputs"), rows, frozenset({1}))
+
+
+def problem_section(file: str, problems: Sequence[Problem]) -> Section:
+    """The problems of an archive."""
+    title = f"{file}: {_count(len(problems), 'problem')}"
+    return Section(title, ("place", "kind", "problem"), problems)
+
+
+def plugin_section(plugins: Sequence[PluginInfo]) -> Section:
+    """The installed plugins."""
+    rows = [
+        (
+            plugin.name,
+            f"{plugin.distribution} {plugin.version}".strip(),
+            plugin.status,
+            f"{plugin.load_seconds * 1000:.1f}",
+            "; ".join(f"{kind.replace('_', ' ')} {', '.join(names)}" for kind, names in plugin.names.items()),
+            plugin.reason,
+        )
+        for plugin in plugins
+    ]
+    title = _count(len(plugins), "plugin")
+    return Section(
+        title, ("name", "distribution", "status", "ms", "provides", "reason"), rows, frozenset({3})
+    )

@@ -1,0 +1,75 @@
+"""The nodes of a program as text, one a line."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from graphwire.schema.graph import Argument, Graph
+
+__all__ = ["NodeText", "node_texts"]
+
+MAX_TEXT = 200
+"""Characters of a literal that are shown."""
+
+
+class NodeText(msgspec.Struct, frozen=True):
+    """One node."""
+
+    graph: str
+    """The names of the subgraphs that it lies in, joined by slashes; empty in the top-level graph."""
+    index: int
+    target: str
+    inputs: str
+    outputs: str
+
+
+def node_texts(graph: Graph) -> Iterator[NodeText]:
+    """Every node of a graph, and behind each graph the nodes of its subgraphs."""
+    pending = deque([("", graph)])
+    while pending:
+        place, current = pending.popleft()
+        for index, node in enumerate(current.nodes):
+            for named in node.inputs:
+                if named.arg.as_graph is not None:
+                    name = named.arg.as_graph.name
+                    pending.append((f"{place}/{name}" if place else name, named.arg.as_graph.graph))
+            inputs = [
+                f"{each.name}={_text(each.arg)}" if each.name else _text(each.arg) for each in node.inputs
+            ]
+            outputs = [_text(output) for output in node.outputs]
+            yield NodeText(place, index, node.target, ", ".join(inputs), ", ".join(outputs))
+
+
+def _text(argument: Argument) -> str:
+    for arm in argument.__struct_fields__:
+        value = getattr(argument, arm)
+        if value is not None:
+            text = value.name if arm == "as_graph" else _plain(value, 0)
+            return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
+    return "?"
+
+
+def _plain(value: Any, depth: int) -> str:
+    """A value without the records around it: the name of a reference, the literal otherwise."""
+    if depth > 8:
+        return "…"
+    if isinstance(value, list):
+        return (
+            f"[{', '.join(_plain(item, depth + 1) for item in value[:64])}{', …' if len(value) > 64 else ''}]"
+        )
+    if isinstance(value, msgspec.Struct):
+        if "name" in value.__struct_fields__:
+            return str(value.name)  # type: ignore[attr-defined]
+        present = [part for part in msgspec.structs.astuple(value) if part is not None]
+        return ", ".join(_plain(part, depth + 1) for part in present) or "?"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_plain(item, depth + 1)}' for key, item in value.items())}}}"
+    if isinstance(value, str):
+        return value if depth else repr(value)
+    if hasattr(value, "name"):
+        return str(value.name)
+    return "a large number" if type(value) is int and value.bit_length() > 128 else str(value)

@@ -1,0 +1,174 @@
+"""Every error that graphwire raises on purpose.
+
+    GraphwireError
+    ├── EncodeError                  a program holds something that the schema cannot say
+    ├── DecodeError                  records cannot become a program on this installation
+    │   ├── UnknownOperatorError     an operator that no handler on this installation resolves
+    │   └── UnknownTypeError         a container type that nobody registered here
+    ├── SchemaError                  a document is not a program of a schema that we read
+    │   ├── ValidationError          …with every problem and its place in `.problems`
+    │   ├── UnsupportedFeatureError  the document requires a feature that this version does not know
+    │   └── SchemaVersionError       the document's schema version is not one we read
+    ├── ExpressionError              text that is no symbolic expression or guard of our grammar
+    ├── FormatError                  bytes that are not a document of their wire format, or the reverse
+    │   └── UnknownFormatError       a wire format that no installed plugin provides
+    ├── ArchiveError                 a file that is no archive, or a damaged one
+    │   ├── MissingRecordError       the archive lacks a record that the program needs
+    │   └── ChecksumError            a record's bytes are not the ones that were written
+    ├── LimitError                   a size, depth or count beyond the limits in force
+    └── PluginError                  a plugin that cannot be used
+        ├── PluginConflictError      two plugins claim one name
+        └── MissingPluginError       the file needs a plugin that is not installed
+
+A message says what is wrong, then where (`place`), then what to do next (`remedy`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = [
+    "ArchiveError",
+    "ChecksumError",
+    "DecodeError",
+    "EncodeError",
+    "ExpressionError",
+    "FormatError",
+    "GraphwireError",
+    "LimitError",
+    "MissingPluginError",
+    "MissingRecordError",
+    "PluginConflictError",
+    "PluginError",
+    "Problem",
+    "SchemaError",
+    "SchemaVersionError",
+    "UnknownFormatError",
+    "UnknownOperatorError",
+    "UnknownTypeError",
+    "UnsupportedFeatureError",
+    "ValidationError",
+]
+
+
+class GraphwireError(Exception):
+    """The root of the tree.
+
+    Args:
+        problem: what is wrong, one sentence without a full stop.
+        place: where, as a path such as `graph.nodes[7].inputs[1]`; empty when unknown.
+        remedy: what to do next; empty when there is nothing to do.
+    """
+
+    def __init__(self, problem: str, *, place: str = "", remedy: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.place = place
+        self.remedy = remedy
+
+    def within(self, place: str) -> GraphwireError:
+        """Put `place` in front of this error's place (on its way up), and return the error."""
+        joint = "" if not self.place or self.place.startswith("[") else "."
+        self.place = f"{place}{joint}{self.place}"
+        return self
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        what_next = f". {self.remedy}" if self.remedy else ""
+        return f"{where}{self.problem}{what_next}"
+
+
+class EncodeError(GraphwireError):
+    """A program holds something that the schema cannot say."""
+
+
+class DecodeError(GraphwireError):
+    """Records cannot become a program on this installation."""
+
+
+class UnknownOperatorError(DecodeError):
+    """An operator that no handler on this installation resolves."""
+
+
+class UnknownTypeError(DecodeError):
+    """A container type that nobody registered on this installation."""
+
+
+class SchemaError(GraphwireError):
+    """A document is not a program of a schema that we read."""
+
+
+class Problem(NamedTuple):
+    """One thing wrong with a document."""
+
+    place: str
+    """Path from the document's root, such as `graph_module.graph.nodes[7]`."""
+    kind: str
+    """A stable word for the rule that was broken, such as `dangling-reference`."""
+    message: str
+    """What is wrong there, one sentence without a full stop."""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message} [{self.kind}]"
+
+
+class ValidationError(SchemaError):
+    """A document breaks rules of the schema; `problems` holds all of them, not just the first."""
+
+    def __init__(self, problems: Sequence[Problem], *, place: str = "", remedy: str = "") -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        head = f"{count} problem{'s' if count != 1 else ''} in the program"
+        super().__init__(head, place=place, remedy=remedy)
+
+    def __str__(self) -> str:
+        return "\n  ".join([super().__str__(), *map(str, self.problems)])
+
+
+class UnsupportedFeatureError(SchemaError):
+    """The document requires a feature that this version does not know."""
+
+
+class SchemaVersionError(SchemaError):
+    """The document's schema version is not one that this version reads."""
+
+
+class ExpressionError(GraphwireError):
+    """Text that is no symbolic expression or guard of our grammar."""
+
+
+class FormatError(GraphwireError):
+    """Bytes that are not a document of their wire format, or a tree that the format cannot say."""
+
+
+class UnknownFormatError(FormatError):
+    """A wire format that no installed plugin provides."""
+
+
+class ArchiveError(GraphwireError):
+    """A file that is no archive, or a damaged one."""
+
+
+class MissingRecordError(ArchiveError):
+    """The archive lacks a record that the program needs."""
+
+
+class ChecksumError(ArchiveError):
+    """A record's bytes are not the ones that were written."""
+
+
+class LimitError(GraphwireError):
+    """A size, depth or count beyond the limits in force."""
+
+
+class PluginError(GraphwireError):
+    """A plugin that cannot be used."""
+
+
+class PluginConflictError(PluginError):
+    """Two plugins claim one name."""
+
+
+class MissingPluginError(PluginError):
+    """The file needs a plugin that is not installed here."""

@@ -1,0 +1,40 @@
+"""The five hooks. Each is called once, when a registry is built, and returns what the plugin provides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pluggy
+
+from graphwire.hooks.interfaces import ConstantCodec, OpHandler, OpsetUpgrader, TreespecSerializer, WireFormat
+
+PROJECT = "graphwire"
+"""The pluggy project name, and the entry-point group that plugins register under."""
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def graphwire_wire_formats() -> Iterable[WireFormat]:  # type: ignore[empty-body]
+    """Wire formats: ways to write a program as bytes."""
+
+
+@hookspec
+def graphwire_op_handlers() -> Iterable[OpHandler]:  # type: ignore[empty-body]
+    """Operator handlers: namespaces of operator names, and how their nodes are written."""
+
+
+@hookspec
+def graphwire_treespec_serializers() -> Iterable[TreespecSerializer]:  # type: ignore[empty-body]
+    """Treespec serializers: container types of inputs and outputs."""
+
+
+@hookspec
+def graphwire_opset_upgraders() -> Iterable[OpsetUpgrader]:  # type: ignore[empty-body]
+    """Opset upgraders: steps between versions of an operator namespace."""
+
+
+@hookspec
+def graphwire_constant_codecs() -> Iterable[ConstantCodec]:  # type: ignore[empty-body]
+    """Constant codecs: weights and constants that are no plain strided tensors."""

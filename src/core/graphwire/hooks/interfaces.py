@@ -1,0 +1,166 @@
+"""What a plugin provides: one Protocol for each of the five hooks.
+
+A provider is a plain object (an instance, or a module with these names) that is stateless after it was made: the
+registry calls it from any thread. Attributes are read once, when the plugin registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+__all__ = [
+    "ConstantCodec",
+    "EncodedConstant",
+    "OpHandler",
+    "OpsetUpgrader",
+    "Tree",
+    "TreespecSerializer",
+    "WireFormat",
+]
+
+Tree: TypeAlias = "None | bool | int | float | str | bytes | list[Tree] | dict[str, Tree]"
+"""What every wire format can say. Integers have any size, floats include inf and nan, dict keys are text."""
+
+
+@runtime_checkable
+class WireFormat(Protocol):
+    """Trees to bytes and back (hook `graphwire_wire_formats`)."""
+
+    name: str
+    """What a caller passes as `format=`, such as `json`: lower case, a plain identifier."""
+    suffix: str
+    """The ending of the program's member in an archive, with its dot, such as `.json`."""
+    media_type: str
+    """The registered media type, such as `application/json`."""
+
+    def encode(self, tree: Tree) -> bytes:
+        """The tree as bytes, deterministic: equal trees (dicts in equal order) give equal bytes.
+
+        Raises:
+            FormatError: the format cannot say something in the tree.
+        """
+        ...
+
+    def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
+        """The tree that `encode` was given, dict order included. Nothing of `buffer` is kept.
+
+        Raises:
+            FormatError: the bytes are no document of this format.
+        """
+        ...
+
+    def matches(self, head: bytes) -> bool:
+        """Whether `head`, the first bytes of a document (up to 64), can only be this format's."""
+        ...
+
+
+@runtime_checkable
+class OpHandler(Protocol):
+    """A namespace of operators (hook `graphwire_op_handlers`)."""
+
+    namespace: str
+    """The opset namespace, such as `aten`: a key of a program's `opset_version`."""
+    prefixes: Sequence[str]
+    """The operator names it owns: each a name, or a start of names that ends with a dot or a colon."""
+    opset_version: int
+    """The version of the namespace that is installed; 0 when the namespace keeps no versions."""
+    convention: str
+    """How a node's inputs are written: `schema` (by the names of the operator's schema), `symbolic` (positional,
+    by the parameter names of a function on symbols) or `generic` (positional without names, then keywords)."""
+
+    def name_of(self, target: Any) -> str | None:
+        """The serialized name of an FX target that this handler owns, else None."""
+        ...
+
+    def resolve(self, name: str) -> Any | None:
+        """The FX target of a serialized name, else None. A table or a lookup in `torch.ops`; never an import or an
+        attribute walk that the name controls."""
+        ...
+
+
+@runtime_checkable
+class TreespecSerializer(Protocol):
+    """One container type of pytrees, or one family of them (hook `graphwire_treespec_serializers`).
+
+    The order of a container's leaves is the order in which its registration with `torch.utils._pytree` flattens it.
+    """
+
+    name: str
+    """The serialized type name, such as `collections.OrderedDict`; of a family, what the names of its members start
+    with before a dot, such as `torch.return_types`."""
+    version: int
+    """The newest version of the context that it writes and reads, counted from 1. A context of version 1 stands in a
+    treespec under the type's name, a later one under `NAME@VERSION`, so that a reader without it refuses cleanly."""
+
+    def container(self) -> type | Mapping[str, type]:
+        """The container's class as `torch.utils._pytree` knows it (imported here, not at module level); of a family,
+        each class by its serialized name."""
+        ...
+
+    def dump_context(self, context: Any) -> tuple[int, Tree]:
+        """The lowest version that says the context of a `TreeSpec` of this type exactly, and the context as a tree.
+
+        The tree stands in the treespec's JSON as it is. A type that torch's own rule writes must follow it in version
+        1: the context's JSON text, unless the type is registered with a `to_dumpable_context`.
+
+        Raises:
+            EncodeError: no version can say this context.
+        """
+        ...
+
+    def load_context(self, tree: Tree, version: int) -> Any:
+        """The context back from a tree that version `version` (at most `self.version`) wrote.
+
+        Raises:
+            DecodeError: the tree is none that `dump_context` of that version makes.
+            UnknownTypeError: the tree names a class that this process does not know.
+        """
+        ...
+
+    def arity(self, container: type, context: Any) -> int | None:
+        """How many children a `container` with this context has; None where any number is right."""
+        ...
+
+
+@runtime_checkable
+class OpsetUpgrader(Protocol):
+    """One step of a namespace's history (hook `graphwire_opset_upgraders`)."""
+
+    namespace: str
+    from_version: int
+    to_version: int
+    """One apart from `from_version`; smaller for a downgrader."""
+    operators: Mapping[str, Callable[..., None]]
+    """For each operator whose meaning changed, by serialized name, the function that rewrites one node of it."""
+
+
+class EncodedConstant(Protocol):
+    """What a codec makes of a constant: a tree, and the plain tensors that it refers to by position."""
+
+    tree: Tree
+    tensors: Sequence[Any]
+
+
+@runtime_checkable
+class ConstantCodec(Protocol):
+    """Constants and weights that are no plain strided tensors (hook `graphwire_constant_codecs`)."""
+
+    name: str
+    """The name written beside each constant that it encoded."""
+
+    def owns(self, value: Any) -> bool:
+        """Whether this codec encodes `value` (decided by exact type or layout, never by trying)."""
+        ...
+
+    def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
+        """The value as a tree and plain strided tensors; the tree is data alone."""
+        ...
+
+    def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
+        """The value back. The tensors are the ones `encode` gave, in order.
+
+        Raises:
+            DecodeError: the tree or the tensors are none that `encode` makes.
+        """
+        ...

@@ -1,0 +1,360 @@
+"""The registry: what is installed, by name. Built once, never changed; the hot path is dict lookups."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
+from graphwire.hooks.discovery import (
+    ALLOW_VARIABLE,
+    BLOCK_VARIABLE,
+    HOOKS,
+    GraphwirePluginWarning,
+    LoadedPlugin,
+    PluginInfo,
+    discover_plugins,
+    load_plugin,
+)
+from graphwire.hooks.interfaces import ConstantCodec, OpHandler, OpsetUpgrader, TreespecSerializer, WireFormat
+
+__all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "TreespecType", "default_registry"]
+
+
+class TreespecType(NamedTuple):
+    """A container type that a treespec serializer of a plugin serves."""
+
+    name: str
+    """Its serialized name."""
+    container: Any
+    """Its class (or what `torch.utils._pytree` uses for one, as `collections.namedtuple`)."""
+    serializer: TreespecSerializer
+
+
+@dataclass(frozen=True)
+class _TreespecTypes:
+    by_name: Mapping[str, TreespecType]
+    by_container: Mapping[Any, TreespecType]
+    failures: Mapping[str, str]
+
+
+class Registry:
+    """What a set of plugins provides. Immutable: any number of threads may use it.
+
+    Make one with `Registry.discover()`, `Registry.of(plugin, …)` or `registry.extended(plugin, …)`.
+    """
+
+    __slots__ = (
+        "_longest_prefix",
+        "_owners",
+        "_plugins",
+        "_prefixes",
+        "_treespec_lock",
+        "_treespec_types",
+        "constant_codecs",
+        "op_handlers",
+        "opset_upgraders",
+        "plugins",
+        "treespec_serializers",
+        "wire_formats",
+        "wire_formats_by_suffix",
+    )
+
+    wire_formats: Mapping[str, WireFormat]
+    """Wire formats by name."""
+    wire_formats_by_suffix: Mapping[str, WireFormat]
+    """Wire formats by the suffix of the program's member, such as `.json`."""
+    op_handlers: tuple[OpHandler, ...]
+    treespec_serializers: Mapping[str, TreespecSerializer]
+    """Treespec serializers by name."""
+    opset_upgraders: tuple[OpsetUpgrader, ...]
+    constant_codecs: Mapping[str, ConstantCodec]
+    """Constant codecs by name."""
+    plugins: tuple[PluginInfo, ...]
+    """Every plugin that was found, also the blocked and the broken ones, in order of distribution and name."""
+
+    _plugins: tuple[LoadedPlugin, ...]
+    _owners: Mapping[tuple[str, str], PluginInfo]
+    _prefixes: Mapping[str, OpHandler]
+    _longest_prefix: int
+    _treespec_lock: threading.RLock
+    _treespec_types: _TreespecTypes | None
+
+    def __init__(self, loaded: Iterable[LoadedPlugin]) -> None:
+        """Index plugins that are loaded already.
+
+        Raises:
+            PluginConflictError: two of them claim one name.
+        """
+        plugins = tuple(loaded)
+        owners: dict[tuple[str, str], PluginInfo] = {}
+        for info, _ in plugins:
+            for kind, names in info.names.items():
+                for name in names:
+                    if (other := owners.setdefault((kind, name), info)) is not info:
+                        raise _conflict(f"the {kind.replace('_', ' ')} {name!r}", other, info)
+        provided = {
+            hook.kind: [provider for plugin in plugins for provider in plugin.providers.get(hook.kind, ())]
+            for hook in HOOKS
+        }
+        formats: list[WireFormat] = provided["wire_format"]
+        handlers: list[OpHandler] = provided["op_handler"]
+        serializers: list[TreespecSerializer] = provided["treespec_serializer"]
+        codecs: list[ConstantCodec] = provided["constant_codec"]
+        state: dict[str, Any] = {
+            "wire_formats": MappingProxyType({each.name: each for each in formats}),
+            "wire_formats_by_suffix": MappingProxyType({each.suffix: each for each in formats}),
+            "op_handlers": tuple(handlers),
+            "treespec_serializers": MappingProxyType({each.name: each for each in serializers}),
+            "opset_upgraders": tuple(provided["opset_upgrader"]),
+            "constant_codecs": MappingProxyType({each.name: each for each in codecs}),
+            "plugins": tuple(plugin.info for plugin in plugins),
+            "_plugins": plugins,
+            "_owners": owners,
+            "_prefixes": {prefix: handler for handler in handlers for prefix in handler.prefixes},
+            "_longest_prefix": max(
+                (len(each) for handler in handlers for each in handler.prefixes), default=0
+            ),
+            "_treespec_lock": threading.RLock(),
+            "_treespec_types": None,
+        }
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Registry never changes: make another one with `extended` to set {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a Registry never changes")
+
+    def __repr__(self) -> str:
+        return f"<Registry of {', '.join(map(str, self.plugins)) or 'nothing'}>"
+
+    @classmethod
+    def discover(cls, *, allow: Iterable[str] | None = None, block: Iterable[str] | None = None) -> Registry:
+        """The plugins that installed distributions register in the entry-point group `graphwire`.
+
+        A plugin that cannot be used is left out with a `GraphwirePluginWarning`, and its reason kept in `plugins`.
+
+        Args:
+            allow: entry-point or distribution names of the only plugins to load; None asks `GRAPHWIRE_PLUGINS`.
+            block: names of plugins not to load; None asks `GRAPHWIRE_DISABLE_PLUGINS`. It wins over `allow`.
+
+        Raises:
+            PluginConflictError: two plugins claim one name.
+        """
+        return cls(discover_plugins(allow, block))
+
+    @classmethod
+    def of(cls, *plugins: Any) -> Registry:
+        """Exactly these plugins: modules or objects with `@hookimpl` functions.
+
+        Raises:
+            PluginError: one of them cannot be used.
+            PluginConflictError: two of them claim one name.
+        """
+        return cls(()).extended(*plugins)
+
+    def extended(self, *plugins: Any) -> Registry:
+        """A new registry: this one's plugins, and these modules or objects with `@hookimpl` functions.
+
+        Raises:
+            PluginError: one of them cannot be used.
+            PluginConflictError: two plugins claim one name.
+        """
+        added = []
+        for plugin in plugins:
+            loaded = load_plugin(PluginInfo(_name_of(plugin)), partial(_itself, plugin))
+            if loaded.info.status == "broken":
+                raise PluginError(f"{loaded.info} cannot be used: {loaded.info.reason}")
+            added.append(loaded)
+        return Registry((*self._plugins, *added))
+
+    def wire_format(self, name: str) -> WireFormat:
+        """The wire format of that name.
+
+        Raises:
+            UnknownFormatError: no active plugin provides it; the message says what does, and why one may not.
+        """
+        try:
+            return self.wire_formats[name]
+        except KeyError:
+            raise self._unknown_format(f"no plugin provides the wire format {name!r}", name) from None
+
+    def wire_format_of_suffix(self, suffix: str) -> WireFormat:
+        """The wire format whose program members end with `suffix`, such as `.json`.
+
+        Raises:
+            UnknownFormatError: no active plugin provides one.
+        """
+        try:
+            return self.wire_formats_by_suffix[suffix]
+        except KeyError:
+            problem = f"no plugin provides a wire format with the suffix {suffix!r}"
+            raise self._unknown_format(problem, suffix.lstrip(".")) from None
+
+    def op_handler(self, name: str) -> OpHandler | None:
+        """The handler that owns a serialized operator name: the one with the longest prefix of it."""
+        prefix = self._prefix_of(name)
+        return None if prefix is None else self._prefixes[prefix]
+
+    def treespec_serializer_of(self, container_type: Any) -> TreespecSerializer | None:
+        """The serializer of a container type, as `TreeSpec.type` has it."""
+        found = self.treespec_types_by_container().get(container_type)
+        return None if found is None else found.serializer
+
+    def treespec_types_by_name(self) -> Mapping[str, TreespecType]:
+        """Container types by serialized name, those of families included. The first call imports the containers.
+
+        A serializer that fails to say its containers is left out with a `GraphwirePluginWarning`.
+
+        Raises:
+            PluginConflictError: two serializers serve one name or one class.
+        """
+        return self._all_treespec_types().by_name
+
+    def treespec_types_by_container(self) -> Mapping[Any, TreespecType]:
+        """Container types by class. Raises as `treespec_types_by_name` does."""
+        return self._all_treespec_types().by_container
+
+    def treespec_failures(self) -> Mapping[str, str]:
+        """Why each treespec serializer that is left out could not say its containers, by its name."""
+        return self._all_treespec_types().failures
+
+    def owner_of(self, kind: str, name: str) -> PluginInfo | None:
+        """The plugin that provides a name.
+
+        Args:
+            kind: `wire_format`, `op_handler`, `treespec_serializer`, `opset_upgrader` or `constant_codec`.
+            name: a name as the plugin claims it, or a longer one that a prefix (of an operator handler) or a family (of
+                a treespec serializer) covers.
+        """
+        owners = self._owners
+        if (owner := owners.get((kind, name))) is not None:
+            return owner
+        if kind == "op_handler":
+            prefix = self._prefix_of(name)
+            return None if prefix is None else owners[kind, prefix]
+        if kind == "treespec_serializer":
+            family, _, _ = name.rpartition(".")
+            return owners.get((kind, family))
+        return None
+
+    def _prefix_of(self, name: str) -> str | None:
+        prefixes = self._prefixes
+        if name in prefixes:
+            return name
+        # Longer starts than the longest prefix cannot be one, however long a name a file gives.
+        end = min(len(name), self._longest_prefix)
+        while (end := max(name.rfind(".", 0, end), name.rfind(":", 0, end))) >= 0:
+            if name[: end + 1] in prefixes:
+                return name[: end + 1]
+        return None
+
+    def _all_treespec_types(self) -> _TreespecTypes:
+        if (types := self._treespec_types) is not None:
+            return types
+        with self._treespec_lock:
+            if self._treespec_types is None:
+                # The one late write: the containers' classes are imported only when a treespec is met.
+                object.__setattr__(self, "_treespec_types", self._index_treespec_types())
+            assert self._treespec_types is not None
+            return self._treespec_types
+
+    def _index_treespec_types(self) -> _TreespecTypes:
+        by_name: dict[str, TreespecType] = {}
+        by_container: dict[Any, TreespecType] = {}
+        failures: dict[str, str] = {}
+        for serializer in self.treespec_serializers.values():
+            try:
+                types = _types_of(serializer)
+            except Exception as error:  # noqa: BLE001 a stranger's code; the others go on
+                reason = (
+                    error.problem if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+                )
+                failures[serializer.name] = reason
+                owner = self.owner_of("treespec_serializer", serializer.name)
+                message = f"the treespec serializer {serializer.name!r} of {owner} is left out: {reason}"
+                warnings.warn(message, GraphwirePluginWarning, stacklevel=2)
+                continue
+            for each in types:
+                other = by_name.setdefault(each.name, each)
+                if other is each:
+                    other = by_container.setdefault(each.container, each)
+                if other is not each:
+                    raise _conflict(
+                        f"the container type {each.name!r} ({each.container!r})",
+                        self.owner_of("treespec_serializer", other.serializer.name),
+                        self.owner_of("treespec_serializer", serializer.name),
+                    )
+        return _TreespecTypes(
+            MappingProxyType(by_name), MappingProxyType(by_container), MappingProxyType(failures)
+        )
+
+    def _unknown_format(self, problem: str, name: str) -> UnknownFormatError:
+        off = [plugin for plugin in self.plugins if plugin.status != "active"]
+        named = [plugin for plugin in off if name in (plugin.name, plugin.distribution)]
+        remedies = [f"Installed: {', '.join(sorted(self.wire_formats)) or 'none'}"]
+        for plugin in named or [plugin for plugin in off if plugin.status == "broken"]:
+            what = "Repair or update it" if plugin.status == "broken" else "Let it in there"
+            remedies.append(f"The {plugin} is {plugin.status}: {plugin.reason}. {what}")
+        if not named:
+            remedies.append(
+                "Install a distribution that provides it (`graphwire plugins` lists what is there)"
+            )
+        return UnknownFormatError(problem, remedy=". ".join(remedies))
+
+
+_default_lock = threading.RLock()
+_defaults: dict[tuple[str, str], Registry] = {}
+
+
+def default_registry() -> Registry:
+    """The registry of what is installed: discovered once per process and setting of the two environment variables.
+
+    Raises:
+        PluginConflictError: two installed plugins claim one name.
+    """
+    key = (os.environ.get(ALLOW_VARIABLE, ""), os.environ.get(BLOCK_VARIABLE, ""))
+    registry = _defaults.get(key)
+    if registry is None:
+        with _default_lock:
+            registry = _defaults.get(key)
+            if registry is None:
+                registry = _defaults[key] = Registry.discover()
+    return registry
+
+
+def _types_of(serializer: TreespecSerializer) -> list[TreespecType]:
+    container = serializer.container()
+    types = dict(container) if isinstance(container, Mapping) else {serializer.name: container}
+    for name, each in types.items():
+        if isinstance(container, Mapping) and not str(name).startswith(f"{serializer.name}."):
+            raise PluginError(f"its family has a member {name!r}, whose name does not start with its own")
+        if not callable(each):
+            raise PluginError(f"its container {name} is {each!r:.80}, no class")
+    if len(set(types.values())) < len(types):
+        raise PluginError("one class stands in its family under two names")
+    return [TreespecType(name, each, serializer) for name, each in types.items()]
+
+
+def _conflict(what: str, first: PluginInfo | None, second: PluginInfo | None) -> PluginConflictError:
+    return PluginConflictError(
+        f"{what} is claimed by {first} and by {second}",
+        remedy=f"Uninstall one, or name it in {BLOCK_VARIABLE}",
+    )
+
+
+def _itself(plugin: Any) -> Any:
+    return plugin
+
+
+def _name_of(plugin: Any) -> str:
+    name = getattr(plugin, "__name__", None)
+    return name if isinstance(name, str) else type(plugin).__qualname__

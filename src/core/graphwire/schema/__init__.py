@@ -1,0 +1,1 @@
+"""What a program is: typed records, without torch."""

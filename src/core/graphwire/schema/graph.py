@@ -1,0 +1,229 @@
+"""A graph: nodes that call operators, the arguments between them, and what is known of each value.
+
+Only calls are nodes. Placeholders and the output are `Graph.inputs` and `Graph.outputs`; an element of a multiple
+output is a value of its own name rather than a `getitem` node; a subgraph is an argument of the node that calls it.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Literal
+
+import msgspec
+
+from graphwire.schema.scalars import Device, Layout, MemoryFormat, ScalarType
+from graphwire.schema.symbols import Float, SymBool, SymFloat, SymInt
+from graphwire.schema.tensor import TensorMeta
+
+
+class TensorArgument(msgspec.Struct, frozen=True):
+    """A tensor, by the name of its value."""
+
+    name: str
+
+
+class TokenArgument(msgspec.Struct, frozen=True):
+    """An effect token, by the name of its value."""
+
+    name: str
+
+
+class SymIntArgument(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An integer that is a value of the graph, or a literal: exactly one arm."""
+
+    as_name: str | None = None
+    as_int: int | None = None
+
+
+class SymFloatArgument(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A float that is a value of the graph, or a literal: exactly one arm."""
+
+    as_name: str | None = None
+    as_float: Float | None = None
+
+
+class SymBoolArgument(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A truth value that is a value of the graph, or a literal: exactly one arm."""
+
+    as_name: str | None = None
+    as_bool: bool | None = None
+
+
+class OptionalTensorArgument(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tensor or nothing: exactly one arm."""
+
+    as_tensor: TensorArgument | None = None
+    as_none: bool | None = None
+
+
+class CustomObjArgument(msgspec.Struct, frozen=True):
+    """A script object or opaque value, by the name of its value or constant."""
+
+    name: str
+    class_fqn: str
+
+
+class ComplexValue(msgspec.Struct, frozen=True):
+    """A complex literal."""
+
+    real: Float
+    imag: Float
+
+
+class SequenceValue(msgspec.Struct):
+    """Extension `sequences`: a list or tuple whose elements are of any kind."""
+
+    kind: Literal["list", "tuple"]
+    items: list[Argument]
+
+
+class MappingEntry(msgspec.Struct):
+    """One entry of a mapping, in the mapping's order."""
+
+    key: Argument
+    value: Argument
+
+
+class SliceValue(msgspec.Struct):
+    """Extension `slices`: a Python slice."""
+
+    start: Argument
+    stop: Argument
+    step: Argument
+
+
+class GraphArgument(msgspec.Struct, omit_defaults=True):
+    """A subgraph, and the attribute name it has on its owner."""
+
+    name: str
+    graph: Graph
+    node: str | None = None
+    """Extension without requirement: the name of the node that reads the attribute, where it is another."""
+
+
+class Argument(msgspec.Struct, omit_defaults=True):
+    """One argument or result: exactly one arm is set. The arms after `as_float_lists` are extensions."""
+
+    as_none: bool | None = None
+    as_tensor: TensorArgument | None = None
+    as_tensors: list[TensorArgument] | None = None
+    as_int: int | None = None
+    as_ints: list[int] | None = None
+    as_float: Float | None = None
+    as_floats: list[Float] | None = None
+    as_string: str | None = None
+    as_strings: list[str] | None = None
+    as_sym_int: SymIntArgument | None = None
+    as_sym_ints: list[SymIntArgument] | None = None
+    as_scalar_type: ScalarType | None = None
+    as_memory_format: MemoryFormat | None = None
+    as_layout: Layout | None = None
+    as_device: Device | None = None
+    as_bool: bool | None = None
+    as_bools: list[bool] | None = None
+    as_sym_bool: SymBoolArgument | None = None
+    as_sym_bools: list[SymBoolArgument] | None = None
+    as_graph: GraphArgument | None = None
+    as_optional_tensors: list[OptionalTensorArgument] | None = None
+    as_custom_obj: CustomObjArgument | None = None
+    as_operator: str | None = None
+    as_sym_float: SymFloatArgument | None = None
+    as_sym_floats: list[SymFloatArgument] | None = None
+    as_optional_tensor: OptionalTensorArgument | None = None
+    as_complex: ComplexValue | None = None
+    as_nested_tensors: list[list[TensorArgument]] | None = None
+    as_int_lists: list[list[int]] | None = None
+    as_string_to_argument: dict[str, Argument] | None = None
+    as_float_lists: list[list[Float]] | None = None
+    as_sequence: SequenceValue | None = None
+    as_mapping: list[MappingEntry] | None = None
+    as_slice: SliceValue | None = None
+    as_dtype_name: str | None = None
+    """Extension `dtypes`: an element type that ScalarType has no number for."""
+    as_layout_name: str | None = None
+    """Extension `layouts`: a layout that Layout has no number for."""
+    as_constant: str | None = None
+    """Extension `constants`: a payload of the program, by its name among the constants."""
+    as_treespec: str | None = None
+    """Extension `treespecs`: a container structure, as text of the treespec protocol."""
+
+
+ARGUMENT_ARMS: tuple[str, ...] = Argument.__struct_fields__
+"""Every arm of an argument."""
+
+
+class ArgumentKind(enum.IntEnum):
+    """How a node passes an input."""
+
+    UNKNOWN = 0
+    POSITIONAL = 1
+    KEYWORD = 2
+
+
+class NamedArgument(msgspec.Struct, omit_defaults=True):
+    """An input of a node."""
+
+    name: str
+    """The parameter's name in the operator's schema; empty for a positional input of an operator without one."""
+    arg: Argument
+    kind: ArgumentKind | None = None
+    tuples: bool = False
+    """Extension without requirement: the sequence in `arg` was a tuple, not a list."""
+
+
+class Node(msgspec.Struct, omit_defaults=True):
+    """A call of an operator."""
+
+    target: str
+    """The operator's serialized name, such as `torch.ops.aten.add.Tensor`."""
+    inputs: list[NamedArgument]
+    outputs: list[Argument]
+    metadata: dict[str, str]
+    """`nn_module_stack`, `source_fn_stack`, `torch_fn`, `custom` (JSON) … and, from other writers, `stack_trace`."""
+    is_hop_single_tensor_return: bool | None = None
+    """For a higher-order operator with one output: whether it returns the bare value rather than a tuple of it."""
+    name: str | None = None
+    stack: list[int] | None = None
+    """Extension without requirement: the stack trace as indices into `GraphModule.stack_frames`, outermost first."""
+    from_node: list[int] | None = None
+    """Extension without requirement: provenance as indices into `GraphModule.node_sources`."""
+    container: Literal["list", "tuple"] | None = None
+    """Extension without requirement: the kind of sequence that holds several outputs, where it is not the usual one (a
+    list for one `Tensor[]`, else a tuple)."""
+
+
+class ValueMetadata(msgspec.Struct, omit_defaults=True):
+    """Extension without requirement: metadata of what is no node here (a placeholder, an element of an output, the
+    output itself)."""
+
+    metadata: dict[str, str] = {}
+    stack: list[int] | None = None
+    from_node: list[int] | None = None
+    name: str | None = None
+    """For an element that is itself a sequence, and so has no name of its own in `outputs`: its node's name."""
+
+
+class Graph(msgspec.Struct, omit_defaults=True):
+    """A list of nodes in execution order, their inputs and outputs, and what is known of each value by name."""
+
+    inputs: list[Argument]
+    outputs: list[Argument]
+    nodes: list[Node]
+    tensor_values: dict[str, TensorMeta]
+    sym_int_values: dict[str, SymInt]
+    sym_bool_values: dict[str, SymBool]
+    is_single_tensor_return: bool = False
+    """Whether a subgraph returns its one output bare rather than as a tuple of one."""
+    custom_obj_values: dict[str, CustomObjArgument] = {}
+    sym_float_values: dict[str, SymFloat] = {}
+    input_names: list[str] | None = None
+    """Extension without requirement: the names of all inputs of a subgraph some of whose inputs are literals, which
+    carry no name in `inputs`."""
+    value_metadata: dict[str, ValueMetadata] = {}
+    """Extension without requirement: metadata by value name, where it is not that of the node that makes the value. A
+    node that reads an attribute (a subgraph) is under its name, an element `I` of node `N` that is itself a sequence under
+    `N[I]`."""
+    output_metadata: ValueMetadata | None = None
+    """Extension without requirement: metadata of the output."""
+    output_list: bool = False
+    """Extension without requirement: the outputs were returned as a list, not as a tuple."""

@@ -1,0 +1,222 @@
+"""Guards: the Python text in which torch.export states what must hold of a program's inputs, checked and never run.
+
+A guard is a condition such as `L['x'].size()[0] % 8 == 0`: arithmetic and comparisons on *sources*, paths from the input
+dictionary `L` through keys, attributes and a few methods of tensors. torch itself pastes guards into generated code and
+runs it (`torch/export/_unlift.py`), between other statements and a second time inside a quoted message; so a guard that
+passes here is one line, without comments, and its keys hold neither quotes nor backslashes.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import NoReturn
+
+from graphwire.errors import ExpressionError
+
+__all__ = ["check_guard", "parse_guard"]
+
+MAX_CHARACTERS = 100_000
+MAX_DEPTH = 200
+MAX_INTEGER = 2**64
+MAX_EXPONENT = 64
+
+METHODS = frozenset({"size", "stride", "storage_offset", "item", "__neg__"})
+"""Methods of a source that a guard may call, all without arguments."""
+
+ATTRIBUTES = frozenset({"_base"})
+"""Attributes of a source, beside those whose name starts with a letter."""
+
+FUNCTIONS: dict[str, tuple[int, int | None]] = {
+    **{
+        f"math.{name}": (1, 1)
+        for name in (
+            "acos acosh asin asinh atan atanh ceil cos cosh exp floor isinf isnan log log2 sin sinh sqrt tan tanh trunc"
+        ).split()
+    },
+    **{f"OpaqueUnaryFn_{name}": (1, 1) for name in ("asinh", "exp", "log")},
+    **{name: (1, 1) for name in ("abs", "cast_symbool_to_symint_guardless", "float", "int")},
+    **{f"torch.{name}": (1, 1) for name in ("_sym_sqrt", "sym_float", "sym_int", "sym_not")},
+    **{name: (2, None) for name in ("max", "min", "torch.sym_max", "torch.sym_min")},
+    "IsNonOverlappingAndDenseIndicator": (0, None),
+    "Where": (3, 3),
+    "round": (1, 2),
+}
+"""Every function that a guard may call, with the least and the greatest number of its arguments (None: any number)."""
+
+CONSTANTS = frozenset({"inf", "math.inf", "math.nan"})
+"""Every named constant of a guard."""
+
+_OPERATORS = (
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.BitAnd, ast.BitOr, ast.BitXor),
+    *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Not, ast.USub),
+)
+_KEY = re.compile(r"'[^']*'")
+_OUTSIDE_KEYS = re.compile(r"[^ -~]|[#\"'\\]")
+
+
+def check_guard(text: str) -> None:
+    """Check that `text` is a guard.
+
+    Raises:
+        ExpressionError: it is not; the error names the node and its column.
+    """
+    parse_guard(text)
+
+
+def parse_guard(text: str) -> ast.expr:
+    """Read a guard, such as `L['x'].size()[0] <= 10`, as a syntax tree in which every node is an allowed one.
+
+    Raises:
+        ExpressionError: the text is no guard; the error names the node and its column.
+    """
+    if not isinstance(text, str):
+        raise ExpressionError(f"a guard is text, not {type(text).__name__}")
+    if len(text) > MAX_CHARACTERS:
+        raise ExpressionError(f"a guard of {len(text)} characters; at most {MAX_CHARACTERS} are read")
+    _check_characters(text)
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        reason = error.msg if isinstance(error, SyntaxError) else "it is nested too deeply"
+        raise ExpressionError(f"a guard that is no Python expression ({reason}): {text[:80]!r}") from error
+    pending: list[tuple[ast.expr, int, bool]] = [(tree, 1, False)]
+    while pending:
+        node, depth, powered = pending.pop()
+        if depth > MAX_DEPTH:
+            _refuse(node, f"operations nested deeper than {MAX_DEPTH}")
+        powered = powered or _is_power(node)
+        pending.extend((child, depth + 1, powered) for child in _operands(node))
+        if powered and any(_is_power(child) for child in _operands(node)):
+            _refuse(node, "a power inside a power")
+    return tree
+
+
+def _refuse(node: ast.AST, problem: str, remedy: str = "") -> NoReturn:
+    name, column = type(node).__name__, getattr(node, "col_offset", 0)
+    raise ExpressionError(f"a guard holds {problem} ({name} at column {column})", remedy=remedy)
+
+
+def _check_characters(text: str) -> None:
+    for key in _KEY.findall(text):
+        if not key.isprintable() or '"' in key or "\\" in key:
+            raise ExpressionError(f"a guard has a key that torch would not quote safely: {key[:80]}")
+    found = _OUTSIDE_KEYS.search(_KEY.sub("", text))
+    if found is not None:
+        raise ExpressionError(
+            f"a guard holds the character {found[0]!r} outside of a key: {text[:80]!r}",
+            remedy="A guard is one line of ASCII without comments; its keys stand in single quotes",
+        )
+
+
+def _is_power(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
+
+
+def _operands(node: ast.expr) -> list[ast.expr]:
+    """Check one node by itself, and return the operands that are to be checked next."""
+    if isinstance(node, ast.BoolOp):
+        return node.values
+    if isinstance(node, ast.BinOp):
+        _check_operator(node, node.op)
+        _check_exponent(node)
+        return [node.left, node.right]
+    if isinstance(node, ast.UnaryOp):
+        _check_operator(node, node.op)
+        return [node.operand]
+    if isinstance(node, ast.Compare):
+        if len(node.ops) > 1:
+            _refuse(node, "a chain of comparisons")
+        _check_operator(node, node.ops[0])
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.IfExp):
+        return [node.test, node.body, node.orelse]
+    if isinstance(node, ast.Constant):
+        _check_constant(node)
+        return []
+    if _name_of(node) in CONSTANTS:
+        return []
+    if isinstance(node, ast.Call) and (name := _name_of(node.func)) in FUNCTIONS:
+        return _arguments(node, name)
+    _check_source(node)
+    return []
+
+
+def _check_operator(node: ast.expr, operator: ast.AST) -> None:
+    if not isinstance(operator, _OPERATORS):
+        _refuse(node, f"the operator {type(operator).__name__}")
+
+
+def _check_exponent(node: ast.BinOp) -> None:
+    if not isinstance(node.op, ast.Pow):
+        return
+    exponent = node.right.operand if isinstance(node.right, ast.UnaryOp) else node.right
+    if isinstance(exponent, ast.Constant):
+        if isinstance(exponent.value, (int, float)) and abs(exponent.value) > MAX_EXPONENT:
+            _refuse(node, f"an exponent greater than {MAX_EXPONENT}")
+    elif not any(isinstance(part, ast.Subscript) for part in ast.walk(exponent)):
+        _refuse(node, "an exponent that is computed from numbers alone")
+
+
+def _check_constant(node: ast.Constant) -> None:
+    value = node.value
+    if type(value) not in (int, float, bool):
+        _refuse(node, f"a constant that is no number: {str(value)[:80]!r}")
+    if type(value) is int and value > MAX_INTEGER:
+        _refuse(node, "a whole number beyond 2**64")
+
+
+def _name_of(node: ast.expr) -> str:
+    """Return `max` or `math.floor` for a node that is such a name, and nothing for any other."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return ""
+
+
+def _arguments(node: ast.Call, name: str) -> list[ast.expr]:
+    least, most = FUNCTIONS[name]
+    count = len(node.args)
+    if node.keywords or count < least or (most is not None and count > most):
+        _refuse(node, f"a call of {name} with arguments that it does not take")
+    return node.args
+
+
+def _check_source(node: ast.expr) -> None:
+    """Check a path such as `L['x'][0].size()[1]`, from its end to its root."""
+    step: ast.expr = node
+    steps = 0
+    while not (isinstance(step, ast.Name) and step.id == "L"):
+        steps += 1
+        if isinstance(step, ast.Call) and isinstance(step.func, ast.Attribute):
+            if step.func.attr not in METHODS or step.args or step.keywords:
+                _refuse(
+                    step, f"a call of the method {step.func.attr[:80]!r}", f"It may call {sorted(METHODS)}"
+                )
+            step = step.func.value
+        elif isinstance(step, ast.Attribute):
+            if not step.attr[0].isalpha() and step.attr not in ATTRIBUTES:
+                _refuse(step, f"the attribute {step.attr[:80]!r}")
+            step = step.value
+        elif isinstance(step, ast.Subscript):
+            index = step.slice.operand if isinstance(step.slice, ast.UnaryOp) else step.slice
+            if not isinstance(index, ast.Constant) or type(index.value) not in (int, str):
+                _refuse(step.slice, "a subscript that is neither a number nor a key")
+            step = step.value
+        elif isinstance(step, ast.Name):
+            _refuse(step, f"the name {step.id[:80]!r}", "A guard speaks of the inputs, as L['x']")
+        else:
+            _refuse(step, "what is no part of the guard grammar")
+    if not steps or not isinstance(_first_step(node), ast.Subscript):
+        _refuse(node, "the whole dictionary of inputs", "A guard speaks of the inputs, as L['x']")
+
+
+def _first_step(node: ast.expr) -> ast.expr:
+    """Return the step of a path that stands next to its root."""
+    while True:
+        inner = node.func if isinstance(node, ast.Call) else node
+        inner = inner.value if isinstance(inner, (ast.Attribute, ast.Subscript)) else inner
+        if isinstance(inner, ast.Name):
+            return node
+        node = inner

@@ -1,0 +1,131 @@
+"""A program: a graph module, its ranges and versions, and what a reader must know to read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from graphwire.schema.graph import Argument, Graph
+from graphwire.schema.module_call import ModuleCallEntry, NamedTupleDef
+from graphwire.schema.signature import GraphSignature
+from graphwire.schema.symbols import RangeConstraint
+
+SCHEMA_VERSION = (8, 20)
+"""The version of torch's schema that these records are: torch 2.12 to 2.15."""
+
+FEATURES: dict[str, str] = {
+    "codecs": "a weight or constant that is no plain strided tensor, written by a constant codec",
+    "constants": "a tensor or object that a node refers to without a graph input",
+    "dtypes": "an element type that torch's schema has no number for",
+    "layouts": "a layout that torch's schema has no number for",
+    "lazy-bits": "a weight that is read through a pending conjugation or negation",
+    "mappings": "a dict argument whose keys are not all text",
+    "outputs": "a graph output that torch's schema has no place for",
+    "placement": "a weight without elements (meta or fake)",
+    "sequences": "a list or tuple argument whose elements are of several kinds",
+    "slices": "a Python slice as an argument",
+    "treespecs": "a container structure as an argument",
+}
+"""Every extension that a reader must know to read a document that uses it, and what it is for."""
+
+
+class StackFrame(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One frame of a stack trace, as Python prints it."""
+
+    file: str
+    line: int
+    """Counted from 1."""
+    name: str
+    """The function."""
+    source: str = ""
+    """The lines under the frame's head, with their indentation."""
+
+
+class NodeSource(msgspec.Struct, omit_defaults=True):
+    """Where a node came from: a node of an earlier graph, and the pass that made one of the other."""
+
+    name: str
+    target: str
+    graph_id: int
+    """The earlier graph, as a number that is only good for telling graphs apart."""
+    pass_name: str = ""
+    action: str = ""
+    """`create`, `replace`, or both joined by `+`."""
+    from_node: list[int] = []
+    """Indices into `GraphModule.node_sources`: where that node came from; always smaller than this one's index."""
+
+
+class GraphModule(msgspec.Struct, omit_defaults=True):
+    """The top-level graph, its signature, and the tables its metadata refers to."""
+
+    graph: Graph
+    signature: GraphSignature
+    module_call_graph: list[ModuleCallEntry]
+    metadata: dict[str, str] = {}
+    treespec_namedtuple_fields: dict[str, NamedTupleDef] = {}
+    stack_frames: list[StackFrame] = []
+    """Extension without requirement: each frame that some node's `stack` refers to, once."""
+    node_sources: list[NodeSource] = []
+    """Extension without requirement: each provenance that some node's `from_node` refers to, once."""
+
+
+class SchemaVersion(msgspec.Struct, frozen=True):
+    """The version of torch's schema: another major is another language, another minor adds fields."""
+
+    major: int
+    minor: int
+
+
+class PluginRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A plugin that provided something this program uses."""
+
+    distribution: str
+    version: str
+    provides: list[str]
+    """What it provided: `op:NAMESPACE`, `treespec:NAME`, `codec:NAME`."""
+
+
+class EncodedValue(msgspec.Struct):
+    """Extension `codecs`: a value as its codec wrote it."""
+
+    codec: str
+    tree: Any
+    """Plain data (None, bool, int, float, str, bytes, list, dict)."""
+    tensors: list[str]
+    """The payloads that the tree refers to by position."""
+
+
+class ExampleInputs(msgspec.Struct):
+    """Extension without requirement: the inputs that the program was exported with."""
+
+    spec: str
+    """The structure of `(args, kwargs)`, as text of the treespec protocol."""
+    leaves: list[Argument]
+    """A tensor leaf is `as_tensor`, named as among the sample-input payloads; the others are literals."""
+
+
+class Program(msgspec.Struct, omit_defaults=True):
+    """An exported program without its weights."""
+
+    graph_module: GraphModule
+    opset_version: dict[str, int]
+    """For each operator namespace the version that the program was written with."""
+    range_constraints: dict[str, RangeConstraint]
+    """By symbol or expression, in infix text."""
+    schema_version: SchemaVersion
+    verifiers: list[str] = []
+    """The dialects that the program obeys."""
+    torch_version: str = "<=2.4"
+    """The torch that exported the program."""
+    guards_code: list[str] = []
+    """Conditions on the inputs, as Python expressions of the grammar in `schema.guard`."""
+    requires: list[str] = []
+    """The extensions (keys of FEATURES) that a reader must know."""
+    producer: str | None = None
+    """Extension without requirement: what wrote the document, such as `graphwire 0.1.0`."""
+    plugins: list[PluginRequirement] = []
+    """Extension without requirement: the plugins whose operators, types or codecs the program uses."""
+    example_inputs: ExampleInputs | None = None
+    encoded_values: dict[str, EncodedValue] = {}
+    """By qualified name: the weights and constants that codecs wrote."""

@@ -1,0 +1,130 @@
+"""Data types, layouts, memory formats and devices, numbered as torch's schema numbers them."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class ScalarType(enum.IntEnum):
+    """A tensor's element type. A type without a number here is UNKNOWN, and named in `TensorMeta.dtype_name`."""
+
+    UNKNOWN = 0
+    BYTE = 1
+    CHAR = 2
+    SHORT = 3
+    INT = 4
+    LONG = 5
+    HALF = 6
+    FLOAT = 7
+    DOUBLE = 8
+    COMPLEXHALF = 9
+    COMPLEXFLOAT = 10
+    COMPLEXDOUBLE = 11
+    BOOL = 12
+    BFLOAT16 = 13
+    UINT16 = 28
+    FLOAT8E4M3FN = 29
+    FLOAT8E5M2 = 30
+    FLOAT8E4M3FNUZ = 31
+    FLOAT8E5M2FNUZ = 32
+    FLOAT8E8M0FNU = 33
+    UINT32 = 34
+    UINT64 = 35
+
+
+class Layout(enum.IntEnum):
+    """How a tensor's elements lie in memory. A layout without a number is Unknown, and named in
+    `TensorMeta.layout_name`."""
+
+    Unknown = 0
+    SparseCoo = 1
+    SparseCsr = 2
+    SparseCsc = 3
+    SparseBsr = 4
+    SparseBsc = 5
+    _mkldnn = 6
+    Strided = 7
+
+
+class MemoryFormat(enum.IntEnum):
+    """The order of strides that an operator is asked for."""
+
+    Unknown = 0
+    ContiguousFormat = 1
+    ChannelsLast = 2
+    ChannelsLast3d = 3
+    PreserveFormat = 4
+
+
+class Device(msgspec.Struct, frozen=True):
+    """Where a tensor lives."""
+
+    type: str
+    """`cpu`, `cuda`, `meta` …"""
+    index: int | None = None
+    """Which one; None for the current one."""
+
+
+DTYPE_NAMES: dict[ScalarType, str] = {
+    ScalarType.BYTE: "uint8",
+    ScalarType.CHAR: "int8",
+    ScalarType.SHORT: "int16",
+    ScalarType.INT: "int32",
+    ScalarType.LONG: "int64",
+    ScalarType.HALF: "float16",
+    ScalarType.FLOAT: "float32",
+    ScalarType.DOUBLE: "float64",
+    ScalarType.COMPLEXHALF: "complex32",
+    ScalarType.COMPLEXFLOAT: "complex64",
+    ScalarType.COMPLEXDOUBLE: "complex128",
+    ScalarType.BOOL: "bool",
+    ScalarType.BFLOAT16: "bfloat16",
+    ScalarType.UINT16: "uint16",
+    ScalarType.FLOAT8E4M3FN: "float8_e4m3fn",
+    ScalarType.FLOAT8E5M2: "float8_e5m2",
+    ScalarType.FLOAT8E4M3FNUZ: "float8_e4m3fnuz",
+    ScalarType.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
+    ScalarType.FLOAT8E8M0FNU: "float8_e8m0fnu",
+    ScalarType.UINT32: "uint32",
+    ScalarType.UINT64: "uint64",
+}
+"""The name that torch gives each numbered element type (`torch.float32` without its prefix)."""
+
+ITEM_SIZES: dict[str, int] = {
+    "uint8": 1,
+    "int8": 1,
+    "bool": 1,
+    "int16": 2,
+    "uint16": 2,
+    "float16": 2,
+    "bfloat16": 2,
+    "int32": 4,
+    "uint32": 4,
+    "float32": 4,
+    "complex32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "float64": 8,
+    "complex64": 8,
+    "complex128": 16,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
+    "float8_e4m3fnuz": 1,
+    "float8_e5m2fnuz": 1,
+    "float8_e8m0fnu": 1,
+    "float4_e2m1fn_x2": 1,
+    "qint8": 1,
+    "quint8": 1,
+    "quint4x2": 1,
+    "quint2x4": 1,
+    "qint32": 4,
+    "bits1x8": 1,
+    "bits2x4": 1,
+    "bits4x2": 1,
+    "bits8": 1,
+    "bits16": 2,
+    **{f"{sign}int{width}": 1 for sign in ("", "u") for width in range(1, 8)},
+}
+"""Bytes per element of each element type, by name."""

@@ -1,0 +1,156 @@
+"""The graph signature: what each input and output of the top-level graph stands for."""
+
+from __future__ import annotations
+
+import msgspec
+
+from graphwire.schema.graph import Argument, CustomObjArgument, TensorArgument, TokenArgument
+from graphwire.schema.symbols import Float
+
+
+class UserInputSpec(msgspec.Struct, omit_defaults=True):
+    """An input that the caller passes."""
+
+    arg: Argument
+    name: str | None = None
+    """Extension without requirement: the input's name, where `arg` carries none."""
+
+
+class ConstantValue(msgspec.Struct, omit_defaults=True):
+    """The literal that an input was specialised to: exactly one arm."""
+
+    as_none: bool | None = None
+    as_int: int | None = None
+    as_float: Float | None = None
+    as_string: str | None = None
+    as_bool: bool | None = None
+
+
+class InputToConstantInputSpec(msgspec.Struct):
+    """An input that the caller must pass with the value it had at export."""
+
+    name: str
+    value: ConstantValue
+
+
+class InputToParameterSpec(msgspec.Struct):
+    """An input that is a parameter, by its qualified name."""
+
+    arg: TensorArgument
+    parameter_name: str
+
+
+class InputToBufferSpec(msgspec.Struct):
+    """An input that is a buffer, by its qualified name."""
+
+    arg: TensorArgument
+    buffer_name: str
+    persistent: bool
+    """Whether the buffer is part of the state dict."""
+
+
+class InputToTensorConstantSpec(msgspec.Struct):
+    """An input that is a tensor lifted out of the code, by its name among the constants."""
+
+    arg: TensorArgument
+    tensor_constant_name: str
+
+
+class InputToCustomObjSpec(msgspec.Struct):
+    """An input that is a script object or opaque value, by its name among the constants."""
+
+    arg: CustomObjArgument
+    custom_obj_name: str
+
+
+class InputTokenSpec(msgspec.Struct):
+    """An input that orders effects."""
+
+    arg: TokenArgument
+
+
+class InputSpec(msgspec.Struct, omit_defaults=True):
+    """What one input stands for: exactly one arm."""
+
+    user_input: UserInputSpec | None = None
+    parameter: InputToParameterSpec | None = None
+    buffer: InputToBufferSpec | None = None
+    tensor_constant: InputToTensorConstantSpec | None = None
+    custom_obj: InputToCustomObjSpec | None = None
+    token: InputTokenSpec | None = None
+    constant_input: InputToConstantInputSpec | None = None
+
+
+class UserOutputSpec(msgspec.Struct, omit_defaults=True):
+    """An output that the caller gets."""
+
+    arg: Argument
+    name: str | None = None
+    """Extension without requirement: the output's name, where `arg` carries none."""
+
+
+class LossOutputSpec(msgspec.Struct):
+    """The output that a joint graph differentiates."""
+
+    arg: TensorArgument
+
+
+class BufferMutationSpec(msgspec.Struct):
+    """The new value of a buffer, by its qualified name."""
+
+    arg: TensorArgument
+    buffer_name: str
+
+
+class ParameterMutationSpec(msgspec.Struct):
+    """The new value of a parameter, by its qualified name."""
+
+    arg: TensorArgument
+    parameter_name: str
+
+
+class GradientToParameterSpec(msgspec.Struct):
+    """The gradient of a parameter, by its qualified name."""
+
+    arg: TensorArgument
+    parameter_name: str
+
+
+class GradientToUserInputSpec(msgspec.Struct):
+    """The gradient of a user input, by the input's value name."""
+
+    arg: TensorArgument
+    user_input_name: str
+
+
+class UserInputMutationSpec(msgspec.Struct):
+    """The new value of a user input, by the input's value name."""
+
+    arg: TensorArgument
+    user_input_name: str
+
+
+class OutputTokenSpec(msgspec.Struct):
+    """An output that orders effects."""
+
+    arg: TokenArgument
+
+
+class OutputSpec(msgspec.Struct, omit_defaults=True):
+    """What one output stands for: exactly one arm."""
+
+    user_output: UserOutputSpec | None = None
+    loss_output: LossOutputSpec | None = None
+    buffer_mutation: BufferMutationSpec | None = None
+    gradient_to_parameter: GradientToParameterSpec | None = None
+    gradient_to_user_input: GradientToUserInputSpec | None = None
+    user_input_mutation: UserInputMutationSpec | None = None
+    token: OutputTokenSpec | None = None
+    parameter_mutation: ParameterMutationSpec | None = None
+
+
+class GraphSignature(msgspec.Struct):
+    """One spec for each graph input and output, in order."""
+
+    input_specs: list[InputSpec]
+    output_specs: list[OutputSpec]

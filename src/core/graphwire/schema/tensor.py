@@ -1,0 +1,57 @@
+"""What is known of a tensor without its elements."""
+
+from __future__ import annotations
+
+import msgspec
+
+from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, ScalarType
+from graphwire.schema.symbols import SymInt
+
+
+class TensorMeta(msgspec.Struct, omit_defaults=True):
+    """A tensor's type, shape and place. Shared freely: never edited after it was made."""
+
+    dtype: ScalarType
+    sizes: list[SymInt]
+    """In elements, outermost dimension first."""
+    requires_grad: bool
+    device: Device
+    strides: list[SymInt]
+    """In elements, one for each size."""
+    storage_offset: SymInt
+    """In elements, from the start of the storage."""
+    layout: Layout
+    dtype_name: str | None = None
+    """Extension `dtypes`: torch's name of an element type that ScalarType has no number for."""
+    layout_name: str | None = None
+    """Extension `layouts`: torch's name of a layout that Layout has no number for, such as `jagged`."""
+
+    @property
+    def dtype_text(self) -> str:
+        """torch's name of the element type, such as `float32`; `unknown` when the document gives none."""
+        return self.dtype_name or DTYPE_NAMES.get(self.dtype, "unknown")
+
+
+class PayloadMeta(msgspec.Struct, omit_defaults=True):
+    """Where one weight or constant lies in an archive, and how its record is read."""
+
+    path_name: str
+    """The record's name below its folder, such as `weight_0`."""
+    is_param: bool
+    use_pickle: bool
+    """Whether torch pickled the record. We never write one."""
+    tensor_meta: TensorMeta | None
+    same_as: str | None = None
+    """Extension without requirement: the earlier payload that is the very same tensor object (a tied weight)."""
+    conj: bool = False
+    """Extension `lazy-bits`: the tensor is read through a pending conjugation."""
+    neg: bool = False
+    """Extension `lazy-bits`: the tensor is read through a pending negation."""
+    placement: str | None = None
+    """Extension `placement`: `meta` or `fake` for a tensor that has no elements, and no record."""
+
+
+class PayloadConfig(msgspec.Struct):
+    """The payloads of one kind (weights, constants, sample inputs) of one program, by qualified name."""
+
+    config: dict[str, PayloadMeta]

@@ -1,0 +1,64 @@
+"""Records to plain trees and back."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from graphwire.errors import SchemaError, SchemaVersionError, UnsupportedFeatureError
+from graphwire.schema.program import FEATURES, SCHEMA_VERSION, Program
+
+Record = TypeVar("Record")
+
+
+def to_tree(record: Any) -> Any:
+    """A record as dicts, lists and scalars, in the shape that torch's JSON has."""
+    return msgspec.to_builtins(record, builtin_types=(bytes, bytearray, memoryview))
+
+
+def from_tree(tree: Any, kind: type[Record]) -> Record:
+    """The record of type `kind` that a tree holds.
+
+    Raises:
+        SchemaError: the tree has another shape; `place` says where.
+    """
+    try:
+        return msgspec.convert(tree, kind)
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at `$")
+        place = path.rstrip("`").removeprefix(".")
+        raise SchemaError(text, place=place, remedy="The document is damaged, or of another kind") from None
+    except RecursionError:
+        raise SchemaError("the document is nested too deeply") from None
+
+
+def program_from_tree(tree: Any) -> Program:
+    """The program that a tree of the current schema holds.
+
+    Raises:
+        SchemaVersionError: the tree is of another major version.
+        UnsupportedFeatureError: the tree requires an extension that this version does not know.
+        SchemaError: the tree has another shape.
+    """
+    if not isinstance(tree, dict):
+        raise SchemaError(f"a program is a mapping, not {type(tree).__name__}")
+    version = tree.get("schema_version")
+    major = version.get("major") if isinstance(version, dict) else version
+    if major != SCHEMA_VERSION[0]:
+        raise SchemaVersionError(
+            f"schema version {version!r} is not {SCHEMA_VERSION[0]}.x",
+            place="schema_version",
+            remedy="A newer graphwire may read it",
+        )
+    required = tree.get("requires", [])
+    if not isinstance(required, list):
+        raise SchemaError("a list of feature names is expected", place="requires")
+    unknown = [str(name) for name in required if name not in FEATURES]
+    if unknown:
+        raise UnsupportedFeatureError(
+            f"the document requires {', '.join(unknown)}, which this version does not know",
+            place="requires",
+            remedy="Install a newer graphwire",
+        )
+    return from_tree(tree, Program)

@@ -1,0 +1,346 @@
+"""Treespecs: the structure of nested containers, in the JSON text that torch writes (protocol 1), without torch.
+
+    [1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": null, …}]}]
+
+A leaf has neither type nor context nor children. The context of a type whose registration does not say otherwise is
+JSON text of its own. A context that torch's text cannot say exactly stands under `TYPE@VERSION` with a version above 1.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import enum
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from graphwire.errors import DecodeError, EncodeError, LimitError, SchemaError, UnknownTypeError
+
+__all__ = [
+    "LEAF",
+    "MAX_DEPTH",
+    "PROTOCOL",
+    "TreeSpec",
+    "decode_value",
+    "dump_json",
+    "encode_value",
+    "format_treespec",
+    "hashable",
+    "is_plain_json",
+    "load_json",
+    "parse_treespec",
+    "split_version",
+    "treespec_nodes",
+    "with_version",
+]
+
+PROTOCOL = 1
+"""The number of the text's layout, its first element."""
+
+MAX_DEPTH = 400
+"""How deep containers may nest. Flattening in torch itself ends at Python's recursion limit, a little beyond."""
+
+
+class TreeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One container of a treespec, or a leaf."""
+
+    type: str | None
+    """The serialized name of the container's type; None for a leaf."""
+    context: Any
+    """What the container needs besides its children to be made again, as its type's serializer writes it."""
+    children: list[TreeSpec] = msgspec.field(name="children_spec")
+    """The contained specs, in the order in which the type flattens."""
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether this is a leaf."""
+        return self.type is None
+
+
+LEAF = TreeSpec(None, None, [])
+"""A leaf."""
+
+_decoder = msgspec.json.Decoder(tuple[int, TreeSpec])
+
+
+def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
+    """A treespec's records from its text.
+
+    Args:
+        text: JSON of protocol 1.
+        max_depth: how deep containers may nest.
+
+    Raises:
+        SchemaError: the text is no treespec of protocol 1.
+        LimitError: it nests deeper than `max_depth`.
+    """
+    if not isinstance(text, str):
+        raise SchemaError(f"a treespec is text, not {type(text).__name__}")
+    try:
+        protocol, spec = _parse(text)
+    except RecursionError:
+        raise _too_deep(max_depth) from None
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `$")
+        raise SchemaError(f"a treespec is malformed: {_lower_first(problem)}", place=_place(path)) from error
+    except ValueError as error:
+        raise SchemaError(f"a treespec is no JSON text: {error}") from error
+    if protocol != PROTOCOL:
+        raise SchemaError(
+            f"a treespec of protocol {protocol}; the one that is known is {PROTOCOL}",
+            remedy="A later version of graphwire may read it",
+        )
+    for place, node, depth in treespec_nodes(spec):
+        if depth > max_depth:
+            raise _too_deep(max_depth)
+        if node.type is None and (node.context is not None or node.children):
+            raise SchemaError("a leaf has neither context nor children", place=place)
+    return spec
+
+
+def format_treespec(spec: TreeSpec) -> str:
+    """A treespec's text, byte for byte as torch lays it out. The reverse of `parse_treespec`.
+
+    Raises:
+        LimitError: it nests too deep for this Python's recursion limit.
+        EncodeError: a context is not JSON.
+    """
+    try:
+        return f"[{PROTOCOL}, {_format(spec)}]"
+    except RecursionError:
+        raise _too_deep(MAX_DEPTH) from None
+
+
+def treespec_nodes(spec: TreeSpec) -> Iterator[tuple[str, TreeSpec, int]]:
+    """Every node of a treespec, parents first, in order of the text: its place, itself, its depth (the root's is 1)."""
+    stack = [("", spec, 1)]
+    while stack:
+        place, node, depth = stack.pop()
+        yield place, node, depth
+        dot = "." if place else ""
+        for index in range(len(node.children) - 1, -1, -1):
+            stack.append((f"{place}{dot}children_spec[{index}]", node.children[index], depth + 1))
+
+
+def with_version(name: str, version: int) -> str:
+    """A type's name as it stands in a treespec whose context has that version."""
+    return name if version == 1 else f"{name}@{version}"
+
+
+def split_version(name: str) -> tuple[str, int]:
+    """The type and the context's version of a name in a treespec. The reverse of `with_version`."""
+    bare, at, version = name.rpartition("@")
+    # At most nine digits: a number as long as the file likes is no version.
+    return (bare, int(version)) if at and version.isdecimal() and len(version) < 10 else (name, 1)
+
+
+def dump_json(value: Any) -> str:
+    """JSON text as torch writes contexts: enum members by class and name, NaN and Infinity by these words.
+
+    Raises:
+        EncodeError: the value holds something that is not JSON.
+    """
+    try:
+        return json.dumps(value, default=_encode_enum)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EncodeError(f"the context of a container is no JSON: {error}") from error
+
+
+def load_json(text: str) -> Any:
+    """The value of JSON text that torch wrote as a context; enum members are found among the classes in this process.
+
+    Raises:
+        DecodeError: the text is no JSON.
+        UnknownTypeError: an enum class that this process does not have.
+    """
+    try:
+        return json.loads(text, object_hook=_decode_enum)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DecodeError(f"the context of a container is no JSON text: {error}") from error
+
+
+def is_plain_json(value: Any) -> bool:
+    """Whether torch's JSON gives `value` back as it is: no tuples, no dict keys but text, enum members by name.
+
+    An instance of a subclass of text, int, float, list or dict counts as one of its base, as everywhere in JSON.
+    """
+    if type(value) in _JSON_TYPES:
+        return True
+    if isinstance(value, enum.Enum):
+        # torch reads a class of a function's own no more than it tells a member of an IntEnum from an int.
+        is_named = _is_reachable(value) and "<locals>" not in type(value).__qualname__
+        return is_named and not isinstance(value, (str, int, float, list, tuple, dict))
+    if isinstance(value, list):
+        return all(map(is_plain_json, value))
+    if isinstance(value, dict):
+        if "__enum__" in value:
+            return False
+        return all(isinstance(key, str) and not isinstance(key, enum.Enum) for key in value) and all(
+            map(is_plain_json, value.values())
+        )
+    return isinstance(value, (str, int, float))
+
+
+_JSON_TYPES = frozenset({str, int, float, bool, type(None)})
+
+
+def encode_value(value: Any, place: str = "") -> Any:
+    """A value as a tree that keeps what JSON loses: tuples, dict keys, enum members, inf, nan and bytes.
+
+    Raises:
+        EncodeError: the value is of another type.
+    """
+    if isinstance(value, enum.Enum):
+        if _is_reachable(value):
+            return {"enum": _class_name(type(value)), "name": value.name}
+        raise EncodeError(f"the enum member {value!r} has no name of its own", place=place)
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": float.__repr__(value)}
+    if isinstance(value, (str, int, float)) or value is None:
+        return value
+    if isinstance(value, list):
+        return [encode_value(item, f"{place}[{index}]") for index, item in enumerate(value)]
+    if isinstance(value, tuple):
+        return {"tuple": encode_value(list(value), place)}
+    if isinstance(value, dict):
+        pairs = value.items()
+        return {
+            "dict": [
+                [encode_value(key, place), encode_value(item, f"{place}[{key!r}]")] for key, item in pairs
+            ]
+        }
+    if isinstance(value, bytes):
+        return {"bytes": base64.b64encode(value).decode()}
+    raise EncodeError(
+        f"a {_class_name(type(value))} in the context of a container",
+        place=place,
+        remedy="Numbers, text, bytes, None, enum members, and lists, tuples and dicts of them can be written",
+    )
+
+
+def decode_value(tree: Any, place: str = "") -> Any:
+    """The value of a tree that `encode_value` made.
+
+    Raises:
+        DecodeError: the tree is none.
+        UnknownTypeError: an enum class that this process does not have.
+    """
+    if type(tree) is list:
+        return [decode_value(item, f"{place}[{index}]") for index, item in enumerate(tree)]
+    if type(tree) is not dict:
+        return tree
+    match tree:
+        case {"float": ("inf" | "-inf" | "nan") as text, **rest} if not rest:
+            return float(text)
+        case {"tuple": list(items), **rest} if not rest:
+            return tuple(decode_value(items, place))
+        case {"dict": list(pairs), **rest} if not rest and all(
+            type(pair) is list and len(pair) == 2 for pair in pairs
+        ):
+            decoded: dict[Any, Any] = {}
+            for key, item in pairs:
+                decoded[hashable(decode_value(key, place), place)] = decode_value(item, place)
+            if len(decoded) == len(pairs):
+                return decoded
+        case {"bytes": str(text), **rest} if not rest:
+            try:
+                return base64.b64decode(text, validate=True)
+            except (binascii.Error, ValueError) as error:
+                raise DecodeError(f"bytes in the context of a container: {error}", place=place) from error
+        case {"enum": str(class_name), "name": str(name), **rest} if not rest:
+            return _enum_member(class_name, name)
+    raise DecodeError(f"no value in the context of a container: {tree!r:.80}", place=place)
+
+
+def hashable(key: Any, place: str = "") -> Any:
+    """`key`, if it can be a dict's key.
+
+    Raises:
+        DecodeError: it cannot.
+    """
+    try:
+        hash(key)
+    except TypeError:
+        raise DecodeError(f"no dict has such a key: {key!r:.80}", place=place) from None
+    return key
+
+
+def _parse(text: str) -> tuple[int, TreeSpec]:
+    try:
+        return _decoder.decode(text)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        # Python's JSON, which torch writes with, has NaN, Infinity and lone surrogates.
+        return msgspec.convert(json.loads(text), tuple[int, TreeSpec])
+
+
+def _format(spec: TreeSpec) -> str:
+    if spec.type is None:
+        return '{"type": null, "context": null, "children_spec": []}'
+    children = ", ".join(map(_format, spec.children))
+    name = json.dumps(spec.type)
+    return f'{{"type": {name}, "context": {dump_json(spec.context)}, "children_spec": [{children}]}}'
+
+
+def _encode_enum(value: Any) -> Any:
+    if isinstance(value, enum.Enum):
+        return {"__enum__": True, "fqn": _class_name(type(value)), "name": value.name}
+    raise TypeError(f"a {_class_name(type(value))} is none")
+
+
+def _decode_enum(tree: dict[str, Any]) -> Any:
+    if "__enum__" not in tree:
+        return tree
+    match tree:
+        case {"fqn": str(class_name), "name": str(name)}:
+            return _enum_member(class_name, name)
+    raise DecodeError(f"no enum member: {tree!r:.80}")
+
+
+def _enum_member(class_name: str, name: str) -> enum.Enum:
+    """A member of an enum class that exists in this process: a look-up among them, never an import."""
+    # The newest of several: a class that was defined again, as in a notebook.
+    for candidate in reversed(list(_subclasses(enum.Enum))):
+        if _class_name(candidate) == class_name:
+            member = candidate.__members__.get(name)
+            if member is None:
+                raise DecodeError(f"the enum {class_name} has no member {name!r}")
+            return member
+    module, _, _ = class_name.partition(":")
+    raise UnknownTypeError(
+        f"the enum class {class_name} does not exist in this process",
+        remedy=f"Import the module that defines it ({module}) before you load: no file makes graphwire import anything",
+    )
+
+
+def _subclasses(root: type[enum.Enum]) -> Iterator[type[enum.Enum]]:
+    for each in root.__subclasses__():
+        yield each
+        yield from _subclasses(each)
+
+
+def _class_name(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _is_reachable(member: enum.Enum) -> bool:
+    """Whether a member is one of those its class names (a combination of flags is not)."""
+    return type(member).__members__.get(member.name) is member
+
+
+def _too_deep(max_depth: int) -> LimitError:
+    return LimitError(f"a treespec nests containers deeper than {max_depth} levels")
+
+
+def _place(path: str) -> str:
+    """msgspec's path into `[protocol, spec]` as a path into the spec."""
+    return path.rstrip("`").removeprefix("[1]").removeprefix(".")
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,78 @@
+"""Hypothesis strategies for what graphwire handles, and the equality that goes with them."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+from hypothesis import strategies as st
+
+from graphwire.hooks.interfaces import Tree
+
+__all__ = ["same_tree", "scalars", "trees"]
+
+_AWKWARD_KEYS = (
+    "",
+    "$",
+    "$bytes",
+    "$float",
+    "$$bytes",
+    "\0",
+    "a.b",
+    "0",
+    "__proto__",
+    "as_tensor",
+    "é",
+    "e\u0301",
+)
+
+
+def scalars() -> st.SearchStrategy[Tree]:
+    """Everything in a tree that is no container."""
+    return st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.integers(-(1 << 70), 1 << 70),
+        st.floats(),
+        st.text(),
+        st.binary(),
+    )
+
+
+def trees(*, max_leaves: int = 30) -> st.SearchStrategy[Tree]:
+    """Trees of every kind of value, with keys that formats tend to trip over."""
+    keys = st.one_of(st.text(max_size=12), st.sampled_from(_AWKWARD_KEYS))
+
+    def containers(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
+        lists: st.SearchStrategy[Tree] = st.lists(inner, max_size=6)
+        dicts: st.SearchStrategy[Tree] = st.dictionaries(keys, inner, max_size=6)
+        return lists | dicts
+
+    return st.recursive(scalars(), containers, max_leaves=max_leaves)
+
+
+def same_tree(left: Any, right: Any) -> bool:
+    """Whether two trees are the same to the last bit: exact types, order of dicts, sign of zero. Any nan equals any nan."""
+    rest = [(left, right)]
+    while rest:
+        one, other = rest.pop()
+        if type(one) is not type(other):
+            return False
+        if type(one) is dict:
+            if list(one) != list(other):
+                return False
+            rest.extend(zip(one.values(), other.values(), strict=True))
+        elif type(one) is list:
+            if len(one) != len(other):
+                return False
+            rest.extend(zip(one, other, strict=True))
+        elif type(one) is float:
+            if not (math.isnan(one) and math.isnan(other)) and struct.pack("<d", one) != struct.pack(
+                "<d", other
+            ):
+                return False
+        elif one != other:
+            return False
+    return True

@@ -1,0 +1,233 @@
+"""The contract of a treespec serializer, as tests that a plugin author subclasses.
+
+from graphwire.testing.treespec import TreespecContract
+
+class TestBox(TreespecContract):
+    serializer = BoxSerializer()
+    examples = (Box(1, 2), Box(None, 3))
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from graphwire.bridge import torch_pytree
+from graphwire.bridge.treespec import decode_treespec, encode_treespec
+from graphwire.errors import DecodeError, EncodeError
+from graphwire.hooks.hookspecs import hookimpl
+from graphwire.hooks.interfaces import Tree, TreespecSerializer
+from graphwire.hooks.registry import Registry
+from graphwire.schema.treespec import parse_treespec, split_version
+
+__all__ = ["HEAVY_MODULES", "TreespecContract", "identical"]
+
+HEAVY_MODULES = ("torch", "sympy", "numpy", "transformers")
+"""What a plugin's module must not import before one of its functions needs it."""
+
+_JUNK: tuple[Any, ...] = (
+    *(
+        None,
+        True,
+        -1,
+        3.5,
+        2**80,
+        "",
+        "[",
+        "nul",
+        "{}",
+        '"text"',
+        '["a", "a"]',
+        '[{"b": 1}]',
+        "[" * 100_000,
+        "9" * 9999,
+    ),
+    *([], {}, [[]], {"x": 1}, [None], ["a", ["b"], 3], {"__enum__": True}, '[{"__enum__": true}]'),
+    *('[{"__enum__": true, "fqn": "os:system", "name": "x"}]', [{"tuple": [1]}], {"float": "1e9"}, "\ud800"),
+)
+
+
+class TreespecContract:
+    """What every treespec serializer keeps. Subclass it as `TestSomething`, and set the first two attributes."""
+
+    serializer: TreespecSerializer
+    """The serializer to test."""
+    examples: Sequence[Any]
+    """Containers of its types, of every shape that matters: empty, with odd keys, with fields left out."""
+    refused: Sequence[Any] = ()
+    """Containers that cannot be written: each is an EncodeError."""
+    bad_contexts: Sequence[tuple[Tree, int]] = ()
+    """Contexts, each with its version, that are none of this type: each is a DecodeError."""
+    module: str | None = None
+    """The module to import for the test of heavy imports; None for the serializer's own."""
+
+    @pytest.fixture
+    def registry(self) -> Registry:
+        """A registry of this serializer alone."""
+        return Registry.of(_Plugin(self.serializer))
+
+    def test_it_is_a_serializer(self) -> None:
+        assert isinstance(self.serializer, TreespecSerializer)
+        assert split_version(self.serializer.name) == (self.serializer.name, 1), (
+            "a name does not end with a version"
+        )
+        assert self.serializer.version >= 1
+
+    def test_torch_flattens_its_containers(self, registry: Registry) -> None:
+        containers = list(registry.treespec_types_by_container())
+        assert containers, registry.treespec_failures()
+        for container in containers:
+            assert torch_pytree.is_flattened(container), f"{container} is no pytree node"
+            served = registry.treespec_types_by_container()[container]
+            assert registry.treespec_types_by_name()[served.name] is served
+            assert registry.treespec_serializer_of(container) is self.serializer
+
+    def test_there_are_examples(self, registry: Registry) -> None:
+        assert self.examples
+        for example in self.examples:
+            _, spec = torch_pytree.flatten_one(example)
+            assert spec.type in registry.treespec_types_by_container(), (
+                f"{example!r} is none of its containers"
+            )
+
+    def test_a_context_comes_back_exactly(self) -> None:
+        for example in self.examples:
+            _, spec = torch_pytree.flatten_one(example)
+            context = torch_pytree.context_of(spec)
+            version, tree = self.serializer.dump_context(context)
+            assert 1 <= version <= self.serializer.version
+            assert identical(json.loads(json.dumps(tree)), tree), (
+                f"the context of {example!r} is not JSON: {tree!r}"
+            )
+            again = self.serializer.load_context(tree, version)
+            assert identical(again, context), f"{example!r}: {again!r} is not {context!r}"
+
+    def test_a_container_comes_back_with_its_leaves_in_order(self, registry: Registry) -> None:
+        for example in self.examples:
+            children, spec = torch_pytree.flatten_one(example)
+            again = decode_treespec(encode_treespec(spec, registry), registry)
+            assert again == spec
+            made = torch_pytree.unflatten(children, again)
+            # Not the example's own type: a registration may make another one, as that of `torch.Size` does.
+            assert type(made) is type(torch_pytree.unflatten(children, spec))
+            children_again, _ = torch_pytree.flatten_one(made)
+            assert len(children_again) == len(children)
+            assert all(one is other for one, other in zip(children_again, children, strict=True))
+
+    def test_equal_containers_have_equal_text(self, registry: Registry) -> None:
+        for example in self.examples:
+            _, spec = torch_pytree.flatten_one(example)
+            _, spec_again = torch_pytree.flatten_one(example)
+            text = encode_treespec(spec, registry)
+            assert text == encode_treespec(spec, registry) == encode_treespec(spec_again, registry)
+            assert encode_treespec(decode_treespec(text, registry), registry) == text
+
+    def test_the_text_names_the_type_and_the_version(self, registry: Registry) -> None:
+        for example in self.examples:
+            _, spec = torch_pytree.flatten_one(example)
+            name, version = split_version(str(parse_treespec(encode_treespec(spec, registry)).type))
+            assert registry.treespec_types_by_name()[name].serializer is self.serializer
+            assert version == self.serializer.dump_context(torch_pytree.context_of(spec))[0]
+
+    def test_the_arity_is_the_number_of_children(self, registry: Registry) -> None:
+        for example in self.examples:
+            children, spec = torch_pytree.flatten_one(example)
+            arity = self.serializer.arity(spec.type, torch_pytree.context_of(spec))
+            assert arity is None or arity == len(children)
+            if arity is None:
+                continue
+            wider = torch_pytree.make_treespec(
+                spec.type, torch_pytree.context_of(spec), [torch_pytree.leaf_spec()] * (len(children) + 1)
+            )
+            with pytest.raises(DecodeError):
+                decode_treespec(encode_treespec(wider, registry), registry)
+
+    def test_what_it_cannot_write_is_refused(self, registry: Registry) -> None:
+        for example in self.refused:
+            _, spec = torch_pytree.flatten_one(example)
+            with pytest.raises(EncodeError):
+                encode_treespec(spec, registry)
+
+    def test_a_bad_context_is_refused(self) -> None:
+        for tree, version in self.bad_contexts:
+            with pytest.raises(DecodeError):
+                self.serializer.load_context(tree, version)
+
+    def test_whatever_stands_in_a_file_is_a_context_or_refused(self) -> None:
+        for version in range(1, self.serializer.version + 1):
+            for tree in _JUNK:
+                try:
+                    context = self.serializer.load_context(tree, version)
+                except DecodeError:
+                    continue
+                self.serializer.dump_context(context)
+
+    def test_a_context_of_a_later_version_is_refused(self, registry: Registry) -> None:
+        for name in registry.treespec_types_by_name():
+            later = f"{name}@{self.serializer.version + 1}"
+            with pytest.raises(DecodeError, match="version"):
+                decode_treespec(
+                    json.dumps([1, {"type": later, "context": None, "children_spec": []}]), registry
+                )
+
+    def test_threads_do_not_meet(self, registry: Registry) -> None:
+        specs = [torch_pytree.flatten_one(example)[1] for example in self.examples]
+        texts = [encode_treespec(spec, registry) for spec in specs]
+
+        def work(_: int) -> bool:
+            return all(
+                encode_treespec(decode_treespec(text, registry), registry) == text
+                and encode_treespec(spec, registry) == text
+                for spec, text in zip(specs, texts, strict=True)
+            )
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(work, range(64)))
+
+    def test_its_module_imports_nothing_heavy(self) -> None:
+        module = self.module or type(self.serializer).__module__
+        code = (
+            f"import sys, importlib; importlib.import_module({module!r}); "
+            f"print(*(name for name in {HEAVY_MODULES!r} if name in sys.modules))"
+        )
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == [], f"{module} imports {done.stdout} before a function needs it"
+
+
+def identical(one: Any, other: Any) -> bool:
+    """Whether two values are equal in every part and of the same types: `True` is not 1, and a list is no tuple."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(identical, one, other))
+    if isinstance(one, dict):
+        return identical(list(one.items()), list(other.items()))
+    # By their text, floats tell -0.0 from 0.0 and nan is itself.
+    return repr(one) == repr(other) if isinstance(one, float) else bool(one == other)
+
+
+class _Plugin:
+    """A plugin of one serializer."""
+
+    def __init__(self, serializer: TreespecSerializer) -> None:
+        self._serializer = serializer
+
+    @hookimpl
+    def graphwire_treespec_serializers(self) -> list[TreespecSerializer]:
+        return [self._serializer]

@@ -1,0 +1,313 @@
+"""The contract of a wire format, as tests.
+
+    from graphwire.testing import WireFormatContract
+
+    class TestMyFormat(WireFormatContract):
+        wire_format = MyFormat()
+
+That is all a plugin's test file needs. A format that nests containers on the wire also overrides `deep_document`.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graphwire.errors import FormatError, LimitError
+from graphwire.hooks.interfaces import Tree, WireFormat
+from graphwire.testing import wire_examples as examples
+from graphwire.testing.strategies import same_tree, trees
+from graphwire.wire.tree import MAX_DEPTH, survey
+
+__all__ = ["WireFormatContract"]
+
+_property = settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors],
+)
+
+
+class WireFormatContract:
+    """Subclass it, and set `wire_format` to an instance of the format."""
+
+    wire_format: ClassVar[WireFormat]
+
+    def deep_document(self, depth: int) -> bytes | None:
+        """Override: the bytes of `depth` lists inside each other, made without `encode`; None where the format has none."""
+        return None
+
+    # What a format is
+
+    def test_it_satisfies_the_protocol(self) -> None:
+        assert isinstance(self.wire_format, WireFormat)
+
+    def test_its_name_is_a_plain_lower_case_identifier(self) -> None:
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", self.wire_format.name)
+
+    def test_its_suffix_starts_with_a_dot(self) -> None:
+        assert re.fullmatch(r"(\.[a-z0-9]+)+", self.wire_format.suffix)
+
+    def test_its_media_type_is_one(self) -> None:
+        assert re.fullmatch(r"[a-z]+/[a-z0-9.+-]+", self.wire_format.media_type)
+
+    def test_its_module_imports_nothing_heavy(self) -> None:
+        module = type(self.wire_format).__module__
+        heavy = ("torch", "sympy", "numpy", "graphwire.testing", "graphwire.bridge")
+        code = f"import sys, {module}; print([name for name in {heavy!r} if name in sys.modules])"
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+            timeout=60,
+        )
+        assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
+
+    # What goes in comes out
+
+    @_property
+    @given(tree=trees())
+    def test_every_tree_comes_back(self, tree: Tree) -> None:
+        self._comes_back(tree)
+
+    @pytest.mark.parametrize(
+        "value",
+        [None, True, False, *examples.INTS, *examples.FLOATS, *examples.TEXTS, *examples.BYTES],
+        ids=lambda v: repr(v)[:24],
+    )
+    def test_a_scalar_comes_back_alone_and_inside(self, value: Tree) -> None:
+        self._comes_back(value)
+        self._comes_back({"outer": [value, {"inner": value}]})
+
+    @pytest.mark.parametrize("tree", examples.CONTAINERS, ids=lambda v: repr(v)[:24])
+    def test_a_container_comes_back(self, tree: Tree) -> None:
+        self._comes_back(tree)
+        self._comes_back([tree])
+
+    @pytest.mark.parametrize("key", examples.KEYS, ids=repr)
+    def test_any_text_is_a_key(self, key: str) -> None:
+        for value in examples.IN_TAGS:
+            self._comes_back({key: value})
+            self._comes_back({key: value, "other": {key: {key: value}}})
+
+    def test_similar_values_stay_apart(self) -> None:
+        self._comes_back([0, False, 0.0, -0.0, "", "0", b"", b"0", None, [], {}, 1, True, 1.0, "1", b"1"])
+
+    def test_texts_that_look_alike_stay_apart(self) -> None:
+        self._comes_back({"é": 1, "e\u0301": 2})
+
+    def test_dicts_keep_their_order(self) -> None:
+        names = [f"k{index * 7919 % 1000}" for index in range(1000)]
+        self._comes_back({name: {inner: None for inner in ("b", "a", "c")} for name in names})
+        self._comes_back(dict.fromkeys(reversed(names)))
+
+    def test_a_shared_part_is_written_each_time(self) -> None:
+        part: Tree = [{"a": 1}]
+        self._comes_back({"one": part, "two": part})
+
+    def test_equal_trees_make_equal_bytes(self) -> None:
+        assert self.wire_format.encode(examples.SMALL) == self.wire_format.encode(
+            copy.deepcopy(examples.SMALL)
+        )
+
+    def test_encode_returns_bytes_and_leaves_the_tree_alone(self) -> None:
+        tree: Tree = {**examples.SMALL, "$bytes": {"$bytes": [math.inf]}}
+        before = copy.deepcopy(tree)
+        assert type(self.wire_format.encode(tree)) is bytes
+        assert same_tree(tree, before)
+
+    def test_decode_reads_any_buffer(self) -> None:
+        data = self.wire_format.encode(examples.SMALL)
+        inside = memoryview(b"before" + data + b"after")[6 : 6 + len(data)]
+        for buffer in (bytearray(data), memoryview(data), inside, memoryview(bytearray(data))):
+            assert same_tree(self.wire_format.decode(buffer), examples.SMALL)
+
+    def test_decode_keeps_nothing_of_its_buffer(self) -> None:
+        buffer = bytearray(self.wire_format.encode(examples.SMALL))
+        tree = self.wire_format.decode(buffer)
+        buffer[:] = bytes(len(buffer))
+        buffer.clear()
+        assert same_tree(tree, examples.SMALL)
+
+    def test_decoded_trees_are_independent(self) -> None:
+        data = self.wire_format.encode({"a": [1], "b": [1]})
+        one: Any = self.wire_format.decode(data)
+        one["a"].append(2)
+        assert one["b"] == [1]
+        assert self.wire_format.decode(data) == {"a": [1], "b": [1]}
+
+    def test_a_program_sized_tree_takes_no_time(self) -> None:
+        node: dict[str, Any] = {
+            "target": "torch.ops.aten.add.Tensor",
+            "inputs": [{"name": "self", "arg": {"as_tensor": {"name": "x"}}}],
+        }
+        tree: Tree = [dict(node, metadata={"stack_trace": f"line {index}"}) for index in range(3000)]
+        start = time.perf_counter()
+        self._comes_back(tree)
+        assert time.perf_counter() - start < 3
+
+    # Depth
+
+    def test_deep_trees_come_back(self) -> None:
+        lists: Tree = 1
+        dicts: Tree = b"leaf"
+        for _ in range(MAX_DEPTH):
+            lists, dicts = [lists], {"k": dicts}
+        self._comes_back(lists)
+        self._comes_back(dicts)
+
+    @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 1000, 100_000])
+    def test_deeper_trees_are_refused(self, depth: int) -> None:
+        lists: Tree = []
+        dicts: Tree = {}
+        for _ in range(depth):
+            lists, dicts = [lists], {"k": dicts}
+        for tree in (lists, dicts):
+            with pytest.raises((FormatError, LimitError)):
+                self.wire_format.encode(tree)
+
+    def test_a_tree_that_contains_itself_is_refused(self) -> None:
+        tree: list[Any] = []
+        tree.append({"again": tree})
+        with pytest.raises((FormatError, LimitError)):
+            self.wire_format.encode(tree)
+
+    @pytest.mark.parametrize("depth", [5000, 100_000, 1_000_000])
+    def test_deeper_documents_are_refused(self, depth: int) -> None:
+        document = self.deep_document(depth)
+        if document is None:
+            pytest.skip("the test class does not say how a deep document looks")
+        with pytest.raises((FormatError, LimitError)):
+            self.wire_format.decode(document)
+
+    # What is no tree
+
+    @pytest.mark.parametrize("value", examples.FOREIGN, ids=lambda value: type(value).__name__)
+    def test_a_value_that_no_format_has_is_refused(self, value: Any) -> None:
+        trees: list[Any] = [value, [value], {"a": {"b": value}}]
+        for tree in trees:
+            with pytest.raises(FormatError):
+                self.wire_format.encode(tree)
+
+    @pytest.mark.parametrize("key", examples.FOREIGN_KEYS, ids=lambda key: type(key).__name__)
+    def test_a_key_that_is_no_text_is_refused(self, key: Any) -> None:
+        trees: list[Any] = [{key: 1}, [{"a": {key: 1}}], {"a": 1, key: 2}]
+        for tree in trees:
+            with pytest.raises(FormatError):
+                self.wire_format.encode(tree)
+
+    @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\ude00\ud83d"], ids=ascii)
+    def test_a_lone_surrogate_comes_back_or_is_refused(self, text: str) -> None:
+        trees: list[Tree] = [text, {text: 1}, [{"a": text}]]
+        for tree in trees:
+            try:
+                data = self.wire_format.encode(tree)
+            except FormatError:
+                continue
+            assert same_tree(self.wire_format.decode(data), tree)
+
+    # What is no document
+
+    def test_every_truncation_is_refused(self) -> None:
+        data = self.wire_format.encode(examples.SMALL)
+        for size in range(len(data)):
+            with pytest.raises(FormatError):
+                self.wire_format.decode(data[:size])
+
+    def test_bytes_after_the_document_are_refused(self) -> None:
+        data = self.wire_format.encode(examples.SMALL)
+        for more in (b"\0", b"x", b"\xc0", b"\xf6", b"null", data):
+            with pytest.raises(FormatError):
+                self.wire_format.decode(data + more)
+
+    @_property
+    @given(data=st.binary(max_size=200))
+    def test_random_bytes_are_a_tree_or_an_error_of_ours(self, data: bytes) -> None:
+        self._reads_or_refuses(data)
+
+    @_property
+    @given(
+        tree=trees(max_leaves=10),
+        edits=st.lists(st.tuples(st.integers(0, 1 << 16), st.binary(max_size=3)), max_size=4),
+    )
+    def test_a_damaged_document_is_a_tree_or_an_error_of_ours(
+        self, tree: Tree, edits: list[tuple[int, bytes]]
+    ) -> None:
+        data = bytearray(self.wire_format.encode(tree))
+        for place, patch in edits:
+            at = place % (len(data) + 1)
+            data[at : at + (place >> 8) % 3] = patch
+        self._reads_or_refuses(bytes(data))
+
+    def test_every_flipped_byte_is_a_tree_or_an_error_of_ours(self) -> None:
+        data = self.wire_format.encode(examples.SMALL)
+        for at in range(len(data)):
+            for flip in (0x01, 0x20, 0x80, 0xFF):
+                self._reads_or_refuses(data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :])
+
+    # How a document is known
+
+    def test_it_knows_its_own_documents(self) -> None:
+        trees: list[Tree] = [{"a": 1}, *(dict.fromkeys(map(str, range(size))) for size in (2, 20, 70_000))]
+        for tree in (examples.SMALL, *trees):
+            assert self.wire_format.matches(self.wire_format.encode(tree)[:64])
+
+    @pytest.mark.parametrize("head", examples.STRANGERS, ids=repr)
+    def test_it_knows_no_strangers(self, head: bytes) -> None:
+        assert not self.wire_format.matches(head)
+
+    @_property
+    @given(head=st.binary(max_size=64))
+    def test_matches_answers_for_any_head(self, head: bytes) -> None:
+        assert self.wire_format.matches(head) in (True, False)
+
+    # Threads
+
+    def test_eight_threads_at_once(self) -> None:
+        wrong: list[object] = []
+
+        def work(number: int) -> None:
+            try:
+                for turn in range(100):
+                    tree: Tree = {
+                        "thread": number,
+                        "turn": turn,
+                        "values": [number] * turn,
+                        "more": examples.SMALL,
+                    }
+                    back = self.wire_format.decode(self.wire_format.encode(tree))
+                    if not same_tree(back, tree):
+                        wrong.append(back)
+            except Exception as error:  # noqa: BLE001 - a thread's failure belongs to the test
+                wrong.append(error)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+
+    def _comes_back(self, tree: Tree) -> None:
+        back = self.wire_format.decode(self.wire_format.encode(tree))
+        assert same_tree(back, tree), f"{tree!r:.500} came back as {back!r:.500}"
+
+    def _reads_or_refuses(self, data: bytes) -> None:
+        try:
+            tree = self.wire_format.decode(data)
+        except (FormatError, LimitError):
+            return
+        survey(tree, max_depth=10_000)

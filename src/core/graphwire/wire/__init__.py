@@ -1,0 +1,1 @@
+"""How a program becomes bytes: plain tree ⇄ document ⇄ archive, and the payloads beside it. Free of torch."""

@@ -1,0 +1,253 @@
+"""Writing an archive from front to back, in PyTorch's PT2 record layout."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType, TracebackType
+from typing import BinaryIO, NamedTuple
+
+from graphwire.errors import ArchiveError
+from graphwire.wire import zip_layout as layout
+
+__all__ = ["PT2_RECORDS", "ArchiveWriter"]
+
+PT2_RECORDS: Mapping[str, bytes] = MappingProxyType(
+    {"archive_format": b"pt2", "archive_version": b"0", "byteorder": b"little", ".data/version": b"6"}
+)
+"""What PyTorch's reader looks for before anything else. `archive_format` comes first: a file's head tells what it is."""
+
+_DEFLATE_LEVEL = 6
+"""Of a 390 KB program: level 1 leaves 18.9 KB in 0.6 ms, 6 leaves 13.6 KB in 1.5 ms, 9 leaves 11.8 KB in 2.4 ms."""
+_PIECE_BYTES = 1 << 20
+"""Checksum and copy go over the data in pieces that fit the processor's cache, so memory is read once."""
+
+_DATE, _TIME = 1 << 5 | 1, 0  # 1980-01-01 00:00:00: equal programs make equal files
+_VERSION, _VERSION_ZIP64 = 20, 45
+
+
+class _Written(NamedTuple):
+    name: bytes
+    flags: int
+    method: int
+    crc: int
+    stored_bytes: int
+    size: int
+    offset: int
+
+
+class ArchiveWriter:
+    """Writes records one after the other to a stream that need not seek; the same records always make the same bytes.
+
+    Streamed records carry their checksum behind the data and in the directory, as PyTorch's own do. Used as a context
+    manager it closes the archive, but not after an exception: a file without a directory is no archive.
+
+    Args:
+        stream: a binary file object to write to. It stays open.
+        root: the folder that all records stand below; empty for the flat layout of torch 2.1 to 2.7.
+        records: small records that open the archive. By default those that make it a PT2 archive; none in the flat layout.
+    """
+
+    def __init__(
+        self, stream: BinaryIO, *, root: str = "program", records: Mapping[str, bytes] | None = None
+    ) -> None:
+        self._stream = stream
+        self._prefix = f"{root}/" if root else ""
+        self._position = 0
+        self._written: list[_Written] = []
+        self._names: set[str] = set()
+        self._usable = True
+        if records is None:
+            records = PT2_RECORDS if root else {}
+        for name, data in records.items():
+            self.write(name, data, compress=False)
+
+    def write(self, name: str, data: bytes | bytearray | memoryview, *, compress: bool) -> None:
+        """Write one record that is in memory. It is deflated if `compress` is set and it gets smaller by that.
+
+        Raises:
+            ArchiveError: the name is taken, or leaves the archive.
+        """
+        full_name = self._claim(name)
+        content = memoryview(data).cast("B")
+        crc = zlib.crc32(content)
+        method = layout.STORED
+        packed: bytes | memoryview = content
+        if compress:
+            deflater = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+            deflated = deflater.compress(content) + deflater.flush()
+            if len(deflated) < content.nbytes:
+                method, packed = layout.DEFLATED, deflated
+        record = _Written(
+            full_name, layout.FLAG_UTF8, method, crc, len(packed), content.nbytes, self._position
+        )
+        self._put(_local_header(record))
+        for start in range(0, len(packed), _PIECE_BYTES):
+            self._put(packed[start : start + _PIECE_BYTES])
+        self._written.append(record)
+        self._usable = True
+
+    def write_stream(self, name: str, nbytes: int, chunks: Iterable[bytes | bytearray | memoryview]) -> None:
+        """Write one stored record of `nbytes` bytes from chunks of any size. No chunk is copied or kept.
+
+        Raises:
+            ArchiveError: the name is taken or leaves the archive, or the chunks do not come to `nbytes` bytes. After the
+                latter the archive can not be closed.
+        """
+        full_name = self._claim(name)
+        flags = layout.FLAG_UTF8 | layout.FLAG_DESCRIPTOR
+        record = _Written(full_name, flags, layout.STORED, 0, nbytes, nbytes, self._position)
+        self._put(_local_header(record))
+        crc = seen = 0
+        for chunk in chunks:
+            view = memoryview(chunk).cast("B")
+            seen += view.nbytes
+            if seen > nbytes:
+                break
+            for start in range(0, view.nbytes, _PIECE_BYTES):
+                piece = view[start : start + _PIECE_BYTES]
+                crc = zlib.crc32(piece, crc)
+                self._put(piece)
+        if seen != nbytes:
+            count = f"{seen:,} bytes" if seen < nbytes else "more bytes"
+            raise ArchiveError(
+                f"the record was announced with {nbytes:,} bytes but has {count}", place=f"record {name!r}"
+            )
+        record = record._replace(crc=crc)
+        self._put(_descriptor(record))
+        self._written.append(record)
+        self._usable = True
+
+    def close(self) -> None:
+        """Write the directory. The stream is neither flushed nor closed.
+
+        Raises:
+            ArchiveError: a record was left unfinished by an error.
+        """
+        if not self._usable:
+            raise ArchiveError(
+                "the archive holds an unfinished record", remedy="Write it again from its start"
+            )
+        self._usable = False
+        start = self._position
+        for record in self._written:
+            self._put(_central_entry(record))
+        self._put(_end(len(self._written), self._position - start, start))
+
+    def __enter__(self) -> ArchiveWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+
+    def _claim(self, name: str) -> bytes:
+        """Check a record's name, and hold the archive for unfinished until the record is written."""
+        if not self._usable:
+            raise ArchiveError(
+                "the archive is closed, or broken by an earlier error", place=f"record {name!r}"
+            )
+        full_name = self._prefix + name
+        layout.check_name(full_name)
+        encoded = full_name.encode("utf-8")
+        if full_name in self._names:
+            raise ArchiveError("a record of this name is written already", place=f"record {name!r}")
+        if full_name.endswith("/") or len(encoded) > layout.MAX16:
+            raise ArchiveError("the record name is a folder's, or too long", place=f"record {name[:80]!r}")
+        self._names.add(full_name)
+        self._usable = False
+        return encoded
+
+    def _put(self, data: bytes | memoryview) -> None:
+        """Write all of `data`, also where the stream is raw and takes only part of it."""
+        size = len(data)
+        self._position += size
+        taken = self._stream.write(data)
+        while 0 <= taken < size:
+            data = data[taken:]
+            size -= taken
+            taken = self._stream.write(data)
+
+
+def _local_header(record: _Written) -> bytes:
+    wide = record.size >= layout.MAX32
+    later = bool(record.flags & layout.FLAG_DESCRIPTOR)
+    extra = _zip64_field(record.size, record.stored_bytes) if wide else b""
+    if record.method == layout.STORED:
+        unpadded = record.offset + layout.LOCAL_HEADER.size + len(record.name) + len(extra) + 4
+        padding = -unpadded % layout.ALIGNMENT
+        extra += layout.PADDING_FIELD.to_bytes(2, "little") + padding.to_bytes(2, "little") + b"Z" * padding
+    sizes = (layout.MAX32, layout.MAX32) if wide else (0, 0) if later else (record.stored_bytes, record.size)
+    return (
+        layout.LOCAL_HEADER.pack(
+            layout.LOCAL_MAGIC,
+            _VERSION_ZIP64 if wide else _VERSION,
+            record.flags,
+            record.method,
+            _TIME,
+            _DATE,
+            0 if later else record.crc,
+            *sizes,
+            len(record.name),
+            len(extra),
+        )
+        + record.name
+        + extra
+    )
+
+
+def _descriptor(record: _Written) -> bytes:
+    width = 8 if record.size >= layout.MAX32 else 4
+    crc = record.crc.to_bytes(4, "little")
+    return layout.DESCRIPTOR_MAGIC + crc + 2 * record.size.to_bytes(width, "little")
+
+
+def _central_entry(record: _Written) -> bytes:
+    wide = record.size >= layout.MAX32
+    far = record.offset >= layout.MAX32
+    values = ([record.size, record.stored_bytes] if wide else []) + ([record.offset] if far else [])
+    extra = _zip64_field(*values) if values else b""
+    version = _VERSION_ZIP64 if values else _VERSION
+    return (
+        layout.CENTRAL_ENTRY.pack(
+            layout.CENTRAL_MAGIC,
+            version,
+            version,
+            record.flags,
+            record.method,
+            _TIME,
+            _DATE,
+            record.crc,
+            layout.MAX32 if wide else record.stored_bytes,
+            layout.MAX32 if wide else record.size,
+            len(record.name),
+            len(extra),
+            0,
+            0,
+            0,
+            0,
+            layout.MAX32 if far else record.offset,
+        )
+        + record.name
+        + extra
+    )
+
+
+def _end(count: int, size: int, start: int) -> bytes:
+    tail = b""
+    if count >= layout.MAX16 or size >= layout.MAX32 or start >= layout.MAX32:
+        rest = layout.END64.size - 12
+        tail = layout.END64.pack(
+            layout.END64_MAGIC, rest, _VERSION_ZIP64, _VERSION_ZIP64, 0, 0, count, count, size, start
+        ) + layout.END64_LOCATOR.pack(layout.END64_LOCATOR_MAGIC, 0, start + size, 1)
+    entries = min(count, layout.MAX16)
+    return tail + layout.END.pack(
+        layout.END_MAGIC, 0, 0, entries, entries, min(size, layout.MAX32), min(start, layout.MAX32), 0
+    )
+
+
+def _zip64_field(*values: int) -> bytes:
+    head = layout.ZIP64_FIELD.to_bytes(2, "little") + (8 * len(values)).to_bytes(2, "little")
+    return head + b"".join(value.to_bytes(8, "little") for value in values)

@@ -1,0 +1,83 @@
+"""Replacing a file in one step: whoever reads the path finds the old bytes or the new ones, never a part."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["replacing"]
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A binary file to write, which takes the place of `path` when the block ends, and vanishes when it raises.
+
+    The bytes are on the disk before the name is: the file is synced, then renamed, then its folder is synced. A symbolic
+    link stays one, its target is replaced. An existing file's permissions are kept (its owner and its hard links are not);
+    a new file gets those of `open`. After a kill, a file `.graphwire-….part` can stay in the folder; the old file is whole.
+    What is no regular file (a device, a pipe) is written to, not replaced.
+
+    Raises:
+        OSError: the folder cannot be written, or the disk is full.
+    """
+    target = Path(os.path.realpath(path))
+    mode = _mode_of(target)
+    if mode is not None and stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{target} is a folder; name a file inside it")
+    if mode is not None and not stat.S_ISREG(mode):
+        with target.open("wb") as special:
+            yield special
+        return
+    descriptor, name = tempfile.mkstemp(prefix=".graphwire-", suffix=".part", dir=target.parent)
+    temporary = Path(name)
+    try:
+        with open(descriptor, "w+b") as file:  # noqa: PTH123 - a descriptor has no path
+            temporary.chmod(0o666 & ~_umask(target.parent) if mode is None else stat.S_IMODE(mode))
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def _mode_of(target: Path) -> int | None:
+    try:
+        return target.stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _umask(folder: Path) -> int:
+    """The process's umask, found without setting it, since it belongs to all threads.
+
+    Linux tells it; elsewhere the permissions of a file made for the purpose show it.
+    """
+    with suppress(OSError), Path("/proc/self/status").open("rb") as status:
+        for line in status:
+            if line.startswith(b"Umask:"):
+                return int(line.split()[1], 8)
+    probe = folder / f".graphwire-{os.urandom(8).hex()}.part"
+    descriptor = os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    try:
+        return 0o666 & ~os.fstat(descriptor).st_mode
+    finally:
+        os.close(descriptor)
+        probe.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename durable, where a folder can be synced at all (not on Windows, not on some network disks)."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,83 @@
+"""One document: a tree as the bytes of a wire format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from graphwire.errors import FormatError, GraphwireError, LimitError, UnknownFormatError
+from graphwire.hooks.interfaces import Tree, WireFormat
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.tree import MAX_DEPTH, survey
+
+__all__ = ["HEAD_BYTES", "detect_format", "read_document", "write_document"]
+
+HEAD_BYTES = 64
+"""How much of a document's start a format sees when it is asked whether it knows it."""
+
+
+def write_document(tree: Tree, wire_format: WireFormat) -> bytes:
+    """The tree as a document.
+
+    Raises:
+        FormatError: the format cannot say something in the tree.
+        LimitError: the tree is deeper than any format carries.
+    """
+    try:
+        return wire_format.encode(tree)
+    except GraphwireError:
+        raise
+    except (RecursionError, MemoryError) as error:
+        raise LimitError(f"the tree is too deep or too large to be written as {wire_format.name}") from error
+    except Exception as error:
+        raise FormatError(f"the tree cannot be written as {wire_format.name} ({error})") from error
+
+
+def read_document(
+    data: bytes | bytearray | memoryview, wire_format: WireFormat, limits: Limits = DEFAULT_LIMITS
+) -> Tree:
+    """The tree of a document, and a tree for certain: types, keys, depth and count are checked whatever the format did.
+
+    Raises:
+        FormatError: the bytes are no document of this format.
+        LimitError: the document is larger or deeper than `limits` allow.
+    """
+    size = memoryview(data).nbytes
+    if size > limits.program_bytes:
+        raise LimitError(
+            f"the document has {size:,} bytes, more than {limits.program_bytes:,}",
+            remedy="Raise Limits.program_bytes for a file that you trust",
+        )
+    try:
+        tree = wire_format.decode(data)
+    except GraphwireError:
+        raise
+    except (RecursionError, MemoryError) as error:
+        raise LimitError(f"the {wire_format.name} document is too deep or too large to be read") from error
+    except Exception as error:
+        raise FormatError(f"the bytes are no {wire_format.name} document ({error})") from error
+    survey(tree, max_depth=min(limits.tree_depth, MAX_DEPTH), max_nodes=limits.tree_nodes)
+    return tree
+
+
+def detect_format(data: bytes | bytearray | memoryview, formats: Iterable[WireFormat]) -> WireFormat:
+    """The one format that says that a document with this start can only be its own.
+
+    Raises:
+        UnknownFormatError: none does.
+        FormatError: several do, which is a fault of one of them.
+    """
+    head = bytes(memoryview(data).cast("B")[:HEAD_BYTES])
+    known = tuple(formats)
+    claims = [each for each in known if each.matches(head)]
+    if len(claims) == 1:
+        return claims[0]
+    if claims:
+        names = ", ".join(sorted(each.name for each in claims))
+        raise FormatError(
+            f"the document's start is claimed by several formats: {names}", remedy="Name the format"
+        )
+    names = ", ".join(sorted(each.name for each in known)) or "none"
+    raise UnknownFormatError(
+        f"no installed format knows a document that starts with {head[:8]!r}",
+        remedy=f"Installed formats: {names}. Install the plugin that wrote it, or name the format",
+    )

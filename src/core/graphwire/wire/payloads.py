@@ -1,0 +1,91 @@
+"""The payloads of a program: its weights, constants and sample inputs, and the records that hold their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from graphwire.errors import Problem
+from graphwire.schema.scalars import ITEM_SIZES
+from graphwire.schema.symbols import SymInt
+from graphwire.schema.tensor import PayloadMeta, TensorMeta
+
+WEIGHTS = "data/weights/"
+CONSTANTS = "data/constants/"
+SAMPLE_INPUTS = "data/sample_inputs/"
+
+
+class Record(Protocol):
+    """The bytes of one storage, little-endian, wherever they are now."""
+
+    @property
+    def nbytes(self) -> int:
+        """The length in bytes; asking reads nothing."""
+        ...
+
+    def view(self) -> memoryview:
+        """The bytes. Nothing is copied that can be mapped or lent; writing to it never reaches a file."""
+        ...
+
+
+@dataclass(slots=True)
+class Payloads:
+    """What a program refers to by name, in the order of the program's own dictionaries."""
+
+    weights: dict[str, PayloadMeta] = field(default_factory=dict)
+    """Parameters and persistent buffers, by qualified name."""
+    constants: dict[str, PayloadMeta] = field(default_factory=dict)
+    """Lifted tensors, non-persistent buffers and objects, by qualified name."""
+    sample_inputs: dict[str, PayloadMeta] = field(default_factory=dict)
+    """The tensors among the inputs that the program was exported with, by position."""
+    records: Mapping[str, Record] = field(default_factory=dict)
+    """The records that the metas refer to, by full name, such as `data/weights/weight_0`."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all records."""
+        return sum(record.nbytes for record in self.records.values())
+
+    def problems(self) -> list[Problem]:
+        """Every payload that does not fit its record."""
+        problems = []
+        for folder, metas in ((WEIGHTS, self.weights), (CONSTANTS, self.constants), (SAMPLE_INPUTS, self.sample_inputs)):
+            for name, meta in metas.items():
+                place = f"{folder}{name}"
+                if meta.use_pickle or meta.tensor_meta is None or meta.placement is not None:
+                    continue
+                record = self.records.get(folder + meta.path_name)
+                if record is None:
+                    problems.append(Problem(place, "missing-record", f"there is no record {meta.path_name!r}"))
+                elif (needed := extent(meta.tensor_meta)) is None:
+                    problems.append(Problem(place, "extent", "the sizes, strides and offset describe no tensor"))
+                elif needed > record.nbytes:
+                    problem = f"the tensor needs {needed:,} bytes, its record has {record.nbytes:,}"
+                    problems.append(Problem(place, "extent", problem))
+        return problems
+
+
+def known_integers(values: list[SymInt]) -> list[int] | None:
+    """Sizes, strides or offsets as integers; None where one is symbolic or negative."""
+    known = [value.as_int for value in values if value.as_int is not None and value.as_int >= 0]
+    return known if len(known) == len(values) else None
+
+
+def extent(meta: TensorMeta, item_size: int | None = None) -> int | None:
+    """The bytes of its storage that a strided tensor needs, counted from the storage's start.
+
+    Args:
+        item_size: bytes of one element, where the caller knows it better than the table of element types.
+
+    Returns:
+        The bytes; None where the meta describes no tensor with known sizes.
+    """
+    item = item_size or ITEM_SIZES.get(meta.dtype_text)
+    sizes, strides = known_integers(meta.sizes), known_integers(meta.strides)
+    offset = known_integers([meta.storage_offset])
+    if item is None or sizes is None or strides is None or offset is None or len(sizes) != len(strides):
+        return None
+    if 0 in sizes:
+        return 0
+    return (offset[0] + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) + 1) * item

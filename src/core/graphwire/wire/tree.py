@@ -1,0 +1,96 @@
+"""What a tree is, and one fast look over it that every format shares."""
+
+from __future__ import annotations
+
+from itertools import chain
+from math import isfinite
+from typing import Any, NamedTuple
+
+from graphwire.errors import FormatError, LimitError
+
+__all__ = ["MAX_DEPTH", "Survey", "survey"]
+
+MAX_DEPTH = 400
+"""Containers inside each other that formats must carry. Decoders recurse on the C stack, so this is no matter of taste."""
+
+_TREE_TYPES = frozenset({type(None), bool, int, float, str, bytes, list, dict})
+_KEY_TYPES = frozenset({str})
+
+
+class Survey(NamedTuple):
+    """What a look over a tree found."""
+
+    kinds: frozenset[type]
+    """The exact types that occur as values."""
+    nodes: int
+    """Values, containers included, keys not."""
+    depth: int
+    """Containers inside each other; 0 for a scalar."""
+    texts: int
+    """Values that are text, and keys."""
+    finite: bool
+    """Whether no float is inf or nan."""
+
+
+def survey(tree: Any, *, max_depth: int = MAX_DEPTH, max_nodes: int | None = None) -> Survey:
+    """Look over a tree level by level, and refuse what is no tree (a subclass is none: it would come back as its base).
+
+    About 0.1 µs a node: each level is a handful of C-speed passes, where a recursive walk costs several times as much.
+
+    Raises:
+        FormatError: a value that no wire format has, or a key that is no text; with its place.
+        LimitError: more than `max_depth` containers inside each other (a cycle among them), or more than `max_nodes` values.
+    """
+    level = [tree]
+    kinds: set[type] = set()
+    nodes = depth = texts = 0
+    finite = True
+    while level:
+        nodes += len(level)
+        if max_nodes is not None and nodes > max_nodes:
+            raise LimitError(
+                f"the document holds more than {max_nodes:,} values", remedy="Raise Limits.tree_nodes"
+            )
+        types = list(map(type, level))
+        here = set(types)
+        if not here <= _TREE_TYPES:
+            raise _foreign(tree)
+        kinds |= here
+        if str in here:
+            texts += types.count(str)
+        if float in here and finite:
+            finite = all(isfinite(value) for value, kind in zip(level, types, strict=True) if kind is float)
+        dicts = (
+            [value for value, kind in zip(level, types, strict=True) if kind is dict] if dict in here else []
+        )
+        lists = (
+            [value for value, kind in zip(level, types, strict=True) if kind is list] if list in here else []
+        )
+        if not (dicts or lists):
+            break
+        depth += 1
+        if depth > max_depth:
+            raise LimitError(f"containers lie more than {max_depth} deep inside each other")
+        if not set(map(type, chain.from_iterable(dicts))) <= _KEY_TYPES:
+            raise _foreign(tree)
+        texts += sum(map(len, dicts))
+        level = list(chain(chain.from_iterable(map(dict.values, dicts)), chain.from_iterable(lists)))
+    return Survey(frozenset(kinds), nodes, depth, texts, finite)
+
+
+def _foreign(tree: Any) -> FormatError:
+    """The error for the first value (in document order) that makes `tree` no tree."""
+    rest: list[tuple[str, Any]] = [("", tree)]
+    while rest:
+        place, value = rest.pop()
+        kind = type(value)
+        if kind not in _TREE_TYPES:
+            return FormatError(f"a {kind.__name__} is no value of a wire format", place=place)
+        if kind is dict:
+            for key in value:
+                if type(key) is not str:
+                    return FormatError(f"a key is a {type(key).__name__}, not text", place=place)
+            rest.extend((f"{place}.{key}" if place else key, value[key]) for key in reversed(value))
+        elif kind is list:
+            rest.extend((f"{place}[{index}]", value[index]) for index in reversed(range(len(value))))
+    return FormatError("the tree changed while it was written")

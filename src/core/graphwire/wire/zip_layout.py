@@ -1,0 +1,97 @@
+"""The byte layout of a zip file (PKWARE's APPNOTE 6.3.10), as much of it as PyTorch archives use. All numbers are little-endian.
+
+A zip file is a row of members, each a local header and its data, then the central directory (one entry a member), then
+the end record. Where a size or an offset passes 32 bits, its field holds all ones and the value stands in a zip64 extra field.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from graphwire.errors import ArchiveError
+
+__all__ = [
+    "ALIGNMENT",
+    "CENTRAL_ENTRY",
+    "CENTRAL_MAGIC",
+    "DEFLATED",
+    "DESCRIPTOR_MAGIC",
+    "END",
+    "END64",
+    "END64_LOCATOR",
+    "END64_LOCATOR_MAGIC",
+    "END64_MAGIC",
+    "END_MAGIC",
+    "FLAG_DESCRIPTOR",
+    "FLAG_UTF8",
+    "LOCAL_HEADER",
+    "LOCAL_MAGIC",
+    "MAX16",
+    "MAX32",
+    "PADDING_FIELD",
+    "STORED",
+    "ZIP64_FIELD",
+    "check_name",
+]
+
+LOCAL_MAGIC = b"PK\x03\x04"
+LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+"""magic, version needed, flags, method, time, date, crc, compressed size, size, name length, extra length"""
+
+CENTRAL_MAGIC = b"PK\x01\x02"
+CENTRAL_ENTRY = struct.Struct("<4s6H3I5H2I")
+"""magic, version made by, version needed, flags, method, time, date, crc, compressed size, size, name length, extra length,
+comment length, disk, internal attributes, external attributes, offset of the local header"""
+
+END_MAGIC = b"PK\x05\x06"
+END = struct.Struct("<4s4H2IH")
+"""magic, disk, disk of the directory, entries on this disk, entries, directory size, directory offset, comment length"""
+
+END64_LOCATOR_MAGIC = b"PK\x06\x07"
+END64_LOCATOR = struct.Struct("<4sIQI")
+"""magic, disk, offset of the zip64 end record, disks"""
+
+END64_MAGIC = b"PK\x06\x06"
+END64 = struct.Struct("<4sQ2H2I4Q")
+"""magic, bytes that follow in this record, version made by, version needed, disk, disk of the directory, entries on this
+disk, entries, directory size, directory offset"""
+
+DESCRIPTOR_MAGIC = b"PK\x07\x08"
+
+STORED, DEFLATED = 0, 8
+FLAG_DESCRIPTOR = 1 << 3
+"""Checksum and sizes follow the data instead of standing in the local header; the directory has them either way."""
+FLAG_UTF8 = 1 << 11
+MAX16, MAX32 = 0xFFFF, 0xFFFF_FFFF
+
+ZIP64_FIELD = 1
+PADDING_FIELD = int.from_bytes(b"FB", "little")
+"""The extra field that PyTorch pads local headers with, so that stored data begins at a multiple of `ALIGNMENT`."""
+ALIGNMENT = 64
+"""Bytes."""
+
+
+_SUSPECT_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\\:]|^/|^$|(?:^|/)\.\.?(?:/|$)")
+
+
+def check_name(name: str) -> None:
+    """Refuse a member name that could mean a place outside of the archive to anybody who unpacks it.
+
+    Raises:
+        ArchiveError: the name is empty or absolute, steps upwards, or holds control characters.
+    """
+    if not _SUSPECT_NAME.search(name):
+        return
+    parts = name.replace("\\", "/").split("/")
+    if not name:
+        problem = "is empty"
+    elif any(character < " " or "\x7f" <= character <= "\x9f" for character in name):
+        problem = "holds control characters"
+    elif not parts[0] or parts[0][1:2] == ":":
+        problem = "is an absolute path"
+    elif ".." in parts or "." in parts:
+        problem = "steps out of its folder"
+    else:
+        return
+    raise ArchiveError(f"the record name {name[:80]!r} {problem}", place=f"record {name[:80]!r}")

@@ -1,0 +1,1 @@
+"""The plugins that ship with graphwire, registered through the same entry points as anybody's."""

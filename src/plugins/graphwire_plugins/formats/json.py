@@ -1,0 +1,178 @@
+"""JSON (RFC 8259), UTF-8, no spaces between tokens. Where it deviates from the tree:
+
+- bytes are written as `{"$bytes": "<base64>"}`; nan and the infinities as `{"$float": "nan" | "inf" | "-inf"}`;
+- a dict whose only key is `$bytes` or `$float`, with any number of dollars in front, gets one dollar more;
+- integers have up to 4300 digits, Python's own limit;
+- text with a lone surrogate is refused both ways: UTF-8 cannot say it;
+- a reader also accepts the bare tokens NaN, Infinity and -Infinity, which torch wrote up to 2.6, and refuses a key that
+  occurs twice in one object.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import math
+import re
+from base64 import b64decode, b64encode
+from typing import Any, NoReturn
+
+import msgspec
+
+from graphwire.errors import FormatError, LimitError
+from graphwire.hooks.hookspecs import hookimpl
+from graphwire.hooks.interfaces import Tree, WireFormat
+from graphwire.wire.tree import MAX_DEPTH, survey
+
+_TAG = re.compile(r"\$+(?:bytes|float)")
+_TAG_ENDS = (b'$bytes"', b'$float"', rb"\u0024")
+_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_FLOAT_NAMES = {math.inf: "inf", -math.inf: "-inf"}
+
+
+class JsonFormat:
+    """Trees as JSON. msgspec does the work; the tree is walked in Python only if it needs a rule from above."""
+
+    __slots__ = ()
+    name = "json"
+    suffix = ".json"
+    media_type = "application/json"
+
+    def encode(self, tree: Tree) -> bytes:
+        found = survey(tree)
+        try:
+            if bytes not in found.kinds and found.finite:
+                data = msgspec.json.encode(tree)
+                if not _may_hold_tags(data):
+                    return data
+            return msgspec.json.encode(_encode_tags(tree))
+        except RecursionError as error:
+            raise LimitError("the tree is too deep for JSON at this depth of calls") from error
+        except (ValueError, OverflowError) as error:  # lone surrogates, and integers of more than 4300 digits
+            raise FormatError(f"the tree cannot be written as JSON ({error})") from error
+
+    def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
+        data = bytes(buffer)
+        try:
+            try:
+                tree = msgspec.json.decode(data)
+            except msgspec.DecodeError:
+                if b"NaN" not in data and b"Infinity" not in data:
+                    raise
+                tree = _decode_bare_tokens(data)
+            found = survey(tree, max_depth=MAX_DEPTH + 1)  # a tag is one container more
+            if 2 * found.texts != _quotes(data):
+                _decode_bare_tokens(data)  # finds and names the key that occurs twice
+            return _decode_tags(tree) if _may_hold_tags(data) else tree
+        except RecursionError as error:
+            raise LimitError("the JSON document is nested too deeply") from error
+        except (msgspec.DecodeError, ValueError) as error:
+            raise FormatError(f"the bytes are no JSON document ({error})") from error
+
+    def matches(self, head: bytes) -> bool:
+        return head.lstrip(b" \t\r\n")[:1] in (b"{", b"[")
+
+
+def _may_hold_tags(data: bytes) -> bool:
+    return any(end in data for end in _TAG_ENDS)
+
+
+def _is_tagged(value: dict[str, Any]) -> bool:
+    return len(value) == 1 and _TAG.fullmatch(next(iter(value))) is not None
+
+
+def _encode_tags(tree: Any) -> Any:
+    kind = type(tree)
+    if kind is list:
+        items = []
+        for item in tree:  # a loop, since a comprehension would take two frames a level
+            items.append(_encode_tags(item))
+        return items
+    if kind is dict:
+        entries = {}
+        prefix = "$" if _is_tagged(tree) else ""
+        for key, value in tree.items():
+            entries[prefix + key] = _encode_tags(value)
+        return entries
+    if kind is bytes:
+        return {"$bytes": b64encode(tree).decode("ascii")}
+    if kind is float and not math.isfinite(tree):
+        return {"$float": _FLOAT_NAMES.get(tree, "nan")}
+    return tree
+
+
+def _decode_tags(tree: Any) -> Any:
+    kind = type(tree)
+    if kind is list:
+        for index, item in enumerate(tree):
+            if type(item) is list or type(item) is dict:
+                tree[index] = _decode_tags(item)
+        return tree
+    if kind is not dict:
+        return tree
+    if _is_tagged(tree):
+        ((key, value),) = tree.items()
+        if key == "$bytes":
+            return _decode_bytes(value)
+        if key == "$float":
+            return _decode_float(value)
+        return {key[1:]: _decode_tags(value)}
+    for key, value in tree.items():
+        if type(value) is list or type(value) is dict:
+            tree[key] = _decode_tags(value)
+    return tree
+
+
+def _decode_bytes(value: Any) -> bytes:
+    try:
+        if type(value) is str:
+            return b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        pass
+    raise FormatError("the value of $bytes is no base64 text")
+
+
+def _decode_float(value: Any) -> float:
+    if type(value) is not str or value not in _FLOATS:
+        raise FormatError('the value of $float is none of "nan", "inf", "-inf"')
+    return _FLOATS[value]
+
+
+def _quotes(data: bytes) -> int:
+    """The quotes that open or close a text. A reader that keeps the last of two equal keys has fewer texts than that."""
+    if b"\\" not in data:
+        return data.count(b'"')
+    without_pairs = data.replace(rb"\\", b"")
+    return without_pairs.count(b'"') - without_pairs.count(rb"\"")
+
+
+def _decode_bare_tokens(data: bytes) -> Any:
+    """The slow reader: accepts bare non-finite tokens, and names a key that occurs twice."""
+    tree = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_float=_finite)
+    msgspec.json.encode(tree)  # refuses lone surrogates
+    return tree
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise FormatError(f"the key {key[:80]!r} occurs twice in one object")
+            seen.add(key)
+    return entries
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _out_of_range(text)
+
+
+def _out_of_range(text: str) -> NoReturn:
+    raise ValueError(f"the number {text[:40]} is out of range")
+
+
+@hookimpl
+def graphwire_wire_formats() -> list[WireFormat]:
+    return [JsonFormat()]

@@ -1,0 +1,99 @@
+"""MessagePack, by the package `msgpack`. Where it deviates from the tree:
+
+- integers outside of -2^63 … 2^64-1 are extension type 1: two's complement, big-endian, as few bytes as hold it; no other
+  extension type (timestamps among them) is read;
+- text and bytes have at most 2^32-1 bytes, lists and dicts as many entries;
+- text with a lone surrogate is refused both ways, and so is a key that occurs twice in one map.
+
+A document of ours starts with a map; `matches` looks at its header and its first key.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+
+from graphwire.errors import FormatError, LimitError
+from graphwire.hooks.hookspecs import hookimpl
+from graphwire.hooks.interfaces import Tree, WireFormat
+from graphwire.wire.tree import survey
+
+_BIG_INT = 1
+_INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
+
+
+class MsgpackFormat:
+    """Trees as MessagePack."""
+
+    __slots__ = ()
+    name = "msgpack"
+    suffix = ".msgpack"
+    media_type = "application/vnd.msgpack"
+
+    def encode(self, tree: Tree) -> bytes:
+        survey(tree)
+        try:
+            data: bytes = msgpack.packb(tree, default=_encode_big_int)
+        except (ValueError, OverflowError) as error:  # lone surrogates, and lengths beyond 32 bits
+            raise FormatError(f"the tree cannot be written as MessagePack ({error})") from error
+        return data
+
+    def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
+        data = bytes(buffer)
+        try:
+            tree: Tree = msgpack.unpackb(data, ext_hook=_decode_big_int)
+            survey(tree)
+            # What packs to the same bytes has lost no key. Others (long headers, small floats) are read once more, slowly.
+            if msgpack.packb(tree, default=_encode_big_int) != data:
+                msgpack.unpackb(data, ext_hook=_decode_big_int, object_pairs_hook=_unique)
+        except msgpack.StackError as error:
+            raise LimitError("the MessagePack document is nested too deeply") from error
+        except (msgpack.UnpackException, ValueError, OverflowError) as error:
+            reason = str(error) or type(error).__name__
+            raise FormatError(f"the bytes are no MessagePack document ({reason})") from error
+        return tree
+
+    def matches(self, head: bytes) -> bool:
+        if head[:1] == b"\x80":
+            return len(head) == 1
+        start = {0xDE: 3, 0xDF: 5}.get(head[0], 1 if 0x81 <= head[0] <= 0x8F else 0) if head else 0
+        if not start or len(head) <= start:
+            return False
+        first = head[start]
+        if 0xA0 <= first <= 0xBF:
+            key = head[start + 1 : start + 1 + (first & 0x1F)]
+        elif first in (0xD9, 0xDA, 0xDB):
+            key = head[start + 1 + (1 << first - 0xD9) :]
+        else:
+            return False
+        return all(byte >= 0x20 for byte in key)
+
+
+def _encode_big_int(value: Any) -> msgpack.ExtType:
+    if type(value) is not int:  # cannot be: the survey saw every type
+        raise FormatError(f"a {type(value).__name__} is no value of a wire format")
+    return msgpack.ExtType(_BIG_INT, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
+
+
+def _decode_big_int(code: int, data: bytes) -> int:
+    if code != _BIG_INT:
+        raise FormatError(f"extension type {code} is none of ours")
+    value = int.from_bytes(data, "big", signed=True)
+    if _INT_MIN <= value <= _INT_MAX or len(data) != value.bit_length() // 8 + 1:
+        raise FormatError(
+            "an integer is written as an extension although it is small, or with needless bytes"
+        )
+    return value
+
+
+def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        raise FormatError("a key occurs twice in one map")
+    return entries
+
+
+@hookimpl
+def graphwire_wire_formats() -> list[WireFormat]:
+    return [MsgpackFormat()]

@@ -1,0 +1,44 @@
+"""Overloads of `torch.library` operators: `torch.ops.NAMESPACE.OPERATOR.OVERLOAD`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_NAME = re.compile(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
+_START = "torch.ops."
+
+
+class LibraryOverloads:
+    """Every operator that is registered with torch's dispatcher, ATen's among them.
+
+    The opset version is ATen's (`torch._C._get_max_operator_version()`), 10 in every release since 2.1.
+    """
+
+    namespace = "aten"
+    prefixes = (_START,)
+    opset_version = 10
+    convention = "schema"
+
+    def name_of(self, target: Any) -> str | None:
+        """`torch.ops.aten.add.Tensor` for that overload; None for anything else."""
+        from torch._ops import OpOverload
+
+        if not isinstance(target, OpOverload):
+            return None
+        namespace, _, operator = target._schema.name.partition("::")
+        return f"{_START}{namespace}.{operator}.{target._overloadname}"
+
+    def resolve(self, name: str) -> Any | None:
+        """The overload of that name, if torch's dispatcher knows it; nothing is created or imported by asking."""
+        import torch
+
+        match = _NAME.fullmatch(name)
+        if match is None:
+            return None
+        namespace, operator, overload = match.groups()
+        try:
+            torch._C._get_schema(f"{namespace}::{operator}", "" if overload == "default" else overload)
+        except RuntimeError:
+            return None
+        return getattr(getattr(getattr(torch.ops, namespace), operator), overload)

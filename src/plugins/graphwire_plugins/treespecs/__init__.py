@@ -1,0 +1,41 @@
+"""Container types in the box: the ones of Python's standard library and of torch.
+
+Dataclasses and other classes that a user registers with torch under a serialized name need no serializer here: the
+bridge takes them from torch's own table.
+"""
+
+from __future__ import annotations
+
+from graphwire.hooks.hookspecs import hookimpl
+from graphwire.hooks.interfaces import TreespecSerializer
+from graphwire_plugins.treespecs.mappings import DefaultDict, Dict, OrderedDict
+from graphwire_plugins.treespecs.sequences import Deque, List, NamedTuple, ReturnTypes, Size, Tuple
+
+__all__ = [
+    "DefaultDict",
+    "Deque",
+    "Dict",
+    "List",
+    "NamedTuple",
+    "OrderedDict",
+    "ReturnTypes",
+    "Size",
+    "Tuple",
+    "graphwire_treespec_serializers",
+]
+
+
+@hookimpl
+def graphwire_treespec_serializers() -> list[TreespecSerializer]:
+    """The serializers of this module."""
+    return [
+        Tuple(),
+        List(),
+        Dict(),
+        OrderedDict(),
+        DefaultDict(),
+        Deque(),
+        NamedTuple(),
+        Size(),
+        ReturnTypes(),
+    ]

@@ -1,0 +1,156 @@
+"""Containers whose children have keys: dict, OrderedDict and defaultdict.
+
+Keys that torch's JSON gives back exactly (text, numbers, bool, None, members of plain enums) are written as torch
+writes them, in version 1 of the context. Other keys (tuples, members of an IntEnum, bytes) take version 2: tagged values.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+from collections.abc import Callable
+from typing import Any
+
+from graphwire.errors import DecodeError, EncodeError
+from graphwire.hooks.interfaces import Tree
+from graphwire.schema.treespec import (
+    decode_value,
+    dump_json,
+    encode_value,
+    hashable,
+    is_plain_json,
+    load_json,
+)
+
+
+class Dict:
+    """`dict`: the context is the list of its keys, in order of insertion."""
+
+    name = "builtins.dict"
+    version = 2
+
+    def container(self) -> type:
+        return dict
+
+    def dump_context(self, context: Any) -> tuple[int, Tree]:
+        if is_plain_json(context):
+            return 1, dump_json(context)
+        return 2, dump_json(encode_value(context))
+
+    def load_context(self, tree: Tree, version: int) -> list[Any]:
+        value = load_json(tree) if isinstance(tree, str) else tree
+        return _keys(decode_value(value) if version == 2 else value)
+
+    def arity(self, container: Any, context: Any) -> int | None:
+        return len(context)
+
+
+class OrderedDict(Dict):
+    """`collections.OrderedDict`: the context is the list of its keys, in its order."""
+
+    name = "collections.OrderedDict"
+
+    def container(self) -> type:
+        return collections.OrderedDict
+
+
+FACTORIES: dict[str, Callable[[], Any]] = {
+    f"{each.__module__}.{each.__qualname__}": each
+    for each in (
+        bool,
+        bytes,
+        complex,
+        dict,
+        float,
+        frozenset,
+        int,
+        list,
+        set,
+        str,
+        tuple,
+        collections.Counter,
+        collections.OrderedDict,
+        collections.defaultdict,
+        collections.deque,
+    )
+}
+"""The default factories that can be written, by name. A file chooses among these; nothing is imported for it."""
+
+
+class DefaultDict:
+    """`collections.defaultdict`: the context is its default factory and the list of its keys."""
+
+    name = "collections.defaultdict"
+    version = 2
+
+    def container(self) -> type:
+        return collections.defaultdict
+
+    def dump_context(self, context: Any) -> tuple[int, Tree]:
+        factory, keys = context
+        name = None if factory is None else _factory_name(factory)
+        # torch looks for enum members in the contexts that are JSON text, and this one is not.
+        if (
+            factory is not None
+            and is_plain_json(keys)
+            and not any(isinstance(key, enum.Enum) for key in keys)
+        ):
+            module, _, qualname = str(name).rpartition(".")
+            return 1, {
+                "default_factory_module": module,
+                "default_factory_name": qualname,
+                "dict_context": keys,
+            }
+        return 2, {"factory": name, "keys": encode_value(keys)}
+
+    def load_context(self, tree: Tree, version: int) -> list[Any]:
+        match tree, version:
+            case {
+                "default_factory_module": str(module),
+                "default_factory_name": str(name),
+                "dict_context": keys,
+            }, 1:
+                return [_factory(f"{module}.{name}"), _keys(keys)]
+            case {"factory": None, "keys": keys}, 2:
+                return [None, _keys(decode_value(keys))]
+            case {"factory": str(name), "keys": keys}, 2:
+                return [_factory(name), _keys(decode_value(keys))]
+        raise DecodeError(f"no default factory and keys of a defaultdict: {tree!r:.80}")
+
+    def arity(self, container: Any, context: Any) -> int | None:
+        return len(context[1])
+
+
+def _factory_name(factory: Any) -> str:
+    for name, each in FACTORIES.items():
+        if each is factory:
+            return name
+    module, name = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", repr(factory))
+    raise EncodeError(
+        f"the default factory {module}.{name} of a defaultdict cannot be written",
+        remedy=f"Use one of {', '.join(sorted(FACTORIES))} or None, or pass a plain dict",
+    )
+
+
+def _factory(name: str) -> Callable[[], Any]:
+    try:
+        return FACTORIES[name]
+    except KeyError:
+        raise DecodeError(
+            f"the default factory {name!r} of a defaultdict is none that is allowed",
+            remedy=f"Known are {', '.join(sorted(FACTORIES))}; no file makes graphwire import another",
+        ) from None
+
+
+def _keys(value: Any) -> list[Any]:
+    """The keys of a dict, checked. A list among them was a tuple: torch's JSON loses that, and no list is a key."""
+    if type(value) is not list:
+        raise DecodeError(f"no list of keys: {value!r:.80}")
+    keys = [hashable(_tupled(key)) for key in value]
+    if len(set(keys)) != len(keys):
+        raise DecodeError("a key of a dict stands there twice")
+    return keys
+
+
+def _tupled(key: Any) -> Any:
+    return tuple(map(_tupled, key)) if type(key) is list else key

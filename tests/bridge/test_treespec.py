@@ -1,0 +1,507 @@
+"""Treespecs go out as torch writes them, and come back whole."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+import json
+import sys
+import timeit
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.fx.immutable_collections import immutable_dict, immutable_list
+from torch.utils import _pytree as pytree
+
+from graphwire.bridge import torch_pytree
+from graphwire.bridge.treespec import decode_treespec, encode_treespec, keyword_names
+from graphwire.errors import (
+    DecodeError,
+    EncodeError,
+    GraphwireError,
+    LimitError,
+    SchemaError,
+    UnknownTypeError,
+)
+from graphwire.hooks.registry import Registry
+from graphwire.schema.treespec import MAX_DEPTH, format_treespec, parse_treespec
+from graphwire.testing.treespec import identical
+from graphwire_plugins import treespecs
+
+REGISTRY = Registry.of(treespecs)
+LEAF = {"type": None, "context": None, "children_spec": []}
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+Point = collections.namedtuple("Point", ["x", "y"])
+Nameless = collections.namedtuple("Nameless", ["x"])
+
+
+@dataclasses.dataclass
+class Box:
+    low: Any
+    high: Any = None
+    tag: Any = None
+
+
+@dataclasses.dataclass
+class NamelessBox:
+    low: Any
+
+
+class Ring:
+    def __init__(self, items: list[Any], name: Any) -> None:
+        self.items, self.name = items, name
+
+
+class Bag(Ring):
+    """A container whose context is JSON by itself."""
+
+
+class Unregistered(Ring):
+    pass
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registrations() -> None:
+    if Point in pytree.SUPPORTED_SERIALIZED_TYPES:
+        return
+    pytree._register_namedtuple(Point, serialized_type_name="tests.Point")
+    torch.export.register_dataclass(Box, serialized_type_name="tests.Box")
+    torch.export.register_dataclass(NamelessBox)
+    pytree.register_pytree_node(
+        Ring,
+        lambda ring: (ring.items, ring.name),
+        lambda items, name: Ring(list(items), name),
+        serialized_type_name="tests.Ring",
+        to_dumpable_context=lambda name: {"ring_name": name},
+        from_dumpable_context=lambda tree: tree["ring_name"],
+    )
+    pytree.register_pytree_node(
+        Bag,
+        lambda bag: (bag.items, bag.name),
+        lambda items, name: Bag(list(items), name),
+        serialized_type_name="tests.Bag",
+    )
+
+
+def spec_text(kind: str | None, context: Any = "null", children: list[Any] | None = None) -> str:
+    return json.dumps([1, {"type": kind, "context": context, "children_spec": children or []}])
+
+
+SAYABLE = {
+    "leaf": lambda: 1,
+    "none": lambda: None,
+    "tuple": lambda: (1, (2,), ()),
+    "list": lambda: [1, [2]],
+    "dict": lambda: {"a": 1, "é": {"b": 2}, '"\\\n': 3},
+    "dict of many keys": lambda: {1: 2, 1.5: 3, None: 4, False: 5, float("inf"): 6, -0.5: 7, 10**30: 8},
+    "enum keys": lambda: {Color.RED: 1},
+    "OrderedDict": lambda: collections.OrderedDict(y=1, x=2),
+    "defaultdict": lambda: collections.defaultdict(list, a=[1]),
+    "deque": lambda: collections.deque([1, 2]),
+    "deque with a maxlen": lambda: collections.deque([1, 2], maxlen=4),
+    "namedtuple": lambda: Point(1, (2, 3)),
+    "dataclass": lambda: Box(1, tag=[2]),
+    "Size": lambda: (torch.Size([2, 3]),),
+    "registered with functions": lambda: Ring([1, 2], "name"),
+    "registered without": lambda: Bag([1, 2], ["name", {"x": Color.RED}]),
+    "immutable": lambda: immutable_list([immutable_dict(a=1)]),
+    "inputs of a program": lambda: ((1, {"a": [2, 3]}), {"mask": None, "scale": (1,)}),
+}
+BEYOND = {
+    "topk": lambda: torch.rand(4).topk(2),
+    "tuple keys": lambda: {(1, "a"): 1},
+    "IntEnum keys": lambda: {Level.LOW: 1},
+    "bytes keys": lambda: collections.OrderedDict({b"\xff": 1}),
+    "no default factory": lambda: collections.defaultdict(None, a=1),
+    "enum keys of a defaultdict": lambda: collections.defaultdict(int, {Color.RED: 1}),
+    "nested": lambda: [{(1,): torch.rand(3).sort()}, 2],
+    "tuple keys of an immutable dict": lambda: immutable_dict({(1,): 2}),
+}
+BEYOND_BUT_CHANGED = {"a tuple as context": lambda: Bag([1], ("name", 1))}
+"""torch writes and reads these, and gives back another context."""
+
+
+@pytest.mark.parametrize("example", SAYABLE.values(), ids=SAYABLE)
+def test_what_torch_can_say_is_written_byte_for_byte_as_torch_does(example: Any) -> None:
+    spec = pytree.tree_structure(example())
+    text = encode_treespec(spec, REGISTRY)
+    assert text == pytree.treespec_dumps(spec)
+    assert pytree.treespec_loads(text) == spec
+
+
+@pytest.mark.parametrize("example", [*SAYABLE.values(), *BEYOND.values(), *BEYOND_BUT_CHANGED.values()])
+def test_a_spec_comes_back_equal_with_the_same_types(example: Any) -> None:
+    leaves, spec = pytree.tree_flatten(example())
+    again = decode_treespec(encode_treespec(spec, REGISTRY), REGISTRY)
+    assert again == spec
+    assert same(again, spec)
+    assert hash(again) == hash(spec)
+    made = pytree.tree_unflatten(leaves, again)
+    assert type(made) is type(pytree.tree_unflatten(leaves, spec))
+
+
+@pytest.mark.parametrize("example", BEYOND.values(), ids=BEYOND)
+def test_what_torch_cannot_say_is_refused_by_torch_cleanly(example: Any) -> None:
+    text = encode_treespec(pytree.tree_structure(example()), REGISTRY)
+    with pytest.raises(NotImplementedError, match="is not registered"):
+        pytree.treespec_loads(text)
+
+
+def test_every_return_type_comes_back() -> None:
+    kinds = [
+        each for each in pytree.SUPPORTED_NODES if getattr(each, "__module__", "") == "torch.return_types"
+    ]
+    assert len(kinds) >= 33
+    for kind in kinds:
+        spec = pytree.tree_structure([kind(range(kind.n_sequence_fields))])
+        again = decode_treespec(encode_treespec(spec, REGISTRY), REGISTRY)
+        assert again == spec
+        assert again.child(0).type is kind
+
+
+def test_specs_of_older_releases_are_read() -> None:
+    fields = [LEAF, LEAF]
+    old = [
+        ("tests.Box", ["gen.Box", ["low", "tag"], ["high"]]),  # 2.2
+        ("gen.Box", ["gen.Box", ["low", "tag"], ["high"]]),  # 2.1, and the class has moved since
+        (f"{__name__}.Box", ["gen.Box", ["low", "tag"], ["high"]]),  # 2.1, and it has not
+        ("tests.Box", '[["low", "tag"], ["high"]]'),
+    ]
+    for kind, context in old:
+        assert decode_treespec(spec_text(kind, context, fields), REGISTRY) == pytree.tree_structure(
+            Box(1, None, 2)
+        )
+    named = spec_text("collections.namedtuple", {"class_name": "Point", "fields": ["x", "y"]}, fields)
+    assert decode_treespec(named, REGISTRY) == pytree.tree_structure(Point(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("example", "line"),
+    [
+        (Nameless(1), "torch.utils._pytree._register_namedtuple(Nameless, serialized_type_name="),
+        (NamelessBox(1), "torch.export.register_dataclass(NamelessBox, serialized_type_name="),
+    ],
+)
+def test_a_container_without_a_serialized_name_is_refused_with_the_line_to_add(
+    example: Any, line: str
+) -> None:
+    spec = pytree.tree_structure([{"a": example}])
+    with pytest.raises(EncodeError) as caught:
+        encode_treespec(spec, REGISTRY)
+    assert f"{__name__}.{type(example).__qualname__}" in str(caught.value)
+    assert line in caught.value.remedy
+    assert caught.value.place == "children_spec[0].children_spec[0]"
+
+
+def test_a_context_that_nothing_can_say_is_refused() -> None:
+    for example in (
+        Bag([1], object()),
+        {torch.float32: 1},
+        collections.defaultdict(lambda: 1),
+        Ring([1], {1, 2}),
+    ):
+        with pytest.raises(EncodeError):
+            encode_treespec(pytree.tree_structure(example), REGISTRY)
+    with pytest.raises(EncodeError, match=r"no torch\.utils"):
+        encode_treespec("text", REGISTRY)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        *(
+            (text, SchemaError)
+            for text in ("", "[", "null", "[1]", "[1, null]", "[1, []]", '[1, {"type": null}]')
+        ),
+        *((text, SchemaError) for text in ("[1, {}, 2]", spec_text(3), spec_text(None, "x"), "[" * 5 + "1")),  # type: ignore[arg-type]
+        (spec_text("builtins.tuple").replace("[1", "[2", 1), SchemaError),
+        (spec_text("builtins.tuple").replace("}]", ', "x": 1}]'), SchemaError),
+        (spec_text(None, None, [LEAF]), SchemaError),
+        (spec_text("builtins.tuple", "null", [3]), SchemaError),
+        (spec_text("builtins.tuple", "[]"), DecodeError),
+        (spec_text("builtins.tuple@2"), DecodeError),
+        (spec_text("builtins.dict@0", "[]"), DecodeError),
+        (spec_text("builtins.dict", "[]", [LEAF]), DecodeError),
+        (spec_text("builtins.dict", "[" * 100_000), DecodeError),
+        (spec_text("builtins.dict", "9" * 10_000), DecodeError),
+        (spec_text("collections.namedtuple", "tests.Point", [LEAF]), DecodeError),
+        (spec_text("torch.return_types.topk", "null", [LEAF]), DecodeError),
+        (spec_text("tests.Box", '[["low", "nothing"], []]', [LEAF, LEAF]), DecodeError),
+        (spec_text("tests.Box", '[["low"], ["low"]]', [LEAF]), DecodeError),
+        (spec_text("tests.Box", '[["low"], []]', []), DecodeError),
+        (spec_text("tests.Box", '["low", []]', [LEAF]), DecodeError),
+        (spec_text("tests.Ring", "text"), DecodeError),
+        (spec_text("tests.Bag", "text"), DecodeError),
+        (spec_text("tests.Bag@3", "1"), DecodeError),
+        (spec_text("builtins.tuple@" + "9" * 5000), UnknownTypeError),
+        (spec_text("os.system"), UnknownTypeError),
+        (spec_text("collections.namedtuple", "os.system"), UnknownTypeError),
+        (
+            spec_text("builtins.dict", '[{"__enum__": true, "fqn": "antigravity:Nothing", "name": "A"}]'),
+            UnknownTypeError,
+        ),
+    ],
+)
+def test_a_bad_text_is_one_of_our_errors(text: str, error: type[GraphwireError]) -> None:
+    with pytest.raises(error):
+        decode_treespec(text, REGISTRY)
+    assert "antigravity" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        spec_text(
+            "collections.defaultdict",
+            {"default_factory_module": "antigravity", "default_factory_name": "x", "dict_context": []},
+        ),
+        spec_text("collections.namedtuple", "tests.Ring", [LEAF]),
+        spec_text("tests.Point", "tests.Ring", [LEAF]),
+    ],
+)
+@pytest.mark.parametrize("registry", [REGISTRY, Registry.of()], ids=["with the plugin", "without"])
+def test_torchs_own_readers_which_import_and_call_by_name_are_never_used(
+    text: str, registry: Registry
+) -> None:
+    with pytest.raises(DecodeError):
+        decode_treespec(text, registry)
+    assert "antigravity" not in sys.modules
+
+
+def test_without_the_plugin_plain_containers_still_work_and_others_are_refused() -> None:
+    registry = Registry.of()
+    for example in (((1, [2]), {"a": 1}), {(1,): Box(1)}, collections.deque([1]), torch.Size([1])):
+        spec = pytree.tree_structure(example)
+        text = encode_treespec(spec, registry)
+        assert text == encode_treespec(spec, REGISTRY)
+        assert decode_treespec(text, registry) == decode_treespec(text, REGISTRY) == spec
+    for refused in (collections.defaultdict(int), Point(1, 2), torch.rand(3).topk(1)):
+        with pytest.raises(EncodeError, match="plugin `treespecs` of graphwire"):
+            encode_treespec(pytree.tree_structure(refused), registry)
+
+
+def test_a_serializer_that_fails_is_one_of_our_errors() -> None:
+    class Faulty(treespecs.Tuple):
+        name = "tests.faulty"
+
+        def container(self) -> type:
+            return Bag
+
+        def dump_context(self, context: Any) -> Any:
+            raise KeyError(context)
+
+        def load_context(self, tree: Any, version: int) -> Any:
+            raise KeyError(tree)
+
+    class Hooks:
+        @treespecs.hookimpl
+        def graphwire_treespec_serializers(self) -> list[Any]:
+            return [Faulty()]
+
+    registry = Registry.of(Hooks())
+    with pytest.raises(EncodeError, match=r"serializer of tests\.faulty fails: KeyError: 'n'"):
+        encode_treespec(pytree.tree_structure(Bag([1], "n")), registry)
+    with pytest.raises(DecodeError, match=r"serializer of tests\.faulty fails: KeyError: 'n'"):
+        decode_treespec(spec_text("tests.faulty", "n", [LEAF]), registry)
+
+
+def test_unknown_types_are_all_named_with_what_to_do() -> None:
+    text = spec_text(
+        "builtins.tuple",
+        "null",
+        [
+            {"type": name, "context": "null", "children_spec": []}
+            for name in ("a.B", "c.D", "a.B", "builtins.list")
+        ],
+    )
+    with pytest.raises(UnknownTypeError) as caught:
+        decode_treespec(text, REGISTRY)
+    assert "a.B, c.D" in caught.value.problem
+    assert caught.value.place == "children_spec[0]"
+    assert "register_dataclass" in caught.value.remedy
+
+
+def test_an_error_names_the_place() -> None:
+    bad = {"type": "builtins.dict", "context": "[1", "children_spec": []}
+    with pytest.raises(DecodeError) as decoding:
+        decode_treespec(spec_text("builtins.list", "null", [LEAF, bad]), REGISTRY)
+    assert decoding.value.place == "children_spec[1].context"
+    with pytest.raises(SchemaError) as parsing:
+        decode_treespec(spec_text("builtins.list", "null", [LEAF, {"type": 1}]), REGISTRY)
+    assert parsing.value.place == "children_spec[1].type"
+
+
+def nested(depth: int) -> str:
+    return (
+        "[1, "
+        + '{"type": "builtins.tuple", "context": "null", "children_spec": [' * depth
+        + json.dumps(LEAF)
+        + "]}" * depth
+        + "]"
+    )
+
+
+def test_depth_has_a_limit() -> None:
+    for depth in (MAX_DEPTH + 1, 1000, 100_000):
+        with pytest.raises(LimitError):
+            decode_treespec(nested(depth), REGISTRY)
+    with pytest.raises(LimitError):
+        decode_treespec(nested(10), REGISTRY, max_depth=9)
+    spec = pytree.treespec_leaf()
+    for _ in range(MAX_DEPTH + 1):
+        spec = pytree.TreeSpec(tuple, None, [spec])
+    with pytest.raises(LimitError):
+        encode_treespec(spec, REGISTRY)
+
+
+def test_containers_nest_three_hundred_deep() -> None:
+    spec = decode_treespec(nested(300), REGISTRY)
+    assert spec.num_nodes == 301
+    assert encode_treespec(spec, REGISTRY) == nested(300)
+
+
+def test_the_names_of_keyword_arguments() -> None:
+    assert keyword_names(pytree.tree_structure(((1,), {"mask": 1, "a b": (2,)}))) == ("mask", "a b")
+    assert keyword_names(pytree.tree_structure(((1,), {}))) == ()
+    assert keyword_names(pytree.tree_structure((1,))) == ()
+    assert keyword_names(pytree.treespec_leaf()) == ()
+
+
+def test_a_serializer_of_a_plugin_goes_before_torchs_table() -> None:
+    class BagSerializer(treespecs.Tuple):
+        name, version = "mine.Bag", 3
+
+        def container(self) -> type:
+            return Bag
+
+        def dump_context(self, context: Any) -> Any:
+            return 3, {"n": context}
+
+        def load_context(self, tree: Any, version: int) -> Any:
+            return tree["n"] if version == 3 else tree
+
+    class Hooks:
+        @treespecs.hookimpl
+        def graphwire_treespec_serializers(self) -> list[Any]:
+            return [BagSerializer()]
+
+    registry = REGISTRY.extended(Hooks())
+    spec = pytree.tree_structure(Bag([1], "n"))
+    text = encode_treespec(spec, registry)
+    assert parse_treespec(text).type == "mine.Bag@3"
+    assert decode_treespec(text, registry) == spec
+    assert decode_treespec(spec_text("mine.Bag@2", "old", [LEAF]), registry).context == "old"
+    with pytest.raises(UnknownTypeError):
+        decode_treespec(text, REGISTRY)
+
+
+def trees(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    keys = st.recursive(
+        st.one_of(
+            st.text(),
+            st.integers(),
+            st.booleans(),
+            st.none(),
+            st.floats(allow_nan=False),
+            st.binary(max_size=4),
+            st.sampled_from(Color),
+            st.sampled_from(Level),
+        ),
+        lambda each: st.lists(each, max_size=3).map(tuple),
+        max_leaves=4,
+    )
+    return st.recursive(
+        leaves,
+        lambda child: st.one_of(
+            st.lists(child, max_size=3),
+            st.lists(child, max_size=3).map(tuple),
+            st.dictionaries(keys, child, max_size=3),
+            st.dictionaries(keys, child, max_size=3).map(collections.OrderedDict),
+            st.dictionaries(keys, child, max_size=3).map(lambda each: collections.defaultdict(dict, each)),
+            st.lists(child, max_size=3).map(lambda each: collections.deque(each, maxlen=4)),
+            st.builds(Point, child, child),
+            st.builds(Box, child, st.one_of(st.none(), child)),
+            st.builds(Bag, st.lists(child, max_size=2), keys),
+            st.lists(child, min_size=2, max_size=2).map(torch.return_types.topk),
+        ),
+        max_leaves=12,
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(trees(st.just(7)))
+def test_any_tree_comes_back(tree: Any) -> None:
+    spec = pytree.tree_structure(tree)
+    text = encode_treespec(spec, REGISTRY)
+    again = decode_treespec(text, REGISTRY)
+    assert again == spec
+    assert same(again, spec)
+    assert format_treespec(parse_treespec(text)) == text
+    assert encode_treespec(again, REGISTRY) == text
+
+
+def test_encoding_an_ordinary_spec_takes_microseconds() -> None:
+    spec = pytree.tree_structure(((1, {"a": 1, "b": [1, 2]}, Point(1, 2)), {"mask": 1}))
+    seconds = min(timeit.repeat(lambda: encode_treespec(spec, REGISTRY), number=200, repeat=5)) / 200
+    torchs = min(timeit.repeat(lambda: pytree.treespec_dumps(spec), number=200, repeat=5)) / 200
+    assert seconds < torchs
+
+
+def test_torchs_pytree_has_what_we_use_of_it() -> None:
+    spec = pytree.tree_structure([1, (2,)])
+    assert torch_pytree.is_treespec(spec)
+    assert not torch_pytree.is_treespec(1)
+    assert torch_pytree.context_of(pytree.tree_structure({"a": 1})) == ["a"]
+    assert [each.type for each in torch_pytree.children_of(spec)] == [None, tuple]
+    assert torch_pytree.leaf_spec().is_leaf()
+    assert torch_pytree.make_treespec(list, None, list(torch_pytree.children_of(spec))) == spec
+    assert torch_pytree.unflatten([1, 2], spec) == [1, (2,)]
+    assert torch_pytree.flatten_one([1, (2,)])[0] == [1, (2,)]
+    assert torch_pytree.is_flattened(collections.namedtuple)
+    assert not torch_pytree.is_flattened(Unregistered)
+
+
+def test_registrations_are_found_in_torchs_table() -> None:
+    box = torch_pytree.registration_of(Box)
+    assert box is not None
+    assert (box.name, box.container, box.by_fields) == ("tests.Box", Box, True)
+    assert torch_pytree.registration_by_name("tests.Box") == box
+    ring = torch_pytree.registration_by_name("tests.Ring")
+    assert ring is not None
+    assert ring.to_dumpable is not None
+    assert not ring.by_fields
+    assert torch_pytree.registration_of(NamelessBox) is None
+    assert torch_pytree.registration_of(Unregistered) is None
+    assert torch_pytree.registration_by_name("NO_SERIALIZED_TYPE_NAME_FOUND") is None
+    by_class = torch_pytree.registration_by_name(f"{__name__}.NamelessBox")
+    assert by_class is not None
+    assert by_class.by_fields
+    found = torch_pytree.registration_by_fields("Box", ["low", "high", "tag"])
+    assert found == box
+    assert torch_pytree.registration_by_fields("Box", ["low"]) is None
+    assert torch_pytree.field_names(Point) == ("x", "y")
+    assert torch_pytree.field_names(Box) == ("low", "high", "tag")
+    assert torch_pytree.field_names(int) is None
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two specs agree in every type and context, exactly."""
+    return (
+        one.type is other.type
+        and identical(one.context, other.context)
+        and one.num_children == other.num_children
+        and all(same(a, b) for a, b in zip(one.children(), other.children(), strict=True))
+    )

@@ -1,0 +1,588 @@
+"""The registry: what is installed, found in isolation, by name."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
+from graphwire.hooks import registry as registry_module
+from graphwire.hooks.hookspecs import hookimpl
+from graphwire.hooks.registry import GraphwirePluginWarning, PluginInfo, Registry, default_registry
+from graphwire_plugins import treespecs
+
+FORMAT = """
+from graphwire.hooks.hookspecs import hookimpl
+
+class Format:
+    name, suffix, media_type = {name!r}, {suffix!r}, "application/x"
+    def encode(self, tree): return b""
+    def decode(self, buffer): return None
+    def matches(self, head): return False
+
+@hookimpl
+def graphwire_wire_formats():
+    return [Format()]
+"""
+
+Install = Callable[..., None]
+
+
+class Format:
+    media_type = "application/x-test"
+
+    def __init__(self, name: str = "test", suffix: str | None = None) -> None:
+        self.name = name
+        self.suffix = f".{name}" if suffix is None else suffix
+
+    def encode(self, tree: Any) -> bytes:
+        return b""
+
+    def decode(self, buffer: Any) -> Any:
+        return None
+
+    def matches(self, head: bytes) -> bool:
+        return False
+
+
+class Handler:
+    namespace, opset_version, convention = "test", 1, "schema"
+
+    def __init__(self, *prefixes: str) -> None:
+        self.prefixes = prefixes
+
+    def name_of(self, target: Any) -> str | None:
+        return None
+
+    def resolve(self, name: str) -> Any:
+        return None
+
+
+class Serializer(treespecs.Tuple):
+    def __init__(self, name: str, container: Any) -> None:
+        self.name = name
+        self._container = container
+        self.calls = 0
+
+    def container(self) -> Any:
+        self.calls += 1
+        if isinstance(self._container, Exception):
+            raise self._container
+        return self._container
+
+
+class Codec:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def owns(self, value: Any) -> bool:
+        return False
+
+    encode = decode = owns
+
+
+def upgrader(from_version: int, to_version: int, *operators: str, namespace: str = "test") -> Any:
+    functions: dict[str, Any] = {operator: print for operator in operators}
+    return SimpleNamespace(
+        namespace=namespace, from_version=from_version, to_version=to_version, operators=functions
+    )
+
+
+class Plugin:
+    """A plugin object that provides what it was made with, by hook name without `graphwire_`."""
+
+    def __init__(self, **provided: list[Any]) -> None:
+        self.provided = provided
+
+    @hookimpl
+    def graphwire_wire_formats(self) -> list[Any]:
+        return self.provided.get("wire_formats", [])
+
+    @hookimpl
+    def graphwire_op_handlers(self) -> list[Any]:
+        return self.provided.get("op_handlers", [])
+
+    @hookimpl
+    def graphwire_treespec_serializers(self) -> list[Any]:
+        return self.provided.get("treespec_serializers", [])
+
+    @hookimpl
+    def graphwire_opset_upgraders(self) -> list[Any]:
+        return self.provided.get("opset_upgraders", [])
+
+    @hookimpl
+    def graphwire_constant_codecs(self) -> list[Any]:
+        return self.provided.get("constant_codecs", [])
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Installs a distribution in a folder on `sys.path`: `install("dist", "1.0", {"entry": "module"}, module=source)`."""
+    before = set(sys.modules)
+    for variable in ("GRAPHWIRE_PLUGINS", "GRAPHWIRE_DISABLE_PLUGINS"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def install(name: str, version: str, entry_points: dict[str, str] | str, **modules: str) -> None:
+        info = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        if isinstance(entry_points, dict):
+            lines = "\n".join(f"{entry} = {target}" for entry, target in entry_points.items())
+            entry_points = f"[console_scripts]\nx = y:z\n\n[graphwire]\n{lines}\n"
+        (info / "entry_points.txt").write_text(entry_points)
+        for module, source in modules.items():
+            (tmp_path / f"{module}.py").write_text(textwrap.dedent(source))
+        importlib.invalidate_caches()
+
+    yield install
+    for name in set(sys.modules) - before:
+        if name.startswith("gw_"):
+            del sys.modules[name]
+
+
+def of_distribution(registry: Registry, name: str) -> PluginInfo:
+    return next(plugin for plugin in registry.plugins if plugin.distribution == name)
+
+
+# ------------------------------------------------------------------------------------------------------- discovery
+
+
+def test_a_plugin_is_found_through_its_entry_point(install: Install) -> None:
+    install("gw-good", "1.2", {"good": "gw_good"}, gw_good=FORMAT.format(name="good", suffix=".good"))
+    registry = Registry.discover(allow=["good"])
+    assert (
+        registry.wire_format("good")
+        is registry.wire_formats["good"]
+        is registry.wire_format_of_suffix(".good")
+    )
+    info = registry.owner_of("wire_format", "good")
+    assert info == of_distribution(registry, "gw-good")
+    assert info is not None
+    assert (info.name, info.distribution, info.version, info.status, info.reason) == (
+        "good",
+        "gw-good",
+        "1.2",
+        "active",
+        "",
+    )
+    assert info.hooks == ("graphwire_wire_formats",)
+    assert info.names == {"wire_format": ("good", ".good")}
+    assert info.load_seconds > 0
+    assert str(info) == "plugin `good` of gw-good==1.2"
+
+
+def test_plugins_are_sorted_by_distribution_and_name(install: Install) -> None:
+    source = (
+        "from graphwire.hooks.hookspecs import hookimpl\n@hookimpl\ndef graphwire_wire_formats(): return []"
+    )
+    install("gw-zeta", "1", {"a": "gw_z", "C": "gw_z"}, gw_z=source)
+    install("Gw.Alpha", "1", {"z": "gw_a", "b": "gw_a"}, gw_a=source)
+    found = [(p.distribution, p.name) for p in Registry.discover(allow=["gw-zeta", "gw-alpha"]).plugins]
+    ours = [each for each in found if each[0] in ("gw-zeta", "Gw.Alpha")]
+    assert ours == [("Gw.Alpha", "b"), ("Gw.Alpha", "z"), ("gw-zeta", "C"), ("gw-zeta", "a")]
+
+
+BROKEN = {
+    "import error": ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+    "syntax error": ("def", "SyntaxError"),
+    "exit on import": ("import sys; sys.exit(3)", "SystemExit: 3"),
+    "hook raises": (
+        "@hookimpl\ndef graphwire_wire_formats(): raise RuntimeError('boom')",
+        "RuntimeError: boom",
+    ),
+    "hook raises late": (
+        "@hookimpl\ndef graphwire_wire_formats():\n yield\n raise RuntimeError('boom')",
+        "boom",
+    ),
+    "wrong signature": ("@hookimpl\ndef graphwire_wire_formats(tree): return []", "PluginValidationError"),
+    "unknown hook": (
+        "@hookimpl\ndef graphwire_wire_format(): return []",
+        "PluginValidationError: unknown hook",
+    ),
+    "no hooks": ("def graphwire_wire_formats(): return []", "implements none of the hooks"),
+    "returns None": (
+        "@hookimpl\ndef graphwire_wire_formats(): return 3",
+        "returns int 3, not a list of WireFormat",
+    ),
+    "returns text": (
+        "@hookimpl\ndef graphwire_wire_formats(): return 'json'",
+        "returns str 'json', not a list",
+    ),
+    "not a provider": ("@hookimpl\ndef graphwire_wire_formats(): return [object()]", "it has no `name`"),
+    "a class": (
+        "@hookimpl\ndef graphwire_wire_formats(): return [Format]",
+        "it is a class; provide an instance",
+    ),
+    "lacks a method": (
+        "@hookimpl\ndef graphwire_wire_formats(): return [Half()]",
+        "it has no method `decode`",
+    ),
+    "wrong attribute": (
+        "@hookimpl\ndef graphwire_wire_formats(): return [Format(3)]",
+        "`name` is 3, not text",
+    ),
+    "twice": (
+        "@hookimpl\ndef graphwire_wire_formats(): return [Format('x'), Format('x')]",
+        "provides .x, x twice",
+    ),
+}
+PRELUDE = """
+from graphwire.hooks.hookspecs import hookimpl
+class Half:
+    name, suffix, media_type = "half", ".half", "application/x"
+    def encode(self, tree): return b""
+    def matches(self, head): return False
+class Format(Half):
+    def __init__(self, name): self.name, self.suffix = name, f".{name}"
+    def decode(self, buffer): return None
+"""
+
+
+@pytest.mark.parametrize(("source", "reason"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_plugin_is_a_warning_and_the_others_go_on(
+    install: Install, source: str, reason: str
+) -> None:
+    install("gw-bad", "0.3", {"bad": "gw_bad"}, gw_bad=PRELUDE + source)
+    install("gw-good", "1.2", {"good": "gw_good"}, gw_good=FORMAT.format(name="good", suffix=".good"))
+    with pytest.warns(GraphwirePluginWarning, match="gw-bad==0.3") as caught:
+        registry = Registry.discover(allow=["bad", "good"])
+    assert len(caught) == 1
+    info = of_distribution(registry, "gw-bad")
+    assert info.status == "broken"
+    assert reason in info.reason
+    assert reason in str(caught[0].message)
+    assert (info.hooks, info.names) == ((), {})
+    assert info.load_seconds > 0
+    assert list(registry.wire_formats) == ["good"]
+
+
+def test_an_entry_point_may_name_an_object_and_a_missing_one_is_broken(install: Install) -> None:
+    source = (
+        FORMAT.format(name="inner", suffix=".inner")
+        + "\nclass Hooks:\n    graphwire_wire_formats = staticmethod(graphwire_wire_formats)\n"
+    )
+    install("gw-object", "1", {"here": "gw_object:Hooks", "gone": "gw_object:Gone"}, gw_object=source)
+    with pytest.warns(GraphwirePluginWarning, match="plugin `gone` of gw-object==1"):
+        registry = Registry.discover(allow=["gw-object"])
+    assert list(registry.wire_formats) == ["inner"]
+
+
+def test_malformed_entry_points_of_a_stranger_are_a_warning(install: Install) -> None:
+    install("gw-malformed", "1", "[graphwire]\nno equals sign here\n")
+    with pytest.warns(GraphwirePluginWarning, match="gw-malformed==1"):
+        Registry.discover(allow=[])
+
+
+def test_two_plugins_of_one_name_are_a_conflict_that_names_both(install: Install) -> None:
+    install("gw-one", "1.0", {"one": "gw_one"}, gw_one=FORMAT.format(name="same", suffix=".one"))
+    install("gw-two", "2.0", {"two": "gw_two"}, gw_two=FORMAT.format(name="same", suffix=".two"))
+    with pytest.raises(PluginConflictError) as caught:
+        Registry.discover(allow=["one", "two"])
+    message = str(caught.value)
+    assert "the wire format 'same'" in message
+    assert "`one` of gw-one==1.0" in message
+    assert "`two` of gw-two==2.0" in message
+    assert "GRAPHWIRE_DISABLE_PLUGINS" in message
+    assert (
+        Registry.discover(allow=["one", "two"], block=["gw-two"]).owner_of("wire_format", "same").name
+        == "one"
+    )  # type: ignore[union-attr]
+
+
+def test_filters_take_entry_points_and_distributions(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        source = FORMAT.format(name=name, suffix=f".{name}")
+        install(f"gw-{name}", "1", {name: f"gw_{name}"}, **{f"gw_{name}": source})
+
+    def formats(**filters: Any) -> list[str]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = Registry.discover(**filters).wire_formats
+        return [name for name in found if name in ("one", "two")]
+
+    assert formats() == ["one", "two"]
+    assert formats(allow=["GW_One"]) == ["one"]
+    assert formats(allow="one, two", block=["gw-two"]) == ["one"]
+    assert formats(allow=[]) == []
+    monkeypatch.setenv("GRAPHWIRE_PLUGINS", "two, ")
+    assert formats() == ["two"]
+    assert formats(allow=["one"]) == ["one"]
+    monkeypatch.setenv("GRAPHWIRE_DISABLE_PLUGINS", "gw.two")
+    assert formats() == []
+    assert formats(block=[]) == ["two"]
+    registry = Registry.discover()
+    assert of_distribution(registry, "gw-two").reason == "it is named in GRAPHWIRE_DISABLE_PLUGINS"
+    assert of_distribution(registry, "gw-one").reason == "it is not named in GRAPHWIRE_PLUGINS"
+    assert {of_distribution(registry, each).status for each in ("gw-one", "gw-two")} == {"blocked"}
+    monkeypatch.setenv("GRAPHWIRE_PLUGINS", " ,")
+    monkeypatch.setenv("GRAPHWIRE_DISABLE_PLUGINS", "")
+    assert formats() == ["one", "two"]
+
+
+def test_a_blocked_plugin_is_not_imported(install: Install) -> None:
+    install("gw-blocked", "1", {"blocked": "gw_blocked"}, gw_blocked="raise RuntimeError")
+    Registry.discover(allow=[])
+    assert "gw_blocked" not in sys.modules
+
+
+def test_allowing_what_is_not_installed_is_a_warning(install: Install) -> None:
+    with pytest.warns(GraphwirePluginWarning, match="'no-such-plugin'"):
+        Registry.discover(allow=["no_such_plugin"])
+
+
+def test_an_unknown_format_says_what_is_there_and_why_one_is_not(install: Install) -> None:
+    install("gw-one", "1", {"one": "gw_one"}, gw_one=FORMAT.format(name="one", suffix=".one"))
+    install("gw-two", "1", {"two": "gw_two"}, gw_two=FORMAT.format(name="two", suffix=".two"))
+    install("gw-bad", "1", {"bad": "gw_bad"}, gw_bad="import no_such_module")
+    with pytest.warns(GraphwirePluginWarning):
+        registry = Registry.discover(allow=["one", "two", "bad"], block=["two"])
+    with pytest.raises(
+        UnknownFormatError, match=r"'two'.*Installed: one.*`two` of gw-two==1 is blocked.*`block=`"
+    ):
+        registry.wire_format("two")
+    with pytest.raises(UnknownFormatError, match="no_such_module"):
+        registry.wire_format("bad")
+    with pytest.raises(
+        UnknownFormatError, match=r"Installed: one.*gw-bad==1 is broken.*Install a distribution"
+    ):
+        registry.wire_format("three")
+    with pytest.raises(UnknownFormatError, match=r"suffix '\.two'.*is blocked"):
+        registry.wire_format_of_suffix(".two")
+
+
+# --------------------------------------------------------------------------------------------------- plugin objects
+
+
+def test_a_registry_of_objects_holds_just_these() -> None:
+    handler, codec, steps = Handler("test."), Codec("sparse"), upgrader(1, 2, "test::a", "test::b")
+    plugin = Plugin(
+        wire_formats=[Format()],
+        op_handlers=[handler],
+        constant_codecs=[codec],
+        opset_upgraders=[steps],
+        treespec_serializers=[Serializer("test.Box", Format)],
+    )
+    registry = Registry.of(plugin)
+    assert list(registry.wire_formats) == ["test"]
+    assert registry.op_handlers == (handler,)
+    assert registry.opset_upgraders == (steps,)
+    assert registry.constant_codecs == {"sparse": codec}
+    assert list(registry.treespec_serializers) == ["test.Box"]
+    (info,) = registry.plugins
+    assert (info.name, info.distribution, str(info)) == ("Plugin", "", "plugin `Plugin`")
+    assert len(info.hooks) == 5
+    assert info.names["opset_upgrader"] == ("test 1->2 test::a", "test 1->2 test::b")
+
+
+def test_a_module_is_a_plugin() -> None:
+    registry = Registry.of(treespecs)
+    assert registry.plugins[0].name == "graphwire_plugins.treespecs"
+    assert "builtins.tuple" in registry.treespec_serializers
+
+
+def test_a_broken_object_is_an_error() -> None:
+    with pytest.raises(PluginError, match="implements none"):
+        Registry.of(object())
+    with pytest.raises(PluginError, match="no method `matches`"):
+        Registry.of(
+            Plugin(
+                wire_formats=[
+                    SimpleNamespace(name="x", suffix=".x", media_type="x", encode=print, decode=print)
+                ]
+            )
+        )
+
+
+CONFLICTS = {
+    "format": lambda: Plugin(wire_formats=[Format("a")]),
+    "suffix": lambda: Plugin(wire_formats=[Format(f"f{id(object())}", ".a")]),
+    "prefix": lambda: Plugin(op_handlers=[Handler("a.")]),
+    "treespec": lambda: Plugin(treespec_serializers=[Serializer("a", int)]),
+    "upgrader": lambda: Plugin(opset_upgraders=[upgrader(1, 2, "test::a")]),
+    "upgrader of nothing": lambda: Plugin(opset_upgraders=[upgrader(1, 2)]),
+    "codec": lambda: Plugin(constant_codecs=[Codec("a")]),
+}
+
+
+@pytest.mark.parametrize("plugin", CONFLICTS.values(), ids=CONFLICTS)
+def test_every_kind_of_name_has_one_owner(plugin: Callable[[], Plugin]) -> None:
+    registry = Registry.of(plugin())
+    with pytest.raises(PluginConflictError, match="by plugin `Plugin` and by plugin `Plugin`"):
+        registry.extended(plugin())
+
+
+def test_steps_of_one_namespace_that_touch_other_operators_do_not_meet() -> None:
+    Registry.of(
+        Plugin(opset_upgraders=[upgrader(1, 2, "test::a")]),
+        Plugin(
+            opset_upgraders=[upgrader(1, 2, "test::b"), upgrader(2, 1, "test::a"), upgrader(2, 3, "test::a")]
+        ),
+        Plugin(opset_upgraders=[upgrader(1, 2, "test::a", namespace="other")]),
+    )
+
+
+def test_extending_makes_another_registry() -> None:
+    registry = Registry.of(Plugin(wire_formats=[Format("a")]))
+    more = registry.extended(Plugin(wire_formats=[Format("b")]))
+    assert (list(registry.wire_formats), list(more.wire_formats)) == (["a"], ["a", "b"])
+    assert more.wire_formats["a"] is registry.wire_formats["a"]
+    assert len(more.plugins) == 2
+
+
+def test_a_registry_never_changes() -> None:
+    registry = Registry.of(Plugin(wire_formats=[Format("a")]))
+    with pytest.raises(AttributeError, match="never changes"):
+        registry.wire_formats = {}
+    with pytest.raises(AttributeError, match="never changes"):
+        del registry.plugins
+    for mapping in (registry.wire_formats, registry.treespec_serializers, registry.constant_codecs):
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            mapping["a"] = None  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        registry.plugins[0].status = "broken"  # type: ignore[misc]
+
+
+# ------------------------------------------------------------------------------------------------------- look-ups
+
+
+def test_the_longest_prefix_owns_an_operator() -> None:
+    wide, narrow, exact, colon = (
+        Handler("torch.ops."),
+        Handler("torch.ops.aten."),
+        Handler("_operator.add"),
+        Handler("lib::"),
+    )
+    registry = Registry.of(Plugin(op_handlers=[wide, narrow, exact, colon]))
+    owners = {
+        "torch.ops.aten.add.Tensor": narrow,
+        "torch.ops.aten.": narrow,
+        "torch.ops.atenx.add": wide,
+        "torch.ops.x": wide,
+        "torch.op": None,
+        "_operator.add": exact,
+        "_operator.add.x": None,
+        "_operator.addx": None,
+        "lib::op.out": colon,
+        "lib:op": None,
+        "": None,
+        ".": None,
+    }
+    for name, handler in owners.items():
+        assert registry.op_handler(name) is handler, name
+        assert registry.owner_of("op_handler", name) == (registry.plugins[0] if handler else None)
+
+
+def test_a_long_operator_name_costs_little() -> None:
+    registry = Registry.of(Plugin(op_handlers=[Handler("torch.ops.")]))
+    assert registry.op_handler("." * 10_000_000) is None
+
+
+def test_containers_are_asked_for_once_and_by_any_thread() -> None:
+    serializer = Serializer("a.Box", Format)
+    family = Serializer("family", {"family.one": Handler, "family.two": Codec})
+    registry = Registry.of(Plugin(treespec_serializers=[serializer, family]))
+    assert serializer.calls == 0
+    barrier = threading.Barrier(8)
+
+    def look(_: int) -> Any:
+        barrier.wait()
+        return registry.treespec_serializer_of(Format)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(look, range(8))) == {serializer}
+    assert (serializer.calls, family.calls) == (1, 1)
+    assert registry.treespec_serializer_of(Codec) is family
+    assert registry.treespec_serializer_of(Plugin) is None
+    assert registry.treespec_types_by_name()["family.two"].container is Codec
+    assert registry.owner_of("treespec_serializer", "family.two") == registry.plugins[0]
+    assert registry.owner_of("treespec_serializer", "other.two") is None
+    assert registry.owner_of("constant_codec", "a.Box") is None
+
+
+@pytest.mark.parametrize(
+    ("container", "reason"),
+    [
+        (ImportError("no box"), "ImportError: no box"),
+        ("text", "'text', no class"),
+        ({"other.name": int}, "'other.name', whose name does not start"),
+        ({"bad.a": int, "bad.b": int}, "under two names"),
+    ],
+)
+def test_a_serializer_without_its_container_is_a_warning(container: Any, reason: str) -> None:
+    registry = Registry.of(
+        Plugin(treespec_serializers=[Serializer("bad", container), Serializer("good", Format)])
+    )
+    with pytest.warns(GraphwirePluginWarning, match="'bad'"):
+        assert registry.treespec_serializer_of(Format) is not None
+    assert reason in registry.treespec_failures()["bad"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(registry.treespec_types_by_name()) == ["good"]
+
+
+def test_two_serializers_of_one_class_are_a_conflict() -> None:
+    registry = Registry.of(
+        Plugin(treespec_serializers=[Serializer("a", Format)]),
+        Plugin(treespec_serializers=[Serializer("b", Format)]),
+    )
+    with pytest.raises(PluginConflictError, match="container type 'b'"):
+        registry.treespec_serializer_of(Format)
+
+
+# ---------------------------------------------------------------------------------------------- the default registry
+
+
+def test_the_default_registry_is_discovered_once_per_filter(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(
+        "gw-default",
+        "1",
+        {"gw-default": "gw_default"},
+        gw_default=FORMAT.format(name="gwdefault", suffix=".gwdefault"),
+    )
+    monkeypatch.setattr(registry_module, "_defaults", {})
+    monkeypatch.setenv("GRAPHWIRE_PLUGINS", "gw-default")
+    with ThreadPoolExecutor(8) as pool:
+        registries = set(pool.map(lambda _: default_registry(), range(32)))
+    assert len(registries) == 1
+    assert list(registries.pop().wire_formats) == ["gwdefault"]
+    first = default_registry()
+    monkeypatch.setenv("GRAPHWIRE_DISABLE_PLUGINS", "gw-default")
+    assert not default_registry().wire_formats
+    monkeypatch.delenv("GRAPHWIRE_DISABLE_PLUGINS")
+    assert default_registry() is first
+
+
+def test_discovery_imports_neither_torch_nor_sympy() -> None:
+    code = """
+        import sys
+        from graphwire.hooks.registry import Registry
+        import graphwire_plugins.treespecs
+        Registry.discover()
+        Registry.of(graphwire_plugins.treespecs)
+        assert not {"torch", "sympy", "numpy"} & set(sys.modules), sorted(sys.modules)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={"PYTHONPATH": ":".join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,104 @@
+"""PyTorch's own reader and writer on the other side of our archives."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphwire.wire.archive import PT2_RECORDS, ArchiveReader, ArchiveWriter
+
+torch = pytest.importorskip("torch")
+
+
+class Small(torch.nn.Module):  # type: ignore[misc,name-defined]
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 5)
+        self.register_buffer("offset", torch.arange(5.0))
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(x) + self.offset
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("torch") / "small.pt2"
+    torch.export.save(torch.export.export(Small().eval(), (torch.ones(2, 8),)), path)
+    return path
+
+
+def rewritten(theirs: Path, stream: Any) -> None:
+    """Their records in an archive of ours: the program deflated, the rest streamed."""
+    with ArchiveReader(theirs) as source, ArchiveWriter(stream) as target:
+        for name in source.names:
+            if name in PT2_RECORDS:
+                continue
+            if name.startswith("models/"):
+                target.write(name, source.read(name), compress=True)
+            else:
+                target.write_stream(name, source.size(name), [source.map(name)])
+
+
+def test_our_reader_reads_what_torch_wrote(theirs: Path) -> None:
+    reference = torch._C.PyTorchFileReader(str(theirs))
+    with ArchiveReader(theirs) as archive:
+        assert archive.root == "small"
+        assert list(archive.names) == reference.get_all_records()
+        for name in archive.names:
+            data = reference.get_record(name)
+            assert archive.read(name) == data
+            assert bytes(archive.map(name)) == data
+            assert archive.offset(name) == reference.get_record_offset(name)
+            archive.verify(name)
+
+
+def test_torch_reads_what_our_writer_wrote(theirs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "ours.pt2"
+    with path.open("wb") as file:
+        rewritten(theirs, file)
+    for source in (str(path), io.BytesIO(path.read_bytes())):
+        reference = torch._C.PyTorchFileReader(source)
+        with ArchiveReader(path) as archive:
+            assert reference.get_all_records() == list(archive.names)
+            for name in archive.names:
+                assert reference.get_record(name) == archive.read(name)
+                assert reference.get_record_offset(name) == archive.offset(name)
+
+
+def test_torch_loads_a_program_from_our_archive(theirs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "ours.pt2"
+    with path.open("wb") as file:
+        rewritten(theirs, file)
+    assert path.stat().st_size < theirs.stat().st_size
+    value = torch.rand(2, 8)
+    expected = torch.export.load(theirs).module()(value)
+    for source in (path, io.BytesIO(path.read_bytes())):
+        assert torch.equal(torch.export.load(source).module()(value), expected)
+
+
+def test_a_mapped_weight_is_a_tensor_without_a_copy(theirs: Path) -> None:
+    with ArchiveReader(theirs) as archive:
+        view = archive.map("data/weights/weight_0")
+    tensor = torch.frombuffer(view, dtype=torch.float32)
+    assert torch.equal(tensor, torch.export.load(theirs).state_dict["linear.weight"].detach().flatten())
+    tensor.zero_()
+    assert bytes(view[:4]) == bytes(4)
+    assert tensor.data_ptr() % 64 == 0
+
+
+def test_the_flat_layout_of_older_torch_is_read() -> None:
+    weights = io.BytesIO()
+    torch.save({"w": torch.arange(6.0)}, weights)
+    stream = io.BytesIO()
+    with ArchiveWriter(stream, root="") as writer:
+        writer.write("serialized_exported_program.json", b"{}", compress=False)
+        writer.write("serialized_state_dict.pt", weights.getvalue(), compress=False)
+        writer.write("version", b"8.2", compress=False)
+    with ArchiveReader(stream) as archive:
+        assert archive.root == ""
+        inner = archive.nested("serialized_state_dict.pt")
+        assert inner.root == "archive"
+        assert torch.equal(torch.frombuffer(inner.map("data/0"), dtype=torch.float32), torch.arange(6.0))

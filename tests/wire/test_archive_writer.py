@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphwire.errors import ArchiveError
+from graphwire.wire.archive import PT2_RECORDS, ArchiveReader, ArchiveWriter
+
+
+class Pipe(io.RawIOBase):
+    """A stream that cannot seek, and takes at most 1000 bytes at a time."""
+
+    def __init__(self) -> None:
+        self.taken = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        part = memoryview(data)[:1000]
+        self.taken += part
+        return len(part)
+
+
+def write_some(stream: Any) -> None:
+    with ArchiveWriter(stream) as archive:
+        archive.write("models/model.json", b'{"a": 1}' * 500, compress=True)
+        archive.write_stream("data/weights/weight_0", 5000, [b"x" * 4000, memoryview(b"y" * 1000)])
+        archive.write("data/weights/model_weights_config.json", b"{}", compress=True)
+        archive.write_stream("data/weights/weight_1", 0, [])
+
+
+def archive_of(**records: bytes) -> bytes:
+    stream = io.BytesIO()
+    with ArchiveWriter(stream) as archive:
+        for name, data in records.items():
+            archive.write_stream(name, len(data), [data])
+    return stream.getvalue()
+
+
+def test_what_is_written_is_read() -> None:
+    stream = io.BytesIO()
+    write_some(stream)
+    with ArchiveReader(stream) as archive:
+        assert archive.root == "program"
+        assert archive.read("models/model.json") == b'{"a": 1}' * 500
+        assert archive.read("data/weights/weight_0") == b"x" * 4000 + b"y" * 1000
+        assert archive.read("data/weights/weight_1") == b""
+        assert {name: archive.read(name) for name in PT2_RECORDS} == PT2_RECORDS
+
+
+def test_the_standard_library_reads_it_too() -> None:
+    stream = io.BytesIO()
+    write_some(stream)
+    with zipfile.ZipFile(stream) as archive:
+        assert archive.testzip() is None
+        assert archive.read("program/data/weights/weight_0") == b"x" * 4000 + b"y" * 1000
+
+
+def test_a_stream_need_neither_seek_nor_take_all_at_once() -> None:
+    stream, pipe = io.BytesIO(), Pipe()
+    write_some(stream)
+    write_some(pipe)
+    assert bytes(pipe.taken) == stream.getvalue()
+
+
+def test_it_counts_from_where_the_stream_stands() -> None:
+    stream = io.BytesIO(b"other bytes")
+    stream.seek(0, io.SEEK_END)
+    write_some(stream)
+    alone = io.BytesIO()
+    write_some(alone)
+    assert stream.getvalue() == b"other bytes" + alone.getvalue()
+
+
+def test_equal_records_make_equal_bytes() -> None:
+    first, second = io.BytesIO(), io.BytesIO()
+    write_some(first)
+    write_some(second)
+    assert first.getvalue() == second.getvalue()
+
+
+def test_every_member_is_dated_1980() -> None:
+    with zipfile.ZipFile(io.BytesIO(archive_of(a=b"1"))) as archive:
+        assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_the_head_of_a_file_says_what_it_is() -> None:
+    data = archive_of(a=b"1")
+    assert data.index(b"program/archive_format") == 30
+    assert b"pt2" in data[:80]
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 1000])
+def test_stored_records_begin_at_multiples_of_64_bytes(size: int) -> None:
+    data = archive_of(**{"n" * length: b"d" * size for length in range(1, 80)})
+    with ArchiveReader(data) as archive:
+        assert {archive.offset(name) % 64 for name in archive.names} == {0}
+        assert all(data[archive.offset("n" * 7) :].startswith(b"d" * size) for _ in archive.names)
+
+
+def test_a_record_that_does_not_shrink_is_stored() -> None:
+    stream = io.BytesIO()
+    with ArchiveWriter(stream) as writer:
+        writer.write("tiny", b"ab", compress=True)
+        writer.write("long", b"ab" * 100, compress=True)
+    with ArchiveReader(stream) as reader:
+        assert reader.is_stored("tiny")
+        assert not reader.is_stored("long")
+        assert reader.stored_size("long") < reader.size("long") == 200
+
+
+def test_the_flat_layout_has_no_root_and_no_records_of_its_own() -> None:
+    stream = io.BytesIO()
+    with ArchiveWriter(stream, root="") as writer:
+        writer.write("version", b"8.2", compress=False)
+    with ArchiveReader(stream) as reader:
+        assert (reader.root, reader.names) == ("", ("version",))
+
+
+def test_the_opening_records_can_be_chosen() -> None:
+    stream = io.BytesIO()
+    with ArchiveWriter(stream, root="archive", records={"byteorder": b"little"}) as writer:
+        writer.write("version", b"3", compress=False)
+    with ArchiveReader(stream) as reader:
+        assert (reader.root, reader.names) == ("archive", ("byteorder", "version"))
+
+
+@pytest.mark.parametrize(
+    "chunks", [[b"1234"], [b"123456"], [], [b"123", b"456"]], ids=["short", "long", "none", "long in two"]
+)
+def test_chunks_must_come_to_the_size_that_was_announced(chunks: list[bytes]) -> None:
+    stream = io.BytesIO()
+    archive = ArchiveWriter(stream)
+    with pytest.raises(ArchiveError, match=r"record 'w': the record was announced with 5 bytes"):
+        archive.write_stream("w", 5, chunks)
+    with pytest.raises(ArchiveError, match="unfinished"):
+        archive.close()
+
+
+def test_an_error_in_the_chunks_leaves_no_archive() -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b"123"
+        raise KeyError("gone")
+
+    stream = io.BytesIO()
+    with pytest.raises(KeyError, match="gone"), ArchiveWriter(stream) as archive:
+        archive.write_stream("w", 5, chunks())
+    with pytest.raises(ArchiveError, match="no end record"):
+        ArchiveReader(stream)
+
+
+def test_a_name_is_taken_once() -> None:
+    archive = ArchiveWriter(io.BytesIO())
+    archive.write("a", b"", compress=False)
+    with pytest.raises(ArchiveError, match="already"):
+        archive.write_stream("a", 0, [])
+    with pytest.raises(ArchiveError, match="already"):
+        archive.write("archive_format", b"pt3", compress=False)
+    archive.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["../a", "a/../b", "./a", "a/..", "a\\..\\b", "a\0b", "a\nb", "a/", "x" * 70_000]
+)
+def test_a_name_that_leaves_the_archive_is_refused(name: str) -> None:
+    archive = ArchiveWriter(io.BytesIO())
+    with pytest.raises(ArchiveError, match="record"):
+        archive.write(name, b"", compress=False)
+    archive.close()
+
+
+@pytest.mark.parametrize("name", ["", "/a", "\\a", "C:/a", "c:a"])
+def test_an_absolute_name_is_refused_in_the_flat_layout(name: str) -> None:
+    archive = ArchiveWriter(io.BytesIO(), root="")
+    with pytest.raises(ArchiveError, match="record"):
+        archive.write(name, b"", compress=False)
+
+
+def test_nothing_is_written_after_close() -> None:
+    archive = ArchiveWriter(io.BytesIO())
+    archive.close()
+    with pytest.raises(ArchiveError, match="closed"):
+        archive.write("a", b"", compress=False)
+    with pytest.raises(ArchiveError):
+        archive.close()
+
+
+def test_views_of_any_shape_are_written_as_their_bytes() -> None:
+    view = memoryview(bytes(range(24))).cast("B", (4, 6))
+    wide = memoryview(bytes(16)).cast("d")
+    stream = io.BytesIO()
+    with ArchiveWriter(stream) as archive:
+        archive.write_stream("a", 40, [view, wide])
+    assert ArchiveReader(stream).read("a") == bytes(range(24)) + bytes(16)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    records=st.dictionaries(
+        st.text(st.characters(categories=("L", "N", "S", "Zs")), min_size=1, max_size=20),
+        st.tuples(st.binary(max_size=300), st.sampled_from(["stream", "stored", "deflated"])),
+        max_size=8,
+    )
+)
+def test_any_records_come_back(records: dict[str, tuple[bytes, str]]) -> None:
+    stream = io.BytesIO()
+    with ArchiveWriter(stream, records={}) as writer:
+        for name, (data, way) in records.items():
+            if way == "stream":
+                writer.write_stream(name, len(data), [data[:7], data[7:]])
+            else:
+                writer.write(name, data, compress=way == "deflated")
+    with ArchiveReader(stream) as reader:
+        assert reader.names == tuple(records)
+        for name, (data, _) in records.items():
+            assert reader.read(name) == data
+            assert bytes(reader.map(name)) == data
+            reader.verify(name)
+    with zipfile.ZipFile(stream) as archive:
+        assert [member.CRC for member in archive.infolist()] == [
+            zlib.crc32(data) for data, _ in records.values()
+        ]

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from graphwire.wire.archive import ArchiveReader
+from graphwire.wire.atomic import replacing
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_file_is_there_only_when_the_block_ends(tmp_path: Path) -> None:
+    path = tmp_path / "new.pt2"
+    with replacing(path) as file:
+        file.write(b"new")
+        assert not path.exists()
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["new.pt2"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_an_exception_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    path = tmp_path / "old.pt2"
+    path.write_bytes(b"old")
+    with pytest.raises(error), replacing(path) as file:
+        file.write(b"half of the new")
+        raise error
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["old.pt2"]
+
+
+def test_permissions_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "old.pt2"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    with replacing(path) as file:
+        file.write(b"new")
+    assert mode(path) == 0o640
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o000])
+def test_a_new_file_has_the_permissions_that_open_gives(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        (tmp_path / "opened").open("wb").close()
+        with replacing(tmp_path / "replaced") as file:
+            file.write(b"new")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "replaced") == mode(tmp_path / "opened") == 0o666 & ~umask
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    target, link, chain = folder / "target.pt2", tmp_path / "link.pt2", tmp_path / "chain.pt2"
+    target.write_bytes(b"old")
+    link.symlink_to("folder/target.pt2")
+    chain.symlink_to(link)
+    with replacing(chain) as file:
+        file.write(b"new")
+    assert chain.is_symlink()
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert os.listdir(folder) == ["target.pt2"]
+
+
+def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError), replacing(tmp_path):
+        pass
+
+
+def test_a_missing_folder_is_the_usual_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), replacing(tmp_path / "none" / "new.pt2"):
+        pass
+
+
+def test_a_device_is_written_to_not_replaced() -> None:
+    with replacing("/dev/null") as file:
+        file.write(b"gone")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_the_file_can_be_read_back_while_it_is_written(tmp_path: Path) -> None:
+    with replacing(tmp_path / "new.pt2") as file:
+        file.write(b"12345")
+        file.seek(0)
+        assert file.read() == b"12345"
+
+
+def test_a_long_name_is_no_problem(tmp_path: Path) -> None:
+    path = tmp_path / ("é" * 120 + ".pt2")
+    with replacing(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"
+
+
+WRITER = """
+import sys
+from graphwire.wire.archive import ArchiveWriter
+from graphwire.wire.atomic import replacing
+for turn in range(10_000):
+    with replacing(sys.argv[1]) as file, ArchiveWriter(file) as archive:
+        for index in range(20):
+            archive.write_stream(f"data/weights/weight_{index}", 1 << 16, [bytes([turn % 256]) * (1 << 16)])
+    print(turn, flush=True)
+"""
+
+
+def test_whoever_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt2"
+    chance = random.Random(7)
+    for _ in range(15):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE)
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        time.sleep(chance.random() / 50)
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+        with ArchiveReader(path) as archive:
+            assert len(archive.names) == 24
+            for name in archive.names:
+                archive.verify(name)
+            assert len({archive.read(f"data/weights/weight_{index}") for index in range(20)}) == 1
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(b"old")
+    code = (
+        "import resource, signal, sys; from graphwire.wire.atomic import replacing\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
+        "try:\n  with replacing(sys.argv[1]) as file: file.write(bytes(2 << 20))\n"
+        "except OSError as error: print(error.errno)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "27"
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["model.pt2"]

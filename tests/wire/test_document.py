@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any, cast
+
+import pytest
+
+from graphwire.errors import FormatError, LimitError, UnknownFormatError
+from graphwire.hooks.interfaces import Tree, WireFormat
+from graphwire.testing import trees
+from graphwire.testing.strategies import same_tree
+from graphwire.wire.document import detect_format, read_document, write_document
+from graphwire.wire.limits import Limits
+from graphwire.wire.tree import MAX_DEPTH, survey
+from graphwire_plugins.formats.cbor import CborFormat
+from graphwire_plugins.formats.json import JsonFormat
+from graphwire_plugins.formats.msgpack import MsgpackFormat
+from hypothesis import given
+
+FORMATS: list[WireFormat] = [JsonFormat(), MsgpackFormat(), CborFormat()]
+
+
+class Careless:
+    """A stranger's format that keeps few rules."""
+
+    name = "careless"
+    suffix = ".careless"
+    media_type = "application/x-careless"
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def _act(self) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def encode(self, tree: Tree) -> bytes:
+        return cast(bytes, self._act())
+
+    def decode(self, buffer: object) -> Tree:
+        return cast(Tree, self._act())
+
+    def matches(self, head: bytes) -> bool:
+        return head.startswith(b"{")
+
+
+def nested(depth: int) -> Tree:
+    tree: Tree = 1
+    for _ in range(depth):
+        tree = [tree]
+    return tree
+
+
+@pytest.mark.parametrize("wire_format", FORMATS, ids=lambda each: each.name)
+@given(tree=trees())
+def test_a_document_comes_back(wire_format: WireFormat, tree: Tree) -> None:
+    assert same_tree(read_document(write_document(tree, wire_format), wire_format), tree)
+
+
+@pytest.mark.parametrize("wire_format", FORMATS, ids=lambda each: each.name)
+def test_the_format_of_a_document_is_recognised(wire_format: WireFormat) -> None:
+    for tree in (
+        {"a": 1},
+        {"graph_module": {}, "schema_version": {}},
+        dict.fromkeys(map(str, range(70_000))),
+    ):
+        data = write_document(cast(Tree, tree), wire_format)
+        for buffer in (data, bytearray(data), memoryview(data)):
+            assert detect_format(buffer, FORMATS) is wire_format
+
+
+def test_an_unknown_start_names_the_installed_formats() -> None:
+    for data in (b"", b"PK\x03\x04", b"hello"):
+        with pytest.raises(UnknownFormatError, match="Installed formats: cbor, json, msgpack"):
+            detect_format(data, FORMATS)
+    with pytest.raises(UnknownFormatError, match="Installed formats: none"):
+        detect_format(b"{}", [])
+
+
+def test_a_start_that_two_formats_claim_names_both() -> None:
+    with pytest.raises(FormatError, match="careless, json"):
+        detect_format(b"{}", [*FORMATS, Careless(None)])
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("odd"), KeyError("x"), TypeError("y"), RuntimeError("z")], ids=repr
+)
+def test_what_a_format_raises_becomes_our_error(error: Exception) -> None:
+    with pytest.raises(FormatError, match="careless") as caught:
+        read_document(b"", Careless(error))
+    assert caught.value.__cause__ is error
+    with pytest.raises(FormatError, match="careless"):
+        write_document(1, Careless(error))
+
+
+@pytest.mark.parametrize("error", [RecursionError(), MemoryError()], ids=repr)
+def test_what_does_not_fit_becomes_a_limit_error(error: Exception) -> None:
+    with pytest.raises(LimitError, match="careless"):
+        read_document(b"", Careless(error))
+    with pytest.raises(LimitError, match="careless"):
+        write_document(1, Careless(error))
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ((1, 2), "a tuple is no value"),
+        ({"a": [1, {"b": object()}]}, r"a\[1\].b: a object is no value"),
+        ({1: 2}, "a key is a int"),
+        ([{"x": {b"k": 1}}], r"\[0\].x: a key is a bytes"),
+        (1j, "a complex"),
+    ],
+    ids=repr,
+)
+def test_a_format_that_gives_no_tree_is_caught(answer: object, problem: str) -> None:
+    with pytest.raises(FormatError, match=problem):
+        read_document(b"", Careless(answer))
+
+
+@pytest.mark.parametrize("wire_format", FORMATS, ids=lambda each: each.name)
+def test_limits_are_kept(wire_format: WireFormat) -> None:
+    deep = write_document(nested(100), wire_format)
+    assert same_tree(read_document(deep, wire_format, Limits(tree_depth=100)), nested(100))
+    with pytest.raises(LimitError, match="more than 99 deep"):
+        read_document(deep, wire_format, Limits(tree_depth=99))
+    with pytest.raises(LimitError, match="bytes, more than 50"):
+        read_document(deep, wire_format, Limits(program_bytes=50))
+    many = write_document(list(range(1000)), wire_format)
+    assert read_document(many, wire_format, Limits(tree_nodes=1001)) == list(range(1000))
+    with pytest.raises(LimitError, match="more than 1,000 values"):
+        read_document(many, wire_format, Limits(tree_nodes=1000))
+
+
+def test_a_survey_counts() -> None:
+    found = survey({"a": [1, 2.0, "x", {"b": float("inf")}], "c": b""})
+    assert (found.nodes, found.depth, found.texts, found.finite) == (8, 3, 4, False)
+    assert found.kinds == {dict, list, int, float, str, bytes}
+    assert survey(None) == (frozenset({type(None)}), 1, 0, 0, True)
+
+
+def test_a_survey_stops_at_its_depth() -> None:
+    assert survey(nested(MAX_DEPTH)).depth == MAX_DEPTH
+    with pytest.raises(LimitError):
+        survey(nested(MAX_DEPTH + 1))
+
+
+def test_nothing_here_imports_torch() -> None:
+    names = "archive atomic document limits tree"
+    imports = "; ".join(f"import graphwire.wire.{name}" for name in names.split())
+    code = (
+        f"{imports}; import sys; print([name for name in ('torch', 'numpy', 'sympy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
