@@ -88,9 +88,10 @@ GOOD = Forged(b"r/good")
 
 def test_a_forgery_without_a_lie_is_read() -> None:
     assert ArchiveReader(forge(GOOD)).read("good") == b"data"
-    whole = lambda *numbers: (
-        end64(*numbers) + layout.END.pack(layout.END_MAGIC, 0, 0, 1, 1, *[layout.MAX32] * 2, 0)
-    )  # noqa: E731
+
+    def whole(count: int, size: int, offset: int) -> bytes:
+        return end64(count, size, offset) + end_record(count, layout.MAX32, layout.MAX32)
+
     assert ArchiveReader(forge(GOOD, end=whole)).read("good") == b"data"
 
 

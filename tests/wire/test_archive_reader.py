@@ -161,7 +161,20 @@ def test_a_missing_record_is_named_with_its_neighbours(path: Path) -> None:
                 ask("models/model.jsn")
 
 
+def test_the_size_of_the_archive_is_known(path: Path) -> None:
+    for source in (path, path.read_bytes()):
+        assert ArchiveReader(source).nbytes == path.stat().st_size
+
+
 # Mapping
+
+
+def test_a_copied_record_is_memory_of_its_own(path: Path) -> None:
+    with ArchiveReader(path) as archive:
+        copies = [archive.copy("data/weights/weight_0") for _ in range(2)]
+        copies[0][0] = 255
+        assert copies[1] == WEIGHT == archive.read("data/weights/weight_0")
+        assert archive.copy("data/weights/weight_1") == b""
 
 
 def test_a_mapped_record_outlives_the_reader_and_the_path(path: Path) -> None:
@@ -324,7 +337,7 @@ def test_a_flipped_bit_in_a_record_is_found() -> None:
     at = ArchiveReader(bytes(data)).offset("data/weights/weight_0")
     data[at + 1000] ^= 1
     archive = ArchiveReader(data)
-    for check in (archive.read, archive.verify):
+    for check in (archive.read, archive.verify, archive.copy):
         with pytest.raises(ChecksumError, match=r"record 'program/data/weights/weight_0'.*CRC-32"):
             check("data/weights/weight_0")
 
@@ -354,6 +367,8 @@ def test_a_record_beyond_the_limit_is_refused_before_it_is_read(path: Path) -> N
             with pytest.raises(LimitError, match="more than 1,000"):
                 archive.read(name)
         assert len(archive.map("data/weights/weight_0")) == len(WEIGHT)
+        assert archive.copy("data/weights/weight_0") == WEIGHT
+        assert archive.copy("models/model.json") == b'{"a": 1}' * 500
 
 
 def test_too_many_records_and_too_long_names_are_refused(path: Path) -> None:
@@ -370,7 +385,7 @@ def test_a_bomb_is_refused_without_inflating_it() -> None:
             member.write(bytes(1 << 20))
     tracemalloc.start()
     reader = ArchiveReader(stream)
-    for ask in (reader.read, reader.verify, reader.map):
+    for ask in (reader.read, reader.verify, reader.map, reader.copy):
         with pytest.raises(LimitError, match="inflates from"):
             ask("bomb")
     assert tracemalloc.get_traced_memory()[1] < 4 << 20
@@ -390,6 +405,6 @@ def test_a_record_that_inflates_beyond_its_size_is_refused() -> None:
             at = data.index(header) + field
             data[at : at + 4] = size.to_bytes(4, "little")
         reader = ArchiveReader(data)
-        for ask in (reader.read, reader.verify):
+        for ask in (reader.read, reader.verify, reader.copy):
             with pytest.raises(ArchiveError, match="does not inflate to its"):
                 ask("a")

@@ -5,6 +5,7 @@ import sys
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
 
 from graphwire.errors import FormatError, LimitError, UnknownFormatError
 from graphwire.hooks.interfaces import Tree, WireFormat
@@ -16,7 +17,6 @@ from graphwire.wire.tree import MAX_DEPTH, survey
 from graphwire_plugins.formats.cbor import CborFormat
 from graphwire_plugins.formats.json import JsonFormat
 from graphwire_plugins.formats.msgpack import MsgpackFormat
-from hypothesis import given
 
 FORMATS: list[WireFormat] = [JsonFormat(), MsgpackFormat(), CborFormat()]
 

@@ -1,9 +1,9 @@
 """Exported PyTorch programs as durable data: any wire format, any version, nothing executed on load.
 
-    import graphwire
+import graphwire
 
-    graphwire.save(program, "model.gw", format="msgpack")
-    program = graphwire.load("model.gw")
+graphwire.save(program, "model.gw", format="msgpack")
+program = graphwire.load("model.gw")
 """
 
 from graphwire import errors

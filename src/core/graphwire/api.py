@@ -13,17 +13,17 @@ import os
 from collections.abc import Mapping
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
 from graphwire.analysis.summary import Inspection, MethodInspection, summarize
 from graphwire.analysis.validate import check, validate
 from graphwire.errors import ArchiveError, EncodeError, GraphwireError, Problem
 from graphwire.hooks.registry import PluginInfo, Registry, default_registry
 from graphwire.schema.program import Program
-from graphwire.schema.tree import program_from_tree, to_tree
+from graphwire.schema.tree import program_from_tree
 from graphwire.wire.archive import Readable
 from graphwire.wire.atomic import replacing
-from graphwire.wire.document import detect_format, read_document, write_document
+from graphwire.wire.document import detect_format, read_document, write_program
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package import Document, Package, write_package
 from graphwire.wire.payloads import Payloads
@@ -190,7 +190,7 @@ def _documents(
     documents = {}
     for name, each in programs.items():
         record, payloads = encode_program(each, registry, tables)
-        documents[name] = Document(write_document(to_tree(record), wire_format), wire_format.suffix, payloads)
+        documents[name] = Document(write_program(record, wire_format), wire_format.suffix, payloads)
     return documents
 
 
@@ -203,7 +203,7 @@ def encode(program: Program, format: str = "json", *, registry: Registry | None 
     Raises:
         UnknownFormatError: no installed plugin provides the format.
     """
-    return write_document(to_tree(program), (registry or default_registry()).wire_format(format))
+    return write_program(program, (registry or default_registry()).wire_format(format))
 
 
 def decode(
@@ -280,7 +280,9 @@ class Archive:
         if name is None:
             if len(self.methods) > 1:
                 names = ", ".join(map(repr, self.methods))
-                raise ArchiveError(f"the file holds several programs: {names}", remedy="Pass method= to pick one")
+                raise ArchiveError(
+                    f"the file holds several programs: {names}", remedy="Pass method= to pick one"
+                )
             return self.methods[0]
         self._package.member_of(name)
         return name
@@ -414,7 +416,7 @@ def convert(
         wire_format = archive.registry.wire_format(format)
         documents = {
             name: Document(
-                write_document(to_tree(archive.program_of(name)), wire_format),
+                write_program(archive.program_of(name), wire_format),
                 wire_format.suffix,
                 archive.payloads_of(name),
             )
@@ -428,7 +430,9 @@ def convert(
             write_package(dst, documents, extra_files)
 
 
-def inspect(file: Readable, *, registry: Registry | None = None, limits: Limits = DEFAULT_LIMITS) -> Inspection:
+def inspect(
+    file: Readable, *, registry: Registry | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Inspection:
     """What a file holds, without reading a payload and without torch.
 
     Raises:
@@ -438,13 +442,14 @@ def inspect(file: Readable, *, registry: Registry | None = None, limits: Limits 
         return archive.inspect("" if not isinstance(file, (str, os.PathLike)) else os.fspath(file))
 
 
-def verify(file: Readable, *, registry: Registry | None = None, limits: Limits = DEFAULT_LIMITS) -> list[Problem]:
+def verify(
+    file: Readable, *, registry: Registry | None = None, limits: Limits = DEFAULT_LIMITS
+) -> list[Problem]:
     """Every problem of a file: records that are not what was written, programs that break rules. Reads all of it.
 
     Returns:
         The problems, each with its place; none for a file in order.
     """
-    problems: list[Problem] = []
     try:
         archive = open(file, registry=registry, limits=limits)
     except GraphwireError as error:

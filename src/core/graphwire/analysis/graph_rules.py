@@ -6,6 +6,7 @@ expressions that were found good are remembered, and a place is only written out
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -313,6 +314,9 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
 _NAMED_ARMS = ("as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool", "as_custom_obj")
 """The arms by which a graph's input carries its name; the other inputs are literals."""
 
+_ELEMENT = re.compile(r"\[[0-9]{1,9}\]\Z")
+"""The end of a key of `value_metadata` that means an element of a node's results."""
+
 
 def _check_inputs(
     walk: Walk, scope: Scope, place: Place, graph: Graph, literals: Sequence[str | None], nesting: int
@@ -321,13 +325,18 @@ def _check_inputs(
     if given is not None and len(given) != len(graph.inputs):
         message = f"there are {len(graph.inputs)} inputs and {len(given)} names of them"
         walk.report((place, ".input_names"), "count", message)
-    extra = literals if given is None else given
+    stated: Sequence[str | None] = literals if given is None else given
     for index, argument in enumerate(graph.inputs):
         here = (place, f".inputs[{index}]")
         check_argument(walk, scope, here, argument, nesting, True)
-        name = extra[index] if index < len(extra) else None
-        if name is not None and all(getattr(argument, arm) is None for arm in _NAMED_ARMS):
+        name = stated[index] if index < len(stated) else None
+        if name is None:
+            continue
+        if all(getattr(argument, arm) is None for arm in _NAMED_ARMS):
             scope.define(walk, here, "literal", name)
+        elif given is not None and name not in scope.defined:
+            message = f"{quoted(name)} is not the name that the input itself carries"
+            walk.report((place, f".input_names[{index}]"), "mismatch", message)
 
 
 def check_graph(
@@ -353,8 +362,13 @@ def check_graph(
         check_argument(walk, scope, (place, f".outputs[{index}]"), output, nesting)
     scope.finish(walk)
     _check_values(walk, scope, place, graph)
-    for name, origin in graph.value_metadata.items():
-        _check_origin(walk, (place, f".value_metadata[{quoted(name)}]"), origin)
+    for key, origin in graph.value_metadata.items():
+        here = (place, f".value_metadata[{quoted(key)}]")
+        if key not in scope.defined:
+            walk.check_name(here, _ELEMENT.sub("", key))
+        if origin.name is not None:
+            walk.check_name((here, ".name"), origin.name)
+        _check_origin(walk, here, origin)
     if graph.output_metadata is not None:
         _check_origin(walk, (place, ".output_metadata"), graph.output_metadata)
     return scope

@@ -270,8 +270,10 @@ def arm_of(argument: Argument) -> str:
 class Scope(Protocol):
     """What the decoder of one graph knows: its values so far, and how to make nodes for attributes."""
 
-    values: Mapping[str, Any]
-    """FX nodes (or literals) by value name."""
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """FX nodes (or literals) by value name."""
+        ...
 
     def subgraph(self, argument: GraphArgument) -> Any:
         """The node that reads a subgraph."""

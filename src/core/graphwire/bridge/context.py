@@ -43,6 +43,8 @@ class EncodeContext:
     """`(kind, name)` of what plugins provided: `op`, `treespec`, `codec`."""
     operators: dict[Any, Operator] = field(default_factory=dict)
     expressions: dict[Any, str] = field(default_factory=dict)
+    parts: dict[int, tuple[Any, tuple[sympy.Basic, Any]]] = field(default_factory=dict)
+    """What symbolic integers consist of, by the id of their node, which is kept alive here."""
     integers: dict[Any, SymInt] = field(default_factory=dict)
     tensor_metas: dict[Any, TensorMeta] = field(default_factory=dict)
     frames: dict[StackFrame, int] = field(default_factory=dict)
@@ -79,4 +81,3 @@ class DecodeContext:
     """Decoded metadata by its key and text."""
     stacks: dict[tuple[int, ...], str] = field(default_factory=dict)
     devices: dict[tuple[str, int | None], torch.device] = field(default_factory=dict)
-

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -27,6 +28,7 @@ EXACT_SOURCE_FN = "graphwire.source_fn_stack"
 EXACT_TORCH_FN = "graphwire.torch_fn"
 """The metadata key of a `torch_fn` that torch's text cannot say: a JSON list."""
 
+_NESTING = frozenset("[]()")
 _HEAD = re.compile(r'  File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n')
 
 
@@ -46,7 +48,11 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
         if value := meta.get(key):
             encode(context, value, texts)
     origin = meta.get("from_node")
-    sources = None if origin is None else [encode_source(context, s) for s in origin if isinstance(s, TorchNodeSource)]
+    sources = (
+        None
+        if origin is None
+        else [encode_source(context, s) for s in origin if isinstance(s, TorchNodeSource)]
+    )
     return ValueMetadata(texts, stack, sources)
 
 
@@ -118,7 +124,12 @@ def _encode_module_stack(context: EncodeContext, stack: dict[Any, Any], texts: d
     if known is None:
         rows = [(str(k), path, _type_name(kind)) for k, (path, kind) in stack.items()]
         known = ";".join(",".join(row) for row in rows)
-        if not all(type(k) is str for k in stack) or split_module_stack(known) != rows:
+        plain = (
+            known.count(",") == 2 * len(rows)
+            and known.count(";") == len(rows) - 1
+            and not _NESTING & set(known)
+        )
+        if not all(type(k) is str for k in stack) or not (plain or split_module_stack(known) == rows):
             known = f"\0{json.dumps(rows)}"
         context.texts[key] = known
     if known.startswith("\0"):
@@ -134,6 +145,9 @@ def _type_name(kind: Any) -> str:
 def split_module_stack(text: str) -> list[tuple[str, str, str]] | None:
     """The rows of a module stack's text, `key,path,type;…`, where commas inside brackets belong to the parts; None
     when the text does not split into rows of three."""
+    if not _NESTING & set(text):
+        plain = [tuple(item.split(",")) for item in text.split(";")]
+        return plain if all(len(row) == 3 for row in plain) else None  # type: ignore[return-value]
     rows = []
     for item in text.split(";"):
         parts, depth, start = [], 0, 0
@@ -203,7 +217,11 @@ def _function(context: DecodeContext, name: str) -> Any:
 @functools.cache
 def module_table() -> dict[str, Any]:
     """torch's layers and functional forms, by the names that `source_fn_stack` has for them."""
-    layers = {f"{kind.__module__}.{kind.__name__}": kind for kind in vars(torch.nn).values() if isinstance(kind, type)}
+    layers = {
+        f"{kind.__module__}.{kind.__name__}": kind
+        for kind in vars(torch.nn).values()
+        if isinstance(kind, type)
+    }
     functions = {
         f"{f.__module__}.{f.__name__}": f
         for f in vars(torch.nn.functional).values()
@@ -243,7 +261,7 @@ _ENCODERS = (
     ("torch_fn", _encode_torch_fn),
     ("custom", _encode_custom),
 )
-_DECODERS = {
+_DECODERS: dict[str, Callable[[DecodeContext, str], tuple[str, Any]]] = {
     "nn_module_stack": _decode_module_stack,
     EXACT_STACK: _decode_exact_module_stack,
     "source_fn_stack": _decode_source_fn,

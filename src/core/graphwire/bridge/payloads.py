@@ -189,7 +189,11 @@ class StorageTable:
             if record is None:
                 raise MissingRecordError(f"the archive has no record {name!r}")
             view = record.view()
-            whole = torch.frombuffer(view, dtype=torch.uint8) if record.nbytes else torch.empty(0, dtype=torch.uint8)
+            whole = (
+                torch.frombuffer(view, dtype=torch.uint8)
+                if record.nbytes
+                else torch.empty(0, dtype=torch.uint8)
+            )
             if device.type != "cpu":
                 whole = whole.to(device)
             self._bytes[key] = whole
@@ -236,7 +240,9 @@ def decode_payloads(
     return values
 
 
-def _decode_tensor(context: DecodeContext, meta: PayloadMeta, folder: str, table: StorageTable) -> torch.Tensor:
+def _decode_tensor(
+    context: DecodeContext, meta: PayloadMeta, folder: str, table: StorageTable
+) -> torch.Tensor:
     described = meta.tensor_meta
     if meta.use_pickle or described is None:
         raise DecodeError(
@@ -276,10 +282,14 @@ def _strided(meta: PayloadMeta, folder: str, table: StorageTable) -> torch.Tenso
     return torch.empty(0, dtype=dtype, device=device).set_(storage, offset, sizes, strides)
 
 
-def _decode_with_codec(context: DecodeContext, name: str, value: EncodedValue, values: Mapping[str, Any]) -> Any:
+def _decode_with_codec(
+    context: DecodeContext, name: str, value: EncodedValue, values: Mapping[str, Any]
+) -> Any:
     codec = context.registry.constant_codecs.get(value.codec)
     if codec is None:
         raise DecodeError(
-            f"no constant codec {value.codec!r} is installed", place=name, remedy="Install the plugin that provides it"
+            f"no constant codec {value.codec!r} is installed",
+            place=name,
+            remedy="Install the plugin that provides it",
         )
     return codec.decode(value.tree, [values[part] for part in value.tensors])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,12 @@ from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.graph import GRAPH_CONSTANT, decode_graph, encode_graph
 from graphwire.bridge.metadata import decode_sources, encode_custom
 from graphwire.bridge.payloads import RecordTable, StorageTable, decode_payloads, encode_payloads
-from graphwire.bridge.signature import decode_module_calls, decode_signature, encode_module_calls, encode_signature
+from graphwire.bridge.signature import (
+    decode_module_calls,
+    decode_signature,
+    encode_module_calls,
+    encode_signature,
+)
 from graphwire.bridge.symbols import decode_ranges, encode_ranges, range_constraints, settle_hints
 from graphwire.bridge.torch_pytree import children_of, context_of, is_namedtuple, registration_of
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
@@ -76,7 +81,9 @@ def encode_program(
         raise EncodeError("the program's arguments or subgraphs are nested too deeply") from None
     encoded: dict[str, EncodedValue] = {}
     weights = encode_payloads(context, program.state_dict, tables.weights, encoded)
-    constants = encode_payloads(context, {**context.constants, **program.constants}, tables.constants, encoded)
+    constants = encode_payloads(
+        context, {**context.constants, **program.constants}, tables.constants, encoded
+    )
     examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs)
     custom = module.meta.get("custom")
     record = Program(
@@ -127,12 +134,14 @@ def _requirements(context: EncodeContext) -> list[PluginRequirement]:
 
 def _namedtuples(calls: Sequence[Any]) -> Iterator[tuple[str, NamedTupleDef]]:
     """The fields of each registered namedtuple in the treespecs, by serialized name."""
-    pending = [spec for call in calls if call.signature for spec in (call.signature.in_spec, call.signature.out_spec)]
+    pending = [
+        spec for call in calls if call.signature for spec in (call.signature.in_spec, call.signature.out_spec)
+    ]
     while pending:
         spec = pending.pop()
         pending.extend(children_of(spec))
         container = context_of(spec) if spec.type is not None else None
-        if is_namedtuple(container) and (found := registration_of(container)) is not None:
+        if container is not None and is_namedtuple(container) and (found := registration_of(container)):
             yield found.name, NamedTupleDef(list(container._fields))
 
 
@@ -257,7 +266,7 @@ def _decode_examples(context: DecodeContext, record: Program, payloads: Payloads
 class _ExampleScope:
     """Example inputs refer to payloads, and to nothing else."""
 
-    values: dict[str, Any]
+    values: Mapping[str, Any]
 
     def subgraph(self, argument: Any) -> Any:
         """No example input is a subgraph."""

@@ -54,7 +54,9 @@ _REFERENCES: dict[type, Any] = {
     torch_signature.SymIntArgument: lambda a: Argument(as_sym_int=SymIntArgument(as_name=a.name)),
     torch_signature.SymFloatArgument: lambda a: Argument(as_sym_float=SymFloatArgument(as_name=a.name)),
     torch_signature.SymBoolArgument: lambda a: Argument(as_sym_bool=SymBoolArgument(as_name=a.name)),
-    torch_signature.CustomObjArgument: lambda a: Argument(as_custom_obj=CustomObjArgument(a.name, a.class_fqn)),
+    torch_signature.CustomObjArgument: lambda a: Argument(
+        as_custom_obj=CustomObjArgument(a.name, a.class_fqn)
+    ),
     torch_signature.TokenArgument: lambda a: Argument(as_tensor=TensorArgument(a.name)),
 }
 _LITERAL_ARMS: dict[type, str] = {int: "as_int", float: "as_float", bool: "as_bool", str: "as_string"}
@@ -66,7 +68,9 @@ def _encode_literal(value: Any) -> dict[str, Any]:
         return {"as_none": True}
     arm = _LITERAL_ARMS.get(type(value))
     if arm is None:
-        raise EncodeError(f"an input or output cannot be the constant {value!r:.80} of type {type(value).__name__}")
+        raise EncodeError(
+            f"an input or output cannot be the constant {value!r:.80} of type {type(value).__name__}"
+        )
     return {arm: encode_float(value) if arm == "as_float" else value}
 
 
@@ -96,7 +100,9 @@ def decode_argument_spec(argument: Argument, name: str | None) -> Any:
     if argument.as_sym_bool is not None and argument.as_sym_bool.as_name is not None:
         return torch_signature.SymBoolArgument(argument.as_sym_bool.as_name)
     if argument.as_custom_obj is not None:
-        return torch_signature.CustomObjArgument(argument.as_custom_obj.name, argument.as_custom_obj.class_fqn)
+        return torch_signature.CustomObjArgument(
+            argument.as_custom_obj.name, argument.as_custom_obj.class_fqn
+        )
     if arm_of(argument) not in ("as_none", *_LITERAL_ARMS.values()):
         raise DecodeError(f"an input or output cannot be {arm_of(argument)}")
     return torch_signature.ConstantArgument(name or "", _decode_literal(argument))

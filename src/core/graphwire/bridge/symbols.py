@@ -31,22 +31,26 @@ def encode_int(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
     """An integer, known or symbolic, as a record. Equal values share one record."""
     if isinstance(value, int):
         return _KNOWN.get(value) or SymInt(as_int=int(value))
-    expression, hint = torch_private.symbolic_parts(value)
-    return encode_integer_parts(context, expression, hint)
-
-
-def encode_integer_parts(context: EncodeContext, expression: sympy.Basic, hint: Any) -> SymInt:
-    """`encode_int` of a symbolic integer that is already taken apart."""
-    key = (expression, hint)
-    record = context.integers.get(key)
+    parts = integer_parts(context, value)
+    record = context.integers.get(parts)
     if record is None:
+        expression, hint = parts
         if expression.is_Integer:
             record = SymInt(as_int=int(expression))
         else:
             known = None if hint is None else SymExprHint(as_int=int(hint))
             record = SymInt(as_expr=SymExpr(_text(context, expression), known))
-        context.integers[key] = record
+        context.integers[parts] = record
     return record
+
+
+def integer_parts(context: EncodeContext, value: torch.SymInt) -> tuple[sympy.Basic, Any]:
+    """The expression of a symbolic integer, and the value it had on the example inputs (None when there is none)."""
+    node = torch_private.symbolic_node(value)
+    known = context.parts.get(id(node))
+    if known is None:
+        known = context.parts[id(node)] = (node, torch_private.symbolic_parts(value))
+    return known[1]
 
 
 def encode_sym_float(context: EncodeContext, value: float | torch.SymFloat) -> SymFloat:
@@ -162,7 +166,9 @@ def decode_ranges(constraints: Mapping[str, RangeConstraint]) -> dict[str, Any]:
         lower = -infinity if constraint.min_val is None else sympy.Integer(constraint.min_val)
         upper = infinity if constraint.max_val is None else sympy.Integer(constraint.max_val)
         if constraint.min_val is not None and constraint.max_val is not None and lower > upper:
-            raise DecodeError(f"no value lies between {lower} and {upper}", place=f"range_constraints[{text!r}]")
+            raise DecodeError(
+                f"no value lies between {lower} and {upper}", place=f"range_constraints[{text!r}]"
+            )
         ranges[text] = torch_private.ValueRanges(lower, upper)
     return ranges
 
@@ -181,9 +187,9 @@ def settle_hints(context: DecodeContext) -> None:
         (symbol,) = free
         origin = expression.subs(symbol, 0)
         slope = expression.subs(symbol, 1) - origin
-        if slope.is_Integer and slope != 0 and (value := (hint - origin) / slope).is_Integer:
-            if expression.subs(symbol, value) == hint:
-                torch_private.declare_symbol(context.shape_env, symbol, None, int(value))
+        value = (hint - origin) / slope if slope.is_Integer and slope != 0 else None
+        if value is not None and value.is_Integer and expression.subs(symbol, value) == hint:
+            torch_private.declare_symbol(context.shape_env, symbol, None, int(value))
 
 
 def range_constraints(context: DecodeContext) -> dict[sympy.Basic, Any]:
@@ -200,4 +206,3 @@ def range_constraints(context: DecodeContext) -> dict[sympy.Basic, Any]:
                 context.pending.discard(context.symbols[name])
         result[decode_expression(expression, context.symbols)] = ranges
     return result
-

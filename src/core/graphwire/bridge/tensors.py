@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext, EncodeContext
-from graphwire.bridge.symbols import decode_int, encode_int
+from graphwire.bridge.symbols import decode_int, encode_int, integer_parts
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, MemoryFormat, ScalarType
 from graphwire.schema.tensor import TensorMeta
 
-SCALAR_TYPES: dict[torch.dtype, ScalarType] = {getattr(torch, name): kind for kind, name in DTYPE_NAMES.items()}
+SCALAR_TYPES: dict[torch.dtype, ScalarType] = {
+    getattr(torch, name): kind for kind, name in DTYPE_NAMES.items()
+}
 DTYPES: dict[ScalarType, torch.dtype] = {kind: dtype for dtype, kind in SCALAR_TYPES.items()}
 NAMED_DTYPES: dict[str, torch.dtype] = {
-    str(value).removeprefix("torch."): value for value in vars(torch).values() if isinstance(value, torch.dtype)
+    str(value).removeprefix("torch."): value
+    for value in vars(torch).values()
+    if isinstance(value, torch.dtype)
 }
 
 LAYOUTS: dict[Layout, torch.layout] = {
@@ -30,7 +35,9 @@ LAYOUTS: dict[Layout, torch.layout] = {
 }
 LAYOUT_KINDS: dict[torch.layout, Layout] = {layout: kind for kind, layout in LAYOUTS.items()}
 NAMED_LAYOUTS: dict[str, torch.layout] = {
-    str(value).removeprefix("torch."): value for value in vars(torch).values() if isinstance(value, torch.layout)
+    str(value).removeprefix("torch."): value
+    for value in vars(torch).values()
+    if isinstance(value, torch.layout)
 }
 
 MEMORY_FORMATS: dict[MemoryFormat, torch.memory_format] = {
@@ -58,7 +65,9 @@ def decode_device(context: DecodeContext, record: Device) -> torch.device:
     device = context.devices.get(key)
     if device is None:
         try:
-            named = torch.device(record.type) if record.index is None else torch.device(record.type, record.index)
+            named = (
+                torch.device(record.type) if record.index is None else torch.device(record.type, record.index)
+            )
         except RuntimeError:
             raise DecodeError(f"this torch knows no device {record.type!r}:{record.index}") from None
         device = context.devices[key] = context.place_device(named)
@@ -68,34 +77,31 @@ def decode_device(context: DecodeContext, record: Device) -> torch.device:
 def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
     """A tensor's type, shape and place as a record. Equal ones share one record."""
     layout = tensor.layout
-    sizes = [_parts(size) for size in tensor.shape]
+    sizes, strides, offset = tuple(tensor.shape), (), 0
     if layout is torch.strided:
-        strides = [_parts(stride) for stride in tensor.stride()]
-        offset = _parts(tensor.storage_offset())
-    else:
-        strides, offset = [], 0
-    key = (tensor.dtype, tuple(sizes), tuple(strides), offset, tensor.requires_grad, tensor.device, layout)
+        strides, offset = tensor.stride(), tensor.storage_offset()
+    numbers = (*sizes, *strides, offset)
+    if any(type(number) is not int for number in numbers):
+        numbers = tuple(n if type(n) is int else integer_parts(context, n) for n in numbers)
+    key = (tensor.dtype, len(sizes), numbers, tensor.requires_grad, tensor.device, layout)
     record = context.tensor_metas.get(key)
     if record is None:
-        record = context.tensor_metas[key] = _tensor_meta(context, tensor)
+        record = context.tensor_metas[key] = _tensor_meta(context, tensor, sizes, strides, offset)
     return record
 
 
-def _parts(value: int | torch.SymInt) -> Any:
-    return value if type(value) is int else torch_private.symbolic_parts(value)
-
-
-def _tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
+def _tensor_meta(
+    context: EncodeContext, tensor: torch.Tensor, sizes: Sequence[Any], strides: Sequence[Any], offset: Any
+) -> TensorMeta:
     dtype = SCALAR_TYPES.get(tensor.dtype, ScalarType.UNKNOWN)
     layout = LAYOUT_KINDS.get(tensor.layout, Layout.Unknown)
-    strided = tensor.layout is torch.strided
     record = TensorMeta(
         dtype=dtype,
-        sizes=[encode_int(context, size) for size in tensor.shape],
+        sizes=[encode_int(context, size) for size in sizes],
         requires_grad=tensor.requires_grad,
         device=encode_device(tensor.device),
-        strides=[encode_int(context, stride) for stride in tensor.stride()] if strided else [],
-        storage_offset=encode_int(context, tensor.storage_offset() if strided else 0),
+        strides=[encode_int(context, stride) for stride in strides],
+        storage_offset=encode_int(context, offset),
         layout=layout,
     )
     if dtype is ScalarType.UNKNOWN:
@@ -117,7 +123,9 @@ def decode_dtype(record: TensorMeta) -> torch.dtype:
         return DTYPES[record.dtype]
     dtype = NAMED_DTYPES.get(record.dtype_name or "")
     if dtype is None:
-        raise DecodeError(f"this torch has no element type {record.dtype_text!r}", remedy="Install a newer torch")
+        raise DecodeError(
+            f"this torch has no element type {record.dtype_text!r}", remedy="Install a newer torch"
+        )
     return dtype
 
 
@@ -170,7 +178,9 @@ def _sparse(
 ) -> torch.Tensor:
     if layout is torch.sparse_coo:
         with context.mode:
-            return torch.sparse_coo_tensor(size=sizes, dtype=dtype, device=device, requires_grad=record.requires_grad)
+            return torch.sparse_coo_tensor(
+                size=sizes, dtype=dtype, device=device, requires_grad=record.requires_grad
+            )
     raise EncodeError(f"a value of layout {layout} cannot stand in a graph")
 
 

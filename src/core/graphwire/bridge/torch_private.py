@@ -16,7 +16,6 @@ from torch.export.exported_program import _create_graph_module_for_export
 from torch.fx.experimental.symbolic_shapes import (
     ShapeEnv,
     _free_unbacked_symbols_with_path,
-    free_unbacked_symbols,
 )
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.symbol import SymT, symbol_is_type
@@ -24,6 +23,32 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils._traceback import CapturedTraceback
 
 from graphwire.errors import DecodeError
+
+__all__ = [
+    "FakeTensor",
+    "FakeTensorMode",
+    "ShapeEnv",
+    "ValueRanges",
+    "constrain_for_size",
+    "declare_symbol",
+    "defer_assertion",
+    "dialects_of",
+    "exported_program",
+    "fake_tensor",
+    "fake_value_mode",
+    "graph_module",
+    "guards_of",
+    "int_oo",
+    "is_unbacked",
+    "new_shape_env",
+    "reserve_unbacked",
+    "set_guards",
+    "symbolic_node",
+    "symbolic_parts",
+    "unbacked_bindings",
+    "verifier_of",
+]
+
 
 def new_shape_env() -> ShapeEnv:
     """A shape environment for symbols that are declared by a document rather than found by tracing."""
@@ -35,7 +60,9 @@ def fake_value_mode(shape_env: ShapeEnv) -> FakeTensorMode:
     return FakeTensorMode(allow_fallback_kernels=False, allow_non_fake_inputs=True, shape_env=shape_env)
 
 
-def fake_tensor(mode: FakeTensorMode, meta: torch.Tensor, device: torch.device, requires_grad: bool) -> FakeTensor:
+def fake_tensor(
+    mode: FakeTensorMode, meta: torch.Tensor, device: torch.device, requires_grad: bool
+) -> FakeTensor:
     """A fake tensor on `device` that has the sizes, strides and type of `meta`, and owns it from now on."""
     fake = FakeTensor(mode, meta, device)
     return fake.requires_grad_() if requires_grad else fake
@@ -46,13 +73,20 @@ def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) 
     return _create_graph_module_for_export(root, graph)
 
 
+def symbolic_node(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> Any:
+    """The node of a symbolic value: one object for all the `SymInt`s that stand for one size."""
+    return value.node
+
+
 def symbolic_parts(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> tuple[sympy.Basic, Any]:
     """The expression of a symbolic value, and the value it had on the example inputs (None when there is none)."""
     node = value.node
     return node.expr, node.hint
 
 
-def declare_symbol(shape_env: ShapeEnv, symbol: sympy.Symbol, ranges: ValueRanges | None, hint: int | None) -> None:
+def declare_symbol(
+    shape_env: ShapeEnv, symbol: sympy.Symbol, ranges: ValueRanges | None, hint: int | None
+) -> None:
     """Make `symbol` known: the values it may take, and the one it had (None for a symbol without backing)."""
     if hint is not None and symbol not in shape_env.backed_var_to_val:
         shape_env.add_backed_var_to_val(symbol, hint)

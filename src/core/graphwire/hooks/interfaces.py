@@ -14,6 +14,7 @@ __all__ = [
     "EncodedConstant",
     "OpHandler",
     "OpsetUpgrader",
+    "RecordFormat",
     "Tree",
     "TreespecSerializer",
     "WireFormat",
@@ -27,12 +28,20 @@ Tree: TypeAlias = "None | bool | int | float | str | bytes | list[Tree] | dict[s
 class WireFormat(Protocol):
     """Trees to bytes and back (hook `graphwire_wire_formats`)."""
 
-    name: str
-    """What a caller passes as `format=`, such as `json`: lower case, a plain identifier."""
-    suffix: str
-    """The ending of the program's member in an archive, with its dot, such as `.json`."""
-    media_type: str
-    """The registered media type, such as `application/json`."""
+    @property
+    def name(self) -> str:
+        """What a caller passes as `format=`, such as `json`: lower case, a plain identifier."""
+        ...
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the program's member in an archive, with its dot, such as `.json`."""
+        ...
+
+    @property
+    def media_type(self) -> str:
+        """The registered media type, such as `application/json`."""
+        ...
 
     def encode(self, tree: Tree) -> bytes:
         """The tree as bytes, deterministic: equal trees (dicts in equal order) give equal bytes.
@@ -56,18 +65,43 @@ class WireFormat(Protocol):
 
 
 @runtime_checkable
+class RecordFormat(WireFormat, Protocol):
+    """A wire format that also writes records of the schema without a tree in between. Optional: it is faster."""
+
+    def encode_records(self, records: Any) -> bytes:
+        """What `encode` makes of the tree of `records` (a `msgspec.Struct` whose fields hold no bytes, and no float that
+        is not finite).
+
+        Raises:
+            FormatError: the format cannot say something in the records.
+        """
+        ...
+
+
+@runtime_checkable
 class OpHandler(Protocol):
     """A namespace of operators (hook `graphwire_op_handlers`)."""
 
-    namespace: str
-    """The opset namespace, such as `aten`: a key of a program's `opset_version`."""
-    prefixes: Sequence[str]
-    """The operator names it owns: each a name, or a start of names that ends with a dot or a colon."""
-    opset_version: int
-    """The version of the namespace that is installed; 0 when the namespace keeps no versions."""
-    convention: str
-    """How a node's inputs are written: `schema` (by the names of the operator's schema), `symbolic` (positional,
-    by the parameter names of a function on symbols) or `generic` (positional without names, then keywords)."""
+    @property
+    def namespace(self) -> str:
+        """The opset namespace, such as `aten`: a key of a program's `opset_version`."""
+        ...
+
+    @property
+    def prefixes(self) -> Sequence[str]:
+        """The operator names it owns: each a name, or a start of names that ends with a dot or a colon."""
+        ...
+
+    @property
+    def opset_version(self) -> int:
+        """The version of the namespace that is installed; 0 when the namespace keeps no versions."""
+        ...
+
+    @property
+    def convention(self) -> str:
+        """How a node's inputs are written: `schema` (by the names of the operator's schema), `symbolic` (positional,
+        by the parameter names of a function on symbols) or `generic` (positional without names, then keywords)."""
+        ...
 
     def name_of(self, target: Any) -> str | None:
         """The serialized name of an FX target that this handler owns, else None."""
@@ -86,12 +120,17 @@ class TreespecSerializer(Protocol):
     The order of a container's leaves is the order in which its registration with `torch.utils._pytree` flattens it.
     """
 
-    name: str
-    """The serialized type name, such as `collections.OrderedDict`; of a family, what the names of its members start
-    with before a dot, such as `torch.return_types`."""
-    version: int
-    """The newest version of the context that it writes and reads, counted from 1. A context of version 1 stands in a
-    treespec under the type's name, a later one under `NAME@VERSION`, so that a reader without it refuses cleanly."""
+    @property
+    def name(self) -> str:
+        """The serialized type name, such as `collections.OrderedDict`; of a family, what the names of its members start
+        with before a dot, such as `torch.return_types`."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """The newest version of the context that it writes and reads, counted from 1. A context of version 1 stands in a
+        treespec under the type's name, a later one under `NAME@VERSION`, so that a reader without it refuses cleanly."""
+        ...
 
     def container(self) -> type | Mapping[str, type]:
         """The container's class as `torch.utils._pytree` knows it (imported here, not at module level); of a family,
@@ -127,27 +166,49 @@ class TreespecSerializer(Protocol):
 class OpsetUpgrader(Protocol):
     """One step of a namespace's history (hook `graphwire_opset_upgraders`)."""
 
-    namespace: str
-    from_version: int
-    to_version: int
-    """One apart from `from_version`; smaller for a downgrader."""
-    operators: Mapping[str, Callable[..., None]]
-    """For each operator whose meaning changed, by serialized name, the function that rewrites one node of it."""
+    @property
+    def namespace(self) -> str:
+        """As the class says."""
+        ...
+
+    @property
+    def from_version(self) -> int:
+        """As the class says."""
+        ...
+
+    @property
+    def to_version(self) -> int:
+        """One apart from `from_version`; smaller for a downgrader."""
+        ...
+
+    @property
+    def operators(self) -> Mapping[str, Callable[..., None]]:
+        """For each operator whose meaning changed, by serialized name, the function that rewrites one node of it."""
+        ...
 
 
 class EncodedConstant(Protocol):
     """What a codec makes of a constant: a tree, and the plain tensors that it refers to by position."""
 
-    tree: Tree
-    tensors: Sequence[Any]
+    @property
+    def tree(self) -> Tree:
+        """As the class says."""
+        ...
+
+    @property
+    def tensors(self) -> Sequence[Any]:
+        """As the class says."""
+        ...
 
 
 @runtime_checkable
 class ConstantCodec(Protocol):
     """Constants and weights that are no plain strided tensors (hook `graphwire_constant_codecs`)."""
 
-    name: str
-    """The name written beside each constant that it encoded."""
+    @property
+    def name(self) -> str:
+        """The name written beside each constant that it encoded."""
+        ...
 
     def owns(self, value: Any) -> bool:
         """Whether this codec encodes `value` (decided by exact type or layout, never by trying)."""

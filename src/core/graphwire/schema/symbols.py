@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -55,9 +56,9 @@ class RangeConstraint(msgspec.Struct, frozen=True):
 
 def encode_float(value: float) -> Float:
     """`value` as a document says it: the text `Infinity`, `-Infinity` or `NaN` where it is not finite."""
-    if value - value == 0.0:
+    if math.isfinite(value):
         return value
-    if value != value:
+    if math.isnan(value):
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"
 

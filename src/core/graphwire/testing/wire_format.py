@@ -20,12 +20,13 @@ import threading
 import time
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphwire.errors import FormatError, LimitError
-from graphwire.hooks.interfaces import Tree, WireFormat
+from graphwire.hooks.interfaces import RecordFormat, Tree, WireFormat
 from graphwire.testing import wire_examples as examples
 from graphwire.testing.strategies import same_tree, trees
 from graphwire.wire.tree import MAX_DEPTH, survey
@@ -36,6 +37,14 @@ _property = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors],
 )
+
+
+class _Record(msgspec.Struct, omit_defaults=True):
+    number: int
+    text: str
+    values: dict[str, Any]
+    inner: list[_Record]
+    left_out: int | None = None
 
 
 class WireFormatContract:
@@ -158,6 +167,19 @@ class WireFormatContract:
         start = time.perf_counter()
         self._comes_back(tree)
         assert time.perf_counter() - start < 3
+
+    def test_records_are_written_as_their_tree_is(self) -> None:
+        if not isinstance(self.wire_format, RecordFormat):
+            pytest.skip("the format writes trees alone")
+        for values in (
+            dict(examples.SMALL, nan=None, raw=None),
+            {"$bytes": "AAAA"},
+            {"$float": {"$$float": 1}},
+            {},
+        ):
+            record = _Record(1 << 70, "é\n\0", values, [_Record(-1, '"', {}, [])])
+            written = self.wire_format.encode_records(record)
+            assert written == self.wire_format.encode(msgspec.to_builtins(record))
 
     # Depth
 

@@ -25,6 +25,8 @@ class ArchiveReader:
     Names are relative to the archive's one root folder (PT2 archives: `models/model.json`), or to the archive itself where
     records stand at its top level (torch 2.1 to 2.7: `serialized_exported_program.json`).
 
+    `root` is that folder's name or empty, `nbytes` the size of the whole archive in bytes.
+
     Memory that `map` gave outlives the reader, and does not change when another file takes the path. When the same file is
     cut or written over while it is mapped, the mapped bytes are undefined, and touching bytes past its new end ends the
     process, as with every mapping: replace files instead of writing into them, as `atomic.replacing` does.
@@ -51,6 +53,7 @@ class ArchiveReader:
         except BaseException:
             source.close()
             raise
+        self.nbytes = source.size
         skipped = len(self.root) + 1 if self.root else 0
         self._entries = {entry.name[skipped:]: entry for entry in entries}
 
@@ -121,7 +124,7 @@ class ArchiveReader:
         """The record as writable memory of our own; writing to it changes neither the file nor another reader's view.
 
         A stored record of a real file is mapped: no page is read before it is touched, and none is checked (see `verify`).
-        Records of other sources are copied, and deflated ones are read.
+        Stored records of other sources are copied without a check, and deflated ones as `copy` does.
 
         Raises:
             MissingRecordError: there is no such record.
@@ -129,10 +132,32 @@ class ArchiveReader:
         """
         entry = self._entry(name)
         if entry.method != layout.STORED:
-            return memoryview(bytearray(self.read(name)))
+            return self.copy(name)
         if entry.size == 0:
             return memoryview(bytearray())
         return self._source.map(_data_offset(self._source, entry), entry.size)
+
+    def copy(self, name: str) -> memoryview:
+        """The record in new memory of its own, inflated, and checked against its checksum. It may be of any size.
+
+        Raises:
+            MissingRecordError: there is no such record.
+            LimitError: it inflates beyond `Limits.inflate_ratio`; nothing was allocated for it.
+            ChecksumError: its bytes are not the ones that were written.
+            ArchiveError: it is damaged in another way.
+        """
+        entry = self._entry(name)
+        pieces = self._pieces(entry, whole=False)
+        piece = next(pieces, b"")
+        memory = memoryview(bytearray(entry.size))
+        at = crc = 0
+        while piece:
+            memory[at : at + len(piece)] = piece
+            at += len(piece)
+            crc = zlib.crc32(piece, crc)
+            piece = next(pieces, b"")
+        _check(entry, crc)
+        return memory
 
     def verify(self, name: str) -> None:
         """Read the record in pieces, and compare its checksum. Memory stays below a few MiB.

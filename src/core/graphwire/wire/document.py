@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphwire.errors import FormatError, GraphwireError, LimitError, UnknownFormatError
-from graphwire.hooks.interfaces import Tree, WireFormat
+from graphwire.hooks.interfaces import RecordFormat, Tree, WireFormat
+from graphwire.schema.program import Program
+from graphwire.schema.tree import to_tree
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.tree import MAX_DEPTH, survey
 
-__all__ = ["HEAD_BYTES", "detect_format", "read_document", "write_document"]
+__all__ = ["HEAD_BYTES", "detect_format", "read_document", "write_document", "write_program"]
 
 HEAD_BYTES = 64
 """How much of a document's start a format sees when it is asked whether it knows it."""
@@ -30,6 +32,18 @@ def write_document(tree: Tree, wire_format: WireFormat) -> bytes:
         raise LimitError(f"the tree is too deep or too large to be written as {wire_format.name}") from error
     except Exception as error:
         raise FormatError(f"the tree cannot be written as {wire_format.name} ({error})") from error
+
+
+def write_program(program: Program, wire_format: WireFormat) -> bytes:
+    """A program as a document. A format that writes records itself is given the records (unless a codec put free data
+    into them): that saves the tree, which is most of the time.
+
+    Raises:
+        FormatError: the format cannot say something in the program.
+    """
+    if isinstance(wire_format, RecordFormat) and not program.encoded_values:
+        return wire_format.encode_records(program)
+    return write_document(to_tree(program), wire_format)
 
 
 def read_document(

@@ -149,7 +149,7 @@ class Package:
     @cached_property
     def members(self) -> dict[str, str]:
         """The programs' members in the archive, by program name."""
-        members = {}
+        members: dict[str, str] = {}
         for member in self.archive.names:
             if member.startswith(MODELS) and member.count("/") == 1 and "." in member:
                 name = member.removeprefix(MODELS).rpartition(".")[0]

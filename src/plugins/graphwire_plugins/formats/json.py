@@ -24,8 +24,8 @@ from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.wire.tree import MAX_DEPTH, survey
 
+_READ_DEPTH = MAX_DEPTH + 1  # a tag is one container more
 _TAG = re.compile(r"\$+(?:bytes|float)")
-_TAG_ENDS = (b'$bytes"', b'$float"', rb"\u0024")
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _FLOAT_NAMES = {math.inf: "inf", -math.inf: "-inf"}
 
@@ -51,6 +51,15 @@ class JsonFormat:
         except (ValueError, OverflowError) as error:  # lone surrogates, and integers of more than 4300 digits
             raise FormatError(f"the tree cannot be written as JSON ({error})") from error
 
+    def encode_records(self, records: Any) -> bytes:
+        try:
+            data = msgspec.json.encode(records)
+        except RecursionError as error:
+            raise LimitError("the records are too deep for JSON at this depth of calls") from error
+        except (ValueError, OverflowError) as error:
+            raise FormatError(f"the records cannot be written as JSON ({error})") from error
+        return self.encode(msgspec.to_builtins(records)) if _may_hold_tags(data) else data
+
     def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
         data = bytes(buffer)
         try:
@@ -59,10 +68,9 @@ class JsonFormat:
             except msgspec.DecodeError:
                 if b"NaN" not in data and b"Infinity" not in data:
                     raise
-                tree = _decode_bare_tokens(data)
-            found = survey(tree, max_depth=MAX_DEPTH + 1)  # a tag is one container more
-            if 2 * found.texts != _quotes(data):
-                _decode_bare_tokens(data)  # finds and names the key that occurs twice
+                tree = _decode_slowly(data)
+            if _lost_a_key(tree, data):
+                _decode_slowly(data)
             return _decode_tags(tree) if _may_hold_tags(data) else tree
         except RecursionError as error:
             raise LimitError("the JSON document is nested too deeply") from error
@@ -74,7 +82,8 @@ class JsonFormat:
 
 
 def _may_hold_tags(data: bytes) -> bool:
-    return any(end in data for end in _TAG_ENDS)
+    """Whether a document has a text that ends like a tag, or escapes that could spell one (which we never write)."""
+    return (b"$" in data and (b'$bytes"' in data or b'$float"' in data)) or rb"\u00" in data
 
 
 def _is_tagged(value: dict[str, Any]) -> bool:
@@ -138,16 +147,26 @@ def _decode_float(value: Any) -> float:
     return _FLOATS[value]
 
 
+def _lost_a_key(tree: Any, data: bytes) -> bool:
+    """Whether a reader that keeps the last of two equal keys has fewer texts than the document.
+
+    What makes the same bytes again has lost none. Others (with spaces, as torch writes them) are counted.
+    """
+    if msgspec.json.encode(tree) == data:
+        return False
+    return 2 * survey(tree, max_depth=_READ_DEPTH).texts != _quotes(data)
+
+
 def _quotes(data: bytes) -> int:
-    """The quotes that open or close a text. A reader that keeps the last of two equal keys has fewer texts than that."""
+    """The quotes that open or close a text: all but the escaped ones."""
     if b"\\" not in data:
         return data.count(b'"')
     without_pairs = data.replace(rb"\\", b"")
     return without_pairs.count(b'"') - without_pairs.count(rb"\"")
 
 
-def _decode_bare_tokens(data: bytes) -> Any:
-    """The slow reader: accepts bare non-finite tokens, and names a key that occurs twice."""
+def _decode_slowly(data: bytes) -> Any:
+    """The standard library's reader, which accepts bare non-finite tokens and shows every pair: a key twice is an error."""
     tree = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_float=_finite)
     msgspec.json.encode(tree)  # refuses lone surrogates
     return tree

@@ -55,12 +55,18 @@ class SymbolFunctions(_FunctionTable):
             "abs add and_ eq floordiv ge getitem gt index inv invert le lshift lt matmul mod mul ne neg not_ or_ pos "
             "pow rshift sub truediv xor"
         ).split()
-        symbolic = [name for name in dir(torch) if name.startswith(("sym_", "_sym_")) and "constrain" not in name]
+        symbolic = [
+            name for name in dir(torch) if name.startswith(("sym_", "_sym_")) and "constrain" not in name
+        ]
         return _by_name(
             [
                 *(getattr(operator, name) for name in operators),
                 *(getattr(math, name) for name in ("ceil", "floor", "trunc", "sqrt", "log2", "pow")),
-                *(f for name in symbolic if not isinstance(f := getattr(torch, name), torch._ops.OpOverloadPacket)),
+                *(
+                    f
+                    for name in symbolic
+                    if not isinstance(f := getattr(torch, name), torch._ops.OpOverloadPacket)
+                ),
                 round,
                 abs,
                 min,
@@ -77,15 +83,22 @@ class PredispatchFunctions(_FunctionTable):
     """What `torch.export` leaves of vmap, jvp, autocast and gradient modes before dispatch."""
 
     namespace = "predispatch"
-    prefixes = ("torch._functorch.predispatch.", "torch._C.", "torch.amp.", "torch.export.", "torch.fx.", "torch.autograd.")
+    prefixes = (
+        "torch._functorch.predispatch.",
+        "torch._C.",
+        "torch.amp.",
+        "torch.export.",
+        "torch.fx.",
+        "torch.autograd.",
+    )
     opset_version = 0
     convention = "generic"
 
     @cached_property
     def _functions(self) -> Mapping[str, Callable[..., Any]]:
         import torch
-        import torch._functorch.predispatch as predispatch
         import torch.export.custom_ops
+        from torch._functorch import predispatch
         from torch.amp import autocast_mode
         from torch.fx.experimental import symbolic_shapes
 

@@ -23,7 +23,6 @@ class HigherOrderOperators:
 
     def resolve(self, name: str) -> Any | None:
         """The operator that torch's table has under that name."""
-        import torch._higher_order_ops  # fills the table
-        from torch._ops import _higher_order_ops
+        from torch._ops import _higher_order_ops  # `import torch` has filled it
 
         return _higher_order_ops.get(name.removeprefix(_START))

@@ -1,0 +1,347 @@
+"""Whether two exported programs are the same in all that a file must keep, and where they are not.
+
+A program is first described as plain data, its portrait, and then portraits are compared. So a program can also be
+compared with what it was before something was done to it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx.immutable_collections import immutable_dict, immutable_list
+from torch.utils import _pytree as pytree
+
+from graphwire.bridge import torch_private
+from graphwire.bridge.torch_pytree import children_of, context_of, is_treespec
+
+__all__ = ["Portrait", "assert_same_portrait", "assert_same_program", "differences", "portrait"]
+
+Portrait: TypeAlias = dict[str, Any]
+"""A program as nested dicts and lists; what they end in is compared by `==` and by type."""
+
+
+def assert_same_program(actual: ExportedProgram, expected: ExportedProgram) -> None:
+    """Fail unless `actual` is `expected` again: the graph node by node with the metadata that a program keeps, subgraphs,
+    signature, ranges, module calls, guards, verifiers, example inputs, and every weight and constant bit by bit, with
+    what they share.
+
+    Raises:
+        AssertionError: they differ; the message lists every difference with its place.
+    """
+    assert_same_portrait(portrait(actual), portrait(expected))
+
+
+def assert_same_portrait(actual: Portrait, expected: Portrait) -> None:
+    """`assert_same_program` for programs that were described before.
+
+    Raises:
+        AssertionError: they differ; the message lists every difference with its place.
+    """
+    found = list(differences(actual, expected))
+    if found:
+        head = f"the programs differ in {len(found)} place{'s' if len(found) != 1 else ''}:"
+        raise AssertionError("\n  ".join([head, *found]))
+
+
+def differences(actual: Any, expected: Any, place: str = "program") -> Iterator[str]:
+    """Every place where two portraits differ, one line each."""
+    if isinstance(actual, dict) and isinstance(expected, dict):
+        for key in (key for key in expected if key not in actual):
+            yield f"{_below(place, key)} is missing, it was {_shown(expected[key])}"
+        for key in (key for key in actual if key not in expected):
+            yield f"{_below(place, key)} was not there, it is {_shown(actual[key])}"
+        common = [key for key in expected if key in actual]
+        if common != [key for key in actual if key in expected]:
+            yield f"{place} has another order: {_shown(list(actual))}, it was {_shown(list(expected))}"
+        for key in common:
+            yield from differences(actual[key], expected[key], _below(place, key))
+    elif isinstance(actual, list) and isinstance(expected, list):
+        if len(actual) != len(expected):
+            yield f"{place} has {len(actual)} elements, it had {len(expected)}"
+        for index, (one, other) in enumerate(zip(actual, expected, strict=False)):
+            yield from differences(one, other, f"{place}[{index}]")
+    elif type(actual) is not type(expected) or actual != expected:
+        yield f"{place} is {_shown(actual)}, it was {_shown(expected)}"
+
+
+def _below(place: str, key: Any) -> str:
+    return f"{place}.{key}" if isinstance(key, str) and key.isidentifier() else f"{place}[{key!r}]"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else f"{text[:300]}…"
+
+
+# --------------------------------------------------------------------------------------------------- the program
+
+
+def portrait(program: ExportedProgram) -> Portrait:
+    """A program as plain data, without its memory: weights are digests."""
+    return {
+        "graph_module": _graph_module(program.graph_module),
+        "signature": _signature(program.graph_signature),
+        "range_constraints": {
+            str(expression): (str(values.lower), str(values.upper))
+            for expression, values in program.range_constraints.items()
+        },
+        "symbols": _symbols(program),
+        "module_call_graph": [_module_call(entry) for entry in program.module_call_graph],
+        "guards": torch_private.guards_of(program),
+        "verifiers": list(program.verifiers),
+        "state_dict": _held(program.state_dict),
+        "constants": _held(program.constants),
+        "example_inputs": _example_inputs(program.example_inputs),
+        "custom": _data(program.graph_module.meta.get("custom")),
+    }
+
+
+def _signature(signature: Any) -> Portrait:
+    return {
+        "inputs": [_spec(spec) for spec in signature.input_specs],
+        "outputs": [_spec(spec) for spec in signature.output_specs],
+    }
+
+
+def _spec(spec: Any) -> Any:
+    """An input, output or argument spec: its class, and its fields (not the value that stands in for an object)."""
+    if not dataclasses.is_dataclass(spec):
+        return _data(spec)
+    fields = {field.name: _spec(getattr(spec, field.name)) for field in dataclasses.fields(spec)}
+    fields.pop("fake_val", None)
+    return {"class": type(spec), **fields}
+
+
+def _module_call(entry: Any) -> Portrait:
+    signature = entry.signature
+    if signature is None:
+        return {"fqn": entry.fqn, "signature": None}
+    return {
+        "fqn": entry.fqn,
+        "inputs": [_spec(spec) for spec in signature.inputs],
+        "outputs": [_spec(spec) for spec in signature.outputs],
+        "in_spec": _treespec(signature.in_spec),
+        "out_spec": _treespec(signature.out_spec),
+        "forward_arg_names": signature.forward_arg_names or None,
+    }
+
+
+def _treespec(spec: Any) -> Portrait:
+    return {
+        "class": spec.type,
+        "context": _data(context_of(spec)),
+        "children": [_treespec(child) for child in children_of(spec)],
+    }
+
+
+def _example_inputs(examples: Any) -> Any:
+    if examples is None:
+        return None
+    leaves, spec = pytree.tree_flatten(examples)
+    return {"spec": _treespec(spec), "leaves": [_payload(leaf) for leaf in leaves]}
+
+
+def _symbols(program: ExportedProgram) -> Portrait:
+    """What is assumed of each symbol, by name."""
+    symbols = {}
+    for expression in [*_expressions(program.graph_module), *program.range_constraints]:
+        for symbol in expression.free_symbols:
+            symbols[str(symbol)] = {key: getattr(symbol, key) for key in ("is_integer", "is_positive", "is_nonnegative")}
+    return dict(sorted(symbols.items()))
+
+
+def _expressions(module: torch.fx.GraphModule) -> Iterator[Any]:
+    for owner in module.modules():
+        for node in owner.graph.nodes if isinstance(owner, torch.fx.GraphModule) else ():
+            for value in pytree.tree_leaves(node.meta.get("val")):
+                parts = [*value.shape] if isinstance(value, torch.Tensor) else [value]
+                for part in parts:
+                    if isinstance(part, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+                        yield torch_private.symbolic_parts(part)[0]
+
+
+# ------------------------------------------------------------------------------------------------------- graphs
+
+
+def _graph_module(module: torch.fx.GraphModule) -> Portrait:
+    """A graph and, under the names of their attributes, the graphs and tensors that it reads."""
+    nodes, attributes = {}, {}
+    for node in module.graph.nodes:
+        nodes[node.name] = _node(node)
+        if node.op == "get_attr":
+            attributes[str(node.target)] = _attribute(module, str(node.target))
+    return {"nodes": nodes, "attributes": attributes}
+
+
+def _attribute(module: torch.fx.GraphModule, path: str) -> Any:
+    value: Any = module
+    for part in path.split("."):
+        value = getattr(value, part)
+    if isinstance(value, torch.fx.GraphModule):
+        return _graph_module(value)
+    return _treespec(value) if is_treespec(value) else _payload(value)
+
+
+def _node(node: torch.fx.Node) -> Portrait:
+    described = {
+        "op": node.op,
+        "target": node.target,
+        "args": [_argument(argument) for argument in node.args],
+        "kwargs": {name: _argument(argument) for name, argument in node.kwargs.items()},
+        "users": sorted(user.name for user in node.users),
+    }
+    meta = {key: describe(node.meta[key]) for key, describe in _META.items() if node.meta.get(key)}
+    if "val" in node.meta:
+        meta["val"] = _value(node.meta["val"])
+    return {**described, "meta": meta}
+
+
+def _argument(value: Any) -> Any:
+    """An argument of a node, with the exact type of everything in it."""
+    return f"%{value.name}" if isinstance(value, torch.fx.Node) else _data(value, _argument)
+
+
+_FROZEN: dict[type, type] = {immutable_list: list, immutable_dict: dict}
+"""What FX makes of the containers in arguments."""
+
+
+def _data(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
+    """Plain data with the exact type of everything in it.
+
+    Args:
+        inner: what describes the elements of a container.
+    """
+    inner = inner or _data
+    kind = _FROZEN.get(type(value), type(value))
+    if isinstance(value, Mapping):
+        return {"class": kind, "keys": [inner(key) for key in value], "values": [inner(v) for v in value.values()]}
+    if isinstance(value, (list, tuple)):
+        return {"class": kind, "items": [inner(item) for item in value]}
+    if isinstance(value, slice):
+        return {"class": kind, "items": [inner(part) for part in (value.start, value.stop, value.step)]}
+    if isinstance(value, (float, complex)):
+        return f"{kind.__name__} {value!r}"  # which tells 0.0 from -0.0, and has nan equal to nan
+    return value
+
+
+# ----------------------------------------------------------------------------------------------------- metadata
+
+
+def _value(value: Any) -> Any:
+    """What is known of a value: the sizes and the place of a tensor, the expression of a symbolic value."""
+    if isinstance(value, torch.Tensor):
+        return _tensor_meta(value)
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        expression, hint = torch_private.symbolic_parts(value)
+        known = "" if isinstance(value, torch.SymBool) else f" = {hint!r}"  # torch's schema has no hint for a truth value
+        return f"{type(value).__name__} {expression}{known}"
+    return _spec(value) if dataclasses.is_dataclass(value) else _data(value, _value)
+
+
+def _tensor_meta(tensor: torch.Tensor) -> Portrait:
+    described = {
+        "dtype": tensor.dtype,
+        "device": tensor.device,
+        "layout": tensor.layout,
+        "requires_grad": tensor.requires_grad,
+        "sizes": [_value(size) for size in tensor.shape],
+    }
+    if tensor.layout is torch.strided:
+        described["strides"] = [_value(stride) for stride in tensor.stride()]
+        described["offset"] = _value(tensor.storage_offset())
+    return described
+
+
+def _name_of(function: Any) -> str:
+    """The name of a class or function in metadata, where a loaded program may have the name alone."""
+    if isinstance(function, str):
+        return function
+    if isinstance(function, torch._ops.OpOverload):
+        return f"torch.ops.{function.namespace}.{function._opname}.{function._overloadname}"
+    if isinstance(function, torch._ops.HigherOrderOperator):
+        return f"torch.ops.higher_order.{function.name()}"
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def _source(source: Any) -> Portrait:
+    return {
+        "name": source.name,
+        "target": source.target,
+        "graph_id": source.graph_id,
+        "pass_name": source.pass_name,
+        "action": list(source.action),
+        "from_node": [_source(origin) for origin in source.from_node],
+    }
+
+
+_META: dict[str, Callable[[Any], Any]] = {
+    "stack_trace": _data,
+    "nn_module_stack": lambda stack: {key: [path, _name_of(kind)] for key, (path, kind) in stack.items()},
+    "source_fn_stack": lambda stack: [[name, _name_of(function)] for name, function in stack],
+    "torch_fn": _data,
+    "custom": _data,
+    "from_node": lambda sources: [_source(source) for source in sources],
+    "unbacked_bindings": lambda bindings: {str(symbol): str(path) for symbol, path in bindings.items()},
+}
+"""The metadata of nodes that a program keeps, beside `val`."""
+
+
+# --------------------------------------------------------------------------------------------- weights, constants
+
+
+def _held(values: Mapping[str, Any]) -> Portrait:
+    """Named tensors and objects, which of them are one, and which lie in one storage."""
+    tensors = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
+    stored = {name: value for name, value in tensors.items() if _has_elements(value) and value.layout is torch.strided}
+    return {
+        "values": {name: _payload(value) for name, value in values.items()},
+        "identical": _groups({name: id(value) for name, value in tensors.items()}),
+        "sharing": _groups({name: value.untyped_storage()._cdata for name, value in stored.items() if value.numel()}),
+    }
+
+
+def _groups(keys: Mapping[str, Any]) -> list[Any]:
+    """The names that have a key in common, where they are several."""
+    groups: dict[Any, list[str]] = {}
+    for name, key in keys.items():
+        groups.setdefault(key, []).append(name)
+    return [names for names in groups.values() if len(names) > 1]
+
+
+def _has_elements(tensor: torch.Tensor) -> bool:
+    return not isinstance(tensor, torch_private.FakeTensor) and tensor.device.type != "meta"
+
+
+def _payload(value: Any) -> Any:
+    """A tensor with elements (a digest of them), or another constant."""
+    if not isinstance(value, torch.Tensor):
+        return _data(value)
+    kind = torch.nn.Parameter if isinstance(value, torch.nn.Parameter) else type(value)
+    described = {"class": kind, **_tensor_meta(value), "conj": value.is_conj(), "neg": value.is_neg()}
+    if _has_elements(value):
+        described["elements"] = [_digest(part) for part in _parts(value.detach())]
+    return described
+
+
+def _parts(tensor: torch.Tensor) -> Sequence[torch.Tensor]:
+    """The plain tensors that hold a tensor's elements."""
+    if tensor.layout is torch.sparse_coo:
+        return tensor._indices(), tensor._values()
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return tensor.ccol_indices(), tensor.row_indices(), tensor.values()
+    return (tensor,)
+
+
+def _digest(tensor: torch.Tensor) -> str:
+    plain = tensor.cpu().resolve_conj().resolve_neg().contiguous()
+    if plain.numel() == 0:
+        return "empty"
+    return hashlib.sha256(ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size())).hexdigest()

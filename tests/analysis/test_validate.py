@@ -1,0 +1,978 @@
+"""A valid program has no problems; a program that is broken in one way has that one problem, at its place."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import time
+import warnings
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from graphwire.analysis import validate as validation
+from graphwire.analysis.graph_rules import _ARMS
+from graphwire.analysis.names import is_attribute_path, is_operator_name, is_value_name
+from graphwire.analysis.validate import ValidationLimits, check, validate
+from graphwire.errors import ValidationError
+from graphwire.schema.graph import ARGUMENT_ARMS, Argument, GraphArgument, SequenceValue
+from graphwire.schema.program import Program
+from graphwire.schema.signature import InputSpec, OutputSpec
+from graphwire.schema.tree import from_tree, to_tree
+
+Tree = dict[str, Any]
+Found = list[tuple[str, str]]
+
+
+class Whole(torch.nn.Module):
+    """A bit of everything that the mainstream uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(4, 4)])
+        self.register_buffer("steps", torch.zeros(1))
+
+    def forward(self, x, flag, n, *, scale=2.0):
+        self.steps.add_(1)
+        y = torch.relu(self.linear(x)) + torch.tensor([1.0])
+        a, b = torch.split(self.layers[0](y), 2, dim=1)
+        z = torch.cond(flag, lambda t: (t * 2,), lambda t: (t - 1,), (y,))[0]
+        return {"z": z * scale, "r": y.view(x.shape[0] * 2, 2), "n": x.shape[0] * n, "a": a + b}
+
+
+def exported() -> torch.export.ExportedProgram:
+    dynamic = {"x": {0: torch.export.Dim("batch", min=2, max=64)}, "flag": None, "n": None, "scale": None}
+    arguments = (torch.randn(3, 4), torch.tensor(True), 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own, while it traces the branches of the condition
+        program = torch.export.export(Whole(), arguments, {"scale": 2.0}, dynamic_shapes=dynamic)
+        return program.run_decompositions({})
+
+
+def document_of(program: torch.export.ExportedProgram) -> Tree:
+    """The document that torch itself writes."""
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    with zipfile.ZipFile(file) as archive:
+        member = next(name for name in archive.namelist() if name.endswith("models/model.json"))
+        return json.loads(archive.read(member))
+
+
+@pytest.fixture(scope="module")
+def written() -> Tree:
+    return document_of(exported())
+
+
+@pytest.fixture
+def tree(written: Tree) -> Tree:
+    return copy.deepcopy(written)
+
+
+def graph_of(tree: Tree) -> Tree:
+    return tree["graph_module"]["graph"]
+
+
+def found_in(tree: Tree, **options: Any) -> Found:
+    return [(problem.place, problem.kind) for problem in validate(from_tree(tree, Program), **options)]
+
+
+def node_at(tree: Tree, target: str) -> tuple[str, Tree]:
+    """The first node that calls `target`, and its place."""
+    for index, node in enumerate(graph_of(tree)["nodes"]):
+        if node["target"] == target:
+            return f"graph_module.graph.nodes[{index}]", node
+    raise LookupError(target)
+
+
+LINEAR = "torch.ops.aten.linear.default"
+COND = "torch.ops.higher_order.cond"
+VIEW = "torch.ops.aten.view.default"
+SPLIT = "torch.ops.aten.split.Tensor"
+SIGNATURE = "graph_module.signature"
+
+
+# ------------------------------------------------------------------------------------------------- valid programs
+
+
+def test_a_program_that_torch_wrote_has_no_problems(tree):
+    assert found_in(tree) == []
+    check(from_tree(tree, Program))
+
+
+def test_the_program_has_what_the_tests_break(tree):
+    specs = tree["graph_module"]["signature"]
+    inputs = {arm for spec in specs["input_specs"] for arm in spec}
+    outputs = {arm for spec in specs["output_specs"] for arm in spec}
+    assert inputs == {"parameter", "buffer", "tensor_constant", "user_input", "constant_input"}
+    assert outputs == {"buffer_mutation", "user_output"}
+
+
+def test_extensions_that_are_listed_are_no_problem(tree):
+    _, node = node_at(tree, VIEW)
+    items = [{"as_int": 1}, {"as_slice": {part: {"as_none": True} for part in ("start", "stop", "step")}}]
+    node["inputs"].append({"name": "extra", "arg": {"as_sequence": {"kind": "tuple", "items": items}}})
+    node["stack"] = [0]
+    node["from_node"] = [1]
+    tree["graph_module"]["stack_frames"] = [{"file": "a.py", "line": 1, "name": "f"}]
+    tree["graph_module"]["node_sources"] = [
+        {"name": "v", "target": "t", "graph_id": 1},
+        {"name": "w", "target": "t", "graph_id": 2, "from_node": [0]},
+    ]
+    graph_of(tree)["value_metadata"] = {"x": {"stack": [0]}, "n": {}}
+    graph_of(tree)["output_metadata"] = {"from_node": [1]}
+    tree["requires"] = ["sequences", "slices"]
+    assert found_in(tree) == []
+
+
+# ------------------------------------------------------------------------------------------------ one way of breaking
+
+Break = Callable[[Tree], "Found"]
+BREAKS: dict[str, Break] = {}
+
+
+def breaks(function: Break) -> Break:
+    BREAKS[function.__name__] = function
+    return function
+
+
+@breaks
+def two_arms_of_an_argument(tree):
+    place, node = node_at(tree, LINEAR)
+    node["inputs"][1]["arg"]["as_int"] = 1
+    return [(f"{place}.inputs[1].arg", "arm")]
+
+
+@breaks
+def no_arm_of_an_argument(tree):
+    place, node = node_at(tree, LINEAR)
+    node["inputs"][1]["arg"] = {}
+    return [(f"{place}.inputs[1].arg", "arm")]
+
+
+@breaks
+def two_arms_of_a_symbolic_argument(tree):
+    place, node = node_at(tree, VIEW)
+    node["inputs"][1]["arg"]["as_sym_ints"][0] = {"as_int": 1, "as_name": "sym_size_int_1"}
+    return [(f"{place}.inputs[1].arg.as_sym_ints[0]", "arm")]
+
+
+@breaks
+def no_arm_of_an_optional_tensor(tree):
+    place, node = node_at(tree, VIEW)
+    node["inputs"][0]["arg"] = {"as_optional_tensors": [{"as_none": True}, {}]}
+    return [(f"{place}.inputs[0].arg.as_optional_tensors[1]", "arm")]
+
+
+@breaks
+def two_arms_of_a_size(tree):
+    size = graph_of(tree)["tensor_values"]["x"]["sizes"][0]
+    size["as_int"] = 3
+    return [("graph_module.graph.tensor_values['x'].sizes[0]", "arm")]
+
+
+@breaks
+def no_arm_of_a_symbolic_value(tree):
+    name = next(iter(graph_of(tree)["sym_int_values"]))
+    graph_of(tree)["sym_int_values"][name] = {}
+    return [(f"graph_module.graph.sym_int_values['{name}']", "arm")]
+
+
+@breaks
+def no_arm_of_a_hint(tree):
+    graph_of(tree)["tensor_values"]["x"]["sizes"][0]["as_expr"]["hint"] = {}
+    return [("graph_module.graph.tensor_values['x'].sizes[0].as_expr.hint", "arm")]
+
+
+@breaks
+def two_arms_of_an_input_spec(tree):
+    specs = tree["graph_module"]["signature"]["input_specs"]
+    place = next(index for index, spec in enumerate(specs) if "user_input" in spec)
+    specs[place]["token"] = {"arg": {"name": "x"}}
+    return [(f"{SIGNATURE}.input_specs[{place}]", "arm")]
+
+
+@breaks
+def no_arm_of_an_output_spec(tree):
+    tree["graph_module"]["signature"]["output_specs"][-1] = {}
+    last = len(tree["graph_module"]["signature"]["output_specs"]) - 1
+    return [(f"{SIGNATURE}.output_specs[{last}]", "arm")]
+
+
+def constant_input(tree: Tree) -> tuple[str, Tree]:
+    specs = tree["graph_module"]["signature"]["input_specs"]
+    place = next(index for index, spec in enumerate(specs) if "constant_input" in spec)
+    return f"{SIGNATURE}.input_specs[{place}].constant_input", specs[place]["constant_input"]
+
+
+@breaks
+def two_arms_of_a_literal(tree):
+    place, spec = constant_input(tree)
+    spec["value"]["as_bool"] = True
+    return [(f"{place}.value", "arm")]
+
+
+@breaks
+def a_literal_that_is_not_the_graphs(tree):
+    place, spec = constant_input(tree)
+    spec["value"] = {"as_int": 6}
+    return [(f"{place}.value", "mismatch")]
+
+
+@breaks
+def a_literal_of_another_kind(tree):
+    place, spec = constant_input(tree)
+    spec["value"] = {"as_string": "5"}
+    return [(f"{place}.value", "wrong-kind")]
+
+
+@breaks
+def a_literal_whose_name_is_a_keyword(tree):
+    place, spec = constant_input(tree)
+    spec["name"] = "lambda"
+    index = next(i for i, each in enumerate(graph_of(tree)["inputs"]) if "as_int" in each)
+    return [(f"graph_module.graph.inputs[{index}]", "name"), (f"{place}.name", "name")]
+
+
+@breaks
+def a_reference_to_no_value(tree):
+    place, node = node_at(tree, LINEAR)
+    node["inputs"][0]["arg"]["as_tensor"]["name"] = "nowhere"
+    return [(f"{place}.inputs[0].arg", "dangling-reference")]
+
+
+@breaks
+def a_reference_in_a_list_to_no_value(tree):
+    place, node = node_at(tree, COND)
+    node["inputs"][3]["arg"]["as_tensors"][0]["name"] = "nowhere"
+    return [(f"{place}.inputs[3].arg.as_tensors[0]", "dangling-reference")]
+
+
+@breaks
+def a_symbolic_reference_to_no_value(tree):
+    place, node = node_at(tree, VIEW)
+    node["inputs"][1]["arg"]["as_sym_ints"][0] = {"as_name": "nowhere"}
+    return [(f"{place}.inputs[1].arg.as_sym_ints[0]", "dangling-reference")]
+
+
+@breaks
+def a_use_before_the_definition(tree):
+    place, node = node_at(tree, LINEAR)
+    _, split = node_at(tree, SPLIT)
+    node["inputs"][0]["arg"]["as_tensor"]["name"] = split["outputs"][0]["as_tensors"][0]["name"]
+    return [(f"{place}.inputs[0].arg", "use-before-definition")]
+
+
+@breaks
+def a_node_that_uses_its_own_result(tree):
+    place, node = node_at(tree, LINEAR)
+    node["inputs"][0]["arg"]["as_tensor"]["name"] = node["outputs"][0]["as_tensor"]["name"]
+    return [(f"{place}.inputs[0].arg", "use-before-definition")]
+
+
+@breaks
+def an_integer_used_as_a_tensor(tree):
+    place, node = node_at(tree, VIEW)
+    node["inputs"][0]["arg"]["as_tensor"]["name"] = next(iter(graph_of(tree)["sym_int_values"]))
+    return [(f"{place}.inputs[0].arg", "wrong-kind")]
+
+
+@breaks
+def a_tensor_used_as_an_integer(tree):
+    place, node = node_at(tree, VIEW)
+    node["inputs"][1]["arg"]["as_sym_ints"][0] = {"as_name": "x"}
+    return [(f"{place}.inputs[1].arg.as_sym_ints[0]", "wrong-kind")]
+
+
+@breaks
+def an_output_of_no_value(tree):
+    outputs = graph_of(tree)["outputs"]
+    outputs[-1]["as_tensor"]["name"] = "nowhere"
+    spec = tree["graph_module"]["signature"]["output_specs"][-1]
+    spec["user_output"]["arg"]["as_tensor"]["name"] = "nowhere"
+    return [(f"graph_module.graph.outputs[{len(outputs) - 1}]", "dangling-reference")]
+
+
+@breaks
+def a_subgraph_that_reaches_for_its_owners_values(tree):
+    place, node = node_at(tree, COND)
+    inner = node["inputs"][1]["arg"]["as_graph"]["graph"]
+    inner["nodes"][0]["inputs"][0]["arg"]["as_tensor"]["name"] = "b_steps"
+    return [(f"{place}.inputs[1].arg.as_graph.graph.nodes[0].inputs[0].arg", "dangling-reference")]
+
+
+@breaks
+def an_owner_that_reaches_for_a_subgraphs_values(tree):
+    _, node = node_at(tree, COND)
+    inner = node["inputs"][1]["arg"]["as_graph"]["graph"]
+    inner["nodes"][0]["outputs"][0]["as_tensor"]["name"] = "inner_only"
+    inner["tensor_values"]["inner_only"] = inner["tensor_values"].pop(
+        inner["outputs"][0]["as_tensor"]["name"]
+    )
+    inner["outputs"][0]["as_tensor"]["name"] = "inner_only"
+    place, user = node_at(tree, VIEW)
+    user["inputs"][0]["arg"]["as_tensor"]["name"] = "inner_only"
+    return [(f"{place}.inputs[0].arg", "dangling-reference")]
+
+
+@breaks
+def a_value_defined_twice(tree):
+    place, node = node_at(tree, SPLIT)
+    names = node["outputs"][0]["as_tensors"]
+    gone, names[1]["name"] = names[1]["name"], names[0]["name"]
+    del graph_of(tree)["tensor_values"][gone]
+    user = next(
+        f"graph_module.graph.nodes[{index}].inputs[{position}].arg"
+        for index, each in enumerate(graph_of(tree)["nodes"])
+        for position, named in enumerate(each["inputs"])
+        if named["arg"].get("as_tensor") == {"name": gone}
+    )
+    return [(f"{place}.outputs[0].as_tensors[1]", "duplicate"), (user, "dangling-reference")]
+
+
+@breaks
+def an_input_defined_twice(tree):
+    graph = graph_of(tree)
+    graph["inputs"].append({"as_tensor": {"name": "x"}})
+    tree["graph_module"]["signature"]["input_specs"].append(
+        {"user_input": {"arg": {"as_tensor": {"name": "x"}}}}
+    )
+    return [(f"graph_module.graph.inputs[{len(graph['inputs']) - 1}]", "duplicate")]
+
+
+@breaks
+def a_tensor_of_which_nothing_is_known(tree):
+    place, node = node_at(tree, LINEAR)
+    del graph_of(tree)["tensor_values"][node["outputs"][0]["as_tensor"]["name"]]
+    return [(f"{place}.outputs[0]", "missing-value")]
+
+
+@breaks
+def an_integer_of_which_nothing_is_known(tree):
+    name = graph_of(tree)["nodes"][0]["outputs"][0]["as_sym_int"]["as_name"]
+    del graph_of(tree)["sym_int_values"][name]
+    return [("graph_module.graph.nodes[0].outputs[0].as_sym_int", "missing-value")]
+
+
+@breaks
+def a_tensor_that_nothing_makes(tree):
+    graph_of(tree)["tensor_values"]["ghost"] = graph_of(tree)["tensor_values"]["x"]
+    return [("graph_module.graph.tensor_values['ghost']", "undefined-value")]
+
+
+def renamed(tree: Tree, name: str) -> Found:
+    """Give the value `relu` another name, everywhere, and say where it is defined."""
+    place, _ = node_at(tree, "torch.ops.aten.relu.default")
+    text = json.dumps(tree["graph_module"]["graph"]).replace('"relu"', json.dumps(name))
+    tree["graph_module"]["graph"] = json.loads(text)
+    node_at(tree, "torch.ops.aten.relu.default")[1]["name"] = "relu"
+    return [(f"{place}.outputs[0]", "name")]
+
+
+NAMES = [
+    "a b",
+    "class",
+    "__import__",
+    "x;y",
+    "",
+    "1x",
+    "é",
+    "self",
+    "a\nimport os",
+    "x" * 2000,
+    "None",
+    "a.b",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_value_cannot_have_a_name_that_generated_code_cannot_hold(tree, name):
+    expected = renamed(tree, name)
+    assert found_in(tree) == expected
+
+
+@breaks
+def a_node_with_a_bad_name(tree):
+    place, node = node_at(tree, SPLIT)
+    node["name"] = "split()"
+    return [(f"{place}.name", "name")]
+
+
+@breaks
+def a_subgraph_with_a_bad_name(tree):
+    place, node = node_at(tree, COND)
+    node["inputs"][1]["arg"]["as_graph"]["name"] = "true graph"
+    return [(f"{place}.inputs[1].arg.as_graph.name", "name")]
+
+
+@breaks
+def a_keyword_that_is_pythons(tree):
+    place, node = node_at(tree, LINEAR)
+    node["inputs"][1] |= {"name": "from", "kind": 2}
+    return [(f"{place}.inputs[1].name", "name")]
+
+
+@breaks
+def a_keyword_with_code_in_it(tree):
+    place, node = node_at(tree, LINEAR)
+    node["inputs"][1]["name"] = "weight=exit(), bias"
+    return [(f"{place}.inputs[1].name", "name")]
+
+
+@breaks
+def an_input_given_twice(tree):
+    place, node = node_at(tree, LINEAR)
+    node["inputs"][1]["name"] = node["inputs"][0]["name"]
+    return [(f"{place}.inputs[1].name", "duplicate")]
+
+
+@breaks
+def a_target_that_is_no_name(tree):
+    place, node = node_at(tree, LINEAR)
+    node["target"] = "torch.ops.aten.linear.default(lambda: 0)"
+    return [(f"{place}.target", "target")]
+
+
+@breaks
+def an_operator_argument_that_is_no_name(tree):
+    place, node = node_at(tree, VIEW)
+    node["inputs"][0]["arg"] = {"as_operator": "os.system('x')"}
+    return [(f"{place}.inputs[0].arg.as_operator", "target")]
+
+
+@breaks
+def a_subgraph_as_result(tree):
+    place, node = node_at(tree, COND)
+    node["outputs"].append(node["inputs"][1]["arg"])
+    return [(f"{place}.outputs[1]", "misplaced")]
+
+
+@breaks
+def a_negative_size(tree):
+    graph_of(tree)["tensor_values"]["b_steps"]["sizes"][0] = {"as_int": -1}
+    return [("graph_module.graph.tensor_values['b_steps'].sizes[0]", "extent")]
+
+
+@breaks
+def a_size_beyond_64_bits(tree):
+    graph_of(tree)["tensor_values"]["b_steps"]["sizes"][0] = {"as_int": 2**63}
+    return [("graph_module.graph.tensor_values['b_steps'].sizes[0]", "extent")]
+
+
+@breaks
+def a_size_of_very_many_digits(tree):
+    graph_of(tree)["tensor_values"]["b_steps"]["sizes"][0] = {"as_int": 1 << 100_000}
+    return [("graph_module.graph.tensor_values['b_steps'].sizes[0]", "extent")]
+
+
+@breaks
+def a_negative_stride(tree):
+    graph_of(tree)["tensor_values"]["b_steps"]["strides"][0] = {"as_int": -1}
+    return [("graph_module.graph.tensor_values['b_steps'].strides[0]", "extent")]
+
+
+@breaks
+def a_negative_storage_offset(tree):
+    graph_of(tree)["tensor_values"]["b_steps"]["storage_offset"] = {"as_int": -8}
+    return [("graph_module.graph.tensor_values['b_steps'].storage_offset", "extent")]
+
+
+@breaks
+def a_size_without_a_stride(tree):
+    graph_of(tree)["tensor_values"]["x"]["strides"].pop()
+    return [("graph_module.graph.tensor_values['x'].strides", "extent")]
+
+
+@breaks
+def an_element_type_that_nothing_says(tree):
+    graph_of(tree)["tensor_values"]["x"]["dtype"] = 0
+    return [("graph_module.graph.tensor_values['x'].dtype", "element-type")]
+
+
+@breaks
+def a_device_that_cannot_be(tree):
+    graph_of(tree)["tensor_values"]["x"]["device"] = {"type": "cpu'); exit(", "index": None}
+    return [("graph_module.graph.tensor_values['x'].device", "device")]
+
+
+@breaks
+def an_expression_outside_of_the_grammar(tree):
+    graph_of(tree)["tensor_values"]["x"]["sizes"][0]["as_expr"]["expr_str"] = (
+        "__import__('os').system('true')"
+    )
+    return [("graph_module.graph.tensor_values['x'].sizes[0].as_expr.expr_str", "expression")]
+
+
+@breaks
+def a_range_of_no_expression(tree):
+    tree["range_constraints"]["s0 if 1"] = {"min_val": 1, "max_val": 2}
+    return [("range_constraints['s0 if 1']", "expression")]
+
+
+@breaks
+def an_empty_range(tree):
+    name = next(iter(tree["range_constraints"]))
+    tree["range_constraints"][name] = {"min_val": 9, "max_val": 2}
+    return [(f"range_constraints['{name}']", "range")]
+
+
+@breaks
+def a_guard_outside_of_the_grammar(tree):
+    tree["guards_code"] = ["L['x'].size()[0] >= 2", "exit()"]
+    return [("guards_code[1]", "guard")]
+
+
+@breaks
+def a_treespec_that_is_none(tree):
+    tree["graph_module"]["module_call_graph"][0]["signature"]["in_spec"] = "[1, {}]"
+    return [("graph_module.module_call_graph[0].signature.in_spec", "treespec")]
+
+
+@breaks
+def a_root_that_has_a_name(tree):
+    tree["graph_module"]["module_call_graph"][0]["fqn"] = "linear"
+    return [("graph_module.module_call_graph[0].fqn", "mismatch")]
+
+
+@breaks
+def a_module_path_with_quotes(tree):
+    tree["graph_module"]["module_call_graph"][1]["fqn"] = 'lin"ear'
+    return [("graph_module.module_call_graph[1].fqn", "path")]
+
+
+@breaks
+def a_forward_argument_that_is_no_name(tree):
+    tree["graph_module"]["module_call_graph"][0]["signature"]["forward_arg_names"][0] = "x=exit()"
+    return [("graph_module.module_call_graph[0].signature.forward_arg_names[0]", "name")]
+
+
+@breaks
+def a_forward_argument_twice(tree):
+    names = tree["graph_module"]["module_call_graph"][0]["signature"]["forward_arg_names"]
+    names[1] = names[0]
+    return [("graph_module.module_call_graph[0].signature.forward_arg_names", "duplicate")]
+
+
+@breaks
+def a_parameter_path_that_leaves_its_quotes(tree):
+    tree["graph_module"]["signature"]["input_specs"][0]["parameter"]["parameter_name"] = 'w").exit("'
+    return [(f"{SIGNATURE}.input_specs[0].parameter.parameter_name", "path")]
+
+
+@breaks
+def a_parameter_path_through_a_dunder(tree):
+    tree["graph_module"]["signature"]["input_specs"][0]["parameter"]["parameter_name"] = "linear.__class__.x"
+    return [(f"{SIGNATURE}.input_specs[0].parameter.parameter_name", "path")]
+
+
+@breaks
+def a_parameter_path_with_an_empty_part(tree):
+    tree["graph_module"]["signature"]["input_specs"][0]["parameter"]["parameter_name"] = "linear..weight"
+    return [(f"{SIGNATURE}.input_specs[0].parameter.parameter_name", "path")]
+
+
+@breaks
+def an_input_spec_too_few(tree):
+    tree["graph_module"]["signature"]["input_specs"].pop()
+    return [(f"{SIGNATURE}.input_specs", "count")]
+
+
+@breaks
+def an_output_spec_too_many(tree):
+    specs = tree["graph_module"]["signature"]["output_specs"]
+    specs.append(copy.deepcopy(specs[-1]))
+    return [(f"{SIGNATURE}.output_specs", "count")]
+
+
+@breaks
+def input_specs_in_another_order(tree):
+    specs = tree["graph_module"]["signature"]["input_specs"]
+    specs[0], specs[1] = specs[1], specs[0]
+    return [(f"{SIGNATURE}.input_specs[{place}].parameter.arg.name", "mismatch") for place in (0, 1)]
+
+
+@breaks
+def a_user_input_that_is_another(tree):
+    specs = tree["graph_module"]["signature"]["input_specs"]
+    place = next(index for index, spec in enumerate(specs) if "user_input" in spec)
+    specs[place]["user_input"]["arg"]["as_tensor"]["name"] = "flag"
+    return [(f"{SIGNATURE}.input_specs[{place}].user_input.arg", "mismatch")]
+
+
+@breaks
+def an_output_that_is_of_another_kind(tree):
+    specs = tree["graph_module"]["signature"]["output_specs"]
+    specs[-1]["user_output"]["arg"] = {"as_int": 3}
+    return [(f"{SIGNATURE}.output_specs[{len(specs) - 1}].user_output.arg", "wrong-kind")]
+
+
+@breaks
+def a_parameter_that_is_no_tensor(tree):
+    index = next(i for i, each in enumerate(graph_of(tree)["inputs"]) if "as_int" in each)
+    tree["graph_module"]["signature"]["input_specs"][index] = {
+        "parameter": {"arg": {"name": "n"}, "parameter_name": "n"}
+    }
+    return [(f"{SIGNATURE}.input_specs[{index}].parameter.arg", "wrong-kind")]
+
+
+@breaks
+def a_mutation_of_no_buffer(tree):
+    tree["graph_module"]["signature"]["output_specs"][0]["buffer_mutation"]["buffer_name"] = "nothing"
+    return [(f"{SIGNATURE}.output_specs[0].buffer_mutation.buffer_name", "dangling-reference")]
+
+
+@breaks
+def a_mutation_of_no_input(tree):
+    specs = tree["graph_module"]["signature"]["output_specs"]
+    arg = specs[0].pop("buffer_mutation")["arg"]
+    specs[0]["user_input_mutation"] = {"arg": arg, "user_input_name": "b_steps"}
+    return [(f"{SIGNATURE}.output_specs[0].user_input_mutation.user_input_name", "dangling-reference")]
+
+
+@breaks
+def another_major_version(tree):
+    tree["schema_version"]["major"] = 9
+    return [("schema_version.major", "version")]
+
+
+@breaks
+def an_opset_version_that_is_none(tree):
+    tree["opset_version"]["aten"] = 0
+    return [("opset_version['aten']", "version")]
+
+
+@breaks
+def an_extension_that_nobody_knows(tree):
+    tree["requires"] = ["telepathy"]
+    return [("requires[0]", "unknown-feature")]
+
+
+@breaks
+def an_extension_that_is_used_and_not_listed(tree):
+    _, node = node_at(tree, VIEW)
+    node["inputs"].append({"name": "extra", "arg": {"as_sequence": {"kind": "list", "items": []}}})
+    return [("requires", "missing-requirement")]
+
+
+@breaks
+def an_element_type_by_name_that_is_not_listed(tree):
+    graph_of(tree)["tensor_values"]["x"] |= {"dtype": 0, "dtype_name": "float4_e2m1fn_x2"}
+    return [("requires", "missing-requirement")]
+
+
+@breaks
+def an_extension_that_is_listed_and_not_used(tree):
+    tree["requires"] = ["slices"]
+    return [("requires[0]", "unneeded-requirement")]
+
+
+@breaks
+def an_extension_that_is_listed_twice(tree):
+    tree["requires"] = ["placement", "placement"]
+    return [("requires[1]", "duplicate")]
+
+
+@breaks
+def a_stack_beyond_its_table(tree):
+    place, node = node_at(tree, LINEAR)
+    tree["graph_module"]["stack_frames"] = [{"file": "a.py", "line": 1, "name": "f"}]
+    node["stack"] = [0, 1]
+    return [(f"{place}.stack[1]", "index")]
+
+
+@breaks
+def a_negative_index(tree):
+    place, node = node_at(tree, LINEAR)
+    node["stack"] = [-1]
+    return [(f"{place}.stack[0]", "index")]
+
+
+@breaks
+def a_provenance_beyond_its_table(tree):
+    place, node = node_at(tree, LINEAR)
+    node["from_node"] = [0]
+    return [(f"{place}.from_node[0]", "index")]
+
+
+@breaks
+def a_provenance_that_comes_from_itself(tree):
+    source = {"name": "v", "target": "t", "graph_id": 1, "from_node": [0]}
+    tree["graph_module"]["node_sources"] = [source]
+    return [("graph_module.node_sources[0].from_node[0]", "index")]
+
+
+@breaks
+def metadata_of_a_node_that_is_no_json(tree):
+    place, node = node_at(tree, LINEAR)
+    node["metadata"]["custom"] = "{'a': 1}"
+    return [(f"{place}.metadata['custom']", "json")]
+
+
+@breaks
+def metadata_that_is_nested_too_deeply(tree):
+    tree["graph_module"]["metadata"] = {"custom": "[" * 100_000 + "]" * 100_000}
+    return [("graph_module.metadata['custom']", "json")]
+
+
+@breaks
+def metadata_under_no_name(tree):
+    graph_of(tree)["value_metadata"] = {"split[0]": {}, "true_graph_0": {}, "split[x]": {}}
+    return [("graph_module.graph.value_metadata['split[x]']", "name")]
+
+
+@breaks
+def metadata_with_a_bad_name(tree):
+    graph_of(tree)["value_metadata"] = {"split[0]": {"name": "getitem()"}}
+    return [("graph_module.graph.value_metadata['split[0]'].name", "name")]
+
+
+@breaks
+def metadata_of_the_output_beyond_its_table(tree):
+    graph_of(tree)["output_metadata"] = {"stack": [0]}
+    return [("graph_module.graph.output_metadata.stack[0]", "index")]
+
+
+@breaks
+def too_few_names_of_inputs(tree):
+    graph_of(tree)["input_names"] = [each["as_tensor"]["name"] for each in graph_of(tree)["inputs"][:1]]
+    return [("graph_module.graph.input_names", "count")]
+
+
+@breaks
+def a_name_of_an_input_that_is_not_its_own(tree):
+    place, node = node_at(tree, COND)
+    inner = node["inputs"][1]["arg"]["as_graph"]["graph"]
+    inner["input_names"] = ["other" for _ in inner["inputs"]]
+    return [(f"{place}.inputs[1].arg.as_graph.graph.input_names[0]", "mismatch")]
+
+
+@breaks
+def a_namedtuple_with_a_field_that_is_code(tree):
+    tree["graph_module"]["treespec_namedtuple_fields"] = {"a.P": {"field_names": ["x", "y, z=exit()"]}}
+    return [("graph_module.treespec_namedtuple_fields['a.P'].field_names[1]", "name")]
+
+
+@breaks
+def an_example_input_without_an_arm(tree):
+    spec = tree["graph_module"]["module_call_graph"][0]["signature"]["in_spec"]
+    tree["example_inputs"] = {"spec": spec, "leaves": [{"as_int": 1}, {}]}
+    return [("example_inputs.leaves[1]", "arm")]
+
+
+@breaks
+def an_encoded_value_under_no_path(tree):
+    tree["encoded_values"] = {"a'b": {"codec": "sparse", "tree": None, "tensors": []}}
+    tree["requires"] = ["codecs"]
+    return [('encoded_values["a\'b"]', "path")]
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_broken_program_has_that_problem_alone(tree, name):
+    expected = BREAKS[name](tree)
+    assert found_in(tree) == expected
+
+
+def test_there_are_enough_ways_to_break_a_program():
+    assert len(BREAKS) >= 60
+
+
+# ------------------------------------------------------------------------------------------------ many ways at once
+
+INDEPENDENT = [
+    "two_arms_of_a_size",
+    "a_literal_that_is_not_the_graphs",
+    "a_reference_in_a_list_to_no_value",
+    "a_node_with_a_bad_name",
+    "a_target_that_is_no_name",
+    "a_negative_stride",
+    "a_size_without_a_stride",
+    "an_empty_range",
+    "a_guard_outside_of_the_grammar",
+    "a_treespec_that_is_none",
+    "a_mutation_of_no_buffer",
+    "an_opset_version_that_is_none",
+    "an_extension_that_nobody_knows",
+    "a_negative_index",
+    "metadata_that_is_nested_too_deeply",
+]
+
+
+def test_every_problem_is_reported_not_just_the_first(tree):
+    expected = [each for name in INDEPENDENT for each in BREAKS[name](tree)]
+    assert sorted(found_in(tree)) == sorted(expected)
+
+
+def test_check_raises_one_error_with_every_problem(tree):
+    expected = [each for name in INDEPENDENT for each in BREAKS[name](tree)]
+    with pytest.raises(ValidationError, match=f"{len(expected)} problems in the program") as raised:
+        check(from_tree(tree, Program))
+    assert len(raised.value.problems) == len(expected)
+    assert "graph_module.module_call_graph[0].signature.in_spec" in str(raised.value)
+
+
+def test_a_bad_expression_is_reported_wherever_it_stands(tree):
+    values = graph_of(tree)["tensor_values"]
+    for name in ("x", "linear"):
+        values[name]["sizes"][0]["as_expr"]["expr_str"] = "System(1)"
+    places = [
+        f"graph_module.graph.tensor_values['{name}'].sizes[0].as_expr.expr_str" for name in ("x", "linear")
+    ]
+    assert sorted(found_in(tree)) == sorted((place, "expression") for place in places)
+
+
+# ------------------------------------------------------------------------------------------------------- programmatic
+
+
+def test_a_truth_value_is_no_size(tree):
+    program = from_tree(tree, Program)
+    size = program.graph_module.graph.tensor_values["b_steps"].sizes
+    size[0] = type(size[0])(as_int=True)
+    problems = validate(program)
+    assert [(each.place, each.kind) for each in problems] == [
+        ("graph_module.graph.tensor_values['b_steps'].sizes[0]", "extent")
+    ]
+
+
+def test_references_to_constants_are_resolved_when_the_constants_are_known(tree):
+    place, node = node_at(tree, LINEAR)
+    node["inputs"][1]["arg"] = {"as_custom_obj": {"name": "_custom_obj_0", "class_fqn": "__torch__.torch.A"}}
+    node["inputs"][2]["arg"] = {"as_constant": "tables.0"}
+    tree["requires"] = ["constants"]
+    assert found_in(tree) == []
+    assert found_in(tree, constants=["_custom_obj_0", "tables.0"]) == []
+    assert found_in(tree, constants=["tables.0"]) == [
+        (f"{place}.inputs[1].arg.as_custom_obj", "dangling-reference")
+    ]
+
+
+def deep_argument(depth: int) -> Argument:
+    argument = Argument(as_int=1)
+    for _ in range(depth):
+        argument = Argument(as_sequence=SequenceValue("list", [argument]))
+    return argument
+
+
+@pytest.mark.parametrize("depth", [200, 20_000])
+def test_arguments_that_are_nested_too_deeply_are_a_problem_and_no_crash(tree, depth):
+    tree["requires"] = ["sequences"]
+    program = from_tree(tree, Program)
+    node = program.graph_module.graph.nodes[-1]
+    node.inputs[0].arg = deep_argument(depth)
+    problems = validate(program)
+    assert [each.kind for each in problems] == ["too-deep"]
+    assert problems[0].place.startswith("graph_module.graph.nodes[")
+    dismantle(node.inputs[0].arg)
+
+
+def dismantle(argument: Argument) -> None:
+    """Take a deep argument apart from its outside: dropping it whole would recurse as deep as it is."""
+    while argument.as_sequence is not None:
+        argument = argument.as_sequence.items.pop()
+
+
+def test_graphs_that_are_nested_too_deeply_are_a_problem_and_no_crash(tree):
+    program = from_tree(tree, Program)
+    graph = program.graph_module.graph
+    cond = next(node for node in graph.nodes if node.target == COND)
+    inner = cond.inputs[1].arg.as_graph.graph
+    node = copy.copy(cond)
+    for _ in range(300):
+        wrapped = type(inner)([], [], [node], {}, {}, {})
+        node = type(node)(
+            COND, [type(cond.inputs[0])("", Argument(as_graph=GraphArgument("g", wrapped)))], [], {}
+        )
+    graph.nodes.append(node)
+    assert [each.kind for each in validate(program)] == ["too-deep"]
+
+
+def test_the_depth_is_a_limit(tree):
+    tree["requires"] = ["sequences"]
+    program = from_tree(tree, Program)
+    program.graph_module.graph.nodes[-1].inputs[0].arg = deep_argument(50)
+    assert validate(program) == []
+    kinds = [each.kind for each in validate(program, limits=ValidationLimits(nesting=20))]
+    assert kinds == ["too-deep"]
+
+
+# --------------------------------------------------------------------------------------------------------- tables
+
+
+def test_every_arm_of_an_argument_has_a_rule():
+    assert sorted(_ARMS) == sorted(ARGUMENT_ARMS)
+
+
+def test_every_arm_of_a_spec_has_a_rule():
+    assert tuple(validation._INPUT_RULES) == InputSpec.__struct_fields__
+    assert tuple(validation._OUTPUT_RULES) == OutputSpec.__struct_fields__
+
+
+@pytest.mark.parametrize(
+    "name", ["p_layers_0_weight", "b_x", "add_1", "_custom_obj_0", "L__self___x", "and_1", "_"]
+)
+def test_names_that_torch_gives_values_pass(name):
+    assert is_value_name(name)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "layers.0.weight",
+        "L__self___x",
+        "getattr_L__fn___0",
+        "0",
+        "a b.x",
+        "conv-1.w",
+        "m.slice(None, 1, None).w",
+    ],
+)
+def test_paths_that_torch_gives_weights_pass(path):
+    assert is_attribute_path(path)
+
+
+@pytest.mark.parametrize(
+    "path", ["", ".", "a.", "__dict__", "a.__class__", "a'b", 'a"b', "a\\b", "a\nb", "a\x00"]
+)
+def test_paths_that_no_attribute_has_do_not_pass(path):
+    assert not is_attribute_path(path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["torch.ops.aten.__and__.Tensor", "_operator.add", "torch.sym_max", "#mylib:op_name", "torch._sym_sqrt"],
+)
+def test_names_that_operators_have_pass(name):
+    assert is_operator_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "torch..ops", "f()", "#a", "#a:b:c", "a.b ", "x" * 5000])
+def test_names_that_operators_do_not_have_do_not_pass(name):
+    assert not is_operator_name(name)
+
+
+# ----------------------------------------------------------------------------------------------------------- speed
+
+
+def test_the_time_grows_with_the_program_and_no_faster(tree):
+    def seconds(copies: int) -> float:
+        program = from_tree(tree, Program)
+        graph = program.graph_module.graph
+        relu = next(node for node in graph.nodes if node.target == "torch.ops.aten.relu.default")
+        text = to_tree(relu)
+        meta = graph.tensor_values["relu"]
+        for index in range(copies):
+            node = from_tree(text, type(relu))
+            node.outputs[0] = Argument(as_tensor=type(relu.outputs[0].as_tensor)(f"copy_{index}"))
+            graph.nodes.append(node)
+            graph.tensor_values[f"copy_{index}"] = meta
+        best = float("inf")
+        for _ in range(3):
+            start = time.perf_counter()
+            assert validate(program) == []
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    assert seconds(16_000) < 8 * seconds(4_000)

@@ -1,0 +1,12 @@
+"""What all tests share: the programs of the demo and of `tests/api` are imported as `programs` and `small_programs`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+# Each registers container types with torch, so a process may load it once only, under one name.
+for _folder in ("contrib/demo", "tests/api"):
+    sys.path.append(str(_ROOT / _folder))
