@@ -970,9 +970,9 @@ def test_the_time_grows_with_the_program_and_no_faster(tree):
             graph.tensor_values[f"copy_{index}"] = meta
         best = float("inf")
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             assert validate(program) == []
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         return best
 
     assert seconds(16_000) < 8 * seconds(4_000)

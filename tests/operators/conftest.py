@@ -17,9 +17,14 @@ from torch.utils import _pytree as pytree
 import graphwire
 
 
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    # A deep copy keeps strides, and copies no tensor without a storage.
+    return copy.deepcopy(tensor) if tensor.layout is torch.strided else tensor.clone()
+
+
 def _run(program: ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a program computes from copies of the inputs, and what it left in them."""
-    args, kwargs = copy.deepcopy((args, kwargs))
+    args, kwargs = pytree.tree_map_only(torch.Tensor, _copied, (args, kwargs))
     module = program.module()
     torch.manual_seed(0)
     return module(*args, **kwargs), args, kwargs

@@ -23,6 +23,7 @@ from graphwire.schema.program import Program
 from graphwire.schema.tree import program_from_tree
 from graphwire.wire.archive import Readable
 from graphwire.wire.atomic import replacing
+from graphwire.wire.collector import paused_collector
 from graphwire.wire.document import detect_format, read_document, write_program
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package import Document, Package, write_package
@@ -67,7 +68,8 @@ def save(
         OSError: the path cannot be written.
     """
     registry = registry or default_registry()
-    documents = _documents(program, format, registry)
+    with paused_collector():
+        documents = _documents(program, format, registry)
     if isinstance(file, (str, os.PathLike)):
         with replacing(file) as stream:
             write_package(stream, documents, extra_files)
@@ -119,7 +121,7 @@ def load(
     from graphwire.bridge.program import decode_program
     from graphwire.bridge.tensors import target_device
 
-    with open(file, registry=registry, limits=limits) as archive:
+    with open(file, registry=registry, limits=limits) as archive, paused_collector():
         name = archive.method(method)
         program = archive.program_of(name)
         payloads = archive.payloads_of(name, copied=weights == "copy")

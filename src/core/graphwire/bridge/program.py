@@ -25,7 +25,7 @@ from graphwire.bridge.signature import (
     encode_signature,
 )
 from graphwire.bridge.symbols import decode_ranges, encode_ranges, range_constraints, settle_hints
-from graphwire.bridge.torch_pytree import children_of, context_of, is_namedtuple, registration_of
+from graphwire.bridge.torch_pytree import children_of, context_of, is_namedtuple, registration_of, unflatten
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
 from graphwire.errors import DecodeError, EncodeError, GraphwireError
 from graphwire.hooks.registry import Registry
@@ -256,7 +256,7 @@ def _decode_examples(context: DecodeContext, record: Program, payloads: Payloads
         tensors = decode_payloads(context, payloads.sample_inputs, SAMPLE_INPUTS, table, {}, ties_noted=True)
         scope = _ExampleScope(tensors)
         leaves = [decode_argument(context, scope, leaf) for leaf in examples.leaves]
-        return pytree.tree_unflatten(leaves, decode_treespec(examples.spec, context.registry))
+        return unflatten(leaves, decode_treespec(examples.spec, context.registry))
     except (GraphwireError, ValueError, TypeError) as error:
         warnings.warn(f"the example inputs are not loaded: {error}", GraphwireWarning, stacklevel=2)
         return None

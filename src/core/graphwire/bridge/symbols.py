@@ -158,11 +158,15 @@ def _bound(bound: Any, *, up: bool) -> int | None:
     return int(sympy.ceiling(bound) if up else sympy.floor(bound))
 
 
+_FLOATS = ("zf", "zuf")
+"""What the names of symbols for floats begin with, whose ranges are of real numbers."""
+
+
 def decode_ranges(constraints: Mapping[str, RangeConstraint]) -> dict[str, Any]:
     """The ranges that a document states, by infix text."""
-    infinity = torch_private.int_oo
     ranges = {}
     for text, constraint in constraints.items():
+        infinity = sympy.oo if text.startswith(_FLOATS) else torch_private.int_oo
         lower = -infinity if constraint.min_val is None else sympy.Integer(constraint.min_val)
         upper = infinity if constraint.max_val is None else sympy.Integer(constraint.max_val)
         if constraint.min_val is not None and constraint.max_val is not None and lower > upper:

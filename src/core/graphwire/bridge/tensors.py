@@ -77,9 +77,11 @@ def decode_device(context: DecodeContext, record: Device) -> torch.device:
 def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
     """A tensor's type, shape and place as a record. Equal ones share one record."""
     layout = tensor.layout
-    sizes, strides, offset = tuple(tensor.shape), (), 0
+    sizes = tuple(tensor.shape)
     if layout is torch.strided:
         strides, offset = tensor.stride(), tensor.storage_offset()
+    else:
+        strides, offset = (0,) * len(sizes), 0  # as torch writes them, and needs them to read the document
     numbers = (*sizes, *strides, offset)
     if any(type(number) is not int for number in numbers):
         numbers = tuple(n if type(n) is int else integer_parts(context, n) for n in numbers)

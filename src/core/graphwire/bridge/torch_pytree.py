@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -83,10 +83,28 @@ def flatten_one(container: Any) -> tuple[list[Any], Any]:
 
 
 def unflatten(leaves: Sequence[Any], spec: Any) -> Any:
-    """The container of a spec, with these leaves."""
+    """The container of a spec, with these leaves.
+
+    As torch's own `tree_unflatten`, except that a `torch.Size` comes back as one; torch makes a plain tuple of it.
+
+    Raises:
+        ValueError: the spec has another number of leaves.
+    """
+    if len(leaves) != spec.num_leaves:
+        raise ValueError(f"{len(leaves)} leaves are given for a structure of {spec.num_leaves}")
+    return _unflatten(iter(leaves), spec)
+
+
+def _unflatten(leaves: Iterator[Any], spec: Any) -> Any:
+    import torch
     from torch.utils import _pytree
 
-    return _pytree.tree_unflatten(list(leaves), spec)
+    if spec.type is None:
+        return next(leaves)
+    children = [_unflatten(leaves, child) for child in children_of(spec)]
+    if spec.type is torch.Size:
+        return torch.Size(children)
+    return _pytree.SUPPORTED_NODES[spec.type].unflatten_fn(children, spec.context)
 
 
 def is_flattened(container: Any) -> bool:

@@ -124,7 +124,8 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from graphwire.version import __version__
 
-        parser.exit(message=f"graphwire {__version__}\n")
+        print_line(f"graphwire {__version__}", sys.stdout)
+        parser.exit()
 
 
 # -------------------------------------------------------------------------------------------------------- commands
@@ -199,6 +200,8 @@ def _plugins(arguments: argparse.Namespace) -> int:
     found = api.plugins()
     if arguments.json:
         _print_json([_plugin_tree(plugin) for plugin in found])
+    elif not found:
+        print_line("no plugins are installed", sys.stdout)
     else:
         print_sections([plugin_section(found)], sys.stdout)
     return OK
@@ -217,7 +220,7 @@ def _plugin_tree(plugin: Any) -> dict[str, Any]:
 
 
 def _print_json(tree: Any) -> None:
-    print_line(json.dumps(tree, indent=2, ensure_ascii=sys.stdout.encoding.lower() != "utf-8"), sys.stdout)
+    print_line(json.dumps(tree, indent=2), sys.stdout)  # ASCII, so that nothing in it can control a terminal
 
 
 def _one_line(error: Exception) -> str:

@@ -50,7 +50,7 @@ def print_line(text: str, stream: TextIO) -> None:
 
 def print_sections(sections: Iterable[Section], stream: TextIO) -> None:
     """Print the sections that have something to say, a blank line between them."""
-    shown = [_without_empty_columns(section) for section in sections if section.rows or not section.columns]
+    shown = [_without_empty_columns(section) for section in sections if section.rows]
     if stream.isatty():
         _print_rich(shown, stream)
     else:
@@ -98,8 +98,6 @@ def _print_rich(sections: Sequence[Section], stream: TextIO) -> None:
             console.print()
         if section.title:
             console.print(Text(section.title, style="bold"))
-        if not section.rows:
-            continue
         box = SIMPLE_HEAD if section.columns else None
         table = Table(box=box, show_header=bool(section.columns), pad_edge=True, show_edge=False)
         for column, _ in enumerate(section.rows[0]):

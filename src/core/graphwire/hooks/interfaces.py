@@ -69,8 +69,8 @@ class RecordFormat(WireFormat, Protocol):
     """A wire format that also writes records of the schema without a tree in between. Optional: it is faster."""
 
     def encode_records(self, records: Any) -> bytes:
-        """What `encode` makes of the tree of `records` (a `msgspec.Struct` whose fields hold no bytes, and no float that
-        is not finite).
+        """What `encode` makes of the tree of `records` (a `msgspec.Struct` whose fields hold no bytes and no float that
+        is not finite, nested no deeper than a graph without subgraphs is).
 
         Raises:
             FormatError: the format cannot say something in the records.

@@ -20,7 +20,14 @@ from torch.utils import _pytree as pytree
 from graphwire.bridge import torch_private
 from graphwire.bridge.torch_pytree import children_of, context_of, is_treespec
 
-__all__ = ["Portrait", "assert_same_portrait", "assert_same_program", "differences", "portrait"]
+__all__ = [
+    "Portrait",
+    "assert_same_portrait",
+    "assert_same_program",
+    "assert_same_values",
+    "differences",
+    "portrait",
+]
 
 Portrait: TypeAlias = dict[str, Any]
 """A program as nested dicts and lists; what they end in is compared by `==` and by type."""
@@ -43,10 +50,24 @@ def assert_same_portrait(actual: Portrait, expected: Portrait) -> None:
     Raises:
         AssertionError: they differ; the message lists every difference with its place.
     """
-    found = list(differences(actual, expected))
-    if found:
-        head = f"the programs differ in {len(found)} place{'s' if len(found) != 1 else ''}:"
-        raise AssertionError("\n  ".join([head, *found]))
+    _fail_of_differences("programs", differences(actual, expected))
+
+
+def assert_same_values(actual: Any, expected: Any) -> None:
+    """Fail unless two values are the same: the containers, the types of what is in them, and every tensor's type, shape,
+    strides and elements, bit by bit. Any nan is any other only among Python's floats.
+
+    Raises:
+        AssertionError: they differ; the message lists every difference with its place.
+    """
+    _fail_of_differences("values", differences(_tree_of_values(actual), _tree_of_values(expected), "value"))
+
+
+def _fail_of_differences(what: str, found: Iterator[str]) -> None:
+    lines = list(found)
+    if lines:
+        head = f"the {what} differ in {len(lines)} place{'s' if len(lines) != 1 else ''}:"
+        raise AssertionError("\n  ".join([head, *lines]))
 
 
 def differences(actual: Any, expected: Any, place: str = "program") -> Iterator[str]:
@@ -97,7 +118,7 @@ def portrait(program: ExportedProgram) -> Portrait:
         "verifiers": list(program.verifiers),
         "state_dict": _held(program.state_dict),
         "constants": _held(program.constants),
-        "example_inputs": _example_inputs(program.example_inputs),
+        "example_inputs": None if program.example_inputs is None else _tree_of_values(program.example_inputs),
         "custom": _data(program.graph_module.meta.get("custom")),
     }
 
@@ -140,10 +161,8 @@ def _treespec(spec: Any) -> Portrait:
     }
 
 
-def _example_inputs(examples: Any) -> Any:
-    if examples is None:
-        return None
-    leaves, spec = pytree.tree_flatten(examples)
+def _tree_of_values(values: Any) -> Portrait:
+    leaves, spec = pytree.tree_flatten(values)
     return {"spec": _treespec(spec), "leaves": [_payload(leaf) for leaf in leaves]}
 
 
@@ -152,7 +171,9 @@ def _symbols(program: ExportedProgram) -> Portrait:
     symbols = {}
     for expression in [*_expressions(program.graph_module), *program.range_constraints]:
         for symbol in expression.free_symbols:
-            symbols[str(symbol)] = {key: getattr(symbol, key) for key in ("is_integer", "is_positive", "is_nonnegative")}
+            symbols[str(symbol)] = {
+                key: getattr(symbol, key) for key in ("is_integer", "is_positive", "is_nonnegative")
+            }
     return dict(sorted(symbols.items()))
 
 
@@ -220,7 +241,11 @@ def _data(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
     inner = inner or _data
     kind = _FROZEN.get(type(value), type(value))
     if isinstance(value, Mapping):
-        return {"class": kind, "keys": [inner(key) for key in value], "values": [inner(v) for v in value.values()]}
+        return {
+            "class": kind,
+            "keys": [inner(key) for key in value],
+            "values": [inner(v) for v in value.values()],
+        }
     if isinstance(value, (list, tuple)):
         return {"class": kind, "items": [inner(item) for item in value]}
     if isinstance(value, slice):
@@ -239,7 +264,8 @@ def _value(value: Any) -> Any:
         return _tensor_meta(value)
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         expression, hint = torch_private.symbolic_parts(value)
-        known = "" if isinstance(value, torch.SymBool) else f" = {hint!r}"  # torch's schema has no hint for a truth value
+        # torch's schema has no hint for a truth value.
+        known = "" if isinstance(value, torch.SymBool) else f" = {hint!r}"
         return f"{type(value).__name__} {expression}{known}"
     return _spec(value) if dataclasses.is_dataclass(value) else _data(value, _value)
 
@@ -298,11 +324,16 @@ _META: dict[str, Callable[[Any], Any]] = {
 def _held(values: Mapping[str, Any]) -> Portrait:
     """Named tensors and objects, which of them are one, and which lie in one storage."""
     tensors = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
-    stored = {name: value for name, value in tensors.items() if _has_elements(value) and value.layout is torch.strided}
+    stored = {
+        name: value
+        for name, value in tensors.items()
+        if _has_elements(value) and value.layout is torch.strided
+    }
+    places = {name: value.untyped_storage().data_ptr() for name, value in stored.items()}
     return {
         "values": {name: _payload(value) for name, value in values.items()},
         "identical": _groups({name: id(value) for name, value in tensors.items()}),
-        "sharing": _groups({name: value.untyped_storage()._cdata for name, value in stored.items() if value.numel()}),
+        "sharing": _groups({name: place for name, place in places.items() if place}),
     }
 
 
@@ -344,4 +375,6 @@ def _digest(tensor: torch.Tensor) -> str:
     plain = tensor.cpu().resolve_conj().resolve_neg().contiguous()
     if plain.numel() == 0:
         return "empty"
-    return hashlib.sha256(ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size())).hexdigest()
+    return hashlib.sha256(
+        ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size())
+    ).hexdigest()

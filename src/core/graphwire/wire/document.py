@@ -35,15 +35,28 @@ def write_document(tree: Tree, wire_format: WireFormat) -> bytes:
 
 
 def write_program(program: Program, wire_format: WireFormat) -> bytes:
-    """A program as a document. A format that writes records itself is given the records (unless a codec put free data
-    into them): that saves the tree, which is most of the time.
+    """A program as a document.
+
+    A format that writes records itself is given the records, which saves making the tree and looking it over. What the
+    look is for cannot be there: a flat graph has no depth, and the schema has neither bytes nor infinite floats.
 
     Raises:
         FormatError: the format cannot say something in the program.
+        LimitError: its subgraphs lie deeper inside each other than any format carries.
     """
-    if isinstance(wire_format, RecordFormat) and not program.encoded_values:
+    if isinstance(wire_format, RecordFormat) and _is_flat(program):
         return wire_format.encode_records(program)
     return write_document(to_tree(program), wire_format)
+
+
+def _is_flat(program: Program) -> bool:
+    """Whether nothing in a program nests without bound: subgraphs, general sequences, the free data of codecs."""
+    nodes = program.graph_module.graph.nodes
+    return not (
+        program.requires
+        or program.encoded_values
+        or any(node.is_hop_single_tensor_return is not None for node in nodes)
+    )
 
 
 def read_document(

@@ -102,9 +102,7 @@ class _ArchiveRecord:
 
     def view(self) -> memoryview:
         """The bytes: mapped from the file, or read and checked where a copy was asked for or the record is packed."""
-        if self._copied or not self._archive.is_stored(self._name):
-            return memoryview(bytearray(self._archive.read(self._name)))
-        return self._archive.map(self._name)
+        return self._archive.copy(self._name) if self._copied else self._archive.map(self._name)
 
 
 class _ArchiveRecords(Mapping[str, Record]):

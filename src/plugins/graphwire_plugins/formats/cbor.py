@@ -15,6 +15,7 @@ import io
 from typing import Any, NoReturn
 
 import cbor2
+import msgspec
 
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks.hookspecs import hookimpl
@@ -34,6 +35,12 @@ class CborFormat:
 
     def encode(self, tree: Tree) -> bytes:
         survey(tree)  # before cbor2 sees it: version 6.2 overruns the C stack on deep trees
+        return self._dump(tree)
+
+    def encode_records(self, records: Any) -> bytes:
+        return self._dump(msgspec.to_builtins(records))
+
+    def _dump(self, tree: Tree) -> bytes:
         try:
             return _SELF_DESCRIBED + cbor2.dumps(tree)
         except (cbor2.CBORError, ValueError, OverflowError) as error:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgpack
+import msgspec
 
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks.hookspecs import hookimpl
@@ -33,6 +34,12 @@ class MsgpackFormat:
 
     def encode(self, tree: Tree) -> bytes:
         survey(tree)
+        return self._pack(tree)
+
+    def encode_records(self, records: Any) -> bytes:
+        return self._pack(msgspec.to_builtins(records))
+
+    def _pack(self, tree: Tree) -> bytes:
         try:
             data: bytes = msgpack.packb(tree, default=_encode_big_int)
         except (ValueError, OverflowError) as error:  # lone surrogates, and lengths beyond 32 bits

@@ -40,7 +40,7 @@ class SymbolFunctions(_FunctionTable):
     """Functions on symbolic integers, floats and truth values: `operator`, `math`, `round` and `torch.sym_*`."""
 
     namespace = "symbolic"
-    prefixes = ("_operator.", "math.", "builtins.", "torch.sym_", "torch._sym_")
+    prefixes = ("_operator.", "math.", "builtins.", "torch.")
     opset_version = 0
     convention = "symbolic"
 

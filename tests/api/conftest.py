@@ -1,0 +1,65 @@
+"""The programs that all tests of the public functions run on, each in every wire format."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from programs import PROGRAMS, Example, decoder
+from small_programs import SMALL_PROGRAMS
+from torch.export import ExportedProgram
+
+import graphwire
+
+FORMATS = ("json", "msgpack", "cbor")
+
+_MAKERS = {
+    **SMALL_PROGRAMS,
+    **PROGRAMS,
+    "decoder": functools.partial(decoder, 2),  # as the demo's, with fewer layers
+}
+
+
+@functools.cache
+def _example(name: str) -> Example:
+    return _MAKERS[name]()
+
+
+@pytest.fixture(params=_MAKERS)
+def example(request: pytest.FixtureRequest) -> Example:
+    """Each of the programs; made once, so no test may change it."""
+    return _example(request.param)
+
+
+@pytest.fixture(params=FORMATS)
+def wire_format(request: pytest.FixtureRequest) -> Any:
+    """The name of each wire format in the box."""
+    return request.param
+
+
+@functools.cache
+def _saved(name: str, format: str) -> bytes:
+    return graphwire.dumps(_example(name).program, format=format)
+
+
+@pytest.fixture
+def saved(request: pytest.FixtureRequest, example: Example) -> bytes:
+    """The bytes of the program's file, in the format of the test, or else in JSON."""
+    format = request.getfixturevalue("wire_format") if "wire_format" in request.fixturenames else "json"
+    return _saved(request.node.callspec.params["example"], format)
+
+
+@pytest.fixture
+def loaded(saved: bytes) -> ExportedProgram:
+    """The program, loaded from its file."""
+    return graphwire.loads(saved)
+
+
+@pytest.fixture
+def small_file(tmp_path: Path) -> Path:
+    """A file with a program that has weights, in a folder of its own."""
+    path = tmp_path / "small.gw"
+    path.write_bytes(_saved("tied_weights", "json"))
+    return path

@@ -1,0 +1,106 @@
+"""Every program comes back from every wire format as it was, and does what it did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from programs import Example
+from running import results
+from torch.export import ExportedProgram, export, unflatten
+
+import graphwire
+from graphwire.testing.programs import assert_same_portrait, assert_same_program, assert_same_values, portrait
+
+
+def test_a_loaded_program_is_the_one_that_was_saved(
+    example: Example, wire_format: str, loaded: ExportedProgram
+) -> None:
+    assert_same_program(loaded, example.program)
+
+
+def test_it_computes_the_same_to_the_last_bit(
+    example: Example, wire_format: str, loaded: ExportedProgram
+) -> None:
+    expected = results(example.program.module(), example.calls)
+    assert_same_values(results(loaded.module(), example.calls), expected)
+
+
+def test_saving_it_again_gives_the_same_bytes(
+    example: Example, wire_format: str, saved: bytes, loaded: ExportedProgram
+) -> None:
+    assert graphwire.dumps(loaded, format=wire_format) == saved
+
+
+def test_saving_changes_nothing_in_the_program(example: Example, wire_format: str) -> None:
+    before = portrait(example.program)
+    graphwire.dumps(example.program, format=wire_format)
+    assert_same_portrait(portrait(example.program), before)
+
+
+def test_records_alone_make_the_program_too(example: Example, wire_format: str) -> None:
+    record, payloads = graphwire.to_schema(example.program)
+    again = graphwire.decode(graphwire.encode(record, wire_format))
+    assert again == record
+    assert_same_program(graphwire.from_schema(again, payloads), example.program)
+
+
+def test_converting_a_file_gives_the_bytes_of_saving_it_in_that_format(
+    example: Example, wire_format: str, saved: bytes, tmp_path: Any
+) -> None:
+    graphwire.save(example.program, tmp_path / "one.gw", format="json")
+    graphwire.convert(tmp_path / "one.gw", tmp_path / "other.gw", format=wire_format)
+    assert (tmp_path / "other.gw").read_bytes() == saved
+
+
+def test_nothing_is_wrong_with_the_file(example: Example, wire_format: str, saved: bytes) -> None:
+    assert graphwire.verify(saved) == []
+
+
+# What torch itself cannot do with the program that was exported, so that nothing can be asked of the loaded one.
+NOT_DECOMPOSED: dict[str, str] = {}
+NOT_UNFLATTENED: dict[str, str] = {}
+NOT_EXPORTED_AGAIN: dict[str, str] = {}
+
+
+def _skip_what_torch_cannot(name: str, table: dict[str, str]) -> None:
+    if name in table:
+        pytest.skip(table[name])
+
+
+def test_torch_finds_a_loaded_program_valid(example: Example, loaded: ExportedProgram) -> None:
+    loaded.validate()
+
+
+def test_a_loaded_program_can_be_decomposed(example: Example, loaded: ExportedProgram) -> None:
+    _skip_what_torch_cannot(example.name, NOT_DECOMPOSED)
+    expected = results(example.program.run_decompositions().module(), example.calls)
+    assert_same_values(results(loaded.run_decompositions().module(), example.calls), expected)
+
+
+def test_a_loaded_program_can_be_unflattened(example: Example, loaded: ExportedProgram) -> None:
+    _skip_what_torch_cannot(example.name, NOT_UNFLATTENED)
+    module, expected = unflatten(loaded), unflatten(example.program)
+    assert [name for name, _ in module.named_modules()] == [name for name, _ in expected.named_modules()]
+    assert [name for name, _ in module.named_parameters()] == [name for name, _ in expected.named_parameters()]
+    assert_same_values(results(module, example.calls), results(expected, example.calls))
+
+
+def test_the_module_of_a_loaded_program_can_be_exported_again(
+    example: Example, loaded: ExportedProgram
+) -> None:
+    _skip_what_torch_cannot(example.name, NOT_EXPORTED_AGAIN)
+    call = example.calls[0]
+    again, expected = (export(p.module(), call.args, call.kwargs) for p in (loaded, example.program))
+    assert again.graph_module.code == expected.graph_module.code
+    assert_same_values(results(again.module(), [call]), results(expected.module(), [call]))
+
+
+def test_the_modules_have_as_many_parameters(example: Example, loaded: ExportedProgram) -> None:
+    expected = dict(example.program.module().named_parameters())
+    parameters = dict(loaded.module().named_parameters())
+    assert {n: p.requires_grad for n, p in parameters.items()} == {
+        n: p.requires_grad for n, p in expected.items()
+    }
+    assert all(type(p) is torch.nn.Parameter for p in parameters.values())

@@ -1,0 +1,368 @@
+"""The command line: what it prints, how it ends, and that it never imports torch."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import resource
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+import graphwire.cli
+from graphwire import api
+from graphwire.cli.commands import main
+from graphwire.cli.report import Section, escaped, print_sections, size_text
+from graphwire.errors import GraphwireError, Problem, ValidationError
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 2)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("archives")
+
+
+@pytest.fixture(scope="module")
+def archive(folder) -> Path:
+    """A file that torch wrote."""
+    dynamic = {"x": {0: torch.export.Dim("batch", min=2, max=64)}}
+    program = torch.export.export(Net(), (torch.randn(3, 4),), dynamic_shapes=dynamic)
+    torch.export.save(program, folder / "net.pt2")
+    return folder / "net.pt2"
+
+
+@pytest.fixture
+def damaged(archive, tmp_path) -> Path:
+    """The same file with one bit of a weight flipped."""
+    with zipfile.ZipFile(archive) as reader:
+        member = next(item for item in reader.infolist() if "data/weights/weight_0" in item.filename)
+    content = bytearray(archive.read_bytes())
+    position = content.index(b"weight_0", member.header_offset) + len(b"weight_0")
+    position += int.from_bytes(content[member.header_offset + 28 : member.header_offset + 30], "little")
+    content[position + 5] ^= 1
+    path = tmp_path / "damaged.pt2"
+    path.write_bytes(content)
+    return path
+
+
+def run(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "graphwire.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
+
+
+# --------------------------------------------------------------------------------------------------------- inspect
+
+
+def test_inspect_shows_the_interface_and_the_size(archive):
+    done = run("inspect", archive)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert lines[0] == str(archive)
+    assert "parameters 2 tensors, 10 elements, 40 B" in lines
+    assert "torch.ops.aten.relu.default 1" in lines
+    assert any(
+        line.startswith("x user_input tensor float32 [s") and line.endswith(", 4] cpu") for line in lines
+    )
+    assert any(line.endswith("[2, 64]") for line in lines)
+    assert "Guards" not in lines
+
+
+def test_inspect_as_json_is_the_inspection(archive):
+    done = run("inspect", archive, "--json")
+    tree = json.loads(done.stdout)
+    assert tree["methods"][0]["summary"]["operators"]["torch.ops.aten.linear.default"] == 1
+    assert tree["size"] == archive.stat().st_size
+    assert "nodes" not in tree["methods"][0]
+
+
+def test_inspect_lists_nodes_when_asked(archive):
+    lines = run("inspect", archive, "--nodes").stdout.splitlines()
+    node = next(line for line in lines[lines.index("Nodes") :] if "aten.linear" in line)
+    assert node.split()[-1] == "linear"
+    assert "weight=p_linear_weight" in node
+    nodes = json.loads(run("inspect", archive, "--nodes", "--json").stdout)["methods"][0]["nodes"]
+    assert [each["outputs"] for each in nodes][-1] == "relu"
+
+
+def test_inspect_picks_a_method(archive):
+    name = json.loads(run("inspect", archive, "--json").stdout)["methods"][0]["name"]
+    assert run("inspect", archive, "--method", name).returncode == 0
+    done = run("inspect", archive, "--method", "other")
+    assert done.returncode == 1
+    assert done.stderr == f"graphwire: error: the archive has no program named other. It has {name}\n"
+
+
+# -------------------------------------------------------------------------------------------------- convert, verify
+
+
+def test_convert_writes_an_archive_that_verifies(archive, tmp_path):
+    target = tmp_path / "net.gw"
+    done = run("convert", archive, target, "--format", "msgpack")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{target}: msgpack, ")
+    assert json.loads(run("inspect", target, "--json").stdout)["methods"][0]["format"] == "msgpack"
+    assert run("verify", target).stdout == f"{target}: no problems\n"
+
+
+def test_convert_to_a_format_that_nobody_provides_leaves_nothing_behind(archive, tmp_path):
+    done = run("convert", archive, tmp_path / "net.gw", "--format", "papyrus")
+    assert done.returncode == 1
+    assert "papyrus" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_verify_finds_nothing_in_a_good_archive(archive):
+    done = run("verify", archive)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{archive}: no problems\n", "")
+    assert json.loads(run("verify", archive, "--json").stdout) == []
+
+
+def test_verify_reports_a_flipped_bit_and_says_so_in_its_exit_code(damaged):
+    done = run("verify", damaged)
+    assert done.returncode == 1
+    assert done.stdout.startswith(f"{damaged}: 1 problem\n")
+    assert "weight_0" in done.stdout
+    problems = json.loads(run("verify", damaged, "--json").stdout)
+    assert [set(problem) for problem in problems] == [{"place", "kind", "message"}]
+
+
+# --------------------------------------------------------------------------------------------------------- plugins
+
+
+def test_plugins_lists_the_formats_in_the_box():
+    done = run("plugins")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {"json", "msgpack", "cbor"} <= {
+        line.split()[0] for line in done.stdout.splitlines() if line.strip()
+    }
+    listed = {plugin["name"]: plugin for plugin in json.loads(run("plugins", "--json").stdout)}
+    assert listed["json"]["status"] == "active"
+    assert listed["json"]["hooks"] == ["graphwire_wire_formats"]
+
+
+# ---------------------------------------------------------------------------------------------------------- endings
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify"])
+def test_a_file_that_is_not_there_is_one_line_or_one_problem(command, tmp_path):
+    done = run(command, tmp_path / "nothing.pt2")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert len((done.stderr or done.stdout).splitlines()) <= 3
+
+
+def test_a_file_that_is_no_archive_is_an_error_in_one_line(tmp_path):
+    path = tmp_path / "text.pt2"
+    path.write_text("hello " * 100)
+    done = run("inspect", path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("graphwire: error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    done = run("inspect", tmp_path / "nothing.pt2", "--debug")
+    assert "Traceback" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("graphwire: error: ")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["nonsense"], ["inspect"], ["convert", "a", "b"], ["verify", "a", "--x"]]
+)
+def test_a_wrong_command_line_is_exit_code_2(arguments, capsys):
+    assert main(arguments) == 2
+    assert "usage: graphwire" in capsys.readouterr().err
+
+
+def test_help_and_version_are_exit_code_0(capsys):
+    assert main(["--help"]) == 0
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("graphwire ")
+
+
+def test_an_interrupt_ends_quietly(monkeypatch, capsys, archive):
+    def interrupted(_file):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(api, "inspect", interrupted)
+    assert main(["inspect", str(archive)]) == 130
+    assert capsys.readouterr().err == "graphwire: error: interrupted\n"
+
+
+def test_a_reader_that_goes_away_is_no_error(archive):
+    command = [sys.executable, "-m", "graphwire.cli", "inspect", str(archive)]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (GraphwireError("it is\nbad", place="a[0]", remedy="Mend it"), "a[0]: it is bad. Mend it"),
+        (GraphwireError("\x1b[31mred"), "\\x1b[31mred"),
+        (PermissionError(13, "Permission denied", "a.pt2"), "a.pt2: Permission denied"),
+        (
+            ValidationError([Problem("a", "arm", "no arm"), Problem("b", "arm", "two arms")]),
+            "2 problems in the program: a: no arm [arm], and 1 more",
+        ),
+        (
+            RuntimeError("what"),
+            "RuntimeError: what (a defect of graphwire or of a plugin; --debug shows where)",
+        ),
+    ],
+)
+def test_every_error_is_one_line(error, line, monkeypatch, capsys, archive):
+    def failing(_file):
+        raise error
+
+    monkeypatch.setattr(api, "verify", failing)
+    assert main(["verify", str(archive)]) == 1
+    assert capsys.readouterr().err == f"graphwire: error: {line}\n"
+
+
+# ------------------------------------------------------------------------------------------------------------- torch
+
+WITHOUT_TORCH = """
+import sys
+from graphwire.cli import main
+code = main(sys.argv[1:])
+assert "torch" not in sys.modules and "sympy" not in sys.modules and "numpy" not in sys.modules
+assert "rich" not in sys.modules, "nothing was written to a terminal"
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["inspect", "FILE"],
+        ["inspect", "FILE", "--nodes"],
+        ["inspect", "FILE", "--json"],
+        ["verify", "FILE"],
+        ["verify", "FILE", "--json"],
+        ["convert", "FILE", "OUT", "--format", "cbor"],
+        ["plugins"],
+        ["plugins", "--json"],
+        ["--version"],
+    ],
+    ids=" ".join,
+)
+def test_no_command_imports_torch(arguments, archive, tmp_path):
+    words = {"FILE": str(archive), "OUT": str(tmp_path / "out.gw")}
+    command = [sys.executable, "-c", WITHOUT_TORCH, *(words.get(each, each) for each in arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_inspect_of_a_gibibyte_takes_a_fraction_of_a_second(archive, tmp_path):
+    path = tmp_path / "large.pt2"
+    with zipfile.ZipFile(archive) as reader, zipfile.ZipFile(path, "w") as writer:
+        for item in reader.infolist():
+            writer.writestr(item, reader.read(item))
+        root = reader.namelist()[0].partition("/")[0]
+        with writer.open(zipfile.ZipInfo(f"{root}/data/weights/weight_9"), "w", force_zip64=True) as member:
+            for _ in range(1024):
+                member.write(bytes(1 << 20))
+    try:
+        best = float("inf")
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = run("inspect", path)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    finally:
+        path.unlink()  # pytest would keep it
+    assert done.returncode == 0, done.stderr
+    assert "1.0 GiB" in done.stdout
+    assert best < 0.5, "seconds of processor time, which other work on the machine does not change much"
+
+
+# ------------------------------------------------------------------------------------------------------ presentation
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+SECTIONS = [
+    Section("File", rows=[("size", "1 B"), ("evil", "\x1b[31m[bold]red[/bold]\n")]),
+    Section("Table", ("name", "empty", "count"), [("a", "", "1"), ("b" * 300, "", "1,000")], frozenset({2})),
+    Section("Nothing", ("name",), []),
+]
+
+
+def test_plain_output_is_aligned_escaped_and_leaves_out_what_is_empty():
+    stream = io.StringIO()
+    print_sections(SECTIONS, stream)
+    wide = 300
+    assert stream.getvalue().splitlines() == [
+        "File",
+        "  size  1 B",
+        "  evil  \\x1b[31m[bold]red[/bold]\\n",
+        "",
+        "Table",
+        f"  {'name':{wide}}  count",
+        f"  {'a':{wide}}      1",
+        f"  {'b' * wide}  1,000",
+    ]
+
+
+@pytest.mark.parametrize("width", [20, 80])
+def test_a_terminal_gets_tables_within_its_width_and_nothing_that_controls_it(width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    print_sections(SECTIONS, stream)
+    text = stream.getvalue().replace("\x1b[1m", "").replace("\x1b[0m", "")  # our own bold heads
+    assert all(len(line) <= width for line in text.splitlines())
+    assert "\x1b" not in text
+    if width == 80:
+        assert "\\x1b[31m[bold]red[/bold]\\n" in text
+    assert text.count("b") >= 300, "nothing is cut off, long cells are folded"
+
+
+def test_what_an_encoding_cannot_say_is_escaped(archive):
+    done = run("inspect", archive, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+    assert json.loads(
+        run("inspect", archive, "--json", env=os.environ | {"PYTHONIOENCODING": "ascii"}).stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (1 << 30, "1.0 GiB"), (3 << 50, "3,072.0 TiB")],
+)
+def test_sizes_are_readable(size, text):
+    assert size_text(size) == text
+
+
+def test_text_that_prints_is_left_alone():
+    assert escaped("[s77, ∞) é") == "[s77, ∞) é"
+
+
+def test_the_package_shows_one_name():
+    assert graphwire.cli.__all__ == ["main"]
