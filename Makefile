@@ -1,5 +1,6 @@
 # make demo   install, and show three programs through every wire format
 # make test   install, and run the tests
+# make test-transformers  install transformers too, and run the tests on its models
 # make lint   formatting, lint rules, types, layers, documentation links
 # make bench  time and size against torch.export.save/load
 # make docs   check the documentation's links and the README's code
@@ -16,7 +17,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test lint bench docs clean
+.PHONY: setup demo test test-transformers lint bench docs clean
 .DELETE_ON_ERROR:
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
@@ -28,7 +29,10 @@ demo: $(INSTALLED)-base
 	$(PYTHON) contrib/demo
 
 test: $(INSTALLED)-test
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --ignore tests/transformers $(PYTEST_ARGS)
+
+test-transformers: $(INSTALLED)-transformers
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/transformers $(PYTEST_ARGS)
 
 lint: $(INSTALLED)-dev docs
 	$(VENV)/bin/ruff check .
@@ -58,6 +62,10 @@ $(INSTALLED)-base: pyproject.toml constraints.txt | $(PYTHON)
 $(INSTALLED)-test: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[test]'
 	@touch $@ $(INSTALLED)-base
+
+$(INSTALLED)-transformers: pyproject.toml constraints.txt | $(PYTHON)
+	$(PIP) -e '.[test,transformers]'
+	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
 
 $(INSTALLED)-dev: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[dev]'

@@ -106,9 +106,7 @@ def installed_ways() -> Iterator[Way]:
 
     import graphwire
 
-    for name in sorted(
-        name for plugin in graphwire.plugins() for name in plugin.names.get("wire_format", ())
-    ):
+    for name in sorted(graphwire.Registry.discover().wire_formats):
 
         def save(program: ExportedProgram, file: Path, name: str = name) -> None:
             graphwire.save(program, file, format=name)

@@ -18,7 +18,7 @@ FORMATS = ("json", "msgpack", "cbor")
 _MAKERS = {
     **SMALL_PROGRAMS,
     **PROGRAMS,
-    "decoder": functools.partial(decoder, 2),  # as the demo's, with fewer layers
+    "decoder": functools.partial(decoder, 1),  # as the demo's, with fewer layers
 }
 
 
@@ -31,6 +31,12 @@ def _example(name: str) -> Example:
 def example(request: pytest.FixtureRequest) -> Example:
     """Each of the programs; made once, so no test may change it."""
     return _example(request.param)
+
+
+@pytest.fixture
+def fresh(request: pytest.FixtureRequest, example: Example) -> Example:
+    """The same as `example`, made again, for what torch does to a program in place."""
+    return _MAKERS[request.node.callspec.params["example"]]()
 
 
 @pytest.fixture(params=FORMATS)

@@ -13,7 +13,7 @@ from programs import Inputs
 def results(module: torch.nn.Module, calls: Iterable[Inputs]) -> list[Any]:
     """For each call its output and what became of its arguments; last, what became of the module's buffers, which are
     then what they were before: a program shares them with the modules that are made of it."""
-    buffers = dict(module.named_buffers())
+    buffers = dict(module.named_buffers(remove_duplicate=False))
     before = {name: buffer.clone() for name, buffer in buffers.items()}
     found: list[Any] = []
     with torch.no_grad():

@@ -1,13 +1,12 @@
 """Small real programs, each for one thing that a file must keep; named by that thing.
 
-`SMALL_PROGRAMS` has a function for each, which makes the program once in a process.
+`SMALL_PROGRAMS` has a function for each, which makes the same program each time.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,7 +14,6 @@ import torch
 import torch.nn.functional as F
 from programs import Example, Inputs
 from torch import Tensor, nn
-from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.map import map as map_over
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
@@ -31,7 +29,6 @@ DECOMPOSED = ("custom_operator", "mutated_buffers", "mutated_inputs", "batch_nor
 
 
 def _program(function: Callable[[], tuple[ExportedProgram, list[Inputs]]]) -> None:
-    @functools.cache
     def make() -> Example:
         torch.manual_seed(0)
         program, calls = function()
@@ -286,8 +283,7 @@ def map_and_scan() -> Any:
     def forward(xs: Tensor, y: Tensor) -> Any:
         mapped = map_over(lambda x, other: x * other + 1, xs, y)
         carry, rows = scan(lambda total, x: (total + x, total * x), y, xs)
-        sums = associative_scan(torch.add, xs, 0, combine_mode="generic")
-        return mapped, carry, rows, sums
+        return mapped, carry, rows
 
     args = torch.randn(5, 3), torch.randn(3)
     return _exported(module_of(forward), *args), [_call(*args)]
@@ -337,7 +333,7 @@ def inputs_of_every_kind() -> Any:
     """Literals, None and text among the inputs, by position and by name, and an input that nothing reads."""
 
     def forward(x: Tensor, n: int, unused: Tensor, *, mode: str, flag: bool, scale: float, absent: Any = None) -> Any:
-        assert mode == "double" and flag and absent is None
+        assert (mode, flag, absent) == ("double", True, None)
         return x * n * scale
 
     x, unused = torch.randn(3), torch.randn(2)
@@ -606,7 +602,6 @@ def tied_weights() -> Any:
 
 
 def _decomposed(name: str) -> None:
-    @functools.cache
     def make() -> Example:
         example = SMALL_PROGRAMS[name]()
         return Example(f"{name}_decomposed", example.program.run_decompositions(), example.calls)

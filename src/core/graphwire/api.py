@@ -125,6 +125,7 @@ def load(
         name = archive.method(method)
         program = archive.program_of(name)
         payloads = archive.payloads_of(name, copied=weights == "copy")
+        payloads.check_read(program)
         if verify and weights is not None:
             archive.check_payloads()
         return decode_program(
@@ -182,13 +183,13 @@ def from_schema(
 def _documents(
     program: ExportedProgram | Mapping[str, ExportedProgram], format: str, registry: Registry
 ) -> dict[str, Document]:
-    from graphwire.bridge.program import RecordTables, encode_program
+    from graphwire.bridge.program import encode_program, record_tables
 
     wire_format = registry.wire_format(format)
     programs = program if isinstance(program, Mapping) else {DEFAULT_METHOD: program}
     if not programs:
         raise EncodeError("there is no program to save")
-    tables = RecordTables()
+    tables = record_tables(programs.values())
     documents = {}
     for name, each in programs.items():
         record, payloads = encode_program(each, registry, tables)
@@ -309,6 +310,7 @@ class Archive:
         if program is None:
             program = program_from_tree(self._package.tree_of(method))
             check(program)
+            self.payloads_of(method).complete(program)
             self._programs[method] = program
         return program
 
@@ -340,11 +342,12 @@ class Archive:
                 )
             )
         payload_bytes = sum(reader.size(name) for name in self._package.payload_records)
-        return Inspection(file, self.size, "pt2", producer, methods, payload_bytes, list(self.names))
+        return Inspection(file, self.size, self._package.layout.title, producer, methods, payload_bytes, list(self.names))
 
     def problems(self) -> list[Problem]:
-        """Every problem: records that are not what was written, programs that break rules. Reads the whole file."""
-        problems = []
+        """Every problem: records that are not what was written or that could be run, programs that break rules. Reads the
+        whole file."""
+        problems = self._package.problems()
         for name in self.names:
             try:
                 self._package.archive.verify(name)
@@ -372,9 +375,8 @@ class Archive:
         Raises:
             ChecksumError: a record's bytes are not the ones that were written.
         """
-        for name in self.names:
-            if name.startswith("data/"):
-                self._package.archive.verify(name)
+        for name in self._package.payload_records:
+            self._package.archive.verify(name)
 
     def close(self) -> None:
         """Close the file."""

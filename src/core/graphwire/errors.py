@@ -2,6 +2,7 @@
 
     GraphwireError
     ├── EncodeError                  a program holds something that the schema cannot say
+    │   └── TargetError              …or that the older version asked for cannot; every obstacle in `.obstacles`
     ├── DecodeError                  records cannot become a program on this installation
     │   ├── UnknownOperatorError     an operator that no handler on this installation resolves
     │   └── UnknownTypeError         a container type that nobody registered here
@@ -16,6 +17,7 @@
     │   ├── MissingRecordError       the archive lacks a record that the program needs
     │   └── ChecksumError            a record's bytes are not the ones that were written
     ├── LimitError                   a size, depth or count beyond the limits in force
+    ├── OpsetError                   operators cannot be brought to another version of theirs; `.problems` says which
     └── PluginError                  a plugin that cannot be used
         ├── PluginConflictError      two plugins claim one name
         └── MissingPluginError       the file needs a plugin that is not installed
@@ -39,11 +41,13 @@ __all__ = [
     "LimitError",
     "MissingPluginError",
     "MissingRecordError",
+    "Obstacle",
     "PluginConflictError",
     "PluginError",
     "Problem",
     "SchemaError",
     "SchemaVersionError",
+    "TargetError",
     "UnknownFormatError",
     "UnknownOperatorError",
     "UnknownTypeError",
@@ -81,6 +85,40 @@ class GraphwireError(Exception):
 
 class EncodeError(GraphwireError):
     """A program holds something that the schema cannot say."""
+
+
+class Obstacle(NamedTuple):
+    """One thing in a program that an older version cannot say."""
+
+    place: str
+    """Path from the document's root, such as `graph_module.graph.nodes[7].inputs[1].arg`."""
+    node: str
+    """The node it belongs to, by its name or target; empty where it belongs to none."""
+    construct: str
+    """What cannot be said, such as `a list of lists of floats`."""
+    first: str
+    """The first target that can say it, such as `torch-2.12`; `graphwire` where no release of torch can."""
+
+    def __str__(self) -> str:
+        owner = f" (node {self.node})" if self.node else ""
+        return f"{self.place}{owner}: {self.construct} [{self.first}]"
+
+
+class TargetError(EncodeError):
+    """An older version cannot say a program; `obstacles` holds everything that stands in the way, not just the first."""
+
+    def __init__(self, target: str, obstacles: Sequence[Obstacle]) -> None:
+        self.target = target
+        self.obstacles = tuple(obstacles)
+        count = len(self.obstacles)
+        things = "one thing" if count == 1 else f"{count} things"
+        super().__init__(
+            f"{things} in the program that {target} cannot express",
+            remedy="Each with the first target that can in brackets:",
+        )
+
+    def __str__(self) -> str:
+        return "\n  ".join([super().__str__(), *map(str, self.obstacles)])
 
 
 class DecodeError(GraphwireError):
@@ -160,6 +198,19 @@ class ChecksumError(ArchiveError):
 
 class LimitError(GraphwireError):
     """A size, depth or count beyond the limits in force."""
+
+
+class OpsetError(GraphwireError):
+    """Operators cannot be brought to another version of their namespace; `problems` holds every reason with its place."""
+
+    def __init__(
+        self, problem: str, *, problems: Sequence[Problem] = (), place: str = "", remedy: str = ""
+    ) -> None:
+        super().__init__(problem, place=place, remedy=remedy)
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        return "\n  ".join([super().__str__(), *map(str, self.problems)])
 
 
 class PluginError(GraphwireError):

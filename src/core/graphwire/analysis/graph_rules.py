@@ -42,12 +42,14 @@ __all__ = ["Scope", "check_argument", "check_graph"]
 class Scope:
     """One graph's values: those defined so far, by kind, and the references that wait for its end."""
 
-    __slots__ = ("closed", "defined", "unresolved", "values")
+    __slots__ = ("closed", "defined", "propagating", "unresolved", "values")
 
     def __init__(self, graph: Graph | None) -> None:
         self.closed = graph is not None
         """Whether references are resolved here; they are not in a module call or an example input."""
         self.defined: dict[str, str] = {}
+        self.propagating = False
+        """Whether the values of the node in hand may be left for the reader to find (extension `propagate`)."""
         self.unresolved: list[tuple[Place | None, str]] = []
         self.values: dict[str, Collection[str]] = {}
         if graph is not None:
@@ -65,7 +67,12 @@ class Scope:
         self.defined[name] = kind
         if not is_value_name(name):
             walk.check_name(place, name)
-        if self.closed and kind != "literal" and name not in self.values[kind]:
+        if (
+            self.closed
+            and kind != "literal"
+            and name not in self.values[kind]
+            and not self.propagating
+        ):
             walk.report(place, "missing-value", f"{kind}_values has no entry for the value {quoted(name)}")
 
     def use(self, walk: Walk, place: Place | None, kind: str, name: str) -> None:
@@ -302,8 +309,12 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
             if name not in walk.good_keywords:
                 _check_input_name(walk, (place, f".inputs[{index}]"), name, named.kind)
         check_argument(walk, scope, (place, f".inputs[{index}].arg"), named.arg, nesting)
+    if node.propagate:
+        walk.use_feature("propagate", (place, ".propagate"))
+        scope.propagating = True
     for index, output in enumerate(node.outputs):
         check_argument(walk, scope, (place, f".outputs[{index}]"), output, nesting, True)
+    scope.propagating = False
     if node.name is not None and node.name not in scope.defined:
         walk.check_name((place, ".name"), node.name)
     _check_origin(walk, place, node)

@@ -344,7 +344,7 @@ def _check_extras(walk: Walk, program: Program) -> None:
             walk.check_path((here, f".tensors[{index}]"), tensor)
 
 
-_UNSEEN = frozenset({"dtypes", "lazy-bits", "layouts", "outputs", "placement"})
+_UNSEEN = frozenset({"containers", "dtypes", "lazy-bits", "layouts", "outputs", "placement"})
 """Features that payloads can need, or writers alone can know of: a program may require them without a trace."""
 
 

@@ -98,42 +98,30 @@ def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]
         if arms == {"as_tensors"}:
             return Argument(as_nested_tensors=[item.as_tensors or [] for item in items])
     context.features.add("sequences")
-    return Argument(as_sequence=SequenceValue("list", [exact_element(v, item) for v, item in zip(values, items, strict=True)]))
+    return Argument(
+        as_sequence=SequenceValue("list", [encode_exactly(context, nodes, value) for value in values])
+    )
 
 
-def exact_element(value: Any, item: Argument) -> Argument:
-    """An element of a general sequence, in an arm that keeps whether it is a tuple."""
-    if not isinstance(value, tuple) or item.as_sequence is not None:
-        if item.as_sequence is not None and isinstance(value, tuple):
-            item.as_sequence.kind = "tuple"
-        return item
-    return Argument(as_sequence=SequenceValue("tuple", [Argument(**{arm: e}) for arm, e in _elements(item)]))
-
-
-def _elements(item: Argument) -> list[tuple[str, Any]]:
-    """The elements of a list arm, each with the arm that says it alone."""
-    for arm, single in _SINGLE.items():
-        values = getattr(item, arm)
-        if values is None:
-            continue
-        if arm == "as_optional_tensors":
-            return [("as_none", True) if v.as_none else ("as_tensor", v.as_tensor) for v in values]
-        return [(single, value) for value in values]
-    raise EncodeError("a tuple of lists inside a sequence cannot be written")
+def encode_exactly(context: EncodeContext, nodes: Nodes, value: Any) -> Argument:
+    """`encode_argument` for a place that does not say itself whether a sequence there is a tuple or a list."""
+    if not isinstance(value, tuple):
+        return encode_argument(context, nodes, value)
+    context.features.add("sequences")
+    return Argument(
+        as_sequence=SequenceValue("tuple", [encode_exactly(context, nodes, item) for item in value])
+    )
 
 
 def _encode_dict(context: EncodeContext, nodes: Nodes, value: Mapping[Any, Any]) -> Argument:
     if all(type(key) is str for key in value):
         return Argument(
-            as_string_to_argument={k: exact_element(v, encode_argument(context, nodes, v)) for k, v in value.items()}
+            as_string_to_argument={k: encode_exactly(context, nodes, v) for k, v in value.items()}
         )
     context.features.add("mappings")
     return Argument(
         as_mapping=[
-            MappingEntry(
-                exact_element(k, encode_argument(context, nodes, k)),
-                exact_element(v, encode_argument(context, nodes, v)),
-            )
+            MappingEntry(encode_exactly(context, nodes, k), encode_exactly(context, nodes, v))
             for k, v in value.items()
         ]
     )
@@ -157,7 +145,7 @@ def _encode_layout(context: EncodeContext, _nodes: Nodes, value: torch.layout) -
 
 def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> Argument:
     context.features.add("slices")
-    parts = (encode_argument(context, nodes, part) for part in (value.start, value.stop, value.step))
+    parts = (encode_exactly(context, nodes, part) for part in (value.start, value.stop, value.step))
     return Argument(as_slice=SliceValue(*parts))
 
 
@@ -197,7 +185,11 @@ _ENCODERS: dict[type, Encoder] = {
     torch.device: lambda _c, _n, value: Argument(as_device=encode_device(value)),
     torch.memory_format: lambda _c, _n, value: Argument(as_memory_format=MEMORY_FORMAT_KINDS[value]),
 }
-_BASES: tuple[tuple[type, Encoder], ...] = ((tuple, _encode_sequence), (list, _encode_sequence), (dict, _encode_dict))
+_BASES: tuple[tuple[type, Encoder], ...] = (
+    (tuple, _encode_sequence),
+    (list, _encode_sequence),
+    (dict, _encode_dict),
+)
 """For subclasses, such as `torch.Size` and named tuples."""
 
 _UNIFORM: dict[type, Callable[[Sequence[Any]], Argument]] = {
@@ -213,11 +205,15 @@ def _combined_ints(items: list[Argument]) -> Argument:
 
 
 def _combined_floats(items: list[Argument]) -> Argument:
-    return Argument(as_sym_floats=[item.as_sym_float or SymFloatArgument(as_float=item.as_float) for item in items])
+    return Argument(
+        as_sym_floats=[item.as_sym_float or SymFloatArgument(as_float=item.as_float) for item in items]
+    )
 
 
 def _combined_bools(items: list[Argument]) -> Argument:
-    return Argument(as_sym_bools=[item.as_sym_bool or SymBoolArgument(as_bool=item.as_bool) for item in items])
+    return Argument(
+        as_sym_bools=[item.as_sym_bool or SymBoolArgument(as_bool=item.as_bool) for item in items]
+    )
 
 
 def _combined_tensors(items: list[Argument]) -> Argument:
@@ -242,19 +238,6 @@ _COMBINATIONS: tuple[tuple[frozenset[str], Callable[[list[Argument]], Argument]]
 )
 """The list arms for elements that are not all of one Python type: the arms that may be mixed, and how."""
 
-_SINGLE = {
-    "as_ints": "as_int",
-    "as_floats": "as_float",
-    "as_bools": "as_bool",
-    "as_strings": "as_string",
-    "as_tensors": "as_tensor",
-    "as_sym_ints": "as_sym_int",
-    "as_sym_floats": "as_sym_float",
-    "as_sym_bools": "as_sym_bool",
-    "as_optional_tensors": "as_tensor",
-}
-"""Each list arm, and the arm of one element."""
-
 
 def arm_of(argument: Argument) -> str:
     for arm in argument.__struct_fields__:
@@ -266,13 +249,17 @@ def arm_of(argument: Argument) -> str:
 # ----------------------------------------------------------------------------------------------------- decode
 
 
-
 class Scope(Protocol):
     """What the decoder of one graph knows: its values so far, and how to make nodes for attributes."""
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """FX nodes (or literals) by value name."""
+        """FX nodes by the name of their value."""
+        ...
+
+    @property
+    def results(self) -> Mapping[str, Any]:
+        """FX nodes whose value is a container, by their own name."""
         ...
 
     def subgraph(self, argument: GraphArgument) -> Any:
@@ -330,7 +317,8 @@ def _decode_custom_object(context: DecodeContext, scope: Scope, argument: Custom
 
 def _decode_mapping(context: DecodeContext, scope: Scope, entries: list[MappingEntry]) -> dict[Any, Any]:
     return {
-        decode_argument(context, scope, entry.key): decode_argument(context, scope, entry.value) for entry in entries
+        decode_argument(context, scope, entry.key): decode_argument(context, scope, entry.value)
+        for entry in entries
     }
 
 
@@ -344,6 +332,15 @@ def _decode_named(table: Mapping[str, Any], name: str, what: str) -> Any:
         return table[name]
     except KeyError:
         raise DecodeError(f"this torch has no {what} {name!r}", remedy="Install a newer torch") from None
+
+
+def _results(scope: Scope, name: str) -> Any:
+    try:
+        return scope.results[name]
+    except KeyError:
+        raise DecodeError(
+            f"no node before this point of the graph is {name!r} with several results"
+        ) from None
 
 
 def _tensors(scope: Scope, arguments: list[TensorArgument]) -> list[Any]:
@@ -391,5 +388,6 @@ _DECODERS: tuple[tuple[str, Decoder], ...] = (
     ("as_graph", lambda _c, scope, a: scope.subgraph(a)),
     ("as_constant", lambda _c, scope, a: scope.constant(a)),
     ("as_treespec", lambda _c, scope, a: scope.treespec(a)),
+    ("as_results", lambda _c, scope, a: _results(scope, a)),
 )
 """What each arm becomes, the frequent ones first."""

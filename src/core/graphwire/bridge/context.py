@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 import torch
@@ -31,6 +31,16 @@ class Operator:
     """For convention `schema`: the returns of the operator's schema."""
 
 
+class SymbolicInteger(NamedTuple):
+    """A symbolic integer that was taken apart."""
+
+    node: Any
+    """torch's node of it."""
+    key: str
+    """Its expression and hint: equal for equal ones."""
+    record: SymInt
+
+
 @dataclass(slots=True)
 class EncodeContext:
     """Shared by the steps of one save."""
@@ -43,9 +53,8 @@ class EncodeContext:
     """`(kind, name)` of what plugins provided: `op`, `treespec`, `codec`."""
     operators: dict[Any, Operator] = field(default_factory=dict)
     expressions: dict[Any, str] = field(default_factory=dict)
-    parts: dict[int, tuple[Any, tuple[sympy.Basic, Any]]] = field(default_factory=dict)
-    """What symbolic integers consist of, by the id of their node, which is kept alive here."""
-    integers: dict[Any, SymInt] = field(default_factory=dict)
+    integers: dict[int, SymbolicInteger] = field(default_factory=dict)
+    """By the id of torch's node, which is kept alive meanwhile."""
     tensor_metas: dict[Any, TensorMeta] = field(default_factory=dict)
     frames: dict[StackFrame, int] = field(default_factory=dict)
     stacks: dict[str, list[int] | None] = field(default_factory=dict)

@@ -231,10 +231,11 @@ def module_table() -> dict[str, Any]:
 
 
 def _encode_torch_fn(_context: EncodeContext, parts: tuple[str, ...], texts: dict[str, str]) -> None:
-    if any(";" in part for part in parts):
+    text = ";".join(parts)
+    if text.count(";") != len(parts) - 1:
         texts[EXACT_TORCH_FN] = json.dumps(parts)
     else:
-        texts["torch_fn"] = ";".join(parts)
+        texts["torch_fn"] = text
 
 
 def _encode_custom(_context: EncodeContext, custom: Any, texts: dict[str, str]) -> None:

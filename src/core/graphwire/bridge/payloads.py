@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,11 @@ from graphwire.wire.payloads import Record, extent, known_integers
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _TRIM_FACTOR = 2
-"""A storage is written whole unless its tensors reach less than one part in so many of it."""
+_TRIM_BYTES = 1 << 16
+"""A storage is written whole unless its tensors reach less than one part in TRIM_FACTOR of it, and leave so many bytes
+out: a tensor that is cut out of its storage gets another storage offset."""
+_ALIGNMENT = 64
+"""Bytes: where a part of a storage may begin, so that every element type can count in elements from there."""
 
 
 class StorageRecord:
@@ -50,33 +54,39 @@ class RecordTable:
     folder: str
     stem: str
     records: dict[str, Record] = field(default_factory=dict)
-    _names: dict[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
+    _names: dict[tuple[str, int], tuple[str, int, int]] = field(default_factory=dict)
+    _spans: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+
+    def measure(self, values: Iterable[Any]) -> None:
+        """Note how much of their storages tensors reach. Done ahead for every program of a file, so that one record holds
+        what all of them read of a storage."""
+        for tensor in values:
+            if _is_plain(tensor) and _placement(tensor) is None:
+                key = _storage_key(tensor, tensor.untyped_storage())
+                low, high = _span(tensor)
+                known = self._spans.get(key)
+                self._spans[key] = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
 
     def add_all(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Make records for the storages of all tensors, each as long as its tensors need."""
-        storages: dict[tuple[str, int], torch.UntypedStorage] = {}
-        spans: dict[tuple[str, int], tuple[int, int]] = {}
+        self.measure(tensors.values())
         for tensor in tensors.values():
             storage = tensor.untyped_storage()
             key = _storage_key(tensor, storage)
-            low, high = _span(tensor)
-            known = spans.get(key)
-            spans[key] = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
-            storages[key] = storage
-        for key, storage in storages.items():
-            if key in self._names:
+            low, high = self._spans[key]
+            if key in self._names and self._names[key][1] <= low and high <= self._names[key][2]:
                 continue
-            low, high = spans[key]
             total = storage.nbytes()
-            if (high - low) * _TRIM_FACTOR >= total:
+            low -= low % _ALIGNMENT
+            if (high - low) * _TRIM_FACTOR >= total or total - (high - low) < _TRIM_BYTES:
                 low, high = 0, total
             name = f"{self.stem}{len(self.records)}"
             self.records[self.folder + name] = StorageRecord(storage, low, high - low)
-            self._names[key] = (name, low)
+            self._names[key] = (name, low, high)
 
     def place(self, tensor: torch.Tensor) -> tuple[str, int]:
         """The record that holds a tensor, and the byte of its storage that the record begins with."""
-        return self._names[_storage_key(tensor, tensor.untyped_storage())]
+        return self._names[_storage_key(tensor, tensor.untyped_storage())][:2]
 
 
 def _storage_key(tensor: torch.Tensor, storage: torch.UntypedStorage) -> tuple[str, int]:

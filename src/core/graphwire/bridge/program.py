@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,12 +25,19 @@ from graphwire.bridge.signature import (
     encode_signature,
 )
 from graphwire.bridge.symbols import decode_ranges, encode_ranges, range_constraints, settle_hints
-from graphwire.bridge.torch_pytree import children_of, context_of, is_namedtuple, registration_of, unflatten
+from graphwire.bridge.torch_pytree import (
+    children_of,
+    context_of,
+    is_namedtuple,
+    is_serialized_name,
+    registration_of,
+    unflatten,
+)
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
 from graphwire.errors import DecodeError, EncodeError, GraphwireError
 from graphwire.hooks.registry import Registry
-from graphwire.schema.graph import Argument, TensorArgument
-from graphwire.schema.module_call import NamedTupleDef
+from graphwire.schema.graph import Argument, Graph, TensorArgument
+from graphwire.schema.module_call import ModuleCallEntry, NamedTupleDef
 from graphwire.schema.program import (
     SCHEMA_VERSION,
     EncodedValue,
@@ -40,6 +47,7 @@ from graphwire.schema.program import (
     Program,
     SchemaVersion,
 )
+from graphwire.schema.treespec import parse_treespec, treespec_nodes
 from graphwire.version import PRODUCER
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
 
@@ -60,13 +68,22 @@ class RecordTables:
     sample_inputs: RecordTable = field(default_factory=lambda: RecordTable(SAMPLE_INPUTS, "tensor_"))
 
 
+def record_tables(programs: Iterable[ExportedProgram]) -> RecordTables:
+    """The tables for programs that are saved into one file."""
+    tables = RecordTables()
+    for program in programs:
+        tables.weights.measure(program.state_dict.values())
+        tables.constants.measure(program.constants.values())
+    return tables
+
+
 def encode_program(
     program: ExportedProgram, registry: Registry, tables: RecordTables | None = None
 ) -> tuple[Program, Payloads]:
     """A program as a record, and its payloads, whose records lend the memory of the program's own tensors.
 
     Args:
-        tables: the records of programs that are saved into the same file.
+        tables: the records of the file, made by `record_tables` for all programs that are saved into it.
 
     Raises:
         EncodeError: it holds what the schema cannot say; `place` says where.
@@ -79,6 +96,7 @@ def encode_program(
         calls = encode_module_calls(context, program.module_call_graph)
     except RecursionError:
         raise EncodeError("the program's arguments or subgraphs are nested too deeply") from None
+    _note_what_torch_refuses(context, graph, calls)
     encoded: dict[str, EncodedValue] = {}
     weights = encode_payloads(context, program.state_dict, tables.weights, encoded)
     constants = encode_payloads(
@@ -110,6 +128,18 @@ def encode_program(
     )
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     return record, Payloads(weights, constants, samples, records)
+
+
+def _note_what_torch_refuses(context: EncodeContext, graph: Graph, calls: Sequence[ModuleCallEntry]) -> None:
+    """Require a feature for what torch's schema can say and torch's own reader refuses."""
+    if any(output.as_string is not None or output.as_sym_bool is not None for output in graph.outputs):
+        context.features.add("outputs")
+    signatures = [call.signature for call in calls if call.signature is not None]
+    texts = {text for signature in signatures for text in (signature.in_spec, signature.out_spec)}
+    nodes = [node for text in texts for _, node, _ in treespec_nodes(parse_treespec(text))]
+    names = {node.type for node in nodes if node.type is not None}
+    if not all(map(is_serialized_name, names)):
+        context.features.add("containers")
 
 
 def _opsets(context: EncodeContext) -> dict[str, int]:
@@ -267,6 +297,7 @@ class _ExampleScope:
     """Example inputs refer to payloads, and to nothing else."""
 
     values: Mapping[str, Any]
+    results: Mapping[str, Any] = field(default_factory=dict)
 
     def subgraph(self, argument: Any) -> Any:
         """No example input is a subgraph."""

@@ -9,7 +9,7 @@ import sympy
 import torch
 
 from graphwire.bridge import torch_private
-from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.context import DecodeContext, EncodeContext, SymbolicInteger
 from graphwire.bridge.expressions import decode_expression, encode_expression
 from graphwire.errors import DecodeError
 from graphwire.schema.expression import parse_infix, symbols_of
@@ -31,26 +31,24 @@ def encode_int(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
     """An integer, known or symbolic, as a record. Equal values share one record."""
     if isinstance(value, int):
         return _KNOWN.get(value) or SymInt(as_int=int(value))
-    parts = integer_parts(context, value)
-    record = context.integers.get(parts)
-    if record is None:
-        expression, hint = parts
+    return symbolic_integer(context, value).record
+
+
+def symbolic_integer(context: EncodeContext, value: torch.SymInt) -> SymbolicInteger:
+    """A symbolic integer as a record, with a key that equal ones share. Taken apart once for each of torch's nodes."""
+    node = torch_private.symbolic_node(value)
+    known = context.integers.get(id(node))
+    if known is None:
+        expression, hint = torch_private.symbolic_parts(value)
         if expression.is_Integer:
             record = SymInt(as_int=int(expression))
+            key = str(record.as_int)
         else:
-            known = None if hint is None else SymExprHint(as_int=int(hint))
-            record = SymInt(as_expr=SymExpr(_text(context, expression), known))
-        context.integers[parts] = record
-    return record
-
-
-def integer_parts(context: EncodeContext, value: torch.SymInt) -> tuple[sympy.Basic, Any]:
-    """The expression of a symbolic integer, and the value it had on the example inputs (None when there is none)."""
-    node = torch_private.symbolic_node(value)
-    known = context.parts.get(id(node))
-    if known is None:
-        known = context.parts[id(node)] = (node, torch_private.symbolic_parts(value))
-    return known[1]
+            hinted = None if hint is None else SymExprHint(as_int=int(hint))
+            record = SymInt(as_expr=SymExpr(_text(context, expression), hinted))
+            key = f"{_text(context, expression)} = {hint}"
+        known = context.integers[id(node)] = SymbolicInteger(node, key, record)
+    return known
 
 
 def encode_sym_float(context: EncodeContext, value: float | torch.SymFloat) -> SymFloat:

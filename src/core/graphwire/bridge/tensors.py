@@ -9,10 +9,11 @@ import torch
 
 from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext, EncodeContext
-from graphwire.bridge.symbols import decode_int, encode_int, integer_parts
+from graphwire.bridge.sparse import decode_sparse, encode_sparse
+from graphwire.bridge.symbols import decode_int, encode_int, symbolic_integer
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, MemoryFormat, ScalarType
-from graphwire.schema.tensor import TensorMeta
+from graphwire.schema.tensor import SparseMeta, TensorMeta
 
 SCALAR_TYPES: dict[torch.dtype, ScalarType] = {
     getattr(torch, name): kind for kind, name in DTYPE_NAMES.items()
@@ -77,18 +78,20 @@ def decode_device(context: DecodeContext, record: Device) -> torch.device:
 def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
     """A tensor's type, shape and place as a record. Equal ones share one record."""
     layout = tensor.layout
-    sizes = tuple(tensor.shape)
+    sizes, sparse = tuple(tensor.shape), None
     if layout is torch.strided:
         strides, offset = tensor.stride(), tensor.storage_offset()
     else:
         strides, offset = (0,) * len(sizes), 0  # as torch writes them, and needs them to read the document
-    numbers = (*sizes, *strides, offset)
-    if any(type(number) is not int for number in numbers):
-        numbers = tuple(n if type(n) is int else integer_parts(context, n) for n in numbers)
-    key = (tensor.dtype, len(sizes), numbers, tensor.requires_grad, tensor.device, layout)
+        sparse = encode_sparse(tensor)
+    numbers: tuple[Any, ...] = (*sizes, *strides, offset)
+    if torch.SymInt in map(type, numbers):
+        numbers = tuple([n if type(n) is int else symbolic_integer(context, n).key for n in numbers])
+    key = (tensor.dtype, len(sizes), numbers, tensor.requires_grad, tensor.device, layout, sparse)
     record = context.tensor_metas.get(key)
     if record is None:
         record = context.tensor_metas[key] = _tensor_meta(context, tensor, sizes, strides, offset)
+        record.sparse = sparse
     return record
 
 
@@ -155,7 +158,8 @@ def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_valu
     device = decode_device(context, record.device)
     sizes = [decode_int(context, size) for size in record.sizes]
     if layout is not torch.strided:
-        return _sparse(context, record, sizes, dtype, layout, device)
+        meta = decode_sparse(record.sparse or SparseMeta(), sizes, dtype, layout)
+        return torch_private.fake_tensor(context.mode, meta, device, record.requires_grad)
     strides = [decode_int(context, stride) for stride in record.strides]
     offset = decode_int(context, record.storage_offset)
     known = not (context.symbols and any(type(n) is not int for n in (*sizes, *strides, offset)))
@@ -168,22 +172,6 @@ def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_valu
         if type(offset) is not int or offset != 0:
             meta = meta.as_strided(sizes, strides, offset)
     return torch_private.fake_tensor(context.mode, meta, device, record.requires_grad)
-
-
-def _sparse(
-    context: DecodeContext,
-    record: TensorMeta,
-    sizes: list[Any],
-    dtype: torch.dtype,
-    layout: torch.layout,
-    device: torch.device,
-) -> torch.Tensor:
-    if layout is torch.sparse_coo:
-        with context.mode:
-            return torch.sparse_coo_tensor(
-                size=sizes, dtype=dtype, device=device, requires_grad=record.requires_grad
-            )
-    raise EncodeError(f"a value of layout {layout} cannot stand in a graph")
 
 
 def target_device(device: str | int | torch.device | None) -> torch.device | None:

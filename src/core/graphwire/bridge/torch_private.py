@@ -5,12 +5,14 @@ Each has a test in `tests/bridge/test_torch_private.py` that fails when the priv
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
 import sympy
 import torch
 from torch._export.verifier import SpecViolationError, load_verifier
+from torch._library.fake_class_registry import FakeScriptObject
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.exported_program import _create_graph_module_for_export
 from torch.fx.experimental.symbolic_shapes import (
@@ -49,6 +51,9 @@ __all__ = [
     "verifier_of",
 ]
 
+symbolic_node = operator.attrgetter("node")
+"""The node of a symbolic value: one object for all the `SymInt`s that stand for one size."""
+
 
 def new_shape_env() -> ShapeEnv:
     """A shape environment for symbols that are declared by a document rather than found by tracing."""
@@ -71,11 +76,6 @@ def fake_tensor(
 def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) -> torch.fx.GraphModule:
     """A graph module over `root`'s attributes."""
     return _create_graph_module_for_export(root, graph)
-
-
-def symbolic_node(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> Any:
-    """The node of a symbolic value: one object for all the `SymInt`s that stand for one size."""
-    return value.node
 
 
 def symbolic_parts(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> tuple[sympy.Basic, Any]:
@@ -123,6 +123,13 @@ def defer_assertion(shape_env: ShapeEnv, condition: torch.SymBool, node: torch.f
 def constrain_for_size(shape_env: ShapeEnv, value: torch.SymInt) -> None:
     """Let `shape_env` know that an unbacked value is used as a size."""
     shape_env._constrain_range_for_size(value.node.expr)
+
+
+def script_class(value: Any) -> str | None:
+    """The class of a script object or opaque value, or of what stands for one in a trace; None for another value."""
+    if isinstance(value, FakeScriptObject):
+        return str(value.script_class_name)
+    return str(value._type().qualified_name()) if isinstance(value, torch.ScriptObject) else None
 
 
 def guards_of(program: torch.export.ExportedProgram) -> list[str]:

@@ -15,6 +15,7 @@ __all__ = [
     "flatten_one",
     "is_flattened",
     "is_namedtuple",
+    "is_serialized_name",
     "is_treespec",
     "leaf_spec",
     "make_treespec",
@@ -136,6 +137,13 @@ def registration_by_name(name: str) -> Registration | None:
         return found
     candidates = [each for each in list(_pytree.SUPPORTED_SERIALIZED_TYPES) if class_name(each) == name]
     return _registration(candidates[-1], name) if candidates else None
+
+
+def is_serialized_name(name: str) -> bool:
+    """Whether torch itself knows a container type by this name, in this process."""
+    from torch.utils import _pytree
+
+    return name in _pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE
 
 
 def registration_by_fields(name: str, fields: Collection[str]) -> Registration | None:

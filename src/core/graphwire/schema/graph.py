@@ -146,6 +146,8 @@ class Argument(msgspec.Struct, omit_defaults=True):
     """Extension `constants`: a payload of the program, by its name among the constants."""
     as_treespec: str | None = None
     """Extension `treespecs`: a container structure, as text of the treespec protocol."""
+    as_results: str | None = None
+    """Extension `results`: all results of an earlier node together, by the node's name."""
 
 
 ARGUMENT_ARMS: tuple[str, ...] = Argument.__struct_fields__
@@ -190,6 +192,9 @@ class Node(msgspec.Struct, omit_defaults=True):
     container: Literal["list", "tuple"] | None = None
     """Extension without requirement: the kind of sequence that holds several outputs, where it is not the usual one (a
     list for one `Tensor[]`, else a tuple)."""
+    propagate: bool = False
+    """Extension `propagate`: the graph may say nothing of outputs of this node; what is known of them is found at load, by
+    calling the operator with what is known of its inputs."""
 
 
 class ValueMetadata(msgspec.Struct, omit_defaults=True):

@@ -8,6 +8,19 @@ from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, ScalarType
 from graphwire.schema.symbols import SymInt
 
 
+class SparseMeta(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a sparse tensor is laid out. How many elements are stored is not known of a value in a graph."""
+
+    dense_dim: int = 0
+    """How many of the last dimensions are dense inside each stored element."""
+    coalesced: bool = False
+    """Layout SparseCoo: whether indices are known to be sorted and without repetition."""
+    index_dtype: ScalarType = ScalarType.LONG
+    """The compressed layouts: the element type of indices, INT or LONG."""
+    block: tuple[int, int] | None = None
+    """Layouts SparseBsr and SparseBsc: rows and columns of a block."""
+
+
 class TensorMeta(msgspec.Struct, omit_defaults=True):
     """A tensor's type, shape and place. Shared freely: never edited after it was made."""
 
@@ -25,6 +38,8 @@ class TensorMeta(msgspec.Struct, omit_defaults=True):
     """Extension `dtypes`: torch's name of an element type that ScalarType has no number for."""
     layout_name: str | None = None
     """Extension `layouts`: torch's name of a layout that Layout has no number for, such as `jagged`."""
+    sparse: SparseMeta | None = None
+    """Extension without requirement: how a tensor of a sparse layout is laid out."""
 
     @property
     def dtype_text(self) -> str:

@@ -8,31 +8,38 @@
     data/sample_inputs/NAME.pt                              empty: torch expects the record
     extra/PATH                                              what the caller added
 
-This is the layout of PyTorch's PT2 archive; a document in another format than JSON, and the third config, are ours.
+This is the layout of PyTorch's PT2 archive since torch 2.9; a document in another format than JSON, and the third config,
+are ours. Older layouts are read and written too: see `layouts`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Mapping
 from functools import cached_property
 from types import TracebackType
 from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from graphwire.errors import ArchiveError, MissingRecordError
+from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.hooks.registry import Registry
 from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter, Readable
 from graphwire.wire.document import read_document
+from graphwire.wire.layouts import (
+    Layout,
+    LayoutSpec,
+    config_members,
+    executable_members,
+    layout_named,
+    open_layout,
+    schema_version_text,
+)
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record
-
-MODELS = "models/"
-EXTRA = "extra/"
-
-_CHUNK_BYTES = 1 << 22
+from graphwire.wire.torch_save_writer import PackedFile, pack_examples, pack_state_dict, record_chunks
 
 
 class Document(NamedTuple):
@@ -44,89 +51,130 @@ class Document(NamedTuple):
     payloads: Payloads
 
 
-def _configs(name: str) -> dict[str, str]:
-    """The names of a program's payload configs, by the name of the attribute of Payloads."""
-    return {
-        "weights": f"{WEIGHTS}{name}_weights_config.json",
-        "constants": f"{CONSTANTS}{name}_constants_config.json",
-        "sample_inputs": f"{SAMPLE_INPUTS}{name}_sample_inputs_config.json",
-    }
+# ------------------------------------------------------------------------------------------------------- write
 
 
 def write_package(
-    stream: BinaryIO, documents: Mapping[str, Document], extra_files: Mapping[str, bytes] | None = None
+    stream: BinaryIO,
+    documents: Mapping[str, Document],
+    extra_files: Mapping[str, bytes] | None = None,
+    *,
+    layout: str = "B2",
 ) -> None:
     """Write a package to a stream that need not seek. Payloads are lent, not copied.
 
     Args:
-        documents: the programs by name; records of one name are one record.
-        extra_files: anything else to keep in the archive, by path below `extra/`.
+        documents: the programs by name; records of one name are one record. In any layout but B2 a document is JSON of the
+            schema that goes with it, and its payloads carry the example inputs (`Payloads.examples`), which are left out
+            where they have no plain form. A1 to A4 hold one program.
+        extra_files: anything else to keep in the archive, by path.
+        layout: a key of `layouts.LAYOUTS`, or `pt2` for the newest.
 
     Raises:
-        ArchiveError: a name leaves the archive.
+        ArchiveError: a name leaves the archive, or the layout cannot hold the documents.
+        EncodeError: a payload has no form in the layout.
     """
+    spec = layout_named(layout)
+    if spec.has_configs:
+        _write_records(stream, documents, extra_files or {}, spec)
+    else:
+        _write_packed(stream, documents, extra_files or {}, spec)
+
+
+def _write_records(
+    stream: BinaryIO, documents: Mapping[str, Document], extra_files: Mapping[str, bytes], spec: LayoutSpec
+) -> None:
     with ArchiveWriter(stream) as archive:
         for name, document in documents.items():
-            archive.write(f"{MODELS}{name}{document.suffix}", document.data, compress=True)
+            member = spec.member("document", name).removesuffix(".json") + document.suffix
+            archive.write(member, document.data, compress=True)
         for name, document in documents.items():
-            for kind, member in _configs(name).items():
+            for kind, member in config_members(name).items():
                 metas = getattr(document.payloads, kind)
                 if metas or kind != "sample_inputs":
                     archive.write(member, msgspec.json.encode(PayloadConfig(metas)), compress=True)
-            archive.write(f"{SAMPLE_INPUTS}{name}.pt", b"", compress=False)
-        for path, data in (extra_files or {}).items():
-            archive.write(f"{EXTRA}{path}", data, compress=True)
+            archive.write(spec.member("sample_inputs", name), b"", compress=False)
+        for path, data in extra_files.items():
+            archive.write(spec.extra + path, data, compress=True)
         records: dict[str, Record] = {}
         for document in documents.values():
             records.update(document.payloads.records)
         for member, record in records.items():
-            archive.write_stream(member, record.nbytes, _chunks(record))
+            archive.write_stream(member, record.nbytes, record_chunks(record))
 
 
-def _chunks(record: Record) -> Iterator[memoryview]:
-    view = record.view()
-    for start in range(0, record.nbytes, _CHUNK_BYTES):
-        yield view[start : start + _CHUNK_BYTES]
+def _write_packed(
+    stream: BinaryIO, documents: Mapping[str, Document], extra_files: Mapping[str, bytes], spec: LayoutSpec
+) -> None:
+    """A layout whose payloads are torch.save files. Nothing is written before all of them can be."""
+    if spec.is_flat and len(documents) != 1:
+        raise ArchiveError(f"an archive of torch {spec.releases} holds one program, not {len(documents)}")
+    if any(document.suffix != ".json" for document in documents.values()):
+        raise ArchiveError(f"the program in an archive of torch {spec.releases} is JSON")
+    packed: dict[str, PackedFile | None] = {}
+    for name, document in documents.items():
+        packed.update(_pack(name, document, spec))
+    version = schema_version_text(next(iter(documents.values())).data) if spec.is_flat else ""
+    root = "" if spec.is_flat else "program"
+    with ArchiveWriter(stream, root=root) as archive:
+        for name, document in documents.items():
+            archive.write(spec.member("document", name), document.data, compress=False)
+        for member, file in packed.items():
+            if file is None:
+                archive.write(member, b"", compress=False)
+            else:
+                archive.write_stream(member, file.nbytes, file.chunks())
+        if spec.is_flat:
+            archive.write("version", version.encode(), compress=False)
+        for path, data in extra_files.items():
+            archive.write(spec.extra + path, data, compress=False)
 
 
-class _ArchiveRecord:
-    """A record of an open archive."""
+def _pack(name: str, document: Document, spec: LayoutSpec) -> dict[str, PackedFile | None]:
+    """The torch.save files of a program, by member; None for an empty one."""
+    payloads = document.payloads
+    records = {record: payloads.records[record] for record in payloads.records}
+    weights = {key: (WEIGHTS, meta) for key, meta in payloads.weights.items()}
+    constants = {key: (CONSTANTS, meta) for key, meta in payloads.constants.items()}
+    for key in _buffers(document, spec) & constants.keys():
+        weights[key] = constants.pop(key)
+    files: dict[str, PackedFile | None] = {}
+    for kind, values in (("weights", weights), ("constants", constants)):
+        member = spec.member(kind, name)
+        if member:
+            metas = {key: _moved(folder, meta) for key, (folder, meta) in values.items()}
+            files[member] = pack_state_dict(metas, records, "", payloads.encoded)
+    member = spec.member("sample_inputs", name)
+    if member:
+        files[member] = None
+        if payloads.examples is not None:
+            try:
+                samples = payloads.sample_inputs
+                files[member] = pack_examples(payloads.examples, samples, records, SAMPLE_INPUTS)
+            except GraphwireError:
+                pass  # the program does not need them
+    return files
 
-    __slots__ = ("_archive", "_copied", "_name", "nbytes")
 
-    def __init__(self, archive: ArchiveReader, name: str, copied: bool) -> None:
-        self._archive = archive
-        self._name = name
-        self._copied = copied
-        self.nbytes = archive.size(name)
-
-    def view(self) -> memoryview:
-        """The bytes: mapped from the file, or read and checked where a copy was asked for or the record is packed."""
-        return self._archive.copy(self._name) if self._copied else self._archive.map(self._name)
+def _moved(folder: str, meta: PayloadMeta) -> PayloadMeta:
+    """A payload whose path counts from the archive's root: weights and constants come from two folders."""
+    return msgspec.structs.replace(meta, path_name=folder + meta.path_name if meta.path_name else "")
 
 
-class _ArchiveRecords(Mapping[str, Record]):
-    """The payload records of an open archive, by full name."""
+def _buffers(document: Document, spec: LayoutSpec) -> set[str]:
+    """The constants that stand in the state dict: all of them in A1, the buffers among them in A2."""
+    if not spec.constants:
+        return set(document.payloads.constants)
+    if spec.name != "A2":
+        return set()
+    try:
+        specs = json.loads(document.data)["graph_module"]["signature"]["input_specs"]
+        return {each["buffer"]["buffer_name"] for each in specs if each.get("buffer")}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise ArchiveError("the document is no JSON of the schema of torch 2.2") from None
 
-    def __init__(self, archive: ArchiveReader, copied: bool) -> None:
-        self._archive = archive
-        self._copied = copied
-        configs = ("_config.json", ".pt")
-        self._names = tuple(n for n in archive.names if n.startswith("data/") and not n.endswith(configs))
 
-    def __getitem__(self, name: str) -> Record:
-        if name not in self._archive:
-            raise KeyError(name)
-        return _ArchiveRecord(self._archive, name, self._copied)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._archive
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+# -------------------------------------------------------------------------------------------------------- read
 
 
 class Package:
@@ -136,7 +184,7 @@ class Package:
         source: a path, a binary file object, or bytes.
 
     Raises:
-        ArchiveError: the source is no archive, a damaged one, or one without programs.
+        ArchiveError: the source is no archive, or a damaged one.
     """
 
     def __init__(self, source: Readable, registry: Registry, *, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -145,20 +193,22 @@ class Package:
         self._limits = limits
 
     @cached_property
+    def layout(self) -> Layout:
+        """How the archive lays its records out.
+
+        Raises:
+            MissingRecordError: it holds no program.
+        """
+        return open_layout(self.archive)
+
+    @property
     def members(self) -> dict[str, str]:
-        """The programs' members in the archive, by program name."""
-        members: dict[str, str] = {}
-        for member in self.archive.names:
-            if member.startswith(MODELS) and member.count("/") == 1 and "." in member:
-                name = member.removeprefix(MODELS).rpartition(".")[0]
-                if name in members:
-                    raise ArchiveError(f"two members hold the program {name!r}: {members[name]} and {member}")
-                members[name] = member
-        if not members:
-            raise MissingRecordError(
-                "the archive holds no program", place="models/", remedy="Was it written by graphwire or torch.export?"
-            )
-        return members
+        """The programs' members in the archive, by program name.
+
+        Raises:
+            ArchiveError: there is none, or two members hold one program.
+        """
+        return self.layout.members
 
     def member_of(self, name: str) -> str:
         """The member that holds a program.
@@ -170,7 +220,9 @@ class Package:
             return self.members[name]
         except KeyError:
             names = ", ".join(map(repr, self.members))
-            raise MissingRecordError(f"the archive holds no program {name!r}", remedy=f"It holds {names}") from None
+            raise MissingRecordError(
+                f"the archive holds no program {name!r}", remedy=f"It holds {names}"
+            ) from None
 
     def format_of(self, name: str) -> WireFormat:
         """The wire format of a program's document.
@@ -196,28 +248,21 @@ class Package:
             copied: read each record into memory and check it, rather than map it, when it is asked for.
 
         Raises:
-            ArchiveError: a config is missing or damaged.
+            ArchiveError: a member is missing or damaged.
+            DecodeError: a torch.save file holds no dict of tensors.
         """
-        metas = {kind: self._metas(member, kind) for kind, member in _configs(name).items()}
-        return Payloads(**metas, records=_ArchiveRecords(self.archive, copied))
-
-    def _metas(self, member: str, kind: str) -> dict[str, PayloadMeta]:
-        if kind == "sample_inputs" and member not in self.archive:
-            return {}
-        try:
-            return msgspec.json.decode(self.archive.read(member), type=PayloadConfig).config
-        except msgspec.DecodeError as error:
-            raise ArchiveError(f"the payload config is damaged: {error}", place=member) from None
+        self.member_of(name)
+        return self.layout.payloads_of(name, copied=copied)
 
     @property
     def payload_records(self) -> tuple[str, ...]:
         """The names of the records that hold payloads' bytes."""
-        return tuple(_ArchiveRecords(self.archive, copied=False))
+        return self.layout.payload_records
 
-    @cached_property
+    @property
     def extra_files(self) -> tuple[str, ...]:
         """The paths of what the caller added."""
-        return tuple(n.removeprefix(EXTRA) for n in self.archive.names if n.startswith(EXTRA))
+        return self.layout.extra_files
 
     def read_extra(self, path: str) -> bytes:
         """The bytes of what the caller added.
@@ -225,7 +270,11 @@ class Package:
         Raises:
             MissingRecordError: there is nothing under that path.
         """
-        return self.archive.read(EXTRA + path)
+        return self.archive.read(self.layout.spec.extra + path)
+
+    def problems(self) -> list[Problem]:
+        """What somebody might run among the archive's members. Nothing here ever does."""
+        return executable_members(self.archive)
 
     def close(self) -> None:
         """Close the file. Mapped payloads stay valid."""

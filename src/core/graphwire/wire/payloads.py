@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from graphwire.errors import Problem
+from graphwire.errors import DecodeError, Problem
+from graphwire.schema.program import EncodedValue, ExampleInputs, Program
 from graphwire.schema.scalars import ITEM_SIZES
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import PayloadMeta, TensorMeta
@@ -41,25 +42,70 @@ class Payloads:
     """The tensors among the inputs that the program was exported with, by position."""
     records: Mapping[str, Record] = field(default_factory=dict)
     """The records that the metas refer to, by full name, such as `data/weights/weight_0`."""
+    encoded: dict[str, EncodedValue] = field(default_factory=dict)
+    """Weights and constants that are no plain tensors, as torch wrote them beside the program. Files of ours have them in
+    the program."""
+    examples: ExampleInputs | None = None
+    """The example inputs, where torch wrote them beside the program; their tensors are `sample_inputs`."""
+    unread: dict[str, str] = field(default_factory=dict)
+    """The weights and constants that are not read, by qualified name, and why: mostly, because reading runs code."""
+    warnings: list[str] = field(default_factory=list)
+    """What is left out without harm to the program, one sentence each."""
 
     @property
     def nbytes(self) -> int:
         """The bytes of all records."""
         return sum(record.nbytes for record in self.records.values())
 
+    def complete(self, program: Program) -> None:
+        """Add to a program's record what its file keeps beside the program."""
+        if program.example_inputs is None:
+            program.example_inputs = self.examples
+        if new := {name: value for name, value in self.encoded.items() if name not in program.encoded_values}:
+            program.encoded_values = {**program.encoded_values, **new}
+            program.requires = sorted({*program.requires, "codecs"})
+
+    def check_read(self, program: Program) -> None:
+        """Refuse a program that needs what is not read.
+
+        Raises:
+            DecodeError: it does; each value is named, with the reason.
+        """
+        needed = {
+            getattr(getattr(spec, arm), f"{arm}_name")
+            for spec in program.graph_module.signature.input_specs
+            for arm in ("parameter", "buffer", "tensor_constant", "custom_obj")
+            if getattr(spec, arm) is not None
+        }
+        refused = [f"{name} ({why})" for name, why in self.unread.items() if name in needed]
+        if refused:
+            raise DecodeError(
+                f"the program needs values that are not read: {'; '.join(refused)}",
+                remedy="Save the program again without them, or with graphwire and a constant codec that owns them",
+            )
+
     def problems(self) -> list[Problem]:
-        """Every payload that does not fit its record."""
-        problems = []
-        for folder, metas in ((WEIGHTS, self.weights), (CONSTANTS, self.constants), (SAMPLE_INPUTS, self.sample_inputs)):
+        """Every payload that is not read, or does not fit its record."""
+        problems = [Problem(name, "pickle", why) for name, why in self.unread.items()]
+        problems += [Problem(SAMPLE_INPUTS.rstrip("/"), "pickle", warning) for warning in self.warnings]
+        for folder, metas in (
+            (WEIGHTS, self.weights),
+            (CONSTANTS, self.constants),
+            (SAMPLE_INPUTS, self.sample_inputs),
+        ):
             for name, meta in metas.items():
                 place = f"{folder}{name}"
                 if meta.use_pickle or meta.tensor_meta is None or meta.placement is not None:
                     continue
                 record = self.records.get(folder + meta.path_name)
                 if record is None:
-                    problems.append(Problem(place, "missing-record", f"there is no record {meta.path_name!r}"))
+                    problems.append(
+                        Problem(place, "missing-record", f"there is no record {meta.path_name!r}")
+                    )
                 elif (needed := extent(meta.tensor_meta)) is None:
-                    problems.append(Problem(place, "extent", "the sizes, strides and offset describe no tensor"))
+                    problems.append(
+                        Problem(place, "extent", "the sizes, strides and offset describe no tensor")
+                    )
                 elif needed > record.nbytes:
                     problem = f"the tensor needs {needed:,} bytes, its record has {record.nbytes:,}"
                     problems.append(Problem(place, "extent", problem))

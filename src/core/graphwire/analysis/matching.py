@@ -1,0 +1,134 @@
+"""Two sequences side by side: which elements of one are elements of the other.
+
+Every element has keys, the most telling first. Keys that are alone in both sequences are anchors (a "patience" diff): the
+longest run of them that keeps its order is matched, and what lies between them is matched in the same way, then by the
+next key. So time is near n log n in the length of the sequences, however different they are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+__all__ = ["increasing_run", "match"]
+
+Keys = Sequence[Hashable]
+
+
+class _Gap(NamedTuple):
+    """A part of each sequence in which nothing is matched yet."""
+
+    a: range
+    b: range
+    level: int
+
+
+def match(a: Sequence[Keys], b: Sequence[Keys], *, moved_levels: int = 0) -> list[tuple[int, int]]:
+    """The pairs of indices that belong together, in order of the first. Each index stands in one pair at most.
+
+    Args:
+        a: the keys of each element of one sequence, the most telling first; all of the same length.
+        b: likewise of the other.
+        moved_levels: by how many of the keys elements are matched that have changed places.
+    """
+    levels = len(a[0]) if a else 0
+    pairs: list[tuple[int, int]] = []
+    pending = [_Gap(range(len(a)), range(len(b)), 0)]
+    while pending:
+        gap = _trimmed(pending.pop(), a, b, pairs)
+        if not gap.a or not gap.b or gap.level >= levels:
+            continue
+        anchors = _anchors(gap, a, b)
+        if not anchors:
+            if gap.level + 1 < levels:
+                pending.append(gap._replace(level=gap.level + 1))
+            else:
+                pairs += _in_turn(gap, a, b)
+            continue
+        pairs += anchors
+        last_a, last_b = gap.a.start, gap.b.start
+        for at_a, at_b in [*anchors, (gap.a.stop, gap.b.stop)]:
+            pending.append(_Gap(range(last_a, at_a), range(last_b, at_b), gap.level))
+            last_a, last_b = at_a + 1, at_b + 1
+    _match_moved(a, b, pairs, moved_levels)
+    return sorted(pairs)
+
+
+def _trimmed(gap: _Gap, a: Sequence[Keys], b: Sequence[Keys], pairs: list[tuple[int, int]]) -> _Gap:
+    """The gap without what is the same at its start and its end, which is matched."""
+    start_a, stop_a, start_b, stop_b, level = gap.a.start, gap.a.stop, gap.b.start, gap.b.stop, gap.level
+    while start_a < stop_a and start_b < stop_b and a[start_a][level] == b[start_b][level]:
+        pairs.append((start_a, start_b))
+        start_a, start_b = start_a + 1, start_b + 1
+    while start_a < stop_a and start_b < stop_b and a[stop_a - 1][level] == b[stop_b - 1][level]:
+        stop_a, stop_b = stop_a - 1, stop_b - 1
+        pairs.append((stop_a, stop_b))
+    return _Gap(range(start_a, stop_a), range(start_b, stop_b), level)
+
+
+def _anchors(gap: _Gap, a: Sequence[Keys], b: Sequence[Keys]) -> list[tuple[int, int]]:
+    """The longest run of keys that are alone on both sides and stand in one order."""
+    level = gap.level
+    count_a = Counter(a[index][level] for index in gap.a)
+    count_b = Counter(b[index][level] for index in gap.b)
+    places = {b[index][level]: index for index in gap.b}
+    alone = [
+        (index, places[key])
+        for index in gap.a
+        if count_a[key := a[index][level]] == 1 and count_b.get(key) == 1
+    ]
+    return [alone[place] for place in increasing_run([at_b for _, at_b in alone])]
+
+
+def increasing_run(values: Sequence[int]) -> list[int]:
+    """The places of a longest increasing run among distinct numbers."""
+    ends: list[int] = []
+    places: list[int] = []
+    before: list[int] = []
+    for place, value in enumerate(values):
+        length = bisect_left(ends, value)
+        before.append(places[length - 1] if length else -1)
+        if length == len(ends):
+            ends.append(value)
+            places.append(place)
+        else:
+            ends[length], places[length] = value, place
+    run: list[int] = []
+    place = places[-1] if places else -1
+    while place >= 0:
+        run.append(place)
+        place = before[place]
+    return run[::-1]
+
+
+def _in_turn(gap: _Gap, a: Sequence[Keys], b: Sequence[Keys]) -> list[tuple[int, int]]:
+    """Equal keys, each with the next one behind the last match."""
+    places: dict[Hashable, deque[int]] = {}
+    for index in gap.b:
+        places.setdefault(b[index][gap.level], deque()).append(index)
+    pairs, reached = [], gap.b.start
+    for index in gap.a:
+        waiting = places.get(a[index][gap.level], deque())
+        while waiting and waiting[0] < reached:
+            waiting.popleft()
+        # Not far ahead, or one early match would leave nothing for the ones after it.
+        if waiting and waiting[0] - reached <= gap.b.stop - reached - len(gap.a) + index - gap.a.start + 8:
+            reached = waiting.popleft()
+            pairs.append((index, reached))
+            reached += 1
+    return pairs
+
+
+def _match_moved(a: Sequence[Keys], b: Sequence[Keys], pairs: list[tuple[int, int]], levels: int) -> None:
+    """Add the pairs of what is left on both sides, wherever it stands."""
+    for level in range(levels):
+        matched_a, matched_b = {one for one, _ in pairs}, {other for _, other in pairs}
+        places: dict[Hashable, deque[int]] = {}
+        for index, keys in enumerate(b):
+            if index not in matched_b:
+                places.setdefault(keys[level], deque()).append(index)
+        for index, keys in enumerate(a):
+            if index not in matched_a and (waiting := places.get(keys[level])):
+                pairs.append((index, waiting.popleft()))

@@ -1,0 +1,153 @@
+"""The inputs of a node: the arguments of an FX call ⇄ named arguments, by the convention of the operator's handler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from graphwire.bridge.arguments import Nodes, Scope, decode_argument, encode_argument
+from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
+from graphwire.errors import DecodeError, EncodeError, GraphwireError
+from graphwire.schema.graph import ArgumentKind, NamedArgument, Node
+
+# ----------------------------------------------------------------------------------------------------- encode
+
+
+def encode_inputs(
+    context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
+) -> list[NamedArgument]:
+    """The arguments of a call as records.
+
+    Args:
+        nodes: the values in scope.
+
+    Raises:
+        EncodeError: an argument cannot be said, or the operator has no parameter for it.
+    """
+    return _ENCODERS[called.handler.convention](context, nodes, called, node)
+
+
+def _encode(context: EncodeContext, nodes: Nodes, name: str, value: Any, kind: ArgumentKind) -> NamedArgument:
+    argument = encode_argument(context, nodes, value)
+    if not isinstance(value, tuple):
+        return NamedArgument(name, argument, kind)
+    if argument.as_sequence is not None:
+        argument.as_sequence.kind = "tuple"
+        return NamedArgument(name, argument, kind)
+    return NamedArgument(name, argument, kind, tuples=True)
+
+
+def _encode_by_schema(
+    context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
+) -> list[NamedArgument]:
+    args, kwargs, inputs = node.args, node.kwargs, []
+    if len(args) > len(called.parameters):
+        raise EncodeError(f"{called.name} takes {len(called.parameters)} arguments, not {len(args)}")
+    given = 0
+    for position, (name, keyword_only) in enumerate(called.parameters):
+        if name in kwargs:
+            inputs.append(_encode(context, nodes, name, kwargs[name], ArgumentKind.KEYWORD))
+            given += 1
+        elif position < len(args) and not keyword_only:
+            inputs.append(_encode(context, nodes, name, args[position], ArgumentKind.POSITIONAL))
+    if given != len(kwargs):
+        unknown = sorted(set(kwargs) - {name for name, _ in called.parameters})
+        raise EncodeError(f"{called.name} has no parameter {', '.join(unknown)}")
+    return inputs
+
+
+def _encode_symbolic(
+    context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
+) -> list[NamedArgument]:
+    names = [name for name, _ in called.parameters]
+    names += [""] * (len(node.args) - len(names))
+    positional = [
+        _encode(context, nodes, name, value, ArgumentKind.POSITIONAL)
+        for name, value in zip(names, node.args, strict=False)
+    ]
+    return positional + _encode_keywords(context, nodes, node)
+
+
+def _encode_generic(
+    context: EncodeContext, nodes: Nodes, _called: Operator, node: torch.fx.Node
+) -> list[NamedArgument]:
+    positional = [_encode(context, nodes, "", value, ArgumentKind.POSITIONAL) for value in node.args]
+    return positional + _encode_keywords(context, nodes, node)
+
+
+def _encode_keywords(context: EncodeContext, nodes: Nodes, node: torch.fx.Node) -> list[NamedArgument]:
+    return [_encode(context, nodes, name, value, ArgumentKind.KEYWORD) for name, value in node.kwargs.items()]
+
+
+_ENCODERS = {"schema": _encode_by_schema, "symbolic": _encode_symbolic, "generic": _encode_generic}
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+def decode_inputs(
+    context: DecodeContext, scope: Scope, called: Operator, record: Node
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The positional and keyword arguments of the FX call that a node is.
+
+    Args:
+        scope: the graph that the node stands in.
+
+    Raises:
+        DecodeError: an argument refers to what is not there, or the operator has no parameter for it.
+    """
+    return _DECODERS[called.handler.convention](called, record, _decode(context, scope, record.inputs))
+
+
+def _decode(context: DecodeContext, scope: Scope, inputs: list[NamedArgument]) -> list[Any]:
+    values = []
+    for index, named in enumerate(inputs):
+        try:
+            value = decode_argument(context, scope, named.arg)
+        except GraphwireError as error:
+            raise error.within(f"inputs[{index}]") from None
+        values.append(tuple(value) if named.tuples and isinstance(value, list) else value)
+    return values
+
+
+def _decode_by_schema(
+    called: Operator, record: Node, given: list[Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    values = dict(zip((named.name for named in record.inputs), given, strict=True))
+    kinds = {named.name: named.kind for named in record.inputs}
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    gap = False
+    for name, keyword_only in called.parameters:
+        if name not in values:
+            gap = True
+            continue
+        kind = kinds[name] or ArgumentKind.UNKNOWN
+        if keyword_only or gap or kind is ArgumentKind.KEYWORD:
+            kwargs[name] = values.pop(name)
+            gap = True
+        else:
+            args.append(values.pop(name))
+    if values:
+        raise DecodeError(
+            f"{record.target} has no parameter {', '.join(sorted(values))} on this installation",
+            remedy="The operator's signature has changed since the program was written; an opset upgrader is needed",
+        )
+    return tuple(args), kwargs
+
+
+def _decode_generic(
+    _called: Operator, record: Node, given: list[Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for named, value in zip(record.inputs, given, strict=True):
+        if named.kind is ArgumentKind.KEYWORD and named.name:
+            kwargs[named.name] = value
+        else:
+            args.append(value)
+    return tuple(args), kwargs
+
+
+_DECODERS = {"schema": _decode_by_schema, "symbolic": _decode_generic, "generic": _decode_generic}

@@ -1,0 +1,232 @@
+"""The results of a node: what its FX node computes and the `getitem` nodes that take it apart ⇄ outputs.
+
+A node with several results is one node in a record; FX has a `getitem` node for each result that is used. Encoding folds
+those into the names of the outputs, decoding makes them again.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from graphwire.bridge.arguments import arm_of
+from graphwire.bridge.context import EncodeContext, Operator
+from graphwire.bridge.metadata import decode_metadata, encode_metadata
+from graphwire.bridge.values import (
+    CONTAINER_ARMS,
+    LITERAL_ARMS,
+    NOTHING,
+    DecodeScope,
+    EncodeScope,
+    decode_container,
+    decode_value,
+    element_arguments,
+    elements_of,
+    encode_container,
+    encode_value,
+    name_of,
+)
+from graphwire.schema.graph import Argument, Node, SequenceValue, ValueMetadata
+
+# ----------------------------------------------------------------------------------------------------- encode
+
+
+def encode_results(
+    context: EncodeContext,
+    scope: EncodeScope,
+    called: Operator,
+    node: torch.fx.Node,
+    record: Node,
+    metadata: ValueMetadata,
+) -> None:
+    """State the results of an FX node in its record.
+
+    Args:
+        record: the node's record, which gets its outputs and their form.
+        metadata: that of the node, which an element shares unless its own is noted.
+
+    Raises:
+        EncodeError: no record says such a result.
+    """
+    value = node.meta.get("val")
+    elements = elements_of(value)
+    if called.handler.convention == "generic":
+        # A schema says whether an operator returns a tuple; what has none says it here, as torch does.
+        record.is_hop_single_tensor_return = elements is None or isinstance(value, dict)
+    if elements is None:
+        if value is None and called.returns is not None and len(called.returns) == 0:
+            return
+        argument = encode_value(context, scope, node.name, value)
+        scope.nodes[node] = argument
+        record.outputs = [argument]
+        return
+    arguments = _encode_elements(context, scope, [node], elements, f"{node.name}_unused", node.name, metadata)
+    if isinstance(value, dict):
+        context.features.add("outputs")
+        record.outputs = [encode_container(context, value, arguments)]
+        return
+    listed = _is_listed(called)
+    if isinstance(value, list) is not listed:
+        record.container = "list" if isinstance(value, list) else "tuple"
+    record.outputs = [encode_container(context, value, arguments)] if listed else arguments
+
+
+def _is_listed(called: Operator) -> bool:
+    """Whether the operator has one result that is a list (`Tensor[]`), rather than several results."""
+    return called.returns is not None and len(called.returns) == 1
+
+
+def _encode_elements(
+    context: EncodeContext,
+    scope: EncodeScope,
+    nodes: Sequence[torch.fx.Node],
+    elements: list[tuple[Any, Any]],
+    stem: str,
+    path: str,
+    metadata: ValueMetadata,
+) -> list[Argument]:
+    """The elements of a container as arguments, each named by the `getitem` node that reads it.
+
+    Args:
+        nodes: those whose value the container is; none when nothing reads it.
+        elements: the elements, each with the index or key that it is read by.
+        stem: what the names of elements that nothing reads begin with.
+        path: the container's key in `value_metadata`.
+        metadata: that of the node, which an element shares unless its own is noted.
+    """
+    readers = _readers(context, scope, nodes, [key for key, _ in elements])
+    arguments = []
+    for index, (key, value) in enumerate(elements):
+        reading = readers.get(key, [])
+        unused, place = f"{stem}_{index}", f"{path}[{index}]"
+        first = reading[0] if reading else None
+        own = NOTHING if first is None else encode_metadata(context, first.meta)
+        inner = elements_of(value)
+        if inner is not None:
+            below = unused if first is None else f"{first.name}_unused"
+            argument = encode_container(
+                context, value, _encode_elements(context, scope, reading, inner, below, place, metadata)
+            )
+            if first is not None:
+                own.name = first.name
+                scope.record.value_metadata[place] = own
+        else:
+            name = unused if first is None else first.name
+            argument = encode_value(context, scope, name, value)
+            if first is not None and (name == unused or own != metadata):
+                scope.record.value_metadata[name] = own
+            scope.nodes.update((each, argument) for each in reading)
+        arguments.append(argument)
+    return arguments
+
+
+def _readers(
+    context: EncodeContext, scope: EncodeScope, nodes: Sequence[torch.fx.Node], keys: list[Any]
+) -> dict[Any, list[torch.fx.Node]]:
+    """The `getitem` nodes of each element of a container. The first gives the element its name, the others are folded
+    into it, as `ExportedProgram` does itself. What else uses the container refers to it as a whole."""
+    readers: dict[Any, list[torch.fx.Node]] = {}
+    known = {(type(key), key) for key in keys}
+    for node in nodes:
+        scope.nodes[node] = Argument(as_results=nodes[0].name)
+        for user in node.users:
+            key = user.args[1] if user.target is operator.getitem and user.args[0] is node else None
+            if type(key) in (int, str, float, bool) and (type(key), key) in known:
+                scope.folded.add(user)
+                readers.setdefault(key, []).append(user)
+            else:
+                context.features.add("results")
+    return readers
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+def decode_results(
+    scope: DecodeScope, called: Operator, record: Node, node: torch.fx.Node, metadata: dict[str, Any]
+) -> None:
+    """Let the outputs of a record be what an FX node computes, with a `getitem` node for each element that something
+    may read.
+
+    Args:
+        metadata: the node's, without `val`.
+
+    Raises:
+        DecodeError: nothing is known of a result, or a name is given twice.
+    """
+    outputs = record.outputs
+    if not outputs and called.handler.convention == "schema":
+        scope.complete(node, record.name, None, metadata)
+        return
+    single = outputs[0] if len(outputs) == 1 and record.is_hop_single_tensor_return is not False else None
+    if single is not None and arm_of(single) not in CONTAINER_ARMS:
+        value = decode_value(scope, single)
+        if arm_of(single) in LITERAL_ARMS:
+            scope.complete(node, record.name, value, metadata)
+        else:
+            scope.add(name_of(single), node, value, metadata)
+        return
+    whole = single or Argument(as_sequence=SequenceValue("tuple", outputs))
+    elements = element_arguments(whole)
+    values = [decode_value(scope, element) for _, element in elements]
+    value = decode_container(whole, values)
+    if record.container is not None or (isinstance(value, list) and not _is_listed(called)):
+        value = list(values) if record.container == "list" else tuple(values)
+    scope.complete(node, record.name, value, metadata)
+    scope.results[node.name] = node
+    _read_elements(scope, node, elements, values, f"{node.name}_unused", node.name, metadata)
+
+
+def _read_elements(
+    scope: DecodeScope,
+    node: torch.fx.Node,
+    elements: list[tuple[Any, Argument]],
+    values: list[Any],
+    stem: str,
+    path: str,
+    metadata: dict[str, Any],
+) -> None:
+    for index, ((key, element), value) in enumerate(zip(elements, values, strict=True)):
+        arm, unused = arm_of(element), f"{stem}_{index}"
+        if arm in CONTAINER_ARMS:
+            _read_container(scope, node, key, element, value, unused, f"{path}[{index}]", metadata)
+        elif arm not in LITERAL_ARMS:
+            name = name_of(element)
+            if name != unused or name in scope.record.value_metadata:
+                reader = scope.graph.create_node("call_function", operator.getitem, (node, key), {}, name)
+                scope.add(name, reader, value, scope.metadata(name, metadata))
+
+
+def _read_container(
+    scope: DecodeScope,
+    node: torch.fx.Node,
+    key: Any,
+    element: Argument,
+    value: Any,
+    unused: str,
+    place: str,
+    metadata: dict[str, Any],
+) -> None:
+    noted = scope.record.value_metadata.get(place)
+    inner = element_arguments(element)
+    if noted is None and not _is_read(element, unused):
+        return
+    own = dict(metadata) if noted is None else decode_metadata(scope.context, noted)
+    name = None if noted is None else noted.name
+    reader = scope.graph.create_node("call_function", operator.getitem, (node, key), {}, name)
+    scope.complete(reader, name, value, own)
+    scope.results[reader.name] = reader
+    values = list(value.values() if isinstance(value, dict) else value)
+    _read_elements(scope, reader, inner, values, f"{reader.name}_unused", place, metadata)
+
+
+def _is_read(element: Argument, unused: str) -> bool:
+    """Whether some value in a container has a name that a reader gave it."""
+    arm = arm_of(element)
+    if arm in CONTAINER_ARMS:
+        inner = element_arguments(element)
+        return any(_is_read(item, f"{unused}_{index}") for index, (_, item) in enumerate(inner))
+    return arm not in LITERAL_ARMS and name_of(element) != unused

@@ -1,0 +1,282 @@
+"""The values of one graph: what is known of each, by name, and the FX node that makes it.
+
+A value is a tensor, a symbolic number, an object, or a sequence or mapping of such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.export.graph_signature import CustomObjArgument as TorchCustomObject
+
+from graphwire.bridge import torch_private
+from graphwire.bridge.arguments import arm_of, encode_argument
+from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.metadata import decode_metadata, encode_metadata
+from graphwire.bridge.symbols import (
+    decode_int,
+    decode_sym_bool,
+    decode_sym_float,
+    encode_int,
+    encode_sym_bool,
+    encode_sym_float,
+)
+from graphwire.bridge.tensors import decode_tensor_meta, encode_tensor_meta
+from graphwire.errors import DecodeError, EncodeError
+from graphwire.schema.graph import (
+    Argument,
+    CustomObjArgument,
+    Graph,
+    MappingEntry,
+    Node,
+    SequenceValue,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+    ValueMetadata,
+)
+from graphwire.schema.symbols import decode_float
+
+NOTHING = ValueMetadata()
+"""The metadata of a value of which nothing is noted."""
+
+LITERAL_ARMS = frozenset({"as_none", "as_int", "as_float", "as_bool", "as_string"})
+"""The arms of a value that is known when the program is written, and so needs no name."""
+
+CONTAINER_ARMS = frozenset({"as_tensors", "as_sequence", "as_string_to_argument", "as_mapping"})
+"""The arms of a value that is made of values."""
+
+
+# ----------------------------------------------------------------------------------------------------- encode
+
+
+@dataclass(slots=True)
+class EncodeScope:
+    """The graph that is being encoded."""
+
+    record: Graph
+    module: torch.fx.GraphModule
+    nodes: dict[torch.fx.Node, Argument] = field(default_factory=dict)
+    """The arguments that refer to the values so far, by the node that makes each."""
+    folded: set[torch.fx.Node] = field(default_factory=set)
+    """`getitem` nodes that became the name of an element."""
+
+
+def encode_value(context: EncodeContext, scope: EncodeScope, name: str, value: Any) -> Argument:
+    """State what is known of a value that is no container, and return the argument that refers to it.
+
+    Raises:
+        EncodeError: there is a value of that name already, or no record says such a value.
+    """
+    record = scope.record
+    if isinstance(value, torch.Tensor):
+        _undefined(record.tensor_values, name)
+        record.tensor_values[name] = encode_tensor_meta(context, value)
+        return Argument(as_tensor=TensorArgument(name))
+    if isinstance(value, (bool, torch.SymBool)):
+        _undefined(record.sym_bool_values, name)
+        record.sym_bool_values[name] = encode_sym_bool(context, value)
+        return Argument(as_sym_bool=SymBoolArgument(as_name=name))
+    if isinstance(value, (int, torch.SymInt)):
+        _undefined(record.sym_int_values, name)
+        record.sym_int_values[name] = encode_int(context, value)
+        return Argument(as_sym_int=SymIntArgument(as_name=name))
+    if isinstance(value, (float, torch.SymFloat)):
+        _undefined(record.sym_float_values, name)
+        record.sym_float_values[name] = encode_sym_float(context, value)
+        return Argument(as_sym_float=SymFloatArgument(as_name=name))
+    if (class_name := _class_of_object(value)) is not None:
+        _undefined(record.custom_obj_values, name)
+        described = value.name if isinstance(value, TorchCustomObject) else name
+        record.custom_obj_values[name] = CustomObjArgument(described, class_name)
+        return Argument(as_custom_obj=CustomObjArgument(name, class_name))
+    if value is None or isinstance(value, str):
+        return encode_argument(context, {}, value)
+    kind = type(value)
+    raise EncodeError(f"a value of type {kind.__module__}.{kind.__qualname__} cannot stand in a graph")
+
+
+def _undefined(values: dict[str, Any], name: str) -> None:
+    if name in values:
+        raise EncodeError(f"two values are named {name!r}", remedy="Rename one of the nodes")
+
+
+def _class_of_object(value: Any) -> str | None:
+    """The class of a script object or opaque value that a graph only knows the class of."""
+    if isinstance(value, TorchCustomObject):
+        return str(value.class_fqn)
+    return torch_private.script_class(value)
+
+
+def elements_of(value: Any) -> list[tuple[Any, Any]] | None:
+    """The elements of a container, each with the index or key that `getitem` reads it by; None for another value."""
+    if isinstance(value, (tuple, list)):
+        return list(enumerate(value))
+    return list(value.items()) if isinstance(value, dict) else None
+
+
+def encode_container(context: EncodeContext, value: Any, elements: list[Argument]) -> Argument:
+    """A container of values as one argument.
+
+    Args:
+        value: the container.
+        elements: its elements as arguments, in order.
+    """
+    if isinstance(value, dict):
+        if all(type(key) is str for key in value):
+            return Argument(as_string_to_argument=dict(zip(value, elements, strict=True)))
+        context.features.add("mappings")
+        keys = (encode_argument(context, {}, key) for key in value)
+        return Argument(as_mapping=[MappingEntry(*entry) for entry in zip(keys, elements, strict=True)])
+    if isinstance(value, list) and all(element.as_tensor is not None for element in elements):
+        return Argument(as_tensors=[element.as_tensor for element in elements])  # type: ignore[misc]
+    context.features.add("sequences")
+    return Argument(as_sequence=SequenceValue("list" if isinstance(value, list) else "tuple", elements))
+
+
+def note_metadata(
+    context: EncodeContext, scope: EncodeScope, name: str, node: torch.fx.Node, *, always: bool = False
+) -> None:
+    """Note the metadata of a node that is no node in the record, under the name of its value."""
+    metadata = encode_metadata(context, node.meta)
+    if always or metadata != NOTHING:
+        scope.record.value_metadata[name] = metadata
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+class DecodeScope:
+    """The graph that is being decoded: its FX graph, and the nodes of its values so far."""
+
+    def __init__(self, context: DecodeContext, record: Graph) -> None:
+        self.context = context
+        self.record = record
+        self.graph = torch.fx.Graph()
+        self.values: dict[str, Any] = {}
+        """FX nodes by the name of their value."""
+        self.results: dict[str, torch.fx.Node] = {}
+        """FX nodes whose value is a container, by their own name."""
+        self.caller: Node | None = None
+        """The node whose arguments are being decoded."""
+
+    def add(self, name: str, node: torch.fx.Node, value: Any, metadata: dict[str, Any]) -> None:
+        """Let `name` be the value of an FX node.
+
+        Raises:
+            DecodeError: there is a value of that name already.
+        """
+        if name in self.values:
+            raise DecodeError(f"two values are named {name!r}")
+        self.values[name] = node
+        self.complete(node, name, value, metadata)
+
+    def complete(self, node: torch.fx.Node, name: str | None, value: Any, metadata: dict[str, Any]) -> None:
+        """Give an FX node its name (None leaves the one it has), its value and its metadata."""
+        if name is not None:
+            node.name = name
+        node.meta.update(metadata)
+        node.meta["val"] = value
+        context = self.context
+        if context.pending and value is not None:
+            bindings = torch_private.unbacked_bindings(value, context.shape_env, context.pending)
+            if bindings:
+                node.meta["unbacked_bindings"] = bindings
+
+    def metadata(self, name: str, otherwise: Mapping[str, Any]) -> dict[str, Any]:
+        """What is noted of a value, as `node.meta`; `otherwise` where nothing is."""
+        noted = self.record.value_metadata.get(name)
+        return dict(otherwise) if noted is None else decode_metadata(self.context, noted)
+
+
+def name_of(argument: Argument) -> str:
+    """The name of the value that an argument refers to.
+
+    Raises:
+        DecodeError: it refers to none.
+    """
+    content = getattr(argument, arm_of(argument))
+    name = getattr(content, "name", None) or getattr(content, "as_name", None)
+    if not isinstance(name, str):
+        raise DecodeError("a reference to a value is expected here")
+    return name
+
+
+def decode_value(scope: DecodeScope, argument: Argument, *, input_value: bool = False) -> Any:
+    """What is known of the value that an output or input defines: a fake tensor, a symbolic value, an object, or a
+    container of such.
+
+    Raises:
+        DecodeError: nothing is known of it, or no graph has such a value.
+    """
+    arm = arm_of(argument)
+    if arm in LITERAL_ARMS:
+        return _literal(argument, arm)
+    if arm in CONTAINER_ARMS:
+        values = [
+            decode_value(scope, element, input_value=input_value)
+            for _, element in element_arguments(argument)
+        ]
+        return decode_container(argument, values)
+    decoder = _VALUES.get(arm)
+    if decoder is None:
+        raise DecodeError(f"no value of a graph is {arm}")
+    try:
+        return decoder(scope.context, scope.record, argument, input_value)
+    except KeyError as error:
+        raise DecodeError(f"nothing is known of the value {error.args[0]!r}") from None
+
+
+def _literal(argument: Argument, arm: str) -> Any:
+    if arm == "as_none":
+        return None
+    return decode_float(argument.as_float) if argument.as_float is not None else getattr(argument, arm)
+
+
+def _known_or(values: dict[str, Any], argument: Any, decode: Any, context: DecodeContext) -> Any:
+    if argument.as_name is None:
+        return getattr(argument, argument.__struct_fields__[1])
+    return decode(context, values[argument.as_name])
+
+
+def _custom_object(record: CustomObjArgument) -> TorchCustomObject:
+    return TorchCustomObject(record.name, record.class_fqn)
+
+
+_VALUES: dict[str, Any] = {
+    "as_tensor": lambda c, r, a, i: decode_tensor_meta(c, r.tensor_values[a.as_tensor.name], input_value=i),
+    "as_sym_int": lambda c, r, a, _: _known_or(r.sym_int_values, a.as_sym_int, decode_int, c),
+    "as_sym_float": lambda c, r, a, _: _known_or(r.sym_float_values, a.as_sym_float, decode_sym_float, c),
+    "as_sym_bool": lambda c, r, a, _: _known_or(r.sym_bool_values, a.as_sym_bool, decode_sym_bool, c),
+    "as_custom_obj": lambda _c, r, a, _i: _custom_object(r.custom_obj_values[a.as_custom_obj.name]),
+}
+"""What is known of the value of each kind of argument that may define one."""
+
+
+def element_arguments(argument: Argument) -> list[tuple[Any, Argument]]:
+    """The elements of a container, each with the index or key that `getitem` reads it by."""
+    if argument.as_tensors is not None:
+        return [(index, Argument(as_tensor=tensor)) for index, tensor in enumerate(argument.as_tensors)]
+    if argument.as_sequence is not None:
+        return list(enumerate(argument.as_sequence.items))
+    if argument.as_string_to_argument is not None:
+        return list(argument.as_string_to_argument.items())
+    return [(_literal(entry.key, arm_of(entry.key)), entry.value) for entry in argument.as_mapping or ()]
+
+
+def decode_container(argument: Argument, values: list[Any]) -> Any:
+    """A container of what is known of its elements, or of anything else in their place.
+
+    Args:
+        argument: the container.
+        values: one for each element, in order.
+    """
+    if argument.as_string_to_argument is not None or argument.as_mapping is not None:
+        return dict(zip((key for key, _ in element_arguments(argument)), values, strict=True))
+    if argument.as_sequence is not None and argument.as_sequence.kind == "tuple":
+        return tuple(values)
+    return values

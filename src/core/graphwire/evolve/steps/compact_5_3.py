@@ -1,0 +1,111 @@
+"""Compact 5.3: schema 5.3 with stack traces as pairs of numbers into a table of files. Published; kept by no release.
+
+The table is `Graph.co_fileinfo_ordered_list` of the top-level graph, and serves the graphs inside too:
+`[{"file_name": …, "line_info_map": {"12": {"name": FUNCTION, "line": SOURCE}}}]`. A node's `stack_trace` is a list of
+`[index of the file, number of the line]`. The step to 5.3 restores each trace as Python prints it; the step back builds
+the table. A trace that is not as Python prints it, or whose lines the table cannot hold, stays text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from graphwire.errors import SchemaError
+from graphwire.evolve.rewrite import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.step import Step
+from graphwire.evolve.versions import COMPACT_5_3, Version, stamped
+
+OLDER, NEWER = COMPACT_5_3, Version(5, 3)
+
+TABLE = "co_fileinfo_ordered_list"
+_FRAME = re.compile(r'  File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n    (?P<source>[^\n]*)\n')
+
+
+def up(tree: Record) -> Record:
+    """Compact 5.3 as 5.3.
+
+    Raises:
+        SchemaError: a trace refers to what the table does not have.
+    """
+    table = tree["graph_module"]["graph"][TABLE]
+    return stamped(
+        rewrite(
+            tree,
+            Edits(
+                node=lambda node, where: _restored(node, where, table),
+                graph=lambda graph, where: {key: value for key, value in graph.items() if key != TABLE},
+            ),
+        ),
+        NEWER,
+    )
+
+
+def _restored(node: Record, where: Where, table: list[Record]) -> Record:
+    trace = node["metadata"].get("stack_trace")
+    if not isinstance(trace, list):
+        return node
+    try:
+        text = "".join(_frame_text(table, int(file), int(line)) for file, line in trace)
+    except (LookupError, TypeError, ValueError) as error:
+        place = where.at(".metadata['stack_trace']").path
+        raise SchemaError("a stack trace refers to what the table of files does not have", place=place) from error
+    return {**node, "metadata": {**node["metadata"], "stack_trace": text}}
+
+
+def _frame_text(table: list[Record], file: int, line: int) -> str:
+    if file < 0:
+        raise IndexError(file)
+    row = table[file]
+    info = row["line_info_map"][str(line)]
+    return f'  File "{row["file_name"]}", line {line}, in {info["name"]}\n    {info["line"]}\n'
+
+
+def down(tree: Record, report: Report) -> Record:
+    """5.3 as compact 5.3."""
+    files: dict[str, dict[str, Record]] = {}
+    order: list[str] = []
+
+    def compacted(node: Record, where: Where) -> Record:
+        trace = node["metadata"].get("stack_trace")
+        frames = _frames(trace) if isinstance(trace, str) else None
+        if frames is None or not _fits(files, frames):
+            return node
+        pairs = []
+        for file, line, name, source in frames:
+            if file not in files:
+                files[file] = {}
+                order.append(file)
+            files[file].setdefault(line, {"name": name, "line": source})
+            pairs.append([order.index(file), int(line)])
+        return {**node, "metadata": {**node["metadata"], "stack_trace": pairs}}
+
+    tree = rewrite(tree, Edits(node=compacted))
+    module = tree["graph_module"]
+    table = [{"file_name": file, "line_info_map": files[file]} for file in order]
+    return stamped({**tree, "graph_module": {**module, "graph": {**module["graph"], TABLE: table}}}, OLDER)
+
+
+def _frames(trace: str) -> list[tuple[str, str, str, str]] | None:
+    frames, position = [], 0
+    while position < len(trace):
+        found = _FRAME.match(trace, position)
+        if found is None or str(int(found["line"])) != found["line"]:
+            return None
+        frames.append((found["file"], found["line"], found["name"], found["source"]))
+        position = found.end()
+    return frames or None
+
+
+def _fits(files: dict[str, dict[str, Record]], frames: list[tuple[str, str, str, str]]) -> bool:
+    """Whether the table has nothing else at the lines of a trace, nor the trace itself."""
+    seen: dict[tuple[str, str], Any] = {}
+    for file, line, name, source in frames:
+        info = {"name": name, "line": source}
+        known = files.get(file, {}).get(line) or seen.setdefault((file, line), info)
+        if known != info:
+            return False
+    return True
+
+
+STEP = Step(OLDER, NEWER, up, down)

@@ -1,0 +1,164 @@
+"""Schema 1 (torch 2.1). It has a call spec, six name maps for a signature, and a wrapper around each tensor's meta.
+
+The step to 2 (torch 2.2) replaced the name maps by specs and the call spec by the root's entry in the module call graph,
+brought `dialect` and hints that are no integers, and dropped equality constraints and example inputs.
+
+Upward: an input tuple of a tuple and a dict with identifiers as keys is `(args, kwargs)` (2.1 writes no kwargs where there
+are none, so that a call with a tuple and such a dict reads the same); any other is the positional arguments alone. A
+constant of the graph becomes an input; its tensor stands in the document (`evolve.embedded`).
+Downward: tensor constants become buffers, as 2.1 keeps them; a hint that is no integer is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from graphwire.evolve.bounds import from_greatest, to_greatest
+from graphwire.evolve.constants import lift_constants
+from graphwire.evolve.module_stacks import module_stack_down, module_stack_up
+from graphwire.evolve.rewrite import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.signatures import signature_down, signature_up
+from graphwire.evolve.step import Step
+from graphwire.evolve.versions import Version, stamped
+from graphwire.schema.treespec import LEAF, TreeSpec, format_treespec, parse_treespec
+
+OLDER, NEWER = Version(1), Version(2)
+
+DIALECT = "ATEN"
+_NO_KWARGS = TreeSpec("builtins.dict", "[]", [])
+
+
+def up(tree: Record) -> Record:
+    """1 as 2."""
+    tree = rewrite(tree, _UP)
+    module = dict(tree["graph_module"])
+    call = module.pop("call_spec")
+    module["signature"] = signature_up(module["signature"], module["graph"])
+    module["graph"], module["signature"] = lift_constants(module["graph"], module["signature"])
+    root = {
+        "fqn": "",
+        "signature": {
+            "inputs": [],
+            "outputs": [],
+            "in_spec": in_spec_up(call["in_spec"]),
+            "out_spec": call["out_spec"],
+        },
+    }
+    entries = [entry for entry in module["module_call_graph"] if entry["fqn"]]
+    module["module_call_graph"] = [root, *entries]
+    dropped = ("equality_constraints", "example_inputs")
+    tree = {key: value for key, value in tree.items() if key not in dropped}
+    return stamped(from_greatest({**tree, "graph_module": module, "dialect": DIALECT}), NEWER)
+
+
+def down(tree: Record, report: Report) -> Record:
+    """2 as 1."""
+    tree = rewrite(tree, _DOWN)
+    module = dict(tree["graph_module"])
+    module["signature"] = signature_down(module["signature"], report)
+    root, *entries = module["module_call_graph"] or [{}]
+    call = root.get("signature") or {
+        "in_spec": format_treespec(_tuple_of(module["signature"]["user_inputs"])),
+        "out_spec": format_treespec(_tuple_of(module["signature"]["user_outputs"])),
+    }
+    module["call_spec"] = {"in_spec": in_spec_down(call["in_spec"]), "out_spec": call["out_spec"]}
+    module["module_call_graph"] = entries
+    rest = {key: value for key, value in tree.items() if key != "dialect"}
+    tree = {**rest, "graph_module": module, "equality_constraints": [], "example_inputs": None}
+    return stamped(to_greatest(tree), OLDER)
+
+
+def _tuple_of(leaves: list[str]) -> TreeSpec:
+    return TreeSpec("builtins.tuple", "null", [LEAF] * len(leaves))
+
+
+def in_spec_up(text: str) -> str:
+    """The structure of `(args, kwargs)` from what 2.1 wrote."""
+    spec = parse_treespec(text)
+    if _is_call(spec):
+        return text
+    return format_treespec(TreeSpec("builtins.tuple", "null", [spec, _NO_KWARGS]))
+
+
+def in_spec_down(text: str) -> str:
+    """What 2.1 writes for the structure of `(args, kwargs)`."""
+    spec = parse_treespec(text)
+    if len(spec.children) == 2 and spec.children[1] == _NO_KWARGS:
+        return format_treespec(spec.children[0])
+    return text
+
+
+def _is_call(spec: TreeSpec) -> bool:
+    if spec.type != "builtins.tuple" or [child.type for child in spec.children] != ["builtins.tuple", "builtins.dict"]:
+        return False
+    try:
+        keys = json.loads(spec.children[1].context)
+    except (TypeError, ValueError):
+        return False
+    return bool(keys) and all(isinstance(key, str) and key.isidentifier() for key in keys)
+
+
+def _hint_up(value: Record, where: Where) -> Record:
+    expression = value.get("as_expr")
+    if expression is None:
+        return value
+    hint = expression.get("hint")
+    return {"as_expr": {**expression, "hint": None if hint is None else {"as_int": hint}}}
+
+
+def _hint_down(value: Record, where: Where) -> Record:
+    expression = value.get("as_expr")
+    if expression is None:
+        return value
+    hint = expression.get("hint") or {}
+    return {"as_expr": {"expr_str": expression["expr_str"], "hint": hint.get("as_int")}}
+
+
+def _condition_up(value: Record, where: Where) -> Record:
+    text = value.get("as_expr")
+    return value if text is None else {"as_expr": {"expr_str": text, "hint": None}}
+
+
+def _condition_down(value: Record, where: Where) -> Record:
+    expression = value.get("as_expr")
+    return value if expression is None else {"as_expr": expression["expr_str"]}
+
+
+def _graph_up(graph: Record, where: Where) -> Record:
+    values = {name: value["meta"] for name, value in graph["tensor_values"].items()}
+    graph = {**graph, "tensor_values": values}
+    if where.path == "graph_module.graph" and graph.get("constants"):
+        return graph  # lifted when the signature is there
+    return {key: value for key, value in graph.items() if key != "constants"}
+
+
+def _graph_down(graph: Record, where: Where) -> Record:
+    values = {name: {"meta": meta} for name, meta in graph["tensor_values"].items()}
+    return {**graph, "tensor_values": values, "constants": {}}
+
+
+def _metadata_up(node: Record, where: Where) -> Record:
+    metadata: dict[str, Any] = {}
+    for key, text in node["metadata"].items():
+        if key == "source_fn":
+            metadata["source_fn_stack"] = text
+        else:
+            metadata[key] = module_stack_up(text) if key == "nn_module_stack" else text
+    return {**node, "metadata": metadata}
+
+
+def _metadata_down(node: Record, where: Where) -> Record:
+    metadata: dict[str, Any] = {}
+    for key, text in node["metadata"].items():
+        if key == "source_fn_stack":
+            metadata["source_fn"] = text.rsplit(";", 1)[-1]
+        else:
+            metadata[key] = module_stack_down(text) if key == "nn_module_stack" else text
+    return {**node, "metadata": metadata}
+
+
+_UP = Edits(node=_metadata_up, graph=_graph_up, sym_int=_hint_up, sym_bool=_condition_up)
+_DOWN = Edits(node=_metadata_down, graph=_graph_down, sym_int=_hint_down, sym_bool=_condition_down)
+
+STEP = Step(OLDER, NEWER, up, down)

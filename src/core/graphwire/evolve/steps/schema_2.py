@@ -1,0 +1,123 @@
+"""Schema 2 (torch 2.2). Signatures are specs, its version is a plain number, and files write every arm of a union.
+
+The step to 5.1 (torch 2.3) brought unions with one key, operators as arguments, the class of a script object, buffers that are
+not persistent, inputs that are script objects or that the program changes, and symbolic storage offsets. A symbol
+without backing was `i0` and became `u0`.
+
+Upward every buffer is persistent (its tensor is in the state dict), and the class of a script object is `unknown`.
+Downward a buffer that is not persistent becomes one that is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphwire.evolve.expressions import renamed_symbols
+from graphwire.evolve.rewrite import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.versions import Version, first_release, stamped
+
+OLDER, NEWER = Version(2), Version(5, 1)
+
+UNKNOWN_CLASS = "unknown"
+
+
+def up(tree: Record) -> Record:
+    """2 as 5.1."""
+    tree = rewrite(
+        _without_nulls(tree),
+        Edits(
+            argument=_object_up,
+            graph=lambda graph, where: {**graph, "custom_obj_values": _objects(graph)},
+            tensor_meta=lambda meta, where: {**meta, "storage_offset": {"as_int": meta["storage_offset"]}},
+            sym_int=lambda value, where: _renamed(value, "i", "u"),
+            sym_bool=lambda value, where: _renamed(value, "i", "u"),
+            input_spec=_persistent,
+        ),
+    )
+    return stamped({**tree, "range_constraints": _renamed_keys(tree, "i", "u")}, NEWER)
+
+
+def down(tree: Record, report: Report) -> Record:
+    """5.1 as 2."""
+    report_new(
+        tree,
+        report,
+        NEWER,
+        arms={"as_operator": "an operator as an argument"},
+        inputs={"custom_obj": "an input that is a script object"},
+        outputs={"user_input_mutation": "an input that the program changes"},
+    )
+    tree = rewrite(
+        tree,
+        Edits(
+            argument=_object_down,
+            graph=lambda graph, where: {k: v for k, v in graph.items() if k != "custom_obj_values"},
+            tensor_meta=lambda meta, where: _plain_offset(meta, where, report),
+            sym_int=lambda value, where: _renamed(value, "u", "i"),
+            sym_bool=lambda value, where: _renamed(value, "u", "i"),
+            input_spec=_not_persistent,
+        ),
+    )
+    return stamped({**tree, "range_constraints": _renamed_keys(tree, "u", "i")}, OLDER)
+
+
+def _without_nulls(value: Any) -> Any:
+    """A tree without the null fields of its records: the arms of unions that are not set, and absent options."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def _object_up(argument: Record, where: Where) -> Record:
+    described = argument.get("as_custom_obj")
+    if described is None:
+        return argument
+    return {"as_custom_obj": {"name": described["name"], "class_fqn": UNKNOWN_CLASS}}
+
+
+def _object_down(argument: Record, where: Where) -> Record:
+    described = argument.get("as_custom_obj")
+    return argument if described is None else {"as_custom_obj": {"name": described["name"]}}
+
+
+def _objects(graph: Record) -> Record:
+    found = (argument.get("as_custom_obj") for argument in graph["inputs"])
+    return {described["name"]: described for described in found if described is not None}
+
+
+def _plain_offset(meta: Record, where: Where, report: Report) -> Record:
+    offset = meta["storage_offset"].get("as_int")
+    if offset is None:
+        report(where.obstacle("a symbolic storage offset", first_release(NEWER)))
+        return meta
+    return {**meta, "storage_offset": offset}
+
+
+def _renamed(value: Record, old: str, new: str) -> Record:
+    expression = value.get("as_expr")
+    if expression is None:
+        return value
+    text = renamed_symbols(expression["expr_str"], old, new)
+    return {**value, "as_expr": {**expression, "expr_str": text}}
+
+
+def _renamed_keys(tree: Record, old: str, new: str) -> Record:
+    return {renamed_symbols(key, old, new): limits for key, limits in tree["range_constraints"].items()}
+
+
+def _persistent(spec: Record, where: Where) -> Record:
+    buffer = spec.get("buffer")
+    return spec if buffer is None else {"buffer": {**buffer, "persistent": True}}
+
+
+def _not_persistent(spec: Record, where: Where) -> Record:
+    buffer = spec.get("buffer")
+    if buffer is None:
+        return spec
+    return {"buffer": {key: value for key, value in buffer.items() if key != "persistent"}}
+
+
+STEP = Step(OLDER, NEWER, up, down)

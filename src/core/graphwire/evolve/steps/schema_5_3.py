@@ -1,0 +1,56 @@
+"""Schema 5.3 (torch 2.4). It has tokens and constant inputs, and one dialect.
+
+The step to 7.3 (torch 2.5) replaced `dialect` by the list `verifiers`, and brought `torch_version` and the module's metadata.
+
+Upward the producer is torch's own word for older ones, `<=2.4`. Downward the producer and the module's metadata are
+dropped. 2.4 knows the dialect ATEN alone, whose graphs change nothing in place: an operator that does is an obstacle.
+"""
+
+from __future__ import annotations
+
+from graphwire.evolve.bounds import from_greatest, to_greatest
+from graphwire.evolve.rewrite import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.step import Step
+from graphwire.evolve.versions import Version, first_release, stamped
+
+OLDER, NEWER = Version(5, 3), Version(7, 3)
+
+PRODUCER = "<=2.4"
+DIALECT = "ATEN"
+
+
+def up(tree: Record) -> Record:
+    """5.3 as 7.3."""
+    dialect = tree.get("dialect", DIALECT)
+    tree = {key: value for key, value in tree.items() if key != "dialect"}
+    module = {**tree["graph_module"], "metadata": {}}
+    tree = {**tree, "graph_module": module, "verifiers": [dialect], "torch_version": PRODUCER}
+    return stamped(from_greatest(tree), NEWER)
+
+
+def down(tree: Record, report: Report) -> Record:
+    """7.3 as 5.3."""
+    rewrite(tree, Edits(node=lambda node, where: _functional(node, where, report)))
+    module = {key: value for key, value in tree["graph_module"].items() if key != "metadata"}
+    dropped = ("verifiers", "torch_version", "graph_module")
+    rest = {key: value for key, value in tree.items() if key not in dropped}
+    return stamped(to_greatest({"graph_module": module, **rest, "dialect": DIALECT}), OLDER)
+
+
+def _functional(node: Record, where: Where, report: Report) -> Record:
+    target = node["target"]
+    if changes_inputs(target):
+        report(where.obstacle(f"the operator {target}, which changes its input in place", first_release(NEWER)))
+    return node
+
+
+def changes_inputs(target: str) -> bool:
+    """Whether an operator's name says that it changes an input: PyTorch's rule is a trailing underscore."""
+    parts = target.split(".")
+    if not target.startswith("torch.ops.") or len(parts) != 5:
+        return False
+    operator = parts[3]
+    return (operator.endswith("_") and not operator.endswith("__")) or parts[4].endswith("out")
+
+
+STEP = Step(OLDER, NEWER, up, down)

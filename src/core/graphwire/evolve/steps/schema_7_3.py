@@ -1,0 +1,121 @@
+"""Schema 7.3 (torch 2.5). Expressions are infix text, None is an empty list, and there are no symbolic floats.
+
+The step to 8.2 (torch 2.6) brought constructor text for expressions, `true` for None, symbolic floats, ranges without a
+bound (here infinity), the names of a module's parameters (`forward_arg_names`), and the element type uint16.
+
+Upward the parameter names stay absent. Downward they are dropped, and so is what an expression says about its symbols.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+from graphwire.evolve.expressions import foreign_operations, to_constructor, to_infix
+from graphwire.evolve.rewrite import Edits, Record, Report, Where, arm_of, rewrite
+from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.versions import Version, first_release, stamped
+from graphwire.schema.scalars import ScalarType
+
+OLDER, NEWER = Version(7, 3), Version(8, 2)
+
+
+def up(tree: Record) -> Record:
+    """7.3 as 8.2.
+
+    Raises:
+        ExpressionError: an expression is not of the infix grammar.
+    """
+    convert = cache(to_constructor)
+
+    def of_symbol(value: Record, where: Where) -> Record:
+        expression = value.get("as_expr")
+        if expression is None:
+            return value
+        return {**value, "as_expr": {**expression, "expr_str": convert(expression["expr_str"])}}
+
+    tree = rewrite(
+        tree,
+        Edits(
+            argument=lambda argument, where: _none_arm(argument, True),
+            input_spec=lambda spec, where: _constant_none(spec, True),
+            sym_int=of_symbol,
+            sym_bool=of_symbol,
+            graph=lambda graph, where: {**graph, "sym_float_values": {}},
+        ),
+    )
+    return stamped({**tree, "range_constraints": _ranges(tree, _bound_up)}, NEWER)
+
+
+def down(tree: Record, report: Report) -> Record:
+    """8.2 as 7.3."""
+    arms = {"as_sym_float": "a symbolic float", "as_sym_floats": "symbolic floats"}
+    report_new(tree, report, NEWER, arms=arms, types=(ScalarType.UINT16,))
+    convert, foreign = cache(to_infix), cache(foreign_operations)
+
+    def of_symbol(value: Record, where: Where) -> Record:
+        expression = value.get("as_expr")
+        if expression is None:
+            return value
+        text = expression["expr_str"]
+        for operation in foreign(text):
+            report(where.obstacle(f"the operation {operation} in an expression", first_release(NEWER)))
+        return {**value, "as_expr": {**expression, "expr_str": convert(text)}}
+
+    tree = rewrite(
+        tree,
+        Edits(
+            argument=lambda argument, where: _none_arm(argument, []),
+            input_spec=lambda spec, where: _constant_none(spec, []),
+            sym_int=of_symbol,
+            sym_bool=of_symbol,
+            graph=_without_floats,
+            call=_without_names,
+        ),
+    )
+    return stamped({**tree, "range_constraints": _ranges(tree, _bound_down)}, OLDER)
+
+
+def _none_arm(argument: Record, value: Any) -> Record:
+    arm = arm_of(argument)
+    if arm == "as_none":
+        return {"as_none": value}
+    if arm == "as_optional_tensors":
+        items = [{"as_none": value} if arm_of(item) == "as_none" else item for item in argument[arm]]
+        return {"as_optional_tensors": items}
+    return argument
+
+
+def _constant_none(spec: Record, value: Any) -> Record:
+    constant = spec.get("constant_input")
+    if constant is None or arm_of(constant["value"]) != "as_none":
+        return spec
+    return {"constant_input": {**constant, "value": {"as_none": value}}}
+
+
+def _without_floats(graph: Record, where: Where) -> Record:
+    # Values without an entry were reported where a node makes them.
+    return {key: value for key, value in graph.items() if key != "sym_float_values"}
+
+
+def _without_names(call: Record, where: Where) -> Record:
+    return {key: value for key, value in call.items() if key != "forward_arg_names"}
+
+
+def _ranges(tree: Record, bound: Any) -> Record:
+    return {
+        key: {"min_val": bound(limits["min_val"], -math.inf), "max_val": bound(limits["max_val"], math.inf)}
+        for key, limits in tree["range_constraints"].items()
+    }
+
+
+def _bound_up(value: float | None, infinity: float) -> float | None:
+    return None if value == infinity else value
+
+
+def _bound_down(value: float | None, infinity: float) -> float:
+    return infinity if value is None else value
+
+
+STEP = Step(OLDER, NEWER, up, down)

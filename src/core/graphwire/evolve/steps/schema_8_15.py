@@ -1,0 +1,86 @@
+"""Schema 8.15 (torch 2.10). It has no names of nodes: a node is known by what it makes.
+
+The step to 8.17 (torch 2.11) brought `Node.name` and the arm `as_nested_tensors`. Upward a node takes its value's name; one
+with several values takes the name that its unused values were made from (`split_unused_1`), else a free name after
+its operator. Downward the names are dropped.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from graphwire.evolve.rewrite import Edits, Record, Report, Where, name_of, rewrite
+from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.versions import Version, stamped
+
+OLDER, NEWER = Version(8, 15), Version(8, 17)
+
+_UNUSED = re.compile(r"(?P<node>[A-Za-z_]\w*)_unused_(?P<index>\d+)", re.ASCII)
+
+
+def up(tree: Record) -> Record:
+    """8.15 as 8.17."""
+    return stamped(rewrite(tree, Edits(graph=_name_nodes)), NEWER)
+
+
+def _name_nodes(graph: Record, where: Where) -> Record:
+    names = _value_names(graph)
+    for node in graph["nodes"]:
+        if len(node["outputs"]) == 1 and "as_graph" not in node["outputs"][0]:
+            names.add(name_of(node["outputs"][0]))
+    nodes = []
+    for node in graph["nodes"]:
+        name = node.get("name") or _own_name(node)
+        if name is None:
+            name = _free_name(node["target"], names)
+        names.add(name)
+        nodes.append({**node, "name": name})
+    return {**graph, "nodes": nodes}
+
+
+def _value_names(graph: Record) -> set[str | None]:
+    tables = ("tensor_values", "sym_int_values", "sym_float_values", "sym_bool_values", "custom_obj_values")
+    return {name for table in tables for name in graph.get(table) or ()}
+
+
+def _own_name(node: Record) -> str | None:
+    """The name that the values of a node say it has."""
+    outputs = node["outputs"]
+    if len(outputs) == 1 and node.get("is_hop_single_tensor_return") is not False:
+        name = name_of(outputs[0])
+        if name is not None:
+            return name
+    names = [name_of(output) for output in outputs]
+    if len(outputs) == 1 and (listed := outputs[0].get("as_tensors")) is not None:
+        names = [tensor["name"] for tensor in listed]
+    for index, name in enumerate(names):
+        found = _UNUSED.fullmatch(name or "")
+        if found and int(found["index"]) == index:
+            return found["node"]
+    return None
+
+
+def _free_name(target: str, taken: set[str | None]) -> str:
+    parts = target.split(".")
+    stem = parts[-2] if target.startswith("torch.ops.") and len(parts) == 5 else parts[-1]
+    if not stem.isidentifier() or stem[:1].isdigit():
+        stem = "node"
+    return next(
+        name
+        for name in itertools.chain((stem,), (f"{stem}_{index}" for index in itertools.count(1)))
+        if name not in taken
+    )
+
+
+def down(tree: Record, report: Report) -> Record:
+    """8.17 as 8.15."""
+    report_new(tree, report, NEWER, arms={"as_nested_tensors": "a list of lists of tensors"})
+    return stamped(rewrite(tree, Edits(node=_without_name)), OLDER)
+
+
+def _without_name(node: Record, where: Where) -> Record:
+    return {key: value for key, value in node.items() if key != "name"}
+
+
+STEP = Step(OLDER, NEWER, up, down)

@@ -1,0 +1,65 @@
+"""Schema 8.2 (torch 2.6). It has symbolic floats and constructor text; a higher-order operator's one result is a list of one.
+
+The step to 8.7 (torch 2.7) brought `NamedArgument.kind`, `Node.is_hop_single_tensor_return`, the table of namedtuple fields
+and the element types float8_e4m3fn and float8_e5m2.
+
+Upward an argument of a higher-order operator is passed by keyword where it has a name; how others are passed is not said
+(their operator's schema decides). Downward kinds and the table are dropped: a reader of 8.2 needs neither.
+"""
+
+from __future__ import annotations
+
+from graphwire.evolve.rewrite import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.versions import Version, first_release, stamped
+from graphwire.schema.graph import ArgumentKind
+from graphwire.schema.scalars import ScalarType
+
+OLDER, NEWER = Version(8, 2), Version(8, 7)
+
+HIGHER_ORDER = "torch.ops.higher_order."
+
+
+def up(tree: Record) -> Record:
+    """8.2 as 8.7."""
+    tree = rewrite(tree, Edits(node=_node_up))
+    return stamped({**tree, "graph_module": {**tree["graph_module"], "treespec_namedtuple_fields": {}}}, NEWER)
+
+
+def _node_up(node: Record, where: Where) -> Record:
+    if not node["target"].startswith(HIGHER_ORDER):
+        return node
+    inputs = [
+        {**named, "kind": int(ArgumentKind.KEYWORD if named["name"] else ArgumentKind.POSITIONAL)}
+        for named in node["inputs"]
+    ]
+    outputs, bare = node["outputs"], False
+    if len(outputs) == 1 and (listed := outputs[0].get("as_tensors")) is not None:
+        outputs = [{"as_tensor": tensor} for tensor in listed]
+    elif len(outputs) == 1:
+        bare = True
+    return {**node, "inputs": inputs, "outputs": outputs, "is_hop_single_tensor_return": bare}
+
+
+def down(tree: Record, report: Report) -> Record:
+    """8.7 as 8.2."""
+    report_new(tree, report, NEWER, types=(ScalarType.FLOAT8E4M3FN, ScalarType.FLOAT8E5M2))
+    tree = rewrite(tree, Edits(node=lambda node, where: _node_down(node, where, report)))
+    module = {k: v for k, v in tree["graph_module"].items() if k != "treespec_namedtuple_fields"}
+    return stamped({**tree, "graph_module": module}, OLDER)
+
+
+def _node_down(node: Record, where: Where, report: Report) -> Record:
+    outputs = node["outputs"]
+    if node.get("is_hop_single_tensor_return") is False and len(outputs) == 1:
+        tensor = outputs[0].get("as_tensor")
+        if tensor is None:
+            report(where.obstacle("a single result that is no tensor", first_release(NEWER)))
+        else:
+            outputs = [{"as_tensors": [tensor]}]
+    inputs = [{"name": named["name"], "arg": named["arg"]} for named in node["inputs"]]
+    node = {key: value for key, value in node.items() if key != "is_hop_single_tensor_return"}
+    return {**node, "inputs": inputs, "outputs": outputs}
+
+
+STEP = Step(OLDER, NEWER, up, down)

@@ -1,0 +1,33 @@
+"""Schema 8.7 (torch 2.7). It says how each argument is passed, and whether a higher-order operator returns a bare value.
+
+The step to 8.8 (torch 2.8) brought the arm `as_optional_tensor`. Downward it becomes the tensor, or None.
+"""
+
+from __future__ import annotations
+
+from graphwire.evolve.rewrite import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.step import Step
+from graphwire.evolve.versions import Version, stamped
+
+OLDER, NEWER = Version(8, 7), Version(8, 8)
+
+
+def up(tree: Record) -> Record:
+    """8.7 as 8.8: nothing changes."""
+    return stamped(tree, NEWER)
+
+
+def down(tree: Record, report: Report) -> Record:
+    """8.8 as 8.7."""
+    return stamped(rewrite(tree, Edits(argument=_without_optional)), OLDER)
+
+
+def _without_optional(argument: Record, where: Where) -> Record:
+    optional = argument.get("as_optional_tensor")
+    if optional is None:
+        return argument
+    tensor = optional.get("as_tensor")
+    return {"as_none": True} if tensor is None else {"as_tensor": tensor}
+
+
+STEP = Step(OLDER, NEWER, up, down)

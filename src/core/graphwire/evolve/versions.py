@@ -1,0 +1,90 @@
+"""The schema's versions: their order, and how a document says its own.
+
+    draft-2022      the first published design; no file of a release has it
+    1 · 2           a plain number (torch 2.1, 2.2)
+    5.1 … 8.20      major and minor (torch 2.3 and later)
+    compact-5.3     5.3 with stack traces as indices into a table of files; published, and kept by no release
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from graphwire.errors import SchemaError
+
+__all__ = ["COMPACT_5_3", "DRAFT", "RELEASES", "Version", "first_release", "stamped", "version_of"]
+
+
+class Version(NamedTuple):
+    """A version of the schema."""
+
+    major: int
+    minor: int = 0
+    variant: str = ""
+
+    def __str__(self) -> str:
+        if self == DRAFT:
+            return "draft-2022"
+        number = str(self.major) if self.major < 3 else f"{self.major}.{self.minor}"
+        return f"{self.variant}-{number}" if self.variant else number
+
+
+DRAFT = Version(0)
+COMPACT_5_3 = Version(5, 3, "compact")
+
+RELEASES: dict[str, Version] = {
+    "2.1": Version(1),
+    "2.2": Version(2),
+    "2.3": Version(5, 1),
+    "2.4": Version(5, 3),
+    "2.5": Version(7, 3),
+    "2.6": Version(8, 2),
+    "2.7": Version(8, 7),
+    "2.8": Version(8, 8),
+    "2.9": Version(8, 14),
+    "2.10": Version(8, 15),
+    "2.11": Version(8, 17),
+    "2.12": Version(8, 20),
+    "2.13": Version(8, 20),
+    "2.14": Version(8, 20),
+    "2.15": Version(8, 20),
+}
+"""The version that each release of torch writes, oldest first."""
+
+
+def first_release(version: Version) -> str:
+    """The target that first had a version, such as `torch-2.9` for 8.14; the version's own name where no release had it."""
+    return next((f"torch-{name}" for name, known in RELEASES.items() if known == version), str(version))
+
+
+def version_of(tree: Any) -> Version:
+    """The version that a document says it has.
+
+    Raises:
+        SchemaError: it is no program, or says none.
+    """
+    if not isinstance(tree, dict):
+        raise SchemaError(f"a program is a mapping, not {type(tree).__name__}")
+    match tree.get("schema_version"):
+        case bool():
+            pass
+        case int(major):
+            return Version(major)
+        case {"major": int(major), "minor": int(minor)}:
+            version = Version(major, minor)
+            return COMPACT_5_3 if version == Version(5, 3) and _has_file_table(tree) else version
+        case None if "graph" in tree and "parameters" in tree and "buffers" in tree:
+            return DRAFT
+    raise SchemaError("the document does not say the version of its schema", place="schema_version")
+
+
+def _has_file_table(tree: dict[str, Any]) -> bool:
+    module = tree.get("graph_module")
+    graph = module.get("graph") if isinstance(module, dict) else None
+    return isinstance(graph, dict) and graph.get("co_fileinfo_ordered_list") is not None
+
+
+def stamped(tree: dict[str, Any], version: Version) -> dict[str, Any]:
+    """The document with the version it has become."""
+    stamp = version.major if version.major < 3 else {"major": version.major, "minor": version.minor}
+    return {**tree, "schema_version": stamp}

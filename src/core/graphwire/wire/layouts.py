@@ -1,0 +1,358 @@
+"""The layouts of program archives: where each release of torch since 2.1 keeps a program and what belongs to it.
+
+    A1   torch 2.1         flat; the state dict, lifted constants included, is a torch.save file in spite of its name
+    A2   torch 2.2         flat; constants beside it
+    A3   torch 2.3         flat; both under names that say what they are
+    A4   torch 2.4 to 2.7  flat; the example inputs beside them
+    B1   torch 2.8         a root folder, several programs; weights and constants are torch.save files
+    B2   torch 2.9 on      likewise; each storage is a record, and a config says what lies in it. Ours, too
+
+In B1 and B2 the example inputs are a torch.save file; graphwire writes a third config instead.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem
+from graphwire.schema.tensor import PayloadConfig, PayloadMeta
+from graphwire.wire.archive_reader import ArchiveReader
+from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record, extent
+from graphwire.wire.records import ArchiveRecord, SwappedRecord
+from graphwire.wire.sample_inputs import read_sample_inputs
+from graphwire.wire.torch_save import StateDict, number_width, read_state_dict, read_tensor
+
+__all__ = [
+    "LAYOUTS",
+    "Layout",
+    "LayoutSpec",
+    "config_members",
+    "executable_members",
+    "layout_named",
+    "layout_of_schema",
+    "open_layout",
+    "schema_version_text",
+]
+
+MODELS = "models/"
+_ONLY = "model"
+"""The name of the program where a layout holds one and does not name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutSpec:
+    """One layout: the names of its members, in which `{name}` stands for the program's."""
+
+    name: str
+    releases: str
+    """Of torch, that write it."""
+    document: str
+    """The program; of B1 and B2 with the suffix of a wire format in place of `.json`."""
+    weights: str
+    """A torch.save file, or in B2 a config."""
+    constants: str
+    """Likewise; empty where constants are among the weights."""
+    sample_inputs: str
+    """A torch.save file; empty where there is none."""
+    extra: str
+    """The folder of what the caller added."""
+    is_flat: bool = True
+    """Whether records stand at the archive's top level, one of them `version`, and there is one program."""
+    has_configs: bool = False
+    """Whether each storage is a record of its own, described by configs."""
+
+    def member(self, kind: str, name: str) -> str:
+        """The member of a program that holds its `document`, `weights`, `constants` or `sample_inputs`."""
+        return str(getattr(self, kind)).format(name=name)
+
+
+_PROGRAM = "serialized_exported_program.json"
+_STATE = "serialized_state_dict"
+_CONSTANTS = "serialized_constants"
+_EXAMPLES = "serialized_example_inputs.pt"
+_FLAT_EXTRA = "extra_files/"
+
+LAYOUTS: dict[str, LayoutSpec] = {
+    spec.name: spec
+    for spec in (
+        LayoutSpec("A1", "2.1", _PROGRAM, f"{_STATE}.json", "", "", _FLAT_EXTRA),
+        LayoutSpec("A2", "2.2", _PROGRAM, f"{_STATE}.json", f"{_CONSTANTS}.json", "", _FLAT_EXTRA),
+        LayoutSpec("A3", "2.3", _PROGRAM, f"{_STATE}.pt", f"{_CONSTANTS}.pt", "", _FLAT_EXTRA),
+        LayoutSpec("A4", "2.4 to 2.7", _PROGRAM, f"{_STATE}.pt", f"{_CONSTANTS}.pt", _EXAMPLES, _FLAT_EXTRA),
+        LayoutSpec(
+            "B1",
+            "2.8",
+            f"{MODELS}{{name}}.json",
+            f"{WEIGHTS}{{name}}.pt",
+            f"{CONSTANTS}{{name}}.pt",
+            f"{SAMPLE_INPUTS}{{name}}.pt",
+            "extra/",
+            is_flat=False,
+        ),
+        LayoutSpec(
+            "B2",
+            "2.9 and later",
+            f"{MODELS}{{name}}.json",
+            f"{WEIGHTS}{{name}}_weights_config.json",
+            f"{CONSTANTS}{{name}}_constants_config.json",
+            f"{SAMPLE_INPUTS}{{name}}.pt",
+            "extra/",
+            is_flat=False,
+            has_configs=True,
+        ),
+    )
+}
+"""Every layout, by name, oldest first."""
+
+_SCHEMAS = (((1, 0), "A1"), ((2, 0), "A2"), ((5, 0), "A3"), ((5, 3), "A4"), ((8, 8), "B1"), ((8, 9), "B2"))
+"""From which schema version on which layout is written."""
+
+
+def layout_named(name: str) -> LayoutSpec:
+    """The layout of that name; `pt2` is the newest.
+
+    Raises:
+        ArchiveError: there is none.
+    """
+    spec = LAYOUTS.get("B2" if name == "pt2" else name)
+    if spec is None:
+        raise ArchiveError(f"there is no layout {name!r}", remedy=f"There are {', '.join(LAYOUTS)}")
+    return spec
+
+
+def layout_of_schema(major: int, minor: int = 0) -> LayoutSpec:
+    """The layout of the releases that write a schema version."""
+    names = [name for version, name in _SCHEMAS if version <= (major, minor)]
+    return LAYOUTS[names[-1] if names else "A1"]
+
+
+def config_members(name: str) -> dict[str, str]:
+    """The configs of a program in B2, by the attribute of Payloads whose metas they hold. The third one is ours."""
+    spec = LAYOUTS["B2"]
+    return {
+        "weights": spec.member("weights", name),
+        "constants": spec.member("constants", name),
+        "sample_inputs": f"{SAMPLE_INPUTS}{name}_sample_inputs_config.json",
+    }
+
+
+def open_layout(reader: ArchiveReader) -> Layout:
+    """The layout of an archive, found by the names of its members.
+
+    Raises:
+        MissingRecordError: the archive holds no program.
+    """
+    if _PROGRAM in reader:
+        if LAYOUTS["A2"].constants in reader:
+            return Layout(LAYOUTS["A2"], reader)
+        if LAYOUTS["A3"].weights not in reader:
+            return Layout(LAYOUTS["A1"], reader)
+        return Layout(LAYOUTS["A4" if _EXAMPLES in reader else "A3"], reader)
+    if not any(map(_is_document, reader.names)):
+        code = any(name.startswith("data/aotinductor/") for name in reader.names)
+        found = (
+            "It holds compiled code, which is never loaded"
+            if code
+            else "Was it written by graphwire or torch.export?"
+        )
+        raise MissingRecordError("the archive holds no program", place=MODELS, remedy=found)
+    old = any(_is_saved(name, WEIGHTS) for name in reader.names)
+    return Layout(LAYOUTS["B1" if old else "B2"], reader)
+
+
+def _is_document(member: str) -> bool:
+    return member.startswith(MODELS) and member.count("/") == 1 and "." in member
+
+
+def _is_saved(member: str, folder: str) -> bool:
+    return member.startswith(folder) and member.endswith(".pt") and member.count("/") == folder.count("/")
+
+
+class Layout:
+    """An archive, read as one of the layouts.
+
+    Args:
+        spec: which one.
+        reader: the archive, open as long as this is used.
+    """
+
+    def __init__(self, spec: LayoutSpec, reader: ArchiveReader) -> None:
+        self.spec = spec
+        self.reader = reader
+
+    @property
+    def title(self) -> str:
+        """The layout's name, for a person."""
+        return f"{self.spec.name} (torch {self.spec.releases})"
+
+    @cached_property
+    def members(self) -> dict[str, str]:
+        """The programs' members in the archive, by program name.
+
+        Raises:
+            ArchiveError: two members hold one program.
+        """
+        if self.spec.is_flat:
+            return {_ONLY: _PROGRAM}
+        members: dict[str, str] = {}
+        for member in filter(_is_document, self.reader.names):
+            name = member.removeprefix(MODELS).rpartition(".")[0]
+            if name in members:
+                raise ArchiveError(f"two members hold the program {name!r}: {members[name]} and {member}")
+            members[name] = member
+        return members
+
+    @cached_property
+    def extra_files(self) -> tuple[str, ...]:
+        """The paths of what the caller of `save` added."""
+        folder = self.spec.extra
+        return tuple(name.removeprefix(folder) for name in self.reader.names if name.startswith(folder))
+
+    @cached_property
+    def payload_records(self) -> tuple[str, ...]:
+        """The members that hold payloads' bytes."""
+        if self.spec.is_flat:
+            wanted = (self.spec.weights, self.spec.constants, self.spec.sample_inputs)
+            return tuple(name for name in wanted if name and name in self.reader)
+        return tuple(n for n in self.reader.names if n.startswith("data/") and not n.endswith("_config.json"))
+
+    def payloads_of(self, name: str, *, copied: bool = False) -> Payloads:
+        """A program's payloads; no element of a tensor is read. What is not read is noted (`unread`, `warnings`).
+
+        Args:
+            copied: read each record into memory and check it, rather than map it, when it is asked for.
+
+        Raises:
+            ArchiveError: a member is missing or damaged.
+            DecodeError: a torch.save file holds no dict of tensors.
+            LimitError: the archive is beyond the limits.
+        """
+        weights = self._state(name, "weights", WEIGHTS, "weight_", copied)
+        constants = self._state(name, "constants", CONSTANTS, "tensor_", copied)
+        payloads = Payloads(
+            weights.metas,
+            constants.metas,
+            records={**weights.records, **constants.records},
+            encoded={**weights.encoded, **constants.encoded},
+            unread={**weights.unread, **constants.unread},
+        )
+        config = config_members(name)["sample_inputs"]
+        if not self.spec.is_flat and config in self.reader:
+            samples = self._read_config(config, SAMPLE_INPUTS, copied)
+            payloads.sample_inputs = samples.metas
+            payloads.records = {**payloads.records, **samples.records}
+        elif self.spec.sample_inputs:
+            member = self.spec.member("sample_inputs", name)
+            stem = self._stem(name, "tensor_")
+            read_sample_inputs(self.reader, member, stem, copied=copied, payloads=payloads)
+        return payloads
+
+    # ------------------------------------------------------------------------------------------------- payloads
+
+    def _stem(self, name: str, stem: str) -> str:
+        """What the names of the records begin with that stand for storages inside of torch.save files."""
+        return stem if len(self.members) == 1 else f"{stem}{name}_"
+
+    def _state(self, name: str, kind: str, folder: str, stem: str, copied: bool) -> StateDict:
+        """The weights or the constants of a program. Where both forms are there, the older one counts, as for torch."""
+        spec = self.spec if self.spec.is_flat else LAYOUTS["B1"]
+        member = spec.member(kind, name)
+        if not member:
+            return StateDict()
+        if member not in self.reader:
+            if spec.is_flat:
+                raise MissingRecordError(f"the archive has no {kind}", place=f"record {member!r}")
+            return self._read_config(config_members(name)[kind], folder, copied)
+        if self.reader.size(member) == 0:
+            return StateDict()
+        try:
+            return read_state_dict(self.reader.nested(member), folder, self._stem(name, stem), copied=copied)
+        except GraphwireError as error:
+            raise error.within(f"record {member!r}") from None
+
+    def _read_config(self, member: str, folder: str, copied: bool) -> StateDict:
+        try:
+            config = msgspec.json.decode(self.reader.read(member), type=PayloadConfig).config
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise ArchiveError(f"the payload config is damaged: {error}", place=member) from None
+        state = StateDict()
+        swapped = "byteorder" in self.reader and self.reader.read("byteorder") == b"big"
+        for name, meta in config.items():
+            if meta.use_pickle:
+                self._add_pickled(state, name, meta, folder, copied)
+                continue
+            state.metas[name] = meta
+            full_name = folder + meta.path_name
+            if full_name not in self.reader or meta.placement is not None or full_name in state.records:
+                continue
+            record: Record = ArchiveRecord(self.reader, full_name, copied=copied)
+            if meta.tensor_meta is not None:
+                if not record.nbytes and meta.tensor_meta.device.type == "meta" and extent(meta.tensor_meta):
+                    meta.placement, meta.path_name = "meta", ""  # as torch writes it
+                    continue
+                if swapped and (width := number_width(meta.tensor_meta.dtype_text)) > 1:
+                    record = SwappedRecord(record, width)
+            state.records[full_name] = record
+        return state
+
+    def _add_pickled(self, state: StateDict, name: str, meta: PayloadMeta, folder: str, copied: bool) -> None:
+        """A tensor that torch pickled, though it could be written as it is, or an object."""
+        member = folder + meta.path_name
+        if meta.path_name.startswith(("custom_obj_", "opaque_obj_")):
+            state.unread[name] = "a pickled object, which is not read because reading it would run code"
+            return
+        try:
+            read_tensor(state, name, self.reader.nested(member), folder, f"{meta.path_name}.", copied=copied)
+        except GraphwireError as error:
+            state.unread[name] = error.problem
+
+
+_EXECUTABLE_SUFFIXES = {
+    **dict.fromkeys((".so", ".dll", ".dylib", ".pyd", ".o", ".a", ".cubin", ".exe"), "this is compiled code"),
+    **dict.fromkeys((".pkl", ".pickle"), "this is a pickle"),
+    **dict.fromkeys((".py", ".pyc", ".sh", ".cpp"), "this is a program's text"),
+}
+_MAGICS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+_MAX_HEAD = 64 << 20
+
+
+def executable_members(reader: ArchiveReader) -> list[Problem]:
+    """The members of an archive that somebody might run."""
+    found = [(name, _executable(reader, name)) for name in reader.names]
+    return [
+        Problem(f"record {name!r}", "executable", f"{why}; it is never loaded") for name, why in found if why
+    ]
+
+
+def _executable(reader: ArchiveReader, name: str) -> str:
+    """What a member is that somebody might run; empty for any other."""
+    suffix = name[name.rindex(".") :].lower() if "." in name.rpartition("/")[2] else ""
+    if suffix in _EXECUTABLE_SUFFIXES:
+        return _EXECUTABLE_SUFFIXES[suffix]
+    if name.startswith(("data/weights/", "data/constants/tensor_", "data/sample_inputs/")):
+        return ""  # any bytes may be those of a tensor
+    if reader.is_stored(name) and 0 < reader.size(name) < _MAX_HEAD:
+        head = bytes(reader.map(name)[:4])
+        return "this is compiled code" if head.startswith(_MAGICS) else ""
+    return ""
+
+
+def schema_version_text(document: bytes) -> str:
+    """What the member `version` of a flat archive says of a JSON document, such as `2` or `7.3`.
+
+    Raises:
+        ArchiveError: the document does not say.
+    """
+    try:
+        match json.loads(document):
+            case {"schema_version": int(version)}:
+                return str(version)
+            case {"schema_version": {"major": int(major), "minor": int(minor)}}:
+                return f"{major}.{minor}"
+    except (ValueError, RecursionError):
+        pass
+    raise ArchiveError("the document does not say its schema version, which old torch looks for")

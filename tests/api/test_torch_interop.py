@@ -1,0 +1,102 @@
+"""PyTorch's own reader and writer on the other side: what we write as JSON, `torch.export.load` reads; what
+`torch.export.save` writes, we read."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+
+import pytest
+import torch
+from programs import Example
+from running import results
+from small_programs import SMALL_PROGRAMS
+from torch.export import ExportedProgram
+
+import graphwire
+from graphwire.testing.programs import assert_same_program, assert_same_values
+
+REQUIREMENTS = {
+    "symbolic_arithmetic": ["outputs"],
+    "outputs_of_every_kind": ["outputs"],
+    "containers": ["containers"],
+    "annotated": ["containers"],
+}
+"""The programs that need an extension, and which; torch reads all others."""
+
+REFUSED_BY_TORCH: dict[str, type[Exception]] = {
+    "custom_operator_that_returns_an_integer": RuntimeError,  # an operator that returns a tensor and a symbol
+    "symbolic_arithmetic": AssertionError,  # a symbolic truth value as an output
+    "no_outputs": ValueError,  # () as the output
+    "containers": NotImplementedError,  # an output of torch.return_types
+    "annotated": NotImplementedError,  # likewise
+    "joint_graph": KeyError,  # a gradient of an input that export renamed
+}
+"""The programs that torch itself does not save, and what it raises."""
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """torch logs the errors that it raises."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def _saved_by_torch(program: ExportedProgram) -> bytes:
+    stream = io.BytesIO()
+    torch.export.save(program, stream)
+    return stream.getvalue()
+
+
+@pytest.fixture
+def theirs(example: Example) -> bytes:
+    """The program's file as torch writes it."""
+    if example.name in REFUSED_BY_TORCH:
+        pytest.skip("torch does not save it")
+    return _saved_by_torch(example.program)
+
+
+def test_only_what_torch_cannot_read_requires_an_extension(example: Example, saved: bytes) -> None:
+    with graphwire.open(saved) as archive:
+        assert archive.program.requires == REQUIREMENTS.get(example.name, [])
+
+
+def test_torch_reads_what_requires_no_extension(example: Example, saved: bytes) -> None:
+    if example.name in REQUIREMENTS:
+        with pytest.raises((RuntimeError, KeyError)):
+            torch.export.load(io.BytesIO(saved))
+        return
+    program = torch.export.load(io.BytesIO(saved))
+    expected = results(example.program.module(), example.calls)
+    assert_same_values(results(program.module(), example.calls), expected)
+
+
+def test_we_read_what_torch_wrote(example: Example, theirs: bytes) -> None:
+    program = graphwire.loads(theirs)
+    expected = results(example.program.module(), example.calls)
+    assert_same_values(results(program.module(), example.calls), expected)
+
+
+def test_what_torch_wrote_comes_back_from_our_own_file(theirs: bytes, wire_format: str) -> None:
+    program = graphwire.loads(theirs)
+    saved = graphwire.dumps(program, format=wire_format)
+    again = graphwire.loads(saved)
+    assert_same_program(again, program)
+    assert graphwire.dumps(again, format=wire_format) == saved
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_TORCH)
+def test_we_save_what_torch_does_not(name: str) -> None:
+    program = SMALL_PROGRAMS[name]().program
+    with pytest.raises(REFUSED_BY_TORCH[name]):
+        _saved_by_torch(program)
+    assert_same_program(graphwire.loads(graphwire.dumps(program)), program)
+
+
+def test_the_pickled_sample_inputs_of_torch_are_left_alone() -> None:
+    program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+    data = _saved_by_torch(program)
+    assert any("sample_inputs" in name for name in graphwire.open(data).names)
+    assert graphwire.loads(data).example_inputs is None

@@ -1,0 +1,134 @@
+"""What was measured, as rows and as the tables that a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.table import Table
+
+__all__ = ["TORCH", "ProgramRow", "WeightsRow", "programs_table", "scaling_table", "weights_table"]
+
+TORCH = "torch.export"
+"""The way that the others are compared with."""
+
+
+@dataclass(frozen=True)
+class ProgramRow:
+    """A program saved and loaded one way. Times are medians in seconds."""
+
+    program: str
+    nodes: int
+    way: str
+    save_seconds: float
+    load_seconds: float
+    program_bytes: int
+    """What the program takes in the archive, as stored, without weights."""
+
+
+@dataclass(frozen=True)
+class WeightsRow:
+    """One action on a program that is nearly all weights. Times are medians in seconds."""
+
+    action: str
+    mebibytes: int
+    graphwire_seconds: float
+    torch_seconds: float
+    write_seconds: float | None
+    """A plain write of the same bytes, with fsync."""
+    graphwire_extra_bytes: int | None
+    torch_extra_bytes: int | None
+
+
+def programs_table(rows: list[ProgramRow], title: str) -> Table:
+    """A section a program; every ratio is torch's number divided by ours, so more is better."""
+    table = Table(title=f"torch.export ÷ graphwire: {title}")
+    for column in ("program", "format"):
+        table.add_column(column, no_wrap=True)
+    for column in ("nodes", "save ratio", "load ratio", "bytes ratio", "save ms", "load ms", "program bytes"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row, theirs, last in _beside_torch(rows):
+        ratios = [
+            _ratio(theirs.save_seconds, row.save_seconds),
+            _ratio(theirs.load_seconds, row.load_seconds),
+            _ratio(theirs.program_bytes, row.program_bytes),
+        ]
+        table.add_row(
+            row.program,
+            row.way,
+            f"{row.nodes:,}",
+            *(["", "", ""] if row is theirs else ratios),
+            _milliseconds(row.save_seconds),
+            _milliseconds(row.load_seconds),
+            f"{row.program_bytes:,}",
+            style="dim" if row is theirs else "",
+            end_section=last,
+        )
+    return table
+
+
+def scaling_table(rows: list[ProgramRow]) -> Table:
+    """As the table of programs; its last rows say how often the time of the smallest scale the largest takes."""
+    table = programs_table(rows, "unbind, one node an output")
+    for way in dict.fromkeys(row.way for row in rows):
+        least, *_, most = (row for row in rows if row.way == way)
+        table.add_row(
+            f"growth, {most.nodes / least.nodes:.1f} times the nodes",
+            way,
+            *[""] * 4,
+            _ratio(most.save_seconds, least.save_seconds),
+            _ratio(most.load_seconds, least.load_seconds),
+            _ratio(most.program_bytes, least.program_bytes),
+        )
+    return table
+
+
+def weights_table(rows: list[WeightsRow]) -> Table:
+    """Every ratio of the first kind is torch's time divided by ours; the second is ours divided by the plain write's."""
+    table = Table(title=f"{rows[0].mebibytes:,} MiB of weights")
+    table.add_column("action", no_wrap=True)
+    for column in (
+        "torch ÷ ours",
+        "ours ÷ write",
+        "graphwire ms",
+        "torch ms",
+        "write + fsync ms",
+        "graphwire extra MiB",
+        "torch extra MiB",
+    ):
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(
+            row.action,
+            _ratio(row.torch_seconds, row.graphwire_seconds),
+            "" if row.write_seconds is None else _ratio(row.graphwire_seconds, row.write_seconds),
+            _milliseconds(row.graphwire_seconds),
+            _milliseconds(row.torch_seconds),
+            "" if row.write_seconds is None else _milliseconds(row.write_seconds),
+            _mebibytes(row.graphwire_extra_bytes),
+            _mebibytes(row.torch_extra_bytes),
+        )
+    return table
+
+
+def _beside_torch(rows: list[ProgramRow]) -> Iterator[tuple[ProgramRow, ProgramRow, bool]]:
+    """Each row, torch's row of the same program, and whether it is the program's last."""
+    theirs = {row.program: row for row in rows if row.way == TORCH}
+    for index, row in enumerate(rows):
+        yield row, theirs[row.program], index + 1 == len(rows) or rows[index + 1].program != row.program
+
+
+def _ratio(numerator: float, denominator: float) -> str:
+    return (
+        f"{numerator / denominator:,.2f}"
+        if numerator < 10 * denominator
+        else f"{numerator / denominator:,.1f}"
+    )
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:,.1f}"
+
+
+def _mebibytes(count: int | None) -> str:
+    return "" if count is None else f"{count / 2**20:,.1f}"

@@ -1,0 +1,90 @@
+"""What we use of torch that is not public does what we use it for."""
+
+from __future__ import annotations
+
+import pytest
+import sympy
+import torch
+
+from graphwire.bridge import torch_private
+from graphwire.errors import DecodeError
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+def exported() -> torch.export.ExportedProgram:
+    batch = torch.export.Dim("batch", min=2, max=64)
+    return torch.export.export(Doubled(), (torch.ones(4, 3),), dynamic_shapes={"x": {0: batch}})
+
+
+def first_value(program: torch.export.ExportedProgram) -> torch.Tensor:
+    return next(iter(program.graph.nodes)).meta["val"]
+
+
+def test_a_declared_symbol_has_its_range_and_its_hint() -> None:
+    shape_env = torch_private.new_shape_env()
+    symbol = sympy.Symbol("s7", positive=True, integer=True)
+    torch_private.declare_symbol(shape_env, symbol, torch_private.ValueRanges(2, 64), 4)
+    size = shape_env.create_symintnode(symbol, hint=4)
+    assert torch_private.symbolic_parts(size) == (symbol, 4)
+    assert shape_env.var_to_range[symbol] == torch_private.ValueRanges(2, 64)
+    assert bool(size < 65)
+
+
+def test_symbolic_sizes_of_one_value_share_their_node() -> None:
+    size = first_value(exported()).shape[0]
+    again = first_value(exported()).shape[0]
+    assert torch_private.symbolic_node(size) is torch_private.symbolic_node(size)
+    assert torch_private.symbolic_node(size) is not torch_private.symbolic_node(again)
+
+
+def test_a_fake_tensor_is_on_the_device_it_stands_for_and_takes_no_memory() -> None:
+    mode = torch_private.fake_value_mode(torch_private.new_shape_env())
+    meta = torch.empty_strided((3, 2), (1, 3), device="meta")
+    fake = torch_private.fake_tensor(mode, meta, torch.device("cpu"), True)
+    assert isinstance(fake, torch_private.FakeTensor)
+    assert fake.device == torch.device("cpu")
+    assert fake.stride() == (1, 3)
+    assert fake.requires_grad
+
+
+def test_numbers_of_unbacked_symbols_in_use_are_not_given_again() -> None:
+    shape_env = torch_private.new_shape_env()
+    torch_private.reserve_unbacked(shape_env, ["u0", "u5", "zuf2", "s3", "unit"])
+    assert str(shape_env.create_unbacked_symint().node.expr) == "u6"
+    assert str(shape_env.create_unbacked_symfloat().node.expr) == "zuf3"
+
+
+def test_an_unbacked_symbol_is_told_from_a_backed_one() -> None:
+    assert torch_private.is_unbacked(sympy.Symbol("u0", integer=True))
+    assert not torch_private.is_unbacked(sympy.Symbol("s0", positive=True, integer=True))
+
+
+def test_guards_and_dialects_of_a_program_are_read_and_set() -> None:
+    program = exported()
+    assert torch_private.dialects_of(program) == ["TRAINING"]
+    torch_private.set_guards(program, ["L['x'].size()[1] == 3"])
+    assert torch_private.guards_of(program) == ["L['x'].size()[1] == 3"]
+
+
+def test_a_verifier_that_nobody_registered_is_an_error_that_names_it() -> None:
+    assert torch_private.verifier_of("TRAINING").dialect == "TRAINING"
+    with pytest.raises(DecodeError, match="no verifier for dialect 'KLINGON'"):
+        torch_private.verifier_of("KLINGON")
+
+
+def test_parts_that_are_no_program_are_refused_with_torchs_reason() -> None:
+    program = exported()
+    signature = torch.export.ExportGraphSignature([], program.graph_signature.output_specs)
+    with pytest.raises(DecodeError, match="torch does not accept the program"):
+        torch_private.exported_program(
+            root=program.graph_module,
+            graph=program.graph,
+            graph_signature=signature,
+            state_dict={},
+            range_constraints={},
+            module_call_graph=program.module_call_graph,
+        )
