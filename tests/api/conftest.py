@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from programs import PROGRAMS, Example, decoder
+from running import results
 from small_programs import SMALL_PROGRAMS
 from torch.export import ExportedProgram
 
@@ -37,6 +38,18 @@ def example(request: pytest.FixtureRequest) -> Example:
 def fresh(request: pytest.FixtureRequest, example: Example) -> Example:
     """The same as `example`, made again, for what torch does to a program in place."""
     return _MAKERS[request.node.callspec.params["example"]]()
+
+
+@functools.cache
+def _results(name: str) -> list[Any]:
+    example = _MAKERS[name]()
+    return results(example.program.module(), example.calls)
+
+
+@pytest.fixture
+def expected(request: pytest.FixtureRequest, example: Example) -> list[Any]:
+    """The results of the program's calls."""
+    return _results(request.node.callspec.params["example"])
 
 
 @pytest.fixture(params=FORMATS)

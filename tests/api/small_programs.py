@@ -14,9 +14,11 @@ import torch
 import torch.nn.functional as F
 from programs import Example, Inputs
 from torch import Tensor, nn
+from torch._higher_order_ops.effects import _register_effectful_op
 from torch._higher_order_ops.map import map as map_over
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
+from torch._library.effects import EffectType
 from torch.export import Dim, ExportedProgram, export
 from torch.export.experimental import _export_forward_backward
 from torch.fx.traceback import annotate, preserve_node_meta
@@ -24,7 +26,16 @@ from torch.fx.traceback import annotate, preserve_node_meta
 SMALL_PROGRAMS: dict[str, Callable[[], Example]] = {}
 """A maker for each program, by name."""
 
-DECOMPOSED = ("custom_operator", "mutated_buffers", "mutated_inputs", "batch_norm_in_training", "cond", "unbacked_sizes")
+DECOMPOSED = (
+    "effects",
+    "mutated_parameter",
+    "custom_operator",
+    "mutated_buffers",
+    "mutated_inputs",
+    "batch_norm_in_training",
+    "cond",
+    "unbacked_sizes",
+)
 """Programs that are also tested after `run_decompositions()`, under NAME_decomposed."""
 
 
@@ -103,6 +114,30 @@ def custom_operator_that_returns_an_integer() -> Any:
     return _exported(module_of(forward), x), [_call(x), _call(torch.randn(20))]
 
 
+@torch.library.custom_op("graphwire_test::note", mutates_args=())
+def _note(x: Tensor) -> Tensor:
+    return x.clone()
+
+
+@_note.register_fake
+def _(x: Tensor) -> Any:
+    return torch.empty_like(x)
+
+
+_register_effectful_op(torch.ops.graphwire_test.note.default, EffectType.ORDERED)
+
+
+@_program
+def effects() -> Any:
+    """Operators whose order matters: decomposed, tokens go through them, in and out of the graph."""
+
+    def forward(x: Tensor) -> Any:
+        return torch.ops.graphwire_test.note(torch.ops.graphwire_test.note(x) + 1)
+
+    x = torch.randn(3)
+    return _exported(module_of(forward), x), [_call(x)]
+
+
 @_program
 def multiple_outputs() -> Any:
     """Tuples, lists and named tuples of operators, with elements that nothing reads."""
@@ -112,7 +147,16 @@ def multiple_outputs() -> Any:
         values, indices = x.topk(2)
         mean = torch.native_layer_norm(x, [6], None, None, 1e-5)[1]
         low, high = x.split([2, 4], dim=1)
-        return first + last, values, indices, mean, high, x.sort(descending=True).values, x.chunk(3, 1)[1], low
+        return (
+            first + last,
+            values,
+            indices,
+            mean,
+            high,
+            x.sort(descending=True).values,
+            x.chunk(3, 1)[1],
+            low,
+        )
 
     x = torch.randn(5, 6)
     return _exported(module_of(forward), x), [_call(x)]
@@ -132,7 +176,18 @@ def arguments_of_every_kind() -> Any:
         turned = torch.full((2,), 1 + 2j, dtype=torch.complex64) * 0.5j
         filled = torch.ops.aten.index_put.default(x, [None, i], torch.tensor(-0.0))
         padded = F.pad(x, [1, 0, 0, 2], value=-0.0)
-        return y, z, ones, held, counts, channels, turned, filled, padded, torch.cat([x, x], dim=-1).to(torch.float64)
+        return (
+            y,
+            z,
+            ones,
+            held,
+            counts,
+            channels,
+            turned,
+            filled,
+            padded,
+            torch.cat([x, x], dim=-1).to(torch.float64),
+        )
 
     args = torch.randn(4, 4), torch.tensor([1, 3])
     return _exported(module_of(forward), *args), [_call(*args)]
@@ -205,7 +260,10 @@ def unbacked_sizes() -> Any:
         return rows, x.new_ones(count, 3).cumsum(0), count * 2, rows.shape[0]
 
     x = torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 4.0]])
-    return _exported(module_of(forward), x, torch.tensor(5)), [_call(x, torch.tensor(5)), _call(x - 1, torch.tensor(9))]
+    return _exported(module_of(forward), x, torch.tensor(5)), [
+        _call(x, torch.tensor(5)),
+        _call(x - 1, torch.tensor(9)),
+    ]
 
 
 @_program
@@ -260,7 +318,9 @@ class _Branches(nn.Module):
 
     def forward(self, x: Tensor) -> Any:
         def inner(y: Tensor) -> tuple[Tensor, Tensor]:
-            return torch.cond(y.mean() > 1, lambda z: (self.left(z), z + 1), lambda z: (z.sin(), z.cos()), (y,))
+            return torch.cond(
+                y.mean() > 1, lambda z: (self.left(z), z + 1), lambda z: (z.sin(), z.cos()), (y,)
+            )
 
         def outer(y: Tensor) -> tuple[Tensor, Tensor]:
             return self.right(y), y * y.shape[0]
@@ -332,7 +392,9 @@ def modes() -> Any:
 def inputs_of_every_kind() -> Any:
     """Literals, None and text among the inputs, by position and by name, and an input that nothing reads."""
 
-    def forward(x: Tensor, n: int, unused: Tensor, *, mode: str, flag: bool, scale: float, absent: Any = None) -> Any:
+    def forward(
+        x: Tensor, n: int, unused: Tensor, *, mode: str, flag: bool, scale: float, absent: Any = None
+    ) -> Any:
         assert (mode, flag, absent) == ("double", True, None)
         return x * n * scale
 
@@ -363,6 +425,18 @@ class _Outputs(nn.Module):
             "nothing": None,
             "size": x.shape[0],
         }
+
+
+@_program
+def any_number_of_inputs() -> Any:
+    """Inputs by `*args` and `**kwargs`, and names that Python or torch has for something else."""
+
+    def forward(self_: Tensor, input: Tensor, *args: Tensor, **kwargs: Any) -> Any:
+        return self_ + input + args[1] * kwargs["lambda_"] + kwargs["deep"]["er"]
+
+    x = torch.randn(3)
+    call = _call(x, x + 1, x + 2, x + 3, lambda_=x + 4, deep={"er": x + 5})
+    return export(module_of(forward), call.args, call.kwargs), [call]
 
 
 @_program
@@ -424,6 +498,21 @@ def mutated_buffers() -> Any:
     return _exported(_Counter(), x), [_call(x), _call(torch.randn(2))]
 
 
+class _Drift(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2), requires_grad=False)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.weight.mul_(2) + x
+
+
+@_program
+def mutated_parameter() -> Any:
+    x = torch.randn(2)
+    return _exported(_Drift(), x), [_call(x)]
+
+
 @_program
 def mutated_inputs() -> Any:
     def forward(x: Tensor, parts: list[Tensor]) -> Any:
@@ -477,6 +566,15 @@ def containers() -> Any:
     x = torch.randn(4)
     call = _call((x, [x]), {"k": x, "unread": x}, c=Pair(x, collections.deque([x])), d=Box(x, None))
     return export(module_of(forward), call.args, call.kwargs), [call]
+
+
+@_program
+def transformer_layer() -> Any:
+    """Attention and feed-forward with a mask, as torch's own layer traces them, over a dynamic batch."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    x, mask = torch.randn(2, 5, 8), torch.zeros(5, 5)
+    program = _exported(layer, x, mask, dynamic_shapes=({0: Dim("batch", min=2, max=9)}, None))
+    return program, [_call(x, mask), _call(torch.randn(4, 5, 8), mask - 1)]
 
 
 class _Inner(nn.Module):
@@ -574,7 +672,11 @@ def complex_and_small_types() -> Any:
 
         def forward(self, x: Tensor) -> Any:
             small = self.tiny.to(torch.float32) + self.brain
-            return torch.where(self.truths, x * self.turned.conj(), small), self.short.to(torch.int32), small.half()
+            return (
+                torch.where(self.truths, x * self.turned.conj(), small),
+                self.short.to(torch.int32),
+                small.half(),
+            )
 
     x = torch.randn(3)
     return _exported(Table(), x), [_call(x)]

@@ -10,17 +10,29 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, overload
 
 from graphwire.analysis.summary import Inspection, MethodInspection, summarize
 from graphwire.analysis.validate import check, validate
-from graphwire.errors import ArchiveError, EncodeError, GraphwireError, Problem
+from graphwire.errors import (
+    ArchiveError,
+    EncodeError,
+    GraphwireError,
+    OpsetError,
+    Problem,
+    ValidationError,
+)
+from graphwire.evolve.opsets import Plan, UnknownOps, apply, plan_for
+from graphwire.evolve.requirements import check_plugins, kept_requirements, with_requirements
 from graphwire.hooks.registry import PluginInfo, Registry, default_registry
 from graphwire.schema.program import Program
 from graphwire.schema.tree import program_from_tree
+from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec
 from graphwire.wire.archive import Readable
 from graphwire.wire.atomic import replacing
 from graphwire.wire.collector import paused_collector
@@ -28,12 +40,18 @@ from graphwire.wire.document import detect_format, read_document, write_program
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package import Document, Package, write_package
 from graphwire.wire.payloads import Payloads
+from graphwire.wire.treespec_document import check_protocol, read_treespec, write_treespec
 
 if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
 
+    from graphwire.analysis.diff import Diff
+    from graphwire.bridge.context import OpaqueOrigin
+
 PathOrFile: TypeAlias = "str | os.PathLike[str] | BinaryIO"
+Source: TypeAlias = "Readable | Archive | Program | ExportedProgram"
+"""A program wherever it is: in a file, opened or not, as records, or torch's own."""
 
 DEFAULT_METHOD = "model"
 """The name of a program that is saved alone."""
@@ -47,6 +65,7 @@ def save(
     file: PathOrFile,
     *,
     format: str = "json",
+    opset_version: Mapping[str, int] | None = None,
     extra_files: Mapping[str, bytes] | None = None,
     registry: Registry | None = None,
 ) -> None:
@@ -59,17 +78,19 @@ def save(
         program: what `torch.export.export` made, or such programs by name.
         file: a path, or a binary file object open for writing (it need not seek).
         format: the name of an installed wire format (`graphwire.plugins()` lists them).
+        opset_version: by operator namespace, the version to write instead of the installed one.
         extra_files: bytes to keep beside the program, by relative path.
         registry: the plugins in force; those installed by default.
 
     Raises:
         EncodeError: the program holds what the schema cannot say. Nothing is written.
+        OpsetError: operators cannot be written in the version asked for. Nothing is written.
         UnknownFormatError: no installed plugin provides the format. Nothing is written.
         OSError: the path cannot be written.
     """
     registry = registry or default_registry()
     with paused_collector():
-        documents = _documents(program, format, registry)
+        documents = _documents(program, format, registry, opset_version)
     if isinstance(file, (str, os.PathLike)):
         with replacing(file) as stream:
             write_package(stream, documents, extra_files)
@@ -81,12 +102,20 @@ def dumps(
     program: ExportedProgram | Mapping[str, ExportedProgram],
     *,
     format: str = "json",
+    opset_version: Mapping[str, int] | None = None,
     extra_files: Mapping[str, bytes] | None = None,
     registry: Registry | None = None,
 ) -> bytes:
     """The bytes of the file that `save` writes. Arguments and errors are those of `save`."""
     stream = io.BytesIO()
-    save(program, stream, format=format, extra_files=extra_files, registry=registry)
+    save(
+        program,
+        stream,
+        format=format,
+        opset_version=opset_version,
+        extra_files=extra_files,
+        registry=registry,
+    )
     return stream.getvalue()
 
 
@@ -97,6 +126,7 @@ def load(
     device: str | int | torch.device | None = None,
     weights: Literal["map", "copy"] | None = "map",
     verify: bool = False,
+    unknown_ops: UnknownOps = "error",
     registry: Registry | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> ExportedProgram:
@@ -109,16 +139,20 @@ def load(
         weights: `map` shares the file's memory, copy-on-write, and reads what is touched when it is touched; `copy` reads
             all of it now; None reads none of it and makes weights without elements, on the meta device.
         verify: check the checksum of every payload now, which reads them. The program's own is always checked.
+        unknown_ops: what becomes of operators that are not installed, or not in a version that the program can be brought
+            to: `error`, or `opaque`: calls that can be looked at and saved again, and fail when they are run.
         registry: the plugins in force; those installed by default.
         limits: bounds on what the file may make us do.
 
     Raises:
         ArchiveError: the file is no archive, is damaged, or holds no such program.
         SchemaError: the document is not a valid program of a schema that we read; a ValidationError lists all problems.
+        MissingPluginError: the program needs plugins that are not in force here; the message names all of them.
+        OpsetError: its operators cannot be brought to the installed version.
         DecodeError: this installation lacks something that the program needs.
         LimitError: the file is beyond `limits`.
     """
-    from graphwire.bridge.program import decode_program
+    from graphwire.bridge.program import GraphwireWarning, decode_program
     from graphwire.bridge.tensors import target_device
 
     with open(file, registry=registry, limits=limits) as archive, paused_collector():
@@ -126,10 +160,18 @@ def load(
         program = archive.program_of(name)
         payloads = archive.payloads_of(name, copied=weights == "copy")
         payloads.check_read(program)
+        for warning in payloads.warnings:
+            warnings.warn(warning, GraphwireWarning, stacklevel=2)
         if verify and weights is not None:
             archive.check_payloads()
+        program, origin = _ready(program, archive.registry, unknown_ops)
         return decode_program(
-            program, payloads, archive.registry, device=target_device(device), graph_only=weights is None
+            program,
+            payloads,
+            archive.registry,
+            device=target_device(device),
+            graph_only=weights is None,
+            origin=origin,
         )
 
 
@@ -140,12 +182,20 @@ def loads(
     device: str | int | torch.device | None = None,
     weights: Literal["map", "copy"] | None = "map",
     verify: bool = False,
+    unknown_ops: UnknownOps = "error",
     registry: Registry | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> ExportedProgram:
     """The program in the bytes of a file. Arguments and errors are those of `load`."""
     return load(
-        data, method=method, device=device, weights=weights, verify=verify, registry=registry, limits=limits
+        data,
+        method=method,
+        device=device,
+        weights=weights,
+        verify=verify,
+        unknown_ops=unknown_ops,
+        registry=registry,
+        limits=limits,
     )
 
 
@@ -165,23 +215,64 @@ def from_schema(
     payloads: Payloads,
     *,
     device: str | int | torch.device | None = None,
+    unknown_ops: UnknownOps = "error",
     registry: Registry | None = None,
 ) -> ExportedProgram:
-    """The program of schema records, checked first.
+    """The program of schema records, checked first, and brought to the installed opsets. `unknown_ops` as in `load`.
 
     Raises:
         ValidationError: the records break rules of the schema.
+        MissingPluginError, OpsetError: as `load`.
         DecodeError: this installation lacks something that the program needs.
     """
     from graphwire.bridge.program import decode_program
     from graphwire.bridge.tensors import target_device
 
+    registry = registry or default_registry()
     check(program)
-    return decode_program(program, payloads, registry or default_registry(), device=target_device(device))
+    program, origin = _ready(program, registry, unknown_ops)
+    return decode_program(program, payloads, registry, device=target_device(device), origin=origin)
+
+
+def _ready(
+    program: Program, registry: Registry, unknown_ops: UnknownOps
+) -> tuple[Program, OpaqueOrigin | None]:
+    """A checked program at the installed opsets, and what operators that cannot be had here are kept with."""
+    from graphwire.bridge.context import OpaqueOrigin
+
+    check_plugins(program, registry, operators=unknown_ops == "error")
+    plan = plan_for(program, registry, unknown=unknown_ops)
+    origin = None
+    if unknown_ops == "opaque":
+        kept = kept_requirements(program, registry, plan.opaque)
+        versions = {namespace: program.opset_version[namespace] for namespace in plan.opaque}
+        origin = OpaqueOrigin(versions, kept)
+    return _applied(program, plan, registry), origin
+
+
+def _applied(program: Program, plan: Plan, registry: Registry) -> Program:
+    """The program that a plan leads to, checked: what upgraders make is no safer than what stands in a file."""
+    changed = apply(program, plan)
+    if changed is program:
+        return program
+    changed = with_requirements(changed, registry)
+    try:
+        check(changed)
+    except ValidationError as error:
+        names = ", ".join(str(step) for step in plan.steps if step.nodes)
+        raise OpsetError(
+            f"upgraders made a program that is not valid ({names})",
+            problems=error.problems,
+            remedy="Report it to the authors of the plugins that brought them",
+        ) from None
+    return changed
 
 
 def _documents(
-    program: ExportedProgram | Mapping[str, ExportedProgram], format: str, registry: Registry
+    program: ExportedProgram | Mapping[str, ExportedProgram],
+    format: str,
+    registry: Registry,
+    opset_version: Mapping[str, int] | None,
 ) -> dict[str, Document]:
     from graphwire.bridge.program import encode_program, record_tables
 
@@ -193,6 +284,8 @@ def _documents(
     documents = {}
     for name, each in programs.items():
         record, payloads = encode_program(each, registry, tables)
+        if opset_version is not None:
+            record = _applied(record, plan_for(record, registry, wanted=opset_version), registry)
         documents[name] = Document(write_program(record, wire_format), wire_format.suffix, payloads)
     return documents
 
@@ -342,7 +435,9 @@ class Archive:
                 )
             )
         payload_bytes = sum(reader.size(name) for name in self._package.payload_records)
-        return Inspection(file, self.size, self._package.layout.title, producer, methods, payload_bytes, list(self.names))
+        return Inspection(
+            file, self.size, self._package.layout.title, producer, methods, payload_bytes, list(self.names)
+        )
 
     def problems(self) -> list[Problem]:
         """Every problem: records that are not what was written or that could be run, programs that break rules. Reads the
@@ -408,30 +503,105 @@ def convert(
     dst: PathOrFile,
     *,
     format: str,
+    opset_version: Mapping[str, int] | None = None,
     registry: Registry | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> None:
     """Write the programs of one file to another in another wire format, payloads and all, without torch.
 
+    What the programs say stays as it is, the versions of their operators too: a program is converted where its plugins are
+    not installed.
+
+    Args:
+        opset_version: by operator namespace, the version to bring operators to.
+
     Raises:
         As `open`, `Archive.program_of` and `save`.
     """
     with open(src, registry=registry, limits=limits) as archive:
-        wire_format = archive.registry.wire_format(format)
-        documents = {
-            name: Document(
-                write_program(archive.program_of(name), wire_format),
-                wire_format.suffix,
-                archive.payloads_of(name),
-            )
-            for name in archive.methods
-        }
-        extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
-        if isinstance(dst, (str, os.PathLike)):
-            with replacing(dst) as stream:
-                write_package(stream, documents, extra_files)
-        else:
-            write_package(dst, documents, extra_files)
+        programs = {name: archive.program_of(name) for name in archive.methods}
+        if opset_version is not None:
+            plans = {
+                name: plan_for(program, archive.registry, wanted=opset_version)
+                for name, program in programs.items()
+            }
+            programs = {n: _applied(p, plans[n], archive.registry) for n, p in programs.items()}
+        _rewrite(archive, programs, dst, dict.fromkeys(programs, format))
+
+
+def upgrade(
+    src: Readable,
+    dst: PathOrFile,
+    *,
+    format: str | None = None,
+    opset_version: Mapping[str, int] | None = None,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> dict[str, Plan]:
+    """Write the programs of one file to another with their operators at the installed opsets, without torch.
+
+    Args:
+        src: the file to read.
+        dst: the file to write; it may be the same path.
+        format: the wire format to write; that of each program by default.
+        opset_version: by operator namespace, the version to bring operators to; the installed ones by default.
+
+    Returns:
+        What was done, by the name of the program.
+
+    Raises:
+        MissingPluginError: a program needs plugins that are not in force here.
+        OpsetError: operators cannot be brought to that version. Nothing is written.
+        As `open`, `Archive.program_of` and `save`.
+    """
+    with open(src, registry=registry, limits=limits) as archive:
+        plans = _plans(archive, opset_version)
+        programs = {n: _applied(archive.program_of(n), plan, archive.registry) for n, plan in plans.items()}
+        formats = {name: format or archive.format_of(name) for name in programs}
+        _rewrite(archive, programs, dst, formats)
+    return plans
+
+
+def plan_upgrade(
+    src: Readable,
+    *,
+    opset_version: Mapping[str, int] | None = None,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> dict[str, Plan]:
+    """What `upgrade` would do, by the name of the program: the steps, the nodes each touches, and what it refuses.
+
+    Raises:
+        As `upgrade`; but what single nodes refuse stands in the plan.
+    """
+    with open(src, registry=registry, limits=limits) as archive:
+        return _plans(archive, opset_version)
+
+
+def _plans(archive: Archive, wanted: Mapping[str, int] | None) -> dict[str, Plan]:
+    plans = {}
+    for name in archive.methods:
+        program = archive.program_of(name)
+        check_plugins(program, archive.registry)
+        plans[name] = plan_for(program, archive.registry, wanted=wanted)
+    return plans
+
+
+def _rewrite(
+    archive: Archive, programs: Mapping[str, Program], dst: PathOrFile, formats: Mapping[str, str]
+) -> None:
+    """Write programs with the payloads and extra files of an archive."""
+    documents = {}
+    for name, program in programs.items():
+        wire_format = archive.registry.wire_format(formats[name])
+        document = write_program(program, wire_format)
+        documents[name] = Document(document, wire_format.suffix, archive.payloads_of(name))
+    extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
+    if isinstance(dst, (str, os.PathLike)):
+        with replacing(dst) as stream:
+            write_package(stream, documents, extra_files)
+    else:
+        write_package(dst, documents, extra_files)
 
 
 def inspect(
@@ -460,6 +630,191 @@ def verify(
         return [Problem(error.place or "archive", "archive", error.problem)]
     with archive:
         return archive.problems()
+
+
+# ------------------------------------------------------------------------------------------------- comparison
+
+
+def canonicalize(
+    source: Source,
+    *,
+    method: str | None = None,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Program:
+    """The canonical form of a program, as records: equal for two exports of one model, and a program that computes the
+    same. Files are read without torch. `graphwire.analysis.canonical` says what is made the same.
+
+    Raises:
+        As `content_hash`.
+    """
+    from graphwire.analysis.canonical import canonicalize as canonical_program
+
+    with _opened(source, method, registry, limits) as (program, _):
+        return canonical_program(program)
+
+
+def content_hash(
+    source: Source,
+    *,
+    method: str | None = None,
+    weights: bool = False,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> str:
+    """The SHA-256 of a program's canonical form, in hexadecimal: the same for two exports of one model, whatever wrote
+    them to which file, and another one after any change of what it computes.
+
+    Args:
+        source: a file, opened or not, records, or what `torch.export.export` made.
+        method: which program of a file of several.
+        weights: whether the elements of weights and constants count, too, which reads them all.
+
+    Raises:
+        ArchiveError: the file is no archive, is damaged, or holds no such program.
+        SchemaError: the program is not valid.
+        EncodeError: torch's program holds what the schema cannot say, or records have no weights.
+    """
+    from graphwire.analysis.content import content_hash as hash_of
+
+    with _opened(source, method, registry, limits) as (program, payloads):
+        return hash_of(program, _weights_of(payloads) if weights else None)
+
+
+def diff(
+    a: Source,
+    b: Source,
+    *,
+    method: str | None = None,
+    weights: bool = False,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Diff:
+    """What is not the same in two programs: nodes by module and operator, inputs, outputs, ranges, versions, weights.
+
+    Args:
+        a: a file, opened or not, records, or what `torch.export.export` made.
+        b: likewise.
+        method: which program of files of several.
+        weights: whether the elements of weights and constants are compared, too, which reads them all.
+
+    Raises:
+        As `content_hash`.
+    """
+    from graphwire.analysis.diff import diff as diff_of
+
+    with (
+        _opened(a, method, registry, limits) as (one, one_payloads),
+        _opened(b, method, registry, limits) as (other, other_payloads),
+    ):
+        if weights or (one_payloads is not None and other_payloads is not None):
+            payloads = (_weights_of(one_payloads), _weights_of(other_payloads))
+            return diff_of(one, other, payloads, elements=weights)
+        return diff_of(one, other)
+
+
+@contextmanager
+def _opened(
+    source: Source, method: str | None, registry: Registry | None, limits: Limits
+) -> Iterator[tuple[Program, Payloads | None]]:
+    """A valid program, and its payloads where it has them, for as long as its file is open."""
+    if isinstance(source, Program):
+        check(source)
+        yield source, None
+    elif isinstance(source, Archive):
+        name = source.method(method)
+        yield source.program_of(name), source.payloads_of(name)
+    elif isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)) or hasattr(source, "read"):
+        with open(source, registry=registry, limits=limits) as archive:
+            name = archive.method(method)
+            yield archive.program_of(name), archive.payloads_of(name)
+    else:
+        yield to_schema(source, registry=registry)
+
+
+def _weights_of(payloads: Payloads | None) -> Payloads:
+    if payloads is None:
+        raise EncodeError("records alone have no weights", remedy="Pass the file, or torch's program")
+    return payloads
+
+
+# -------------------------------------------------------------------------------------------------- treespecs
+
+
+@overload
+def treespec_dumps(
+    spec: Any, protocol: int | None = None, format: None = None, *, registry: Registry | None = None
+) -> str: ...
+
+
+@overload
+def treespec_dumps(
+    spec: Any, protocol: int | None = None, *, format: str, registry: Registry | None = None
+) -> bytes: ...
+
+
+def treespec_dumps(
+    spec: Any,
+    protocol: int | None = None,
+    format: str | None = None,
+    *,
+    registry: Registry | None = None,
+) -> str | bytes:
+    """The structure of a container as text that torch reads, or as a document of a wire format.
+
+    Args:
+        spec: a `graphwire.schema.treespec.TreeSpec`, for which torch is not needed, or a `torch.utils._pytree.TreeSpec`.
+        protocol: of the text; 1 is the only one.
+        format: the name of an installed wire format; None for text.
+
+    Raises:
+        EncodeError: a container type that nobody serves, or a context that cannot be said.
+        SchemaError: there is no such protocol.
+        UnknownFormatError: no installed plugin provides the format.
+    """
+    check_protocol(protocol)
+    registry = registry or default_registry()
+    if isinstance(spec, TreeSpec):
+        text = format_treespec(spec)
+    else:
+        from graphwire.bridge.treespec import encode_treespec
+
+        text = encode_treespec(spec, registry)
+    return text if format is None else write_treespec(parse_treespec(text), registry.wire_format(format))
+
+
+def treespec_loads(
+    data: str | bytes | bytearray | memoryview,
+    format: str | None = None,
+    *,
+    to_torch: bool = False,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Any:
+    """The structure of a container from text that torch or `treespec_dumps` wrote, or from a document of a wire format.
+
+    Args:
+        format: the wire format of bytes; found by how they begin when it is not given, where that tells.
+        to_torch: give a `torch.utils._pytree.TreeSpec`, whose types this process must know, and not the records of
+            `graphwire.schema.treespec`, for which torch is not needed.
+
+    Raises:
+        SchemaError: it is no treespec.
+        FormatError: the bytes are no document of the format.
+        UnknownTypeError: torch's is asked for, and nobody serves a container type in this process.
+    """
+    registry = registry or default_registry()
+    if isinstance(data, str):
+        spec = parse_treespec(data)
+    else:
+        formats = registry.wire_formats.values()
+        wire_format = detect_format(data, formats) if format is None else registry.wire_format(format)
+        spec = read_treespec(data, wire_format, limits)
+    if not to_torch:
+        return spec
+    from graphwire.bridge.treespec import decode_treespec
+
+    return decode_treespec(format_treespec(spec), registry)
 
 
 def plugins() -> tuple[PluginInfo, ...]:

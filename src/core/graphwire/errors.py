@@ -222,4 +222,13 @@ class PluginConflictError(PluginError):
 
 
 class MissingPluginError(PluginError):
-    """The file needs a plugin that is not installed here."""
+    """The file needs plugins that are not installed here; `problems` says which, for what, and where."""
+
+    def __init__(
+        self, problem: str, *, problems: Sequence[Problem] = (), place: str = "", remedy: str = ""
+    ) -> None:
+        super().__init__(problem, place=place, remedy=remedy)
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        return "\n  ".join([super().__str__(), *map(str, self.problems)])

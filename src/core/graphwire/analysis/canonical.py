@@ -9,9 +9,9 @@ What is made the same:
   appear (`analysis.symbol_names`), and expressions printed again;
 * an argument that several arms can say is said by one; a range, guard, opset or module call stands where sorting puts it.
 
-What is left out is all that a reader may ignore: names of nodes and subgraphs, metadata, stack traces, provenance,
-hints, example inputs, the producer, the torch version, the plugins' versions, and whether a sequence was a tuple or a
-list. The meaning of no field depends on these.
+What is left out is what a reader may ignore and still compute the same: names of nodes and subgraphs, metadata, stack
+traces, provenance, hints, example inputs, the producer, the torch version, the plugins' versions, and whether a sequence
+was a tuple or a list. So a file that torch wrote and one that graphwire wrote of the same program have one form.
 """
 
 from __future__ import annotations
@@ -149,24 +149,15 @@ def _ordered_interface(signature: GraphSignature, graph: Graph) -> tuple[GraphSi
     outputs = sorted(zip(signature.output_specs, graph.outputs, strict=True), key=output_rank)
     ordered = GraphSignature([spec for spec, _ in inputs], [spec for spec, _ in outputs])
     arguments = [argument for _, argument in inputs], [argument for _, argument in outputs]
-    return ordered, Graph(
-        *arguments,
-        graph.nodes,
-        graph.tensor_values,
-        graph.sym_int_values,
-        graph.sym_bool_values,
-        graph.is_single_tensor_return,
-        graph.custom_obj_values,
-        graph.sym_float_values,
-    )
+    return ordered, replace(graph, inputs=arguments[0], outputs=arguments[1])
 
 
 def _interface_names(signature: GraphSignature) -> list[str | None]:
     """The names of the inputs that are literals and carry none, by position."""
     found: list[str | None] = []
     for spec in signature.input_specs:
-        literal = spec.constant_input
-        found.append(literal.name if literal is not None else spec.user_input and spec.user_input.name)
+        named = spec.constant_input or spec.user_input
+        found.append(None if named is None else named.name)
     return found
 
 
@@ -240,16 +231,11 @@ def _rename_symbols(graph: Graph, symbols: SymbolNames) -> None:
         parts = (*value.sizes, *value.strides, value.storage_offset)
         if all(part.as_expr is None for part in parts):
             return value
-        return TensorMeta(
-            value.dtype,
-            list(map(sym_int, value.sizes)),
-            value.requires_grad,
-            value.device,
-            list(map(sym_int, value.strides)),
-            sym_int(value.storage_offset),
-            value.layout,
-            value.dtype_name,
-            value.layout_name,
+        return replace(
+            value,
+            sizes=list(map(sym_int, value.sizes)),
+            strides=list(map(sym_int, value.strides)),
+            storage_offset=sym_int(value.storage_offset),
         )
 
     graph.tensor_values = {name: meta(value) for name, value in graph.tensor_values.items()}
@@ -280,7 +266,9 @@ def _module_calls(entries: list[ModuleCallEntry], names: dict[str, str]) -> list
 
     renaming = Renaming(rename, _no_graph)
     return [
-        ModuleCallEntry(entry.fqn, None if entry.signature is None else _module_call(entry.signature, renaming))
+        ModuleCallEntry(
+            entry.fqn, None if entry.signature is None else _module_call(entry.signature, renaming)
+        )
         for entry in sorted(entries, key=lambda entry: entry.fqn)
     ]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from graphwire.analysis.effects import Effect, effect_of
 from graphwire.analysis.node_order import Step, node_order
-from graphwire.analysis.references import Renaming, names_in, rewritten
+from graphwire.analysis.references import Renaming, names_in, results_of, rewritten
 from graphwire.schema.graph import (
     Argument,
     CustomObjArgument,
@@ -21,7 +21,14 @@ from graphwire.schema.graph import (
     OptionalTensorArgument,
 )
 
-__all__ = ["CanonicalGraph", "canonical_argument", "canonical_graph", "step_of", "subgraphs_of"]
+__all__ = [
+    "CanonicalGraph",
+    "canonical_argument",
+    "canonical_graph",
+    "nodes_read_whole",
+    "step_of",
+    "subgraphs_of",
+]
 
 Value = TypeVar("Value")
 
@@ -54,7 +61,8 @@ def canonical_graph(graph: Graph, input_names: Sequence[str | None] = ()) -> Can
     inside = [[canonical_graph(held.graph) for held in subgraphs_of(node)] for node in graph.nodes]
     inputs = [name for argument in graph.inputs for name in names_in(argument)]
     outputs = [name for argument in graph.outputs for name in names_in(argument)]
-    steps = [step_of(node, forms) for node, forms in zip(graph.nodes, inside, strict=True)]
+    whole = nodes_read_whole(graph)
+    steps = [step_of(node, forms, whole) for node, forms in zip(graph.nodes, inside, strict=True)]
     order = node_order(inputs, steps, outputs)
     names = _value_names(graph, input_names, [steps[index] for index in order])
     subgraphs: dict[str, str] = {}
@@ -66,9 +74,11 @@ def canonical_graph(graph: Graph, input_names: Sequence[str | None] = ()) -> Can
             name = subgraphs.setdefault(held.name, f"graph_{len(subgraphs)}")
             return GraphArgument(name, next(pending).graph)
 
-        return Renaming(lambda name: names.get(name, name), named)
+        return Renaming(
+            lambda name: names.get(name, name), named, lambda name: names.get(results_of(name), name)
+        )
 
-    nodes = [_node(graph.nodes[index], renaming(inside[index])) for index in order]
+    nodes = [_node(graph.nodes[index], names, renaming(inside[index])) for index in order]
     form = Graph(
         inputs=[canonical_argument(argument, renaming()) for argument in graph.inputs],
         outputs=[canonical_argument(argument, renaming()) for argument in graph.outputs],
@@ -101,11 +111,26 @@ def subgraphs_of(node: Node) -> list[GraphArgument]:
     return found
 
 
-def step_of(node: Node, forms: Sequence[CanonicalGraph]) -> Step:
+def nodes_read_whole(graph: Graph) -> frozenset[str]:
+    """The names of the nodes all of whose results are read together."""
+    read = [named.arg for node in graph.nodes for named in node.inputs if named.arg.as_tensor is None]
+    found: set[str] = set()
+
+    def note(name: str) -> str:
+        found.add(name)
+        return name
+
+    for argument in (*read, *graph.outputs):
+        rewritten(argument, Renaming(str, lambda held: held, note))
+    return frozenset(found)
+
+
+def step_of(node: Node, forms: Sequence[CanonicalGraph], read_whole: Collection[str]) -> Step:
     """What the order of nodes depends on of this one.
 
     Args:
         forms: of its subgraphs, in order.
+        read_whole: what `nodes_read_whole` says of the graph.
     """
     pending = iter(forms)
     uses: list[str] = []
@@ -117,9 +142,11 @@ def step_of(node: Node, forms: Sequence[CanonicalGraph]) -> Step:
     def digest(_held: GraphArgument) -> GraphArgument:
         return GraphArgument(next(pending).digest, _NO_GRAPH)
 
-    renaming = Renaming(blank, digest)
+    renaming = Renaming(blank, digest, lambda name: blank(results_of(name)))
     inputs = [_named_argument(named, renaming) for named in node.inputs]
     makes = tuple([name for argument in node.outputs for name in names_in(argument)])
+    if node.name in read_whole:
+        makes = (*makes, results_of(node.name or ""))
     shape = msgspec.json.encode([inputs, node.is_hop_single_tensor_return, len(makes)])
     return Step(node.target, shape, tuple(uses), makes, effect_of(node, (form.effect for form in forms)))
 
@@ -131,8 +158,10 @@ def _value_names(graph: Graph, input_names: Sequence[str | None], steps: Iterabl
     given = graph.input_names or input_names
     names: dict[str, str] = {}
     for index, argument in enumerate(graph.inputs):
-        own = names_in(argument) or ([given[index]] if index < len(given) else [])
-        names.update((name, f"in_{index}") for name in own if name is not None)
+        names.update((name, f"in_{index}") for name in names_in(argument))
+        literal = given[index] if index < len(given) else None
+        if literal is not None:
+            names.setdefault(literal, f"in_{index}")
     made = (name for step in steps for name in step.makes)
     for index, name in enumerate(made):
         names.setdefault(name, f"v_{index}")
@@ -157,13 +186,15 @@ def _structure(form: Graph, steps: Iterable[Step]) -> str:
 # ------------------------------------------------------------------------------------------------ nodes, arguments
 
 
-def _node(node: Node, renaming: Renaming) -> Node:
+def _node(node: Node, names: Mapping[str, str], renaming: Renaming) -> Node:
     return Node(
         node.target,
         [_named_argument(named, renaming) for named in node.inputs],
         [rewritten(argument, renaming) for argument in node.outputs],
         {},
         is_hop_single_tensor_return=node.is_hop_single_tensor_return,
+        name=names.get(results_of(node.name)) if node.name is not None else None,
+        propagate=node.propagate,
     )
 
 
@@ -185,7 +216,8 @@ def _simplest(argument: Argument) -> Argument:
         if (many := getattr(argument, arm)) is not None:
             if any(one.as_name is not None for one in many):
                 return argument
-            argument = Argument(**{f"{literal}s": [getattr(one, literal) for one in many]})
+            literals: dict[str, Any] = {f"{literal}s": [getattr(one, literal) for one in many]}
+            argument = Argument(**literals)
             break
     if (optional := argument.as_optional_tensor) is not None:
         return _optional(optional)

@@ -1,7 +1,7 @@
 """The content of a program as one number: equal for two exports of one model, and else different.
 
-    content_hash(program)             of the canonical document
-    content_hash(program, payloads)   and of the elements of the weights and constants
+content_hash(program)             of the canonical document
+content_hash(program, payloads)   and of the elements of the weights and constants
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from graphwire.analysis.canonical import canonicalize
 from graphwire.analysis.payload_content import PayloadSet, payload_digests
 from graphwire.schema.program import EncodedValue, Program
 
-__all__ = ["VERSION", "canonical_document", "content_hash"]
+__all__ = ["VERSION", "canonical_document", "content_hash", "document_hash"]
 
 VERSION = 1
 """Of the canonical form: a hash made by another one is another hash."""
@@ -34,8 +34,13 @@ def content_hash(program: Program, payloads: PayloadSet | None = None) -> str:
         SchemaError: nodes wait for each other's results.
         MissingRecordError: a payload has no record, or one that is too short.
     """
+    return document_hash(canonical_document(canonicalize(program)), payloads)
+
+
+def document_hash(document: bytes, payloads: PayloadSet | None = None) -> str:
+    """The content hash of a program whose canonical document there is already."""
     found = hashlib.sha256(b"graphwire canonical form %d\0" % VERSION)
-    found.update(canonical_document(canonicalize(program)))
+    found.update(document)
     if payloads is not None:
         digests = payload_digests(payloads)
         found.update(msgspec.json.encode(sorted((*key, digest) for key, digest in digests.items())))
@@ -48,7 +53,8 @@ def canonical_document(program: Program) -> bytes:
         name: EncodedValue(value.codec, _spelled(value.tree), value.tensors)
         for name, value in program.encoded_values.items()
     }
-    return msgspec.json.encode(replace(program, encoded_values=encoded))
+    # What a reader must know follows from the rest of the document, or is said by payloads.
+    return msgspec.json.encode(replace(program, encoded_values=encoded, requires=[]))
 
 
 def _spelled(tree: Any) -> Any:

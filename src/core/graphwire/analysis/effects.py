@@ -126,7 +126,8 @@ def _overload_effect(namespace: str, name: str, overload: str, *, returns: bool)
         return Effect.ORDERED
     if name in _MUTATING or _is_in_place(name) or "out" in overload or overload in _MUTATING_OVERLOADS:
         return Effect.FIXED
-    if namespace == "prims" and name == "as_strided":  # its schema says that it writes
+    # Its schema says that it writes; and what is the compiler's own, which no exported program has.
+    if namespace == "prims" and (name == "as_strided" or name.startswith("inductor_")):
         return Effect.FIXED
     if not returns:
         return Effect.FIXED

@@ -42,12 +42,14 @@ __all__ = ["Scope", "check_argument", "check_graph"]
 class Scope:
     """One graph's values: those defined so far, by kind, and the references that wait for its end."""
 
-    __slots__ = ("closed", "defined", "propagating", "unresolved", "values")
+    __slots__ = ("closed", "containers", "defined", "propagating", "unresolved", "values")
 
     def __init__(self, graph: Graph | None) -> None:
         self.closed = graph is not None
         """Whether references are resolved here; they are not in a module call or an example input."""
         self.defined: dict[str, str] = {}
+        self.containers: set[str] = set()
+        """The names of nodes so far that have several results, and of elements that are containers themselves."""
         self.propagating = False
         """Whether the values of the node in hand may be left for the reader to find (extension `propagate`)."""
         self.unresolved: list[tuple[Place | None, str]] = []
@@ -194,6 +196,12 @@ def _treespec(walk: Walk, scope: Scope, place: Place, value: str, nesting: int, 
     walk.check_text(place, "treespec", parse_treespec, value)
 
 
+def _results(walk: Walk, scope: Scope, place: Place, value: str, nesting: int, defines: bool) -> None:
+    if value not in scope.containers:
+        message = f"no node before this point is {quoted(value)} with several results"
+        walk.report(place, "dangling-reference", message)
+
+
 class _Arm(NamedTuple):
     rule: Rule | None = None
     feature: str = ""
@@ -245,6 +253,7 @@ _ARMS: Final[dict[str, _Arm]] = {
     "as_layout_name": _Arm(_type_name, "layouts"),
     "as_constant": _Arm(_constant, "constants", defines=False),
     "as_treespec": _Arm(_treespec, "treespecs", defines=False),
+    "as_results": _Arm(_results, "results", defines=False),
 }
 """What is checked of each arm; the frequent ones first."""
 
@@ -317,6 +326,7 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
     scope.propagating = False
     if node.name is not None and node.name not in scope.defined:
         walk.check_name((place, ".name"), node.name)
+        scope.containers.add(node.name)
     _check_origin(walk, place, node)
 
 
@@ -366,6 +376,7 @@ def check_graph(
         The values that the graph defines.
     """
     scope = Scope(graph)
+    scope.containers.update(origin.name for origin in graph.value_metadata.values() if origin.name is not None)
     _check_inputs(walk, scope, place, graph, literals, nesting)
     for index, node in enumerate(graph.nodes):
         _check_node(walk, scope, (place, f".nodes[{index}]"), node, nesting)

@@ -10,11 +10,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Hashable, Sequence
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 __all__ = ["increasing_run", "match"]
 
 Keys = Sequence[Hashable]
+
+_QUICK = 10_000
+"""Pairs of elements up to which a part is compared with difflib, which is thorough, and quadratic at best."""
 
 
 class _Gap(NamedTuple):
@@ -104,7 +108,12 @@ def increasing_run(values: Sequence[int]) -> list[int]:
 
 
 def _in_turn(gap: _Gap, a: Sequence[Keys], b: Sequence[Keys]) -> list[tuple[int, int]]:
-    """Equal keys, each with the next one behind the last match."""
+    """What keys that repeat have in common: their longest common runs where that is quickly found, else each with the
+    next equal one behind the last match."""
+    if len(gap.a) * len(gap.b) <= _QUICK:
+        keys_a, keys_b = ([side[i][gap.level] for i in places] for side, places in ((a, gap.a), (b, gap.b)))
+        blocks = SequenceMatcher(None, keys_a, keys_b, autojunk=False).get_matching_blocks()
+        return [(gap.a[one + i], gap.b[other + i]) for one, other, size in blocks for i in range(size)]
     places: dict[Hashable, deque[int]] = {}
     for index in gap.b:
         places.setdefault(b[index][gap.level], deque()).append(index)
@@ -113,11 +122,9 @@ def _in_turn(gap: _Gap, a: Sequence[Keys], b: Sequence[Keys]) -> list[tuple[int,
         waiting = places.get(a[index][gap.level], deque())
         while waiting and waiting[0] < reached:
             waiting.popleft()
-        # Not far ahead, or one early match would leave nothing for the ones after it.
-        if waiting and waiting[0] - reached <= gap.b.stop - reached - len(gap.a) + index - gap.a.start + 8:
-            reached = waiting.popleft()
-            pairs.append((index, reached))
-            reached += 1
+        if waiting:
+            reached = waiting.popleft() + 1
+            pairs.append((index, reached - 1))
     return pairs
 
 

@@ -24,7 +24,7 @@ from graphwire.schema.graph import (
     TensorArgument,
 )
 
-__all__ = ["REFERENCE_ARMS", "Renaming", "arm_of", "names_in", "rewritten", "subgraphs_in"]
+__all__ = ["REFERENCE_ARMS", "Renaming", "arm_of", "names_in", "results_of", "rewritten", "subgraphs_in"]
 
 
 class Renaming(NamedTuple):
@@ -34,6 +34,8 @@ class Renaming(NamedTuple):
     """The new name of a value of the graph; of an object, also the name of a constant."""
     graph: Callable[[GraphArgument], GraphArgument]
     """What stands in place of a subgraph."""
+    results: Callable[[str], str] = str
+    """The new name of a node, all of whose results are meant."""
 
 
 Rewrite = Callable[[Renaming, Any], Any]
@@ -58,7 +60,9 @@ def _sym_int(renaming: Renaming, argument: SymIntArgument) -> SymIntArgument:
 
 
 def _sym_float(renaming: Renaming, argument: SymFloatArgument) -> SymFloatArgument:
-    return argument if argument.as_name is None else SymFloatArgument(as_name=renaming.value(argument.as_name))
+    return (
+        argument if argument.as_name is None else SymFloatArgument(as_name=renaming.value(argument.as_name))
+    )
 
 
 def _sym_bool(renaming: Renaming, argument: SymBoolArgument) -> SymBoolArgument:
@@ -91,6 +95,10 @@ def _slice(renaming: Renaming, value: SliceValue) -> SliceValue:
     return SliceValue(*(rewritten(part, renaming) for part in (value.start, value.stop, value.step)))
 
 
+def _results(renaming: Renaming, node: str) -> str:
+    return renaming.results(node)
+
+
 def _graph(renaming: Renaming, argument: GraphArgument) -> GraphArgument:
     return renaming.graph(argument)
 
@@ -108,6 +116,7 @@ _REWRITES: Final[dict[str, Rewrite]] = {
     "as_custom_obj": _custom_obj,
     "as_nested_tensors": _each(_tensors),
     "as_graph": _graph,
+    "as_results": _results,
     "as_sequence": _sequence,
     "as_mapping": _mapping,
     "as_slice": _slice,
@@ -116,7 +125,6 @@ _REWRITES: Final[dict[str, Rewrite]] = {
 
 REFERENCE_ARMS: Final = frozenset({"as_tensor", *_REWRITES})
 """The arms that refer to something; the others are literals."""
-
 
 
 def arm_of(argument: Argument) -> str:
@@ -137,8 +145,14 @@ def rewritten(argument: Argument, renaming: Renaming) -> Argument:
     return argument
 
 
+def results_of(node: str) -> str:
+    """What stands for all results of a node among the names of values: no value has such a name."""
+    return f"results of {node}"
+
+
 def names_in(argument: Argument) -> list[str]:
-    """The names of the values that an argument refers to, in the order in which they stand. Subgraphs have their own."""
+    """The names of the values that an argument refers to, in the order in which they stand; for all results of a node
+    what `results_of` gives. Subgraphs have names of their own."""
     if argument.as_tensor is not None:
         return [argument.as_tensor.name]
     found: list[str] = []
@@ -147,7 +161,7 @@ def names_in(argument: Argument) -> list[str]:
         found.append(name)
         return name
 
-    rewritten(argument, Renaming(note, _same))
+    rewritten(argument, Renaming(note, _same, lambda node: note(results_of(node))))
     return found
 
 

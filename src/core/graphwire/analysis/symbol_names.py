@@ -82,7 +82,9 @@ class SymbolNames:
             self.names[name] = f"{letters}{self._counts.setdefault(letters, 0)}"
             self._counts[letters] += 1
 
-    def _standing(self, expression: Expression, name: str, fresh: Iterable[str]) -> tuple[str, tuple[int, ...]]:
+    def _standing(
+        self, expression: Expression, name: str, fresh: Iterable[str]
+    ) -> tuple[str, tuple[int, ...]]:
         """Where a symbol stands in an expression, whatever it and the other new symbols are called."""
         others = {**self.names, **{each: "_" for each in fresh}, name: "_this"}
         placed = renamed_expression(expression, lambda each: others[each])

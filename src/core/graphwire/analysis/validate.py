@@ -32,7 +32,7 @@ References of the module call graph are not resolved at all: torch itself leaves
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import astuple
@@ -47,7 +47,7 @@ from graphwire.schema.expression import parse_infix
 from graphwire.schema.graph import Argument, Graph
 from graphwire.schema.guard import check_guard
 from graphwire.schema.module_call import ModuleCallSignature
-from graphwire.schema.program import FEATURES, SCHEMA_VERSION, GraphModule, Program
+from graphwire.schema.program import FEATURES, SCHEMA_VERSION, EncodedValue, GraphModule, Program
 from graphwire.schema.signature import GraphSignature, InputSpec
 from graphwire.schema.treespec import parse_treespec
 
@@ -336,8 +336,13 @@ def _check_extras(walk: Walk, program: Program) -> None:
         scope = Scope(None)
         for index, leaf in enumerate(example.leaves):
             check_argument(walk, scope, (here, f".leaves[{index}]"), leaf, 0)
-    for name, encoded in program.encoded_values.items():
-        here = (None, f"encoded_values[{quoted(name)}]")
+        _check_encoded(walk, (here, ".encoded_values"), example.encoded_values)
+    _check_encoded(walk, (None, "encoded_values"), program.encoded_values)
+
+
+def _check_encoded(walk: Walk, place: Place, values: Mapping[str, EncodedValue]) -> None:
+    for name, encoded in values.items():
+        here = (place, f"[{quoted(name)}]")
         walk.use_feature("codecs", here)
         walk.check_path(here, name)
         for index, tensor in enumerate(encoded.tensors):

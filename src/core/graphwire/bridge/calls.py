@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -25,6 +26,11 @@ def encode_inputs(
     Raises:
         EncodeError: an argument cannot be said, or the operator has no parameter for it.
     """
+    if called.codec is not None:
+        encode = functools.partial(encode_argument, context, nodes)
+        inputs = called.codec.encode_node(called.target, node.args, node.kwargs, encode)
+        if inputs is not None:
+            return inputs
     return _ENCODERS[called.handler.convention](context, nodes, called, node)
 
 
@@ -97,6 +103,11 @@ def decode_inputs(
     Raises:
         DecodeError: an argument refers to what is not there, or the operator has no parameter for it.
     """
+    if called.codec is not None:
+        decode = functools.partial(decode_argument, context, scope)
+        call = called.codec.decode_node(called.target, record.inputs, decode)
+        if call is not None:
+            return call
     return _DECODERS[called.handler.convention](called, record, _decode(context, scope, record.inputs))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,10 +10,10 @@ import sympy
 import torch
 
 from graphwire.bridge import torch_private
-from graphwire.hooks.interfaces import OpHandler
+from graphwire.hooks.interfaces import NodeCodec, OpHandler
 from graphwire.hooks.registry import Registry
 from graphwire.schema import graph as schema
-from graphwire.schema.program import NodeSource, StackFrame
+from graphwire.schema.program import NodeSource, PluginRequirement, StackFrame
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import TensorMeta
 
@@ -27,6 +27,8 @@ class Operator:
     handler: OpHandler
     parameters: list[tuple[str, bool]] = field(default_factory=list)
     """For convention `schema`: each parameter's name, and whether it is keyword-only. For `symbolic`: the names."""
+    codec: NodeCodec | None = None
+    """The handler, where it writes the inputs of its nodes itself."""
     returns: Any = None
     """For convention `schema`: the returns of the operator's schema."""
 
@@ -66,6 +68,32 @@ class EncodeContext:
     """Encoded subgraphs by the id of their graph module, which the program keeps alive meanwhile."""
 
 
+@dataclass(frozen=True, slots=True)
+class OpaqueOrigin:
+    """Where operators come from that cannot be had on this installation: what a program says of them as a whole."""
+
+    opset_version: Mapping[str, int]
+    """The versions of the namespaces that nobody here has."""
+    plugins: tuple[PluginRequirement, ...]
+    """The plugins that would have them."""
+
+    def keeps(self, name: str, namespace: str) -> bool:
+        """Whether an operator is kept as it is, though a handler here may find one of that name: in another version, or
+        without the plugin that knows how it is written.
+
+        Args:
+            name: its serialized name.
+            namespace: that of the handler.
+        """
+        library = name.removeprefix("torch.ops.").partition(".")[0]
+        provided = f"op_handler:{name}"
+        return (
+            namespace in self.opset_version
+            or (library in self.opset_version and name.startswith("torch.ops."))
+            or any(provided in requirement.provides for requirement in self.plugins)
+        )
+
+
 @dataclass(slots=True)
 class DecodeContext:
     """Shared by the steps of one load."""
@@ -86,6 +114,8 @@ class DecodeContext:
     pending: set[sympy.Symbol] = field(default_factory=set)
     """Unbacked symbols that no node has brought yet."""
     operators: dict[str, Operator] = field(default_factory=dict)
+    origin: OpaqueOrigin | None = None
+    """What operators that cannot be had here are kept with; None where they are an error."""
     texts: dict[tuple[str, str], Any] = field(default_factory=dict)
     """Decoded metadata by its key and text."""
     stacks: dict[tuple[int, ...], str] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from graphwire.bridge.calls import decode_inputs, encode_inputs
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.metadata import decode_metadata, encode_metadata
 from graphwire.bridge.operators import decode_operator, encode_operator
+from graphwire.bridge.propagation import propagated_values
 from graphwire.bridge.results import decode_results, encode_results
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.values import (
@@ -181,18 +182,28 @@ class _GraphScope(DecodeScope):
         return self._attribute(target, target)
 
     def constant(self, name: str) -> torch.fx.Node:
-        """The node that reads a tensor of the graph's own, which becomes a buffer of this graph's module."""
+        """The node that reads a tensor of the graph's own, which becomes an attribute of this graph's module."""
         target = name.removeprefix(GRAPH_CONSTANT).partition(".")[2]
-        if target not in self._attributes:
-            try:
-                tensor = self.context.constants[name]
-            except KeyError:
-                raise DecodeError(f"there is no constant {name!r}") from None
-            if isinstance(tensor, torch.nn.Parameter):
-                self.module.register_parameter(target, tensor)
-            else:
-                self.module.register_buffer(target, tensor)
-        return self._attribute(target, target)
+        node_name = target.replace(".", "_")
+        if node_name in self._attributes:
+            return self._attributes[node_name]
+        try:
+            tensor = self.context.constants[name]
+        except KeyError:
+            raise DecodeError(f"there is no constant {name!r}") from None
+        *path, attribute = target.split(".")
+        owner = self.module
+        for part in path:
+            if not hasattr(owner, part):
+                owner.add_module(part, torch.nn.Module())
+            owner = owner.get_submodule(part)
+        if isinstance(tensor, torch.nn.Parameter):
+            owner.register_parameter(attribute, tensor)
+        else:
+            owner.register_buffer(attribute, tensor)
+        node = self._attribute(node_name, target)
+        node.meta["val"] = self.context.mode.from_tensor(tensor, static_shapes=True)
+        return node
 
     def _attribute(self, name: str, target: str) -> torch.fx.Node:
         node = self._attributes.get(name)
@@ -250,13 +261,14 @@ def _decode_placeholder(
 
 def _decode_call(scope: _GraphScope, record: Node) -> None:
     context = scope.context
-    called = decode_operator(context, record.target)
+    called = decode_operator(context, record.target, record)
     scope.caller = record
     args, kwargs = decode_inputs(context, scope, called, record)
     metadata = decode_metadata(context, record)
     metadata.setdefault("nn_module_stack", {})
     name = record.name or _value_name(record)
     node = scope.graph.create_node("call_function", called.target, args, kwargs, name)
+    scope.propagated = propagated_values(scope, record, node) if record.propagate else {}
     decode_results(scope, called, record, node, metadata)
     _note_assertion(context, record.target, node)
 

@@ -7,6 +7,7 @@ one row for each distinct frame and source, since a program repeats them on ever
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import re
 from collections.abc import Callable
@@ -185,7 +186,8 @@ def _function_name(context: EncodeContext, function: Any) -> str:
         name = handler.name_of(function)
         if name is not None:
             return name
-    return f"{getattr(function, '__module__', '')}.{getattr(function, '__name__', function)}"
+    name = getattr(function, "__name__", None) or type(function).__name__
+    return f"{getattr(function, '__module__', '')}.{name}"
 
 
 def _encode_source_fn(context: EncodeContext, stack: list[tuple[str, Any]], texts: dict[str, str]) -> None:
@@ -216,7 +218,7 @@ def _function(context: DecodeContext, name: str) -> Any:
 
 @functools.cache
 def module_table() -> dict[str, Any]:
-    """torch's layers and functional forms, by the names that `source_fn_stack` has for them."""
+    """torch's functions, layers and functional forms, by the names that `source_fn_stack` has for them."""
     layers = {
         f"{kind.__module__}.{kind.__name__}": kind
         for kind in vars(torch.nn).values()
@@ -227,7 +229,8 @@ def module_table() -> dict[str, Any]:
         for f in vars(torch.nn.functional).values()
         if callable(f) and getattr(f, "__module__", None) == "torch.nn.functional"
     }
-    return layers | functions
+    own = {f"torch.{name}": f for name, f in vars(torch).items() if getattr(f, "__module__", None) == "torch"}
+    return {name: f for name, f in own.items() if inspect.isroutine(f)} | layers | functions
 
 
 def _encode_torch_fn(_context: EncodeContext, parts: tuple[str, ...], texts: dict[str, str]) -> None:

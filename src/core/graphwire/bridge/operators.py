@@ -7,8 +7,11 @@ import inspect
 from typing import Any
 
 from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
+from graphwire.bridge.opaque import CallForm, OpaqueOperator, opaque_operator
 from graphwire.errors import EncodeError, UnknownOperatorError
-from graphwire.hooks.interfaces import OpHandler
+from graphwire.evolve.references import walk_nodes
+from graphwire.hooks.interfaces import NodeCodec, OpHandler
+from graphwire.schema.graph import Graph, Node
 
 
 def encode_operator(context: EncodeContext, target: Any) -> Operator:
@@ -24,6 +27,8 @@ def encode_operator(context: EncodeContext, target: Any) -> Operator:
 
 
 def _named(context: EncodeContext, target: Any) -> Operator:
+    if isinstance(target, OpaqueOperator):
+        return opaque_operator(target)
     for handler in context.registry.op_handlers:
         name = handler.name_of(target)
         if name is None:
@@ -40,8 +45,11 @@ def _named(context: EncodeContext, target: Any) -> Operator:
     )
 
 
-def decode_operator(context: DecodeContext, name: str) -> Operator:
+def decode_operator(context: DecodeContext, name: str, record: Node | None = None) -> Operator:
     """The FX target of a serialized name.
+
+    Args:
+        record: the node that calls it, whose form an operator is kept with that cannot be had here.
 
     Raises:
         UnknownOperatorError: no handler owns the name, or its owner does not have it on this installation.
@@ -49,11 +57,39 @@ def decode_operator(context: DecodeContext, name: str) -> Operator:
     operator = context.operators.get(name)
     if operator is None:
         handler = context.registry.op_handler(name)
-        target = None if handler is None else handler.resolve(name)
+        target = None if handler is None else _resolved(context, handler, name)
         if handler is None or target is None:
+            if context.origin is not None:
+                return opaque_operator(OpaqueOperator(name, CallForm.of(record), context.origin))
             raise UnknownOperatorError(f"there is no operator {name!r} on this installation", remedy=_advice(name))
         operator = context.operators[name] = _described(target, name, handler)
     return operator
+
+
+def _resolved(context: DecodeContext, handler: OpHandler, name: str) -> Any:
+    """The target of a name, unless operators of its namespace are only kept here."""
+    origin = context.origin
+    return None if origin is not None and origin.keeps(name, handler.namespace) else handler.resolve(name)
+
+
+def check_operators(context: DecodeContext, graph: Graph) -> None:
+    """Do nothing for a graph whose operators can all be had on this installation.
+
+    Raises:
+        UnknownOperatorError: some cannot; the message names each, and where it is used first.
+    """
+    missing: dict[str, UnknownOperatorError] = {}
+    for place, node in walk_nodes(graph):
+        if node.target in context.operators or node.target in missing:
+            continue
+        try:
+            decode_operator(context, node.target, node)
+        except UnknownOperatorError as error:
+            missing[node.target] = UnknownOperatorError(error.problem, place=place, remedy=error.remedy)
+    if len(missing) == 1:
+        raise next(iter(missing.values()))
+    if missing:
+        raise UnknownOperatorError("\n  ".join([f"{len(missing)} operators are missing", *map(str, missing.values())]))
 
 
 def _advice(name: str) -> str:
@@ -71,7 +107,7 @@ def _advice(name: str) -> str:
 
 
 def _described(target: Any, name: str, handler: OpHandler) -> Operator:
-    operator = Operator(target, name, handler)
+    operator = Operator(target, name, handler, codec=handler if isinstance(handler, NodeCodec) else None)
     if handler.convention == "schema":
         schema = getattr(target, "_schema", None) or handler.schema_of(target)  # type: ignore[attr-defined]
         operator.parameters = [(argument.name, argument.kwarg_only) for argument in schema.arguments]

@@ -130,7 +130,12 @@ def encode_payloads(
 
 
 def _is_plain(value: Any) -> bool:
-    return type(value) in _PLAIN and value.layout is torch.strided and not value.is_quantized
+    return (
+        type(value) in _PLAIN
+        and value.layout is torch.strided
+        and not value.is_quantized
+        and not torch_private.is_transformed(value)
+    )
 
 
 def _placement(value: Any) -> str | None:
@@ -170,6 +175,8 @@ def _encode_with_codec(
             return parts
     kind = type(value)
     layout = f" of layout {value.layout}" if isinstance(value, torch.Tensor) else ""
+    if isinstance(value, torch.Tensor) and torch_private.is_transformed(value):
+        layout += " inside a function transform"
     raise EncodeError(
         f"{kind.__module__}.{kind.__qualname__}{layout} is no plain strided tensor, and no constant codec owns it",
         place=name,

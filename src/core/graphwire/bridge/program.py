@@ -14,9 +14,11 @@ from torch.utils import _pytree as pytree
 
 from graphwire.bridge import torch_private
 from graphwire.bridge.arguments import decode_argument, encode_argument
-from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.context import DecodeContext, EncodeContext, OpaqueOrigin
 from graphwire.bridge.graph import GRAPH_CONSTANT, decode_graph, encode_graph
 from graphwire.bridge.metadata import decode_sources, encode_custom
+from graphwire.bridge.opaque import OpaqueOperator
+from graphwire.bridge.operators import check_operators
 from graphwire.bridge.payloads import RecordTable, StorageTable, decode_payloads, encode_payloads
 from graphwire.bridge.signature import (
     decode_module_calls,
@@ -107,7 +109,7 @@ def encode_program(
     record = Program(
         graph_module=GraphModule(
             graph=graph,
-            signature=encode_signature(program.graph_signature),
+            signature=encode_signature(program.graph_signature, graph.outputs),
             module_call_graph=calls,
             metadata={"custom": encode_custom(custom)} if custom else {},
             treespec_namedtuple_fields=dict(_namedtuples(program.module_call_graph)),
@@ -146,7 +148,15 @@ def _opsets(context: EncodeContext) -> dict[str, int]:
     """The versions of the operator namespaces that the program uses; ATen's always, as torch writes it."""
     handlers = {handler.namespace: handler.opset_version for handler in context.registry.op_handlers}
     used = {operator.handler.namespace for operator in context.operators.values()} | {"aten"}
-    return {name: version for name, version in sorted(handlers.items()) if version > 0 and name in used}
+    versions = {name: version for name, version in handlers.items() if version > 0 and name in used}
+    for origin in _origins(context):
+        versions.update(origin.opset_version)
+    return dict(sorted(versions.items()))
+
+
+def _origins(context: EncodeContext) -> list[OpaqueOrigin]:
+    """What the operators that nobody here has were kept with."""
+    return [target.origin for target in context.operators if isinstance(target, OpaqueOperator)]
 
 
 def _requirements(context: EncodeContext) -> list[PluginRequirement]:
@@ -156,6 +166,9 @@ def _requirements(context: EncodeContext) -> list[PluginRequirement]:
         owner = context.registry.owner_of(kind, name)
         if owner is not None and owner.distribution and owner.distribution != "graphwire":
             provided.setdefault((owner.distribution, owner.version), set()).add(f"{kind}:{name}")
+    for requirement in (each for origin in _origins(context) for each in origin.plugins):
+        names = provided.setdefault((requirement.distribution, requirement.version), set())
+        names.update(requirement.provides)
     return [
         PluginRequirement(distribution, version, sorted(names))
         for (distribution, version), names in sorted(provided.items())
@@ -183,6 +196,7 @@ def _encode_examples(
         return None, {}
     leaves, spec = pytree.tree_flatten(examples)
     tensors = {f"leaf_{index}": leaf for index, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)}
+    features = set(context.features)
     try:
         arguments = [
             Argument(as_tensor=TensorArgument(f"leaf_{index}"))
@@ -192,10 +206,9 @@ def _encode_examples(
         ]
         encoded: dict[str, EncodedValue] = {}
         metas = encode_payloads(context, tensors, table, encoded)
-        if encoded:
-            raise EncodeError("an example input is no plain tensor")
-        return ExampleInputs(encode_treespec(spec, context.registry), arguments), metas
+        return ExampleInputs(encode_treespec(spec, context.registry), arguments, encoded), metas
     except GraphwireError as error:
+        context.features = features
         warnings.warn(f"the example inputs are not saved: {error}", GraphwireWarning, stacklevel=2)
         return None, {}
 
@@ -210,12 +223,14 @@ def decode_program(
     *,
     device: torch.device | None = None,
     graph_only: bool = False,
+    origin: OpaqueOrigin | None = None,
 ) -> ExportedProgram:
     """The program that a validated record and its payloads hold.
 
     Args:
         device: where weights, metadata and device arguments are put; None for where they were.
         graph_only: make the weights without elements (on the meta device) and read no payload.
+        origin: what operators that cannot be had here are kept with, for inspection; None makes them an error.
 
     Raises:
         DecodeError: this installation lacks something that the program needs.
@@ -233,7 +248,9 @@ def decode_program(
         frames=module_record.stack_frames,
         sources=decode_sources(module_record.node_sources),
         ranges=decode_ranges(record.range_constraints),
+        origin=origin,
     )
+    check_operators(context, module_record.graph)
     torch_private.reserve_unbacked(shape_env, context.ranges)
     table = StorageTable(payloads.records, place, graph_only)
     noted = record.producer is not None
@@ -283,7 +300,9 @@ def _decode_examples(context: DecodeContext, record: Program, payloads: Payloads
     if examples is None:
         return None
     try:
-        tensors = decode_payloads(context, payloads.sample_inputs, SAMPLE_INPUTS, table, {}, ties_noted=True)
+        tensors = decode_payloads(
+            context, payloads.sample_inputs, SAMPLE_INPUTS, table, examples.encoded_values, ties_noted=True
+        )
         scope = _ExampleScope(tensors)
         leaves = [decode_argument(context, scope, leaf) for leaf in examples.leaves]
         return unflatten(leaves, decode_treespec(examples.spec, context.registry))

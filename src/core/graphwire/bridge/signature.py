@@ -172,10 +172,15 @@ _TARGETED_OUTPUTS: dict[Any, tuple[str, type]] = {
 """For each kind of output that stands for something named: its arm, and the arm's record."""
 
 
-def encode_output_spec(spec: Any) -> OutputSpec:
-    """What one graph output stands for."""
+def encode_output_spec(spec: Any, output: Argument) -> OutputSpec:
+    """What one graph output stands for.
+
+    Args:
+        output: the graph's own, which decides: `ExportedProgram.module()` of a program with effect tokens renames outputs
+            in the signature alone.
+    """
     if spec.kind is OutputKind.USER_OUTPUT:
-        return OutputSpec(user_output=UserOutputSpec(*encode_argument_spec(spec.arg)))
+        return OutputSpec(user_output=UserOutputSpec(output, encode_argument_spec(spec.arg)[1]))
     if spec.kind is OutputKind.TOKEN:
         return OutputSpec(token=OutputTokenSpec(TokenArgument(spec.arg.name)))
     tensor = TensorArgument(spec.arg.name)
@@ -205,11 +210,23 @@ def decode_output_spec(record: OutputSpec) -> Any:
 # -------------------------------------------------------------------------------------------------- signature
 
 
-def encode_signature(signature: Any) -> GraphSignature:
-    """The signature as a record."""
+def encode_signature(signature: Any, outputs: Sequence[Argument]) -> GraphSignature:
+    """The signature as a record.
+
+    Args:
+        outputs: the graph's own.
+
+    Raises:
+        EncodeError: the graph has another number of outputs.
+    """
+    if len(signature.output_specs) != len(outputs):
+        raise EncodeError(
+            f"the graph has {len(outputs)} outputs, and its signature {len(signature.output_specs)}",
+            place="graph_signature.output_specs",
+        )
     return GraphSignature(
         [encode_input_spec(spec) for spec in signature.input_specs],
-        [encode_output_spec(spec) for spec in signature.output_specs],
+        [encode_output_spec(spec, output) for spec, output in zip(signature.output_specs, outputs, strict=True)],
     )
 
 

@@ -30,7 +30,7 @@ def encode_sparse(tensor: torch.Tensor) -> SparseMeta | None:
     block = None
     if layout in _BLOCKED:
         rows, columns = tensor.values().shape[indices.dim() : indices.dim() + 2]
-        block = (int(rows), int(columns))
+        block = [int(rows), int(columns)]
     return SparseMeta(dense_dim=tensor.dense_dim(), index_dtype=_INDEX_KINDS[indices.dtype], block=block)
 
 
@@ -69,7 +69,7 @@ def _compressed(
     batch = len(sizes) - record.dense_dim - 2
     if batch < 0:
         raise ValueError(f"{record.dense_dim} of {len(sizes)} dimensions are dense")
-    block = record.block or ()
+    block = record.block or []
     side = 0 if layout in ROW_COMPRESSED else 1
     lines = sizes[batch + side] // (block[side] if block else 1)
     index_dtype = _INDEX_TYPES[record.index_dtype]

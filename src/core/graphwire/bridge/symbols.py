@@ -34,19 +34,25 @@ def encode_int(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
     return symbolic_integer(context, value).record
 
 
+def encode_size(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
+    """A size, stride or offset of a tensor as a record. One that is symbolic and turned out to be a number is that
+    number: no tensor can be made with it being anything else."""
+    if isinstance(value, torch.SymInt):
+        expression, _ = torch_private.symbolic_parts(value)
+        if expression.is_Integer:
+            return encode_int(context, int(expression))
+    return encode_int(context, value)
+
+
 def symbolic_integer(context: EncodeContext, value: torch.SymInt) -> SymbolicInteger:
     """A symbolic integer as a record, with a key that equal ones share. Taken apart once for each of torch's nodes."""
     node = torch_private.symbolic_node(value)
     known = context.integers.get(id(node))
     if known is None:
         expression, hint = torch_private.symbolic_parts(value)
-        if expression.is_Integer:
-            record = SymInt(as_int=int(expression))
-            key = str(record.as_int)
-        else:
-            hinted = None if hint is None else SymExprHint(as_int=int(hint))
-            record = SymInt(as_expr=SymExpr(_text(context, expression), hinted))
-            key = f"{_text(context, expression)} = {hint}"
+        hinted = None if hint is None else SymExprHint(as_int=int(hint))
+        record = SymInt(as_expr=SymExpr(_text(context, expression), hinted))
+        key = f"{_text(context, expression)} = {hint}"
         known = context.integers[id(node)] = SymbolicInteger(node, key, record)
     return known
 
@@ -56,8 +62,6 @@ def encode_sym_float(context: EncodeContext, value: float | torch.SymFloat) -> S
     if isinstance(value, float):
         return SymFloat(as_float=encode_float(value))
     expression, hint = torch_private.symbolic_parts(value)
-    if expression.is_Float:
-        return SymFloat(as_float=encode_float(float(expression)))
     known = None if hint is None else SymExprHint(as_float=encode_float(float(hint)))
     return SymFloat(as_expr=SymExpr(_text(context, expression), known))
 
@@ -67,8 +71,6 @@ def encode_sym_bool(context: EncodeContext, value: bool | torch.SymBool) -> SymB
     if isinstance(value, bool):
         return SymBool(as_bool=value)
     expression, _ = torch_private.symbolic_parts(value)
-    if expression in (sympy.true, sympy.false):
-        return SymBool(as_bool=bool(expression))
     return SymBool(as_expr=SymExpr(_text(context, expression)))
 
 
@@ -85,7 +87,7 @@ def decode_int(context: DecodeContext, record: SymInt) -> int | torch.SymInt:
         assert record.as_int is not None  # validated
         return record.as_int
     hint = record.as_expr.hint
-    return _decode(context, record.as_expr, None if hint is None else hint.as_int, "create_symintnode")
+    return _decode(context, record.as_expr, None if hint is None else hint.as_int, int)
 
 
 def decode_sym_float(context: DecodeContext, record: SymFloat) -> float | torch.SymFloat:
@@ -95,7 +97,7 @@ def decode_sym_float(context: DecodeContext, record: SymFloat) -> float | torch.
         return decode_float(record.as_float)
     hint = record.as_expr.hint
     known = None if hint is None or hint.as_float is None else decode_float(hint.as_float)
-    return _decode(context, record.as_expr, known, "create_symfloatnode")
+    return _decode(context, record.as_expr, known, float)
 
 
 def decode_sym_bool(context: DecodeContext, record: SymBool) -> bool | torch.SymBool:
@@ -103,22 +105,19 @@ def decode_sym_bool(context: DecodeContext, record: SymBool) -> bool | torch.Sym
     if record.as_expr is None:
         assert record.as_bool is not None  # validated
         return record.as_bool
-    key = (record.as_expr.expr_str, "bool")
-    value = context.values.get(key)
-    if value is None:
-        expression = _expression(context, record.as_expr.expr_str)
-        value = context.values[key] = context.shape_env.create_symboolnode(expression)
-    return value
+    return _decode(context, record.as_expr, None, bool)
 
 
-def _decode(context: DecodeContext, record: SymExpr, hint: Any, create: str) -> Any:
-    key = (record.expr_str, hint, create)
+def _decode(context: DecodeContext, record: SymExpr, hint: Any, kind: type) -> Any:
+    key = (record.expr_str, hint, kind)
     value = context.values.get(key)
     if value is None:
         expression = _expression(context, record.expr_str)
         if hint is not None and isinstance(expression, sympy.Symbol):
             torch_private.declare_symbol(context.shape_env, expression, None, hint)
-        value = context.values[key] = getattr(context.shape_env, create)(expression, hint=hint)
+        value = context.values[key] = torch_private.symbolic_value(
+            context.shape_env, expression, kind, hint
+        )
     return value
 
 
@@ -194,16 +193,22 @@ def settle_hints(context: DecodeContext) -> None:
             torch_private.declare_symbol(context.shape_env, symbol, None, int(value))
 
 
+def _unseen_symbol(name: str) -> sympy.Symbol:
+    """A symbol as torch makes those of its kind."""
+    if name.startswith(_FLOATS):
+        return sympy.Symbol(name)
+    return sympy.Symbol(name, positive=None if name.startswith("u") else True, integer=True)
+
+
 def range_constraints(context: DecodeContext) -> dict[sympy.Basic, Any]:
     """The program's ranges by expression, after the graph was decoded. A symbol that the graph does not show is made
-    as torch makes symbols: a positive integer, or an integer without backing."""
+    as torch makes symbols: a positive integer, an integer without backing, or a float."""
     result = {}
     for text, ranges in context.ranges.items():
         expression = parse_infix(text)
         for name in symbols_of(expression):
             if name not in context.symbols:
-                positive = None if name.startswith("u") else True
-                context.symbols[name] = sympy.Symbol(name, positive=positive, integer=True)
+                context.symbols[name] = _unseen_symbol(name)
                 _declare(context, name)
                 context.pending.discard(context.symbols[name])
         result[decode_expression(expression, context.symbols)] = ranges

@@ -10,8 +10,8 @@ import torch
 from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.sparse import decode_sparse, encode_sparse
-from graphwire.bridge.symbols import decode_int, encode_int, symbolic_integer
-from graphwire.errors import DecodeError, EncodeError
+from graphwire.bridge.symbols import decode_int, encode_size, symbolic_integer
+from graphwire.errors import DecodeError
 from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, MemoryFormat, ScalarType
 from graphwire.schema.tensor import SparseMeta, TensorMeta
 
@@ -78,20 +78,20 @@ def decode_device(context: DecodeContext, record: Device) -> torch.device:
 def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
     """A tensor's type, shape and place as a record. Equal ones share one record."""
     layout = tensor.layout
-    sizes, sparse = tuple(tensor.shape), None
-    if layout is torch.strided:
-        strides, offset = tensor.stride(), tensor.storage_offset()
-    else:
-        strides, offset = (0,) * len(sizes), 0  # as torch writes them, and needs them to read the document
-        sparse = encode_sparse(tensor)
+    sizes = tuple(tensor.shape)
+    if layout is not torch.strided:
+        # Strides of 0 are what torch writes here, and must find to read the document.
+        record = _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0)
+        record.sparse = encode_sparse(tensor)
+        return record
+    strides, offset = tensor.stride(), tensor.storage_offset()
     numbers: tuple[Any, ...] = (*sizes, *strides, offset)
     if torch.SymInt in map(type, numbers):
         numbers = tuple([n if type(n) is int else symbolic_integer(context, n).key for n in numbers])
-    key = (tensor.dtype, len(sizes), numbers, tensor.requires_grad, tensor.device, layout, sparse)
+    key = (tensor.dtype, len(sizes), numbers, tensor.requires_grad, tensor.device, layout)
     record = context.tensor_metas.get(key)
     if record is None:
         record = context.tensor_metas[key] = _tensor_meta(context, tensor, sizes, strides, offset)
-        record.sparse = sparse
     return record
 
 
@@ -102,11 +102,11 @@ def _tensor_meta(
     layout = LAYOUT_KINDS.get(tensor.layout, Layout.Unknown)
     record = TensorMeta(
         dtype=dtype,
-        sizes=[encode_int(context, size) for size in sizes],
+        sizes=[encode_size(context, size) for size in sizes],
         requires_grad=tensor.requires_grad,
         device=encode_device(tensor.device),
-        strides=[encode_int(context, stride) for stride in strides],
-        storage_offset=encode_int(context, offset),
+        strides=[encode_size(context, stride) for stride in strides],
+        storage_offset=encode_size(context, offset),
         layout=layout,
     )
     if dtype is ScalarType.UNKNOWN:
@@ -162,7 +162,7 @@ def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_valu
         return torch_private.fake_tensor(context.mode, meta, device, record.requires_grad)
     strides = [decode_int(context, stride) for stride in record.strides]
     offset = decode_int(context, record.storage_offset)
-    known = not (context.symbols and any(type(n) is not int for n in (*sizes, *strides, offset)))
+    known = not (context.values and any(type(n) is not int for n in (*sizes, *strides, offset)))
     if known and offset == 0:
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
     elif known or not input_value:

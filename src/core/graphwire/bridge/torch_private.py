@@ -15,9 +15,11 @@ from torch._export.verifier import SpecViolationError, load_verifier
 from torch._library.fake_class_registry import FakeScriptObject
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.exported_program import _create_graph_module_for_export
+from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import (
     ShapeEnv,
     _free_unbacked_symbols_with_path,
+    free_unbacked_symbols,
 )
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.symbol import SymT, symbol_is_type
@@ -38,6 +40,7 @@ __all__ = [
     "exported_program",
     "fake_tensor",
     "fake_value_mode",
+    "fresh_unbacked_symbols",
     "graph_module",
     "guards_of",
     "int_oo",
@@ -47,6 +50,7 @@ __all__ = [
     "set_guards",
     "symbolic_node",
     "symbolic_parts",
+    "symbolic_value",
     "unbacked_bindings",
     "verifier_of",
 ]
@@ -84,6 +88,23 @@ def symbolic_parts(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> tupl
     return node.expr, node.hint
 
 
+_SYMBOLIC: dict[type, type] = {int: torch.SymInt, float: torch.SymFloat, bool: torch.SymBool}
+
+
+def symbolic_value(shape_env: ShapeEnv, expression: sympy.Basic, kind: type, hint: Any) -> Any:
+    """The symbolic value of an expression, also of one that is a number: torch has those where a size that was unknown
+    turned out to be known.
+
+    Args:
+        kind: `int`, `float` or `bool`.
+        hint: the value on the example inputs; None where there is none, as for values that only a run knows.
+    """
+    node = SymNode(expression, shape_env, kind, hint)
+    if kind is not bool:  # torch would look for a hint where it is given none, but writes none for truth values
+        node._hint = None if hint is not None and free_unbacked_symbols(expression) else hint
+    return _SYMBOLIC[kind](node)
+
+
 def declare_symbol(
     shape_env: ShapeEnv, symbol: sympy.Symbol, ranges: ValueRanges | None, hint: int | None
 ) -> None:
@@ -115,6 +136,13 @@ def unbacked_bindings(value: Any, shape_env: ShapeEnv, pending: set[sympy.Symbol
     return _free_unbacked_symbols_with_path(value, (), shape_env=shape_env, pending=pending, simplify=True)
 
 
+def fresh_unbacked_symbols(shape_env: ShapeEnv) -> set[sympy.Symbol]:
+    """The unbacked symbols that an operator made since the last call, taken off the environment's list."""
+    symbols = set(shape_env.pending_fresh_unbacked_symbols)
+    shape_env.pending_fresh_unbacked_symbols.clear()
+    return symbols
+
+
 def defer_assertion(shape_env: ShapeEnv, condition: torch.SymBool, node: torch.fx.Node) -> None:
     """Let `shape_env` know a condition that `node` asserts when the program runs."""
     shape_env.guard_or_defer_runtime_assert(condition.node.expr, "", node)
@@ -123,6 +151,11 @@ def defer_assertion(shape_env: ShapeEnv, condition: torch.SymBool, node: torch.f
 def constrain_for_size(shape_env: ShapeEnv, value: torch.SymInt) -> None:
     """Let `shape_env` know that an unbacked value is used as a size."""
     shape_env._constrain_range_for_size(value.node.expr)
+
+
+def is_transformed(tensor: torch.Tensor) -> bool:
+    """Whether `tensor` belongs to a function transform (`torch.func.grad`, `vmap`) and has no elements of its own."""
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
 
 
 def script_class(value: Any) -> str | None:

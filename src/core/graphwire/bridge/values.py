@@ -161,6 +161,8 @@ class DecodeScope:
         """FX nodes by the name of their value."""
         self.results: dict[str, torch.fx.Node] = {}
         """FX nodes whose value is a container, by their own name."""
+        self.propagated: dict[str, Any] = {}
+        """What was found, rather than stated, of values of the node in hand, by their name."""
         self.caller: Node | None = None
         """The node whose arguments are being decoded."""
 
@@ -184,7 +186,7 @@ class DecodeScope:
         context = self.context
         if context.pending and value is not None:
             bindings = torch_private.unbacked_bindings(value, context.shape_env, context.pending)
-            if bindings:
+            if bindings and node.op != "placeholder":  # an input is given its value, whoever brought that
                 node.meta["unbacked_bindings"] = bindings
 
     def metadata(self, name: str, otherwise: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,6 +230,8 @@ def decode_value(scope: DecodeScope, argument: Argument, *, input_value: bool = 
     try:
         return decoder(scope.context, scope.record, argument, input_value)
     except KeyError as error:
+        if error.args[0] in scope.propagated:
+            return scope.propagated[error.args[0]]
         raise DecodeError(f"nothing is known of the value {error.args[0]!r}") from None
 
 

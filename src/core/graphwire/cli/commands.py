@@ -16,7 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from graphwire.cli.compare import add_commands
 from graphwire.cli.report import escaped, print_line, print_sections, size_text
+from graphwire.cli.upgrade import add_upgrade
 from graphwire.errors import GraphwireError, ValidationError
 
 __all__ = ["main"]
@@ -112,6 +114,8 @@ def _parser() -> argparse.ArgumentParser:
         description="List the installed plugins, what they provide, and why one is not active.",
     )
     plugins.set_defaults(run=_plugins)
+    add_upgrade(commands, common, data)
+    add_commands(commands, common, data)
     return parser
 
 

@@ -1,9 +1,9 @@
 """Infinity in ranges, which the releases spelled in four ways.
 
-    2.1, 2.4     9223372036854775806, the greatest integer but one
-    2.2, 2.3     the float infinity (a bare token in JSON)
-    2.5          the same
-    2.6 on       null
+2.1, 2.4     9223372036854775806, the greatest integer but one
+2.2, 2.3     the float infinity (a bare token in JSON)
+2.5          the same
+2.6 on       null
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphwire.evolve.rewrite import Record
+from graphwire.evolve.trees import Record
 
 __all__ = ["GREATEST", "from_greatest", "to_greatest"]
 

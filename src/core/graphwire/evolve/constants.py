@@ -8,7 +8,7 @@ is, except the copy that 2.1 makes of each (`aten.lift_fresh_copy`), whose meta 
 from __future__ import annotations
 
 from graphwire.errors import SchemaError
-from graphwire.evolve.rewrite import Record, arm_of
+from graphwire.evolve.trees import Record, arm_of
 
 __all__ = ["lift_constants"]
 

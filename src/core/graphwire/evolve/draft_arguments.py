@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from graphwire.evolve.rewrite import Record, Report, Where, arm_of
+from graphwire.evolve.trees import Record, Report, Where, arm_of
 
 __all__ = [
     "argument_down",
@@ -99,7 +99,7 @@ def argument_down(
         literals: the names of integers that stand among the graph's values to be in a list.
     """
     arm = arm_of(argument)
-    value = argument.get(arm)
+    value: Any = argument.get(arm)
     if arm in _SAME_DOWN:
         return {_SAME_DOWN[arm]: value}
     match arm:
@@ -126,7 +126,9 @@ def argument_down(
 def result_up(result: Record) -> Record:
     """A result of a node of the draft as one of schema 1."""
     arm = arm_of(result)
-    return {"as_tensor": result[arm]} if arm == "as_tensor" else {"as_sym_int": {"as_name": result[arm]["name"]}}
+    return (
+        {"as_tensor": result[arm]} if arm == "as_tensor" else {"as_sym_int": {"as_name": result[arm]["name"]}}
+    )
 
 
 def result_down(result: Record, where: Where, report: Report) -> Record:

@@ -14,6 +14,7 @@ linear in the number of nodes and arguments.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
@@ -22,6 +23,7 @@ from msgspec.structs import replace
 from graphwire.errors import OpsetError, Problem
 from graphwire.evolve.rewriting import GraphRewrite
 from graphwire.evolve.values import Value, decode_value, defined_values, encode_value
+from graphwire.schema.expression import format_infix, parse_expression
 from graphwire.schema.graph import Argument, ArgumentKind, CustomObjArgument, Graph, NamedArgument, Node
 from graphwire.schema.symbols import SymBool, SymFloat, SymInt
 from graphwire.schema.tensor import TensorMeta
@@ -56,6 +58,7 @@ class NodeEditor:
         self._before: list[Node] = []
         self._after: list[Node] = []
         self._removed = False
+        self._original = self.outputs
 
     # ---------------------------------------------------------------------------------------------------- reading
 
@@ -128,11 +131,11 @@ class NodeEditor:
         return self.tensor(value).dtype_text
 
     def sizes(self, value: Any) -> list[int | str]:
-        """A tensor's sizes in elements; a symbolic one as its expression. Raises as `tensor`."""
+        """A tensor's sizes in elements; a symbolic one as an expression such as `2*s0`. Raises as `tensor`."""
         sizes: list[int | str] = []
         for size in self.tensor(value).sizes:
             if size.as_expr is not None:
-                sizes.append(size.as_expr.expr_str)
+                sizes.append(format_infix(parse_expression(size.as_expr.expr_str)))
             elif size.as_int is not None:
                 sizes.append(size.as_int)
         return sizes
@@ -246,15 +249,16 @@ class NodeEditor:
             results: the results, in order.
             listed: whether the operator returns them as one `Tensor[]`.
         """
-        stem = target.rsplit(".", 2)[-2] if target.count(".") > 1 else target
-        made, unstated = self._results(results, stem)
-        named = made[0].name if len(made) == 1 and not listed else self._rewrite.fresh(stem)
+        stem = _stem(target)
+        single = len(results) == 1 and not listed
+        named = "" if single else self._rewrite.fresh(stem)
+        made, unstated = self._results(results, stem if single else "getitem")
         node = Node(
             target=target,
             inputs=self._inputs(inputs, keywords or {}),
             outputs=_outputs(made, listed),
             metadata=dict(self._node.metadata),
-            name=named,
+            name=named or made[0].name,
             stack=self._node.stack,
             from_node=self._node.from_node,
             propagate=unstated,
@@ -274,7 +278,13 @@ class NodeEditor:
         return made
 
     def replace(self, output: Value, by: Value) -> None:
-        """Let everything that uses an output of this node use another value of the same kind instead."""
+        """Let everything that uses an output of this node use another value of the same kind instead.
+
+        Raises:
+            OpsetError: it is no output of this node, or the kinds differ.
+        """
+        if output not in self._original:
+            self.refuse(f"{output.name!r} is no output of {self.target}")
         self._rewrite.rename(output, by)
 
     def remove(self) -> None:
@@ -390,6 +400,13 @@ def _outputs(values: Sequence[Value], listed: bool) -> list[Argument]:
     return [encode_value(list(values))] if listed else [encode_value(value) for value in values]
 
 
+def _stem(target: str) -> str:
+    """What the name of a new value begins with, as torch makes it of the operator's name."""
+    parts = target.split(".")
+    name = parts[3] if parts[:2] == ["torch", "ops"] and len(parts) > 3 else parts[-1]
+    return re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)
+
+
 Upgrade: TypeAlias = Callable[[NodeEditor], None]
 """What rewrites one node."""
 
@@ -447,5 +464,3 @@ def _upgraded(
     except Exception as error:  # noqa: BLE001 - a stranger's code: its failure is told with its place, like a refusal
         problems.append(Problem(place, "failed", f"{node.target}: {type(error).__name__}: {error}"))
     return [node]
-
-

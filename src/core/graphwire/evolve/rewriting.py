@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import keyword
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +14,22 @@ from graphwire.evolve.values import TABLES, Value, defined_values, mapped
 from graphwire.schema.graph import Graph, NamedArgument, Node
 
 __all__ = ["GraphRewrite"]
+
+_RESERVED = frozenset(
+    {
+        *keyword.kwlist,
+        *dir(builtins),
+        "self",
+        "torch",
+        "device",
+        "inf",
+        "nan",
+        "NoneType",
+        "fx_pytree",
+        "pytree",
+    }
+)
+"""What has a meaning in the code that torch generates of a graph (`torch/fx/graph.py`)."""
 
 
 class GraphRewrite:
@@ -53,7 +71,9 @@ class GraphRewrite:
         self._nodes += nodes
         made = {value.name for node in nodes for output in node.outputs for value in defined_values(output)}
         for output in old.outputs:
-            self._lost.update((value.name, value) for value in defined_values(output) if value.name not in made)
+            self._lost.update(
+                (value.name, value) for value in defined_values(output) if value.name not in made
+            )
 
     def finish(self, place: str, problems: list[Problem]) -> tuple[Graph, Mapping[str, str]]:
         """The new graph, and the new names of values that others replaced.
@@ -83,7 +103,11 @@ class GraphRewrite:
     ) -> None:
         """Report where values are used that no node makes any more: each is renamed, and what changes uses it."""
         rename = {name: f"{name}_" for name in missing}
-        uses = [(f"{place}.nodes ({node.name or node.target})", named.arg) for node in self._nodes for named in node.inputs]
+        uses = [
+            (f"{place}.nodes ({node.name or node.target})", named.arg)
+            for node in self._nodes
+            for named in node.inputs
+        ]
         uses += [(f"{place}.outputs", output) for output in outputs]
         for here, argument in uses:
             if mapped(argument, rename, lambda _, below: below, here) is not argument:
@@ -125,7 +149,9 @@ class GraphRewrite:
             OpsetError: they are of different kinds.
         """
         if value.kind != by.kind:
-            raise OpsetError(f"{value.name!r} is a {value.kind} value, which a {by.kind} value cannot replace")
+            raise OpsetError(
+                f"{value.name!r} is a {value.kind} value, which a {by.kind} value cannot replace"
+            )
         if value.name != by.name:
             self._new_names[value.name] = by.name
 
@@ -134,7 +160,7 @@ class GraphRewrite:
         if self._names is None:
             self._names = _names_of(self._graph) | set(self._reserved)
         name, number = stem, self._next.get(stem, 0)
-        while name in self._names:
+        while name in self._names or name in _RESERVED:
             number += 1
             name = f"{stem}_{number}"
         self._next[stem] = number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphwire.evolve.rewrite import ROOT, Record, Report, Where, arm_of, name_of
+from graphwire.evolve.trees import ROOT, Record, Report, Where, arm_of, name_of
 
 __all__ = ["signature_down", "signature_up"]
 
@@ -59,7 +59,11 @@ def signature_down(signature: Record, report: Report) -> Record:
     }
     for index, spec in enumerate(signature["input_specs"]):
         _input_down(spec, maps, _PLACE.at(f".input_specs[{index}]"), report)
-    backward: dict[str, Any] = {"gradients_to_parameters": {}, "gradients_to_user_inputs": {}, "loss_output": ""}
+    backward: dict[str, Any] = {
+        "gradients_to_parameters": {},
+        "gradients_to_user_inputs": {},
+        "loss_output": "",
+    }
     mutates_late = False
     for index, spec in enumerate(signature["output_specs"]):
         where = _PLACE.at(f".output_specs[{index}]")
@@ -68,6 +72,8 @@ def signature_down(signature: Record, report: Report) -> Record:
         match arm:
             case "buffer_mutation":
                 mutates_late = mutates_late or bool(maps["user_outputs"])
+                if "." in content["buffer_name"]:
+                    report(where.obstacle("a changed buffer of a submodule, which 2.1 loses", _FIRST))
                 _add(maps["buffers_to_mutate"], content["arg"]["name"], content["buffer_name"], where, report)
             case "user_output":
                 maps["user_outputs"].append(_user_name(content["arg"], where, report, "output"))
@@ -82,6 +88,7 @@ def signature_down(signature: Record, report: Report) -> Record:
                 report(where.obstacle(f"an output of the kind {arm}", _FIRST))
     if any(backward.values()):
         maps["backward_signature"] = backward
+        report(_PLACE.obstacle("gradients as outputs, which 2.1 writes and cannot read", _FIRST))
     if mutates_late:
         report(_PLACE.obstacle("a changed buffer after the program's own outputs", _FIRST))
     return maps

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from graphwire.evolve.rewrite import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, rewrite
 from graphwire.evolve.versions import Version, first_release
 from graphwire.schema.scalars import DTYPE_NAMES, ScalarType
 
-__all__ = ["Step", "arms_refused", "metas_refused", "report_new", "types_refused"]
+__all__ = ["Step", "report_interface", "report_new"]
 
 
 class Step(NamedTuple):
@@ -28,7 +28,7 @@ class Step(NamedTuple):
         return f"schema {self.older} ↔ {self.newer}"
 
 
-def arms_refused(
+def _arms_refused(
     arms: Mapping[str, str], report: Report, newer: Version
 ) -> Callable[[Record, Where], Record]:
     """An edit of arguments that reports the given arms (with what each says) and changes nothing."""
@@ -43,7 +43,7 @@ def arms_refused(
     return check
 
 
-def types_refused(
+def _types_refused(
     types: tuple[ScalarType, ...], report: Report, newer: Version
 ) -> Callable[[Record, Where], Record]:
     """An edit of arguments that reports element types without a number in the older version."""
@@ -58,7 +58,7 @@ def types_refused(
     return check
 
 
-def metas_refused(
+def _metas_refused(
     types: tuple[ScalarType, ...], report: Report, newer: Version
 ) -> Callable[[Record, Where], Record]:
     """An edit of tensor metas that does the same."""
@@ -90,14 +90,47 @@ def report_new(
         inputs: new arms of input specs, and what each says.
         outputs: new arms of output specs, and what each says.
     """
-    check_arms = arms_refused(arms or {}, report, newer)
-    check_types = types_refused(types, report, newer)
+    check_arms = _arms_refused(arms or {}, report, newer)
+    check_types = _types_refused(types, report, newer)
     rewrite(
         tree,
         Edits(
             argument=lambda argument, where: check_types(check_arms(argument, where), where),
-            tensor_meta=metas_refused(types, report, newer) if types else None,
-            input_spec=arms_refused(inputs, report, newer) if inputs else None,
-            output_spec=arms_refused(outputs, report, newer) if outputs else None,
+            tensor_meta=_metas_refused(types, report, newer) if types else None,
+            input_spec=_arms_refused(inputs, report, newer) if inputs else None,
+            output_spec=_arms_refused(outputs, report, newer) if outputs else None,
         ),
     )
+
+
+def report_interface(
+    tree: Record,
+    report: Report,
+    first: str,
+    *,
+    inputs: Mapping[str, str] | None = None,
+    outputs: Mapping[str, str] | None = None,
+) -> None:
+    """Report inputs of the program, and outputs of any graph, that the loader of the older version does not read.
+
+    Args:
+        first: the first target that reads them.
+        inputs: arms of the program's inputs, and what each says.
+        outputs: arms of outputs, and what each says.
+    """
+    for arm, construct in (inputs or {}).items():
+        for index, argument in enumerate(tree["graph_module"]["graph"]["inputs"]):
+            if argument.get(arm) is not None:
+                place = ROOT.at(f".graph_module.graph.inputs[{index}]")
+                report(place.obstacle(construct, first))
+    if not outputs:
+        return
+
+    def check(graph: Record, where: Where) -> Record:
+        for index, argument in enumerate(graph["outputs"]):
+            construct = outputs.get(arm_of(argument))
+            if construct is not None:
+                report(where.at(f".outputs[{index}]").obstacle(construct, first))
+        return graph
+
+    rewrite(tree, Edits(graph=check))

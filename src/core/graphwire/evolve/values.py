@@ -64,6 +64,7 @@ ARM_FEATURES: dict[str, str] = {
     "as_dtype_name": "dtypes",
     "as_layout_name": "layouts",
     "as_mapping": "mappings",
+    "as_results": "results",
     "as_sequence": "sequences",
     "as_slice": "slices",
     "as_treespec": "treespecs",
@@ -222,13 +223,13 @@ def _symbolic(kind: str, value: Any) -> Any:
 def defined_values(argument: Argument) -> Iterator[Value]:
     """The values that an output of a node, or an input of a graph, defines."""
     plain = decode_value(argument)
-    pending = [plain]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, Value):
-            yield item
-        elif isinstance(item, (list, tuple)):
-            pending += reversed(item)
+    if isinstance(plain, Value):
+        yield plain
+    elif argument.as_tensors is not None:
+        yield from plain
+    else:
+        for _, item in _items(argument):
+            yield from defined_values(item)
 
 
 def subgraphs(argument: Argument) -> Iterator[tuple[str, Graph]]:
@@ -312,7 +313,9 @@ def _rename_optional(content: OptionalTensorArgument, rename: Mapping[str, str])
     return OptionalTensorArgument(as_tensor=_rename_one(content.as_tensor, rename))
 
 
-def _rename_each(rename_item: Callable[[Any, Mapping[str, str]], Any]) -> Callable[[Any, Mapping[str, str]], Any]:
+def _rename_each(
+    rename_item: Callable[[Any, Mapping[str, str]], Any],
+) -> Callable[[Any, Mapping[str, str]], Any]:
     return lambda items, rename: [rename_item(item, rename) for item in items]
 
 

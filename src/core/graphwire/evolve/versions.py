@@ -1,9 +1,9 @@
 """The schema's versions: their order, and how a document says its own.
 
-    draft-2022      the first published design; no file of a release has it
-    1 · 2           a plain number (torch 2.1, 2.2)
-    5.1 … 8.20      major and minor (torch 2.3 and later)
-    compact-5.3     5.3 with stack traces as indices into a table of files; published, and kept by no release
+draft-2022      the first published design; no file of a release has it
+1 · 2           a plain number (torch 2.1, 2.2)
+5.1 … 8.20      major and minor (torch 2.3 and later)
+compact-5.3     5.3 with stack traces as indices into a table of files; published, and kept by no release
 """
 
 from __future__ import annotations

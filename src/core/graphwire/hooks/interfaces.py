@@ -7,12 +7,17 @@ registry calls it from any thread. Attributes are read once, when the plugin reg
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from graphwire.schema.graph import Argument, NamedArgument
 
 __all__ = [
     "ConstantCodec",
     "EncodedConstant",
+    "NodeCodec",
     "OpHandler",
+    "OpsetStep",
     "OpsetUpgrader",
     "RecordFormat",
     "Tree",
@@ -114,6 +119,49 @@ class OpHandler(Protocol):
 
 
 @runtime_checkable
+class NodeCodec(OpHandler, Protocol):
+    """An operator handler that writes the inputs of its nodes itself. Optional: for arguments that no schema says, such as
+    a function. What a node computes is written as for any other."""
+
+    def encode_node(
+        self,
+        target: Any,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        encode: Callable[[Any], Argument],
+    ) -> list[NamedArgument] | None:
+        """The inputs of a node as records; None to have them written by the handler's `convention`.
+
+        Args:
+            target: the FX target, one that `name_of` knows.
+            args: the positional arguments of the FX call: nodes of the graph, and anything that a call can be given.
+            kwargs: the keyword arguments.
+            encode: makes the record of one argument: a node of the graph, or whatever the schema can say.
+
+        Raises:
+            EncodeError: an argument cannot be written.
+        """
+        ...
+
+    def decode_node(
+        self, target: Any, inputs: Sequence[NamedArgument], decode: Callable[[Argument], Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """The arguments that `encode_node` was given; None to have them read by the handler's `convention`.
+
+        A file may hold any records: what they say is looked up in a table, never imported, evaluated or called.
+
+        Args:
+            target: the FX target, one that `resolve` gave.
+            inputs: the records.
+            decode: makes a node of the graph, or a plain value, of one record.
+
+        Raises:
+            DecodeError: the records are none that `encode_node` makes.
+        """
+        ...
+
+
+@runtime_checkable
 class TreespecSerializer(Protocol):
     """One container type of pytrees, or one family of them (hook `graphwire_treespec_serializers`).
 
@@ -164,27 +212,42 @@ class TreespecSerializer(Protocol):
 
 @runtime_checkable
 class OpsetUpgrader(Protocol):
-    """One step of a namespace's history (hook `graphwire_opset_upgraders`)."""
+    """One step of a namespace's history (hook `graphwire_opset_upgraders`).
+
+    Every step must be there, those that change nothing too: that a number of the chain is missing means that nobody knows
+    what changed. Several upgraders may share a step, each with operators of its own.
+    """
 
     @property
     def namespace(self) -> str:
-        """As the class says."""
+        """The opset namespace, such as `aten`: that of an operator handler."""
         ...
 
     @property
     def from_version(self) -> int:
-        """As the class says."""
+        """The version of the nodes that it is given, counted from 1."""
         ...
 
     @property
     def to_version(self) -> int:
-        """One apart from `from_version`; smaller for a downgrader."""
+        """The version of the nodes that it makes, one apart from `from_version`; smaller for a downgrader."""
         ...
 
     @property
     def operators(self) -> Mapping[str, Callable[..., None]]:
-        """For each operator whose meaning changed, by serialized name, the function that rewrites one node of it."""
+        """For each operator whose meaning changed, by serialized name, the function that rewrites one node of it: it is
+        given a `graphwire.evolve.editor.NodeEditor`, and neither imports torch nor keeps anything. Operators of other
+        namespaces that it writes are as the installed version of theirs has them. Empty where nothing changed."""
         ...
+
+
+class OpsetStep(NamedTuple):
+    """An `OpsetUpgrader` as a value."""
+
+    namespace: str
+    from_version: int
+    to_version: int
+    operators: Mapping[str, Callable[..., None]] = MappingProxyType({})
 
 
 class EncodedConstant(Protocol):

@@ -99,13 +99,15 @@ class EncodedValue(msgspec.Struct):
     """The payloads that the tree refers to by position."""
 
 
-class ExampleInputs(msgspec.Struct):
+class ExampleInputs(msgspec.Struct, omit_defaults=True):
     """Extension without requirement: the inputs that the program was exported with."""
 
     spec: str
     """The structure of `(args, kwargs)`, as text of the treespec protocol."""
     leaves: list[Argument]
     """A tensor leaf is `as_tensor`, named as among the sample-input payloads; the others are literals."""
+    encoded_values: dict[str, EncodedValue] = {}
+    """By payload name: the tensor leaves that codecs wrote."""
 
 
 class Program(msgspec.Struct, omit_defaults=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -121,7 +121,9 @@ def _output_spec(maps: NameMaps, argument: Argument, *, mutates: bool) -> Output
     tensor, name = argument.as_tensor, argument.as_tensor.name
     if mutates:
         if (buffer := maps.buffers_to_mutate.get(name)) is None:
-            raise SchemaError(f"the tensor {name!r} stands among the mutations, and is the new value of no buffer")
+            raise SchemaError(
+                f"the tensor {name!r} stands among the mutations, and is the new value of no buffer"
+            )
         return OutputSpec(buffer_mutation=BufferMutationSpec(tensor, buffer))
     backward = maps.backward_signature
     # Before the user outputs, which have it, too: torch counts the loss among them.
@@ -161,7 +163,11 @@ def signature_to_maps(signature: GraphSignature) -> NameMaps:
     return NameMaps(
         dict(names.inputs_to_parameters),
         {**names.inputs_to_buffers, **names.inputs_to_lifted_tensor_constants},
-        [name for spec in signature.input_specs if spec.user_input and (name := value_name(spec.user_input.arg))],
+        [
+            name
+            for spec in signature.input_specs
+            if spec.user_input and (name := value_name(spec.user_input.arg))
+        ],
         [name for name in names.user_outputs if isinstance(name, str)],
         dict(names.buffers_to_mutate),
         None

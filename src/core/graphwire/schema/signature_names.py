@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from graphwire.errors import SchemaError
 from graphwire.schema.graph import Argument
-from graphwire.schema.signature import GraphSignature, InputSpec, OutputSpec
+from graphwire.schema.signature import GraphSignature
 from graphwire.schema.symbols import decode_float
 
 __all__ = [
@@ -352,7 +352,7 @@ def _renamed_spec(spec: Any, old: str, new: str) -> Any:
         held = getattr(spec, arm)
         if held is None:
             continue
-        changed = {}
+        changed: dict[str, Any] = {}
         if arm == "constant_input":
             changed = {"name": new} if held.name == old else {}
         elif isinstance(held.arg, Argument):

@@ -17,7 +17,7 @@ class SparseMeta(msgspec.Struct, frozen=True, omit_defaults=True):
     """Layout SparseCoo: whether indices are known to be sorted and without repetition."""
     index_dtype: ScalarType = ScalarType.LONG
     """The compressed layouts: the element type of indices, INT or LONG."""
-    block: tuple[int, int] | None = None
+    block: list[int] | None = None
     """Layouts SparseBsr and SparseBsc: rows and columns of a block."""
 
 

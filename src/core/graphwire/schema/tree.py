@@ -11,6 +11,10 @@ from graphwire.schema.program import FEATURES, SCHEMA_VERSION, Program
 
 Record = TypeVar("Record")
 
+# msgspec finds out about a type when it is first read, and threads that meet there crash the process (seen with 0.22).
+# While a module is imported there is one thread. The same is done wherever another type is read.
+msgspec.json.Decoder(Program)
+
 
 def to_tree(record: Any) -> Any:
     """A record as dicts, lists and scalars, in the shape that torch's JSON has."""

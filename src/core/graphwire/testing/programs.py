@@ -276,12 +276,19 @@ def _tensor_meta(tensor: torch.Tensor) -> Portrait:
         "device": tensor.device,
         "layout": tensor.layout,
         "requires_grad": tensor.requires_grad,
-        "sizes": [_value(size) for size in tensor.shape],
+        "sizes": [_size(size) for size in tensor.shape],
     }
     if tensor.layout is torch.strided:
-        described["strides"] = [_value(stride) for stride in tensor.stride()]
-        described["offset"] = _value(tensor.storage_offset())
+        described["strides"] = [_size(stride) for stride in tensor.stride()]
+        described["offset"] = _size(tensor.storage_offset())
     return described
+
+
+def _size(size: int | torch.SymInt) -> Any:
+    """A size, stride or offset; one that turned out to be a number is no other than that number."""
+    if isinstance(size, torch.SymInt) and (number := torch_private.symbolic_parts(size)[0]).is_Integer:
+        return int(number)
+    return _value(size)
 
 
 def _name_of(function: Any) -> str:
@@ -292,7 +299,9 @@ def _name_of(function: Any) -> str:
         return f"torch.ops.{function.namespace}.{function._opname}.{function._overloadname}"
     if isinstance(function, torch._ops.HigherOrderOperator):
         return f"torch.ops.higher_order.{function.name()}"
-    return f"{function.__module__}.{function.__qualname__}"
+    if isinstance(function, type):
+        return f"{function.__module__}.{function.__qualname__}"
+    return f"{function.__module__}.{getattr(function, '__name__', type(function).__name__)}"
 
 
 def _source(source: Any) -> Portrait:

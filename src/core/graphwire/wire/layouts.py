@@ -41,6 +41,8 @@ __all__ = [
 MODELS = "models/"
 _ONLY = "model"
 """The name of the program where a layout holds one and does not name it."""
+_CONFIGS = msgspec.json.Decoder(PayloadConfig)
+"""Made here rather than at the first config, for the sake of threads; see `schema.tree`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class LayoutSpec:
     """A torch.save file; empty where there is none."""
     extra: str
     """The folder of what the caller added."""
+    untyped: frozenset[str] = frozenset()
+    """The element types, among those without a class of storages of their own, that all these releases read."""
     is_flat: bool = True
     """Whether records stand at the archive's top level, one of them `version`, and there is one program."""
     has_configs: bool = False
@@ -76,13 +80,28 @@ _CONSTANTS = "serialized_constants"
 _EXAMPLES = "serialized_example_inputs.pt"
 _FLAT_EXTRA = "extra_files/"
 
+_SINCE_2_2 = frozenset("complex32 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz".split())
+_SINCE_2_3 = _SINCE_2_2 | {"uint16", "uint32", "uint64"}
+_SINCE_2_8 = _SINCE_2_3 | {"float8_e8m0fnu", "float4_e2m1fn_x2"}
+
 LAYOUTS: dict[str, LayoutSpec] = {
     spec.name: spec
     for spec in (
         LayoutSpec("A1", "2.1", _PROGRAM, f"{_STATE}.json", "", "", _FLAT_EXTRA),
-        LayoutSpec("A2", "2.2", _PROGRAM, f"{_STATE}.json", f"{_CONSTANTS}.json", "", _FLAT_EXTRA),
-        LayoutSpec("A3", "2.3", _PROGRAM, f"{_STATE}.pt", f"{_CONSTANTS}.pt", "", _FLAT_EXTRA),
-        LayoutSpec("A4", "2.4 to 2.7", _PROGRAM, f"{_STATE}.pt", f"{_CONSTANTS}.pt", _EXAMPLES, _FLAT_EXTRA),
+        LayoutSpec(
+            "A2", "2.2", _PROGRAM, f"{_STATE}.json", f"{_CONSTANTS}.json", "", _FLAT_EXTRA, _SINCE_2_2
+        ),
+        LayoutSpec("A3", "2.3", _PROGRAM, f"{_STATE}.pt", f"{_CONSTANTS}.pt", "", _FLAT_EXTRA, _SINCE_2_3),
+        LayoutSpec(
+            "A4",
+            "2.4 to 2.7",
+            _PROGRAM,
+            f"{_STATE}.pt",
+            f"{_CONSTANTS}.pt",
+            _EXAMPLES,
+            _FLAT_EXTRA,
+            _SINCE_2_3 | {"float8_e8m0fnu"},  # 2.7 alone; the schemas before it cannot name the type
+        ),
         LayoutSpec(
             "B1",
             "2.8",
@@ -91,6 +110,7 @@ LAYOUTS: dict[str, LayoutSpec] = {
             f"{CONSTANTS}{{name}}.pt",
             f"{SAMPLE_INPUTS}{{name}}.pt",
             "extra/",
+            _SINCE_2_8,
             is_flat=False,
         ),
         LayoutSpec(
@@ -276,7 +296,7 @@ class Layout:
 
     def _read_config(self, member: str, folder: str, copied: bool) -> StateDict:
         try:
-            config = msgspec.json.decode(self.reader.read(member), type=PayloadConfig).config
+            config = _CONFIGS.decode(self.reader.read(member)).config
         except (msgspec.DecodeError, RecursionError) as error:
             raise ArchiveError(f"the payload config is damaged: {error}", place=member) from None
         state = StateDict()
@@ -305,6 +325,12 @@ class Layout:
         if meta.path_name.startswith(("custom_obj_", "opaque_obj_")):
             state.unread[name] = "a pickled object, which is not read because reading it would run code"
             return
+        if (
+            member in state.pickled
+        ):  # torch gives each a record; one that is read for many names would take any time
+            state.unread[name] = "a pickle that is another value's too"
+            return
+        state.pickled.add(member)
         try:
             read_tensor(state, name, self.reader.nested(member), folder, f"{meta.path_name}.", copied=copied)
         except GraphwireError as error:

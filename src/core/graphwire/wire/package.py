@@ -136,21 +136,24 @@ def _pack(name: str, document: Document, spec: LayoutSpec) -> dict[str, PackedFi
     records = {record: payloads.records[record] for record in payloads.records}
     weights = {key: (WEIGHTS, meta) for key, meta in payloads.weights.items()}
     constants = {key: (CONSTANTS, meta) for key, meta in payloads.constants.items()}
-    for key in _buffers(document, spec) & constants.keys():
-        weights[key] = constants.pop(key)
+    moved = _buffers(document, spec)
+    weights.update((key, value) for key, value in constants.items() if key in moved)
+    constants = {key: value for key, value in constants.items() if key not in moved}
     files: dict[str, PackedFile | None] = {}
     for kind, values in (("weights", weights), ("constants", constants)):
         member = spec.member(kind, name)
         if member:
             metas = {key: _moved(folder, meta) for key, (folder, meta) in values.items()}
-            files[member] = pack_state_dict(metas, records, "", payloads.encoded)
+            files[member] = pack_state_dict(metas, records, "", payloads.encoded, untyped=spec.untyped)
     member = spec.member("sample_inputs", name)
     if member:
         files[member] = None
         if payloads.examples is not None:
             try:
                 samples = payloads.sample_inputs
-                files[member] = pack_examples(payloads.examples, samples, records, SAMPLE_INPUTS)
+                files[member] = pack_examples(
+                    payloads.examples, samples, records, SAMPLE_INPUTS, untyped=spec.untyped
+                )
             except GraphwireError:
                 pass  # the program does not need them
     return files

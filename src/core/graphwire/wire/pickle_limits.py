@@ -16,11 +16,11 @@ class PickleLimits:
 
     nbytes: int = 256 << 20
     """Bytes of the pickle. A state dict takes about 250 a tensor; the elements lie elsewhere."""
-    steps: int = 1 << 23
+    steps: int = 1 << 22
     """Opcodes, each of them about 64 bytes of memory at most (what takes more counts as several). A tensor takes about 40."""
     depth: int = 400
     """Containers inside each other."""
-    values: int = 1 << 23
+    values: int = 1 << 22
     """Values in the result, each counted as often as it occurs."""
     integer_bytes: int = 255
     """Bytes of one integer. torch has no use for more than eight."""
@@ -51,6 +51,8 @@ def measure(root: Any, limits: PickleLimits) -> None:
         children = _children(value)
         if identity not in open_ones:
             open_ones.add(identity)
+            if len(open_ones) > limits.depth:
+                raise _too_deep(limits)
             for child in children:
                 if id(child) in open_ones:
                     raise DecodeError("the pickle holds a container that contains itself")
@@ -62,7 +64,7 @@ def measure(root: Any, limits: PickleLimits) -> None:
         heights[identity] = 1 + max(heights.get(id(child), 0) for child in children)
         sizes[identity] = 1 + sum(sizes.get(id(child), 1) for child in children)
         if heights[identity] > limits.depth:
-            raise LimitError(f"the pickle holds containers more than {limits.depth} deep inside each other")
+            raise _too_deep(limits)
         if sizes[identity] > limits.values:
             raise LimitError(f"the pickle unfolds to more than {limits.values:,} values")
 
@@ -72,3 +74,7 @@ def _children(value: Any) -> Any:
     if type(value) is tuple or isinstance(value, list):
         return value
     return value.values() if isinstance(value, dict) else ()
+
+
+def _too_deep(limits: PickleLimits) -> LimitError:
+    return LimitError(f"the pickle holds containers more than {limits.depth} deep inside each other")

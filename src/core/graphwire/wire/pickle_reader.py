@@ -322,6 +322,8 @@ class _Machine:
                 and _LOCATION.fullmatch(location)
             ):
                 self._push(Storage(dtype, key, location, numel))
+            case ("storage", Foreign() as kind, _, _, _):
+                self._push(kind)
             case _:
                 self._damaged("a persistent id is none of a storage")
 

@@ -165,6 +165,8 @@ class StateDict:
     """The sparse tensors."""
     unread: dict[str, str] = field(default_factory=dict)
     """The values that are not read, and why."""
+    pickled: set[str] = field(default_factory=set)
+    """The members that were read as one tensor each."""
 
     def add(self, name: str, value: Any, table: TensorTable, first: dict[int, str]) -> None:
         """Add one named value.

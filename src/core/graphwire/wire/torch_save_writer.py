@@ -19,10 +19,12 @@ from graphwire.wire.pickle_writer import PickleWriter
 from graphwire.wire.sample_inputs import examples_tree
 from graphwire.wire.torch_save import SPARSE_CODEC
 
-__all__ = ["PackedFile", "pack_examples", "pack_state_dict", "record_chunks", "write_state_dict"]
+__all__ = ["UNTYPED", "PackedFile", "pack_examples", "pack_state_dict", "record_chunks", "write_state_dict"]
 
 _CHUNK_BYTES = 1 << 22
 _TYPED = frozenset(DTYPES_OF_STORAGES.values())
+UNTYPED = frozenset(ITEM_SIZES) - _TYPED
+"""The element types without a class of storages of their own. Each release of torch reads some of them (`LayoutSpec.untyped`)."""
 
 
 def record_chunks(record: Record) -> Iterator[memoryview]:
@@ -67,7 +69,14 @@ class PackedFile:
 class _Storages:
     """The storages of one file: records, numbered in the order of first use."""
 
-    def __init__(self, metas: Mapping[str, PayloadMeta], records: Mapping[str, Record], folder: str) -> None:
+    def __init__(
+        self,
+        metas: Mapping[str, PayloadMeta],
+        records: Mapping[str, Record],
+        folder: str,
+        untyped: frozenset[str],
+    ) -> None:
+        self._untyped = untyped
         self._records = records
         self._folder = folder
         self._numbers: dict[str, int] = {}
@@ -114,6 +123,8 @@ class _Storages:
         dtype = next(iter(dtypes))
         # A typed storage cannot say two types of elements, a type without a class, or a rest at its end.
         typed = len(dtypes) == 1 and dtype in _TYPED and record.nbytes % ITEM_SIZES[dtype] == 0
+        if not typed and (not self._untyped or not dtypes <= self._untyped | _TYPED):
+            raise EncodeError(f"this release of torch has no storage of {' and '.join(sorted(dtypes))}")
         device = meta.tensor_meta.device
         location = device.type if device.index is None else f"{device.type}:{device.index}"
         numel = record.nbytes // ITEM_SIZES[dtype] if typed else record.nbytes
@@ -136,6 +147,8 @@ def pack_state_dict(
     records: Mapping[str, Record],
     folder: str,
     encoded: Mapping[str, EncodedValue] | None = None,
+    *,
+    untyped: frozenset[str] = UNTYPED,
 ) -> PackedFile:
     """Named tensors as a `torch.save` file of a dict. Shared storages, and parameters under several names, stay so.
 
@@ -144,13 +157,14 @@ def pack_state_dict(
         records: their records by full name, little-endian.
         folder: what stands before a payload's `path_name` in `records`.
         encoded: what codecs wrote; sparse tensors have a form in old torch.
+        untyped: the element types that the reader has, among those without a class of storages of their own.
 
     Raises:
         EncodeError: a value has no form in old torch; `place` names it.
     """
     sparse = {name: v for name, v in (encoded or {}).items() if all(part in metas for part in v.tensors)}
     parts = {part for value in sparse.values() for part in value.tensors}
-    storages = _Storages(metas, records, folder)
+    storages = _Storages(metas, records, folder, untyped)
     pickle = PickleWriter()
     firsts = _first_names(metas)
 
@@ -232,7 +246,12 @@ class _Size:
 
 
 def pack_examples(
-    examples: ExampleInputs, metas: Mapping[str, PayloadMeta], records: Mapping[str, Record], folder: str
+    examples: ExampleInputs,
+    metas: Mapping[str, PayloadMeta],
+    records: Mapping[str, Record],
+    folder: str,
+    *,
+    untyped: frozenset[str] = UNTYPED,
 ) -> PackedFile:
     """Example inputs as a `torch.save` file of `(args, kwargs)`.
 
@@ -240,7 +259,7 @@ def pack_examples(
         EncodeError: they hold what has no plain form.
         SchemaError: their treespec is malformed.
     """
-    storages = _Storages(metas, records, folder)
+    storages = _Storages(metas, records, folder, untyped)
     pickle = PickleWriter()
 
     def leaf(item: object) -> bool:

@@ -72,7 +72,7 @@ ALIGNMENT = 64
 """Bytes."""
 
 
-_SUSPECT_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\\:]|^/|^$|(?:^|/)\.\.?(?:/|$)")
+_SUSPECT_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\\:]|^/|^$|//|(?:^|/)\.\.?(?:/|$)")
 
 
 def check_name(name: str) -> None:
@@ -92,6 +92,8 @@ def check_name(name: str) -> None:
         problem = "is an absolute path"
     elif ".." in parts or "." in parts:
         problem = "steps out of its folder"
+    elif "//" in name:
+        problem = "holds an absolute path"
     else:
         return
     raise ArchiveError(f"the record name {name[:80]!r} {problem}", place=f"record {name[:80]!r}")

@@ -9,6 +9,11 @@ _NAME = re.compile(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)"
 _START = "torch.ops."
 
 
+def _register_quantized_decomposed() -> None:
+    """Let torch register its own library of decomposed quantization, which `import torch` alone does not."""
+    import torch.ao.quantization.fx._decomposed  # noqa: F401
+
+
 class LibraryOverloads:
     """Every operator that is registered with torch's dispatcher, ATen's among them.
 
@@ -37,6 +42,8 @@ class LibraryOverloads:
         if match is None:
             return None
         namespace, operator, overload = match.groups()
+        if namespace == "quantized_decomposed":
+            _register_quantized_decomposed()
         try:
             torch._C._get_schema(f"{namespace}::{operator}", "" if overload == "default" else overload)
         except RuntimeError:

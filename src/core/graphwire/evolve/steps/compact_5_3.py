@@ -12,14 +12,16 @@ import re
 from typing import Any
 
 from graphwire.errors import SchemaError
-from graphwire.evolve.rewrite import Edits, Record, Report, Where, rewrite
 from graphwire.evolve.step import Step
+from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
 from graphwire.evolve.versions import COMPACT_5_3, Version, stamped
 
 OLDER, NEWER = COMPACT_5_3, Version(5, 3)
 
 TABLE = "co_fileinfo_ordered_list"
-_FRAME = re.compile(r'  File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n    (?P<source>[^\n]*)\n')
+_FRAME = re.compile(
+    r'  File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n    (?P<source>[^\n]*)\n'
+)
 
 
 def up(tree: Record) -> Record:
@@ -49,7 +51,9 @@ def _restored(node: Record, where: Where, table: list[Record]) -> Record:
         text = "".join(_frame_text(table, int(file), int(line)) for file, line in trace)
     except (LookupError, TypeError, ValueError) as error:
         place = where.at(".metadata['stack_trace']").path
-        raise SchemaError("a stack trace refers to what the table of files does not have", place=place) from error
+        raise SchemaError(
+            "a stack trace refers to what the table of files does not have", place=place
+        ) from error
     return {**node, "metadata": {**node["metadata"], "stack_trace": text}}
 
 

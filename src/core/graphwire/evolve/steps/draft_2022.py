@@ -27,8 +27,8 @@ from graphwire.evolve.draft_arguments import (
     result_up,
     value_name,
 )
-from graphwire.evolve.rewrite import ROOT, Record, Report, Where, name_of, node_label
 from graphwire.evolve.step import Step
+from graphwire.evolve.trees import ROOT, Record, Report, Where, name_of, node_label
 from graphwire.evolve.versions import DRAFT, Version
 from graphwire.schema.treespec import LEAF, TreeSpec, format_treespec
 
@@ -52,7 +52,9 @@ def up(tree: Record) -> Record:
         SchemaError: the document's own note of what schema 1 had is damaged.
     """
     kept = _kept(tree.get("metadata") or {})
-    names = {name: kept["names"].get(name) or value_name(name) for name in (*tree["parameters"], *tree["buffers"])}
+    names = {
+        name: kept["names"].get(name) or value_name(name) for name in (*tree["parameters"], *tree["buffers"])
+    }
     graph = _graph_up(tree["graph"], names)
     user_inputs = [argument["name"] for argument in tree["graph"]["inputs"]]
     user_outputs = [argument["name"] for argument in tree["graph"]["outputs"]]
@@ -100,9 +102,13 @@ def _kept(metadata: dict[str, str]) -> Record:
         return _WITHOUT_NOTE
     try:
         kept = json.loads(text)
-        return {key: type(default)(kept[key]) if default else kept[key] for key, default in _WITHOUT_NOTE.items()}
+        return {
+            key: type(default)(kept[key]) if default else kept[key] for key, default in _WITHOUT_NOTE.items()
+        }
     except (ValueError, TypeError, KeyError) as error:
-        raise SchemaError("the note of a schema 1 document is damaged", place=f"metadata[{KEPT!r}]") from error
+        raise SchemaError(
+            "the note of a schema 1 document is damaged", place=f"metadata[{KEPT!r}]"
+        ) from error
 
 
 def _tuple_of(count: int) -> TreeSpec:
@@ -110,7 +116,9 @@ def _tuple_of(count: int) -> TreeSpec:
 
 
 def _graph_up(graph: Record, names: dict[str, str]) -> Record:
-    made = {content.get("as_symint", {}).get("name") for node in graph["nodes"] for content in node["outputs"]}
+    made = {
+        content.get("as_symint", {}).get("name") for node in graph["nodes"] for content in node["outputs"]
+    }
     literals = {
         value["name"]: value["value"]["as_int"]
         for value in graph["symint_values"]
@@ -131,8 +139,12 @@ def _graph_up(graph: Record, names: dict[str, str]) -> Record:
             }
         )
     return {
-        "inputs": [{"as_tensor": {"name": names.get(each["name"], each["name"])}} for each in graph["inputs"]],
-        "outputs": [{"as_tensor": {"name": names.get(each["name"], each["name"])}} for each in graph["outputs"]],
+        "inputs": [
+            {"as_tensor": {"name": names.get(each["name"], each["name"])}} for each in graph["inputs"]
+        ],
+        "outputs": [
+            {"as_tensor": {"name": names.get(each["name"], each["name"])}} for each in graph["outputs"]
+        ],
         "nodes": nodes,
         "tensor_values": {
             names.get(value["name"], value["name"]): {"meta": meta_up(value["meta"])}
@@ -211,7 +223,10 @@ def _graph_down(graph: Record, names: dict[str, str], where: Where, report: Repo
     for index, node in enumerate(graph["nodes"]):
         here = Where(where, f".nodes[{index}]", node_label(node))
         arguments = [
-            (each["name"], argument_down(each["arg"], names, literals, here.at(f".inputs[{i}].arg"), report, convert))
+            (
+                each["name"],
+                argument_down(each["arg"], names, literals, here.at(f".inputs[{i}].arg"), report, convert),
+            )
             for i, each in enumerate(node["inputs"])
         ]
         nodes.append(

@@ -6,7 +6,9 @@ brought `dialect` and hints that are no integers, and dropped equality constrain
 Upward: an input tuple of a tuple and a dict with identifiers as keys is `(args, kwargs)` (2.1 writes no kwargs where there
 are none, so that a call with a tuple and such a dict reads the same); any other is the positional arguments alone. A
 constant of the graph becomes an input; its tensor stands in the document (`evolve.embedded`).
-Downward: tensor constants become buffers, as 2.1 keeps them; a hint that is no integer is dropped.
+Downward: tensor constants become buffers, as 2.1 keeps them; a hint that is no integer is dropped. 2.1 cannot call a program
+with keyword arguments, nor read a list of texts, a backward signature, or several results that are not all tensors, though
+it writes them.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ from typing import Any
 
 from graphwire.evolve.bounds import from_greatest, to_greatest
 from graphwire.evolve.constants import lift_constants
+from graphwire.evolve.explicit_arms import with_all_arms
 from graphwire.evolve.module_stacks import module_stack_down, module_stack_up
-from graphwire.evolve.rewrite import Edits, Record, Report, Where, rewrite
 from graphwire.evolve.signatures import signature_down, signature_up
-from graphwire.evolve.step import Step
-from graphwire.evolve.versions import Version, stamped
+from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, rewrite
+from graphwire.evolve.versions import Version, first_release, stamped
 from graphwire.schema.treespec import LEAF, TreeSpec, format_treespec, parse_treespec
 
 OLDER, NEWER = Version(1), Version(2)
@@ -54,6 +57,8 @@ def up(tree: Record) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """2 as 1."""
+    report_new(tree, report, NEWER, arms={"as_strings": "a list of texts"})
+    rewrite(tree, Edits(node=lambda node, where: _plain_results(node, where, report)))
     tree = rewrite(tree, _DOWN)
     module = dict(tree["graph_module"])
     module["signature"] = signature_down(module["signature"], report)
@@ -62,11 +67,22 @@ def down(tree: Record, report: Report) -> Record:
         "in_spec": format_treespec(_tuple_of(module["signature"]["user_inputs"])),
         "out_spec": format_treespec(_tuple_of(module["signature"]["user_outputs"])),
     }
+    if in_spec_down(call["in_spec"]) == call["in_spec"]:
+        report(
+            ROOT.at(".graph_module.module_call_graph[0]").obstacle("keyword arguments", first_release(NEWER))
+        )
     module["call_spec"] = {"in_spec": in_spec_down(call["in_spec"]), "out_spec": call["out_spec"]}
     module["module_call_graph"] = entries
     rest = {key: value for key, value in tree.items() if key != "dialect"}
     tree = {**rest, "graph_module": module, "equality_constraints": [], "example_inputs": None}
-    return stamped(to_greatest(tree), OLDER)
+    return stamped(with_all_arms(to_greatest(tree)), OLDER)
+
+
+def _plain_results(node: Record, where: Where, report: Report) -> Record:
+    arms = [arm_of(output) for output in node["outputs"]]
+    if len(arms) > 1 and set(arms) != {"as_tensor"}:
+        report(where.obstacle("several results that are not all tensors", first_release(NEWER)))
+    return node
 
 
 def _tuple_of(leaves: list[str]) -> TreeSpec:
@@ -90,7 +106,10 @@ def in_spec_down(text: str) -> str:
 
 
 def _is_call(spec: TreeSpec) -> bool:
-    if spec.type != "builtins.tuple" or [child.type for child in spec.children] != ["builtins.tuple", "builtins.dict"]:
+    if spec.type != "builtins.tuple" or [child.type for child in spec.children] != [
+        "builtins.tuple",
+        "builtins.dict",
+    ]:
         return False
     try:
         keys = json.loads(spec.children[1].context)

@@ -10,11 +10,10 @@ Downward a buffer that is not persistent becomes one that is.
 
 from __future__ import annotations
 
-from typing import Any
-
+from graphwire.evolve.explicit_arms import with_all_arms, without_nulls
 from graphwire.evolve.expressions import renamed_symbols
-from graphwire.evolve.rewrite import Edits, Record, Report, Where, rewrite
 from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
 from graphwire.evolve.versions import Version, first_release, stamped
 
 OLDER, NEWER = Version(2), Version(5, 1)
@@ -25,7 +24,7 @@ UNKNOWN_CLASS = "unknown"
 def up(tree: Record) -> Record:
     """2 as 5.1."""
     tree = rewrite(
-        _without_nulls(tree),
+        without_nulls(tree),
         Edits(
             argument=_object_up,
             graph=lambda graph, where: {**graph, "custom_obj_values": _objects(graph)},
@@ -59,16 +58,7 @@ def down(tree: Record, report: Report) -> Record:
             input_spec=_not_persistent,
         ),
     )
-    return stamped({**tree, "range_constraints": _renamed_keys(tree, "u", "i")}, OLDER)
-
-
-def _without_nulls(value: Any) -> Any:
-    """A tree without the null fields of its records: the arms of unions that are not set, and absent options."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value
+    return stamped(with_all_arms({**tree, "range_constraints": _renamed_keys(tree, "u", "i")}), OLDER)
 
 
 def _object_up(argument: Record, where: Where) -> Record:

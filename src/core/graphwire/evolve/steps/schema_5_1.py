@@ -3,20 +3,27 @@
 The step to 5.3 (torch 2.4) brought tokens (inputs and outputs that order effects), a spec of its own for an input that was
 specialised to a literal, and a record for the tensor of an optional tensor.
 
-Upward an input that is a literal gets the free name `arg` and its position. Downward that name is dropped.
+Loaders before 2.4 read no literal as output, and no backed symbol that may be 0 or 1.
+
+Upward an input that is a literal gets the free name `arg` and its position. Downward that name is dropped, and values that are
+called like a Python builtin get another name (`evolve.value_names`); paths of modules lose their commas, on which 2.3 fails.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 
 from graphwire.evolve.bounds import from_greatest, to_greatest
-from graphwire.evolve.rewrite import Edits, Record, Report, Where, arm_of, name_of, rewrite
-from graphwire.evolve.step import Step, report_new
-from graphwire.evolve.versions import Version, stamped
+from graphwire.evolve.module_stacks import without_inner_commas
+from graphwire.evolve.step import Step, report_interface, report_new
+from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, name_of, rewrite
+from graphwire.evolve.value_names import without_builtin_names
+from graphwire.evolve.versions import Version, first_release, stamped
 
 OLDER, NEWER = Version(5, 1), Version(5, 3)
 
+_BACKED = re.compile(r"s\d+", re.ASCII)
 LITERALS = frozenset({"as_none", "as_int", "as_float", "as_string", "as_bool"})
 
 
@@ -24,15 +31,18 @@ def up(tree: Record) -> Record:
     """5.1 as 5.3."""
     tree = to_greatest(rewrite(tree, Edits(argument=_optional_up)))
     module = tree["graph_module"]
-    names = {name_of(argument) for argument in module["graph"]["inputs"]} | set(module["graph"]["tensor_values"])
+    names = {name_of(argument) for argument in module["graph"]["inputs"]} | set(
+        module["graph"]["tensor_values"]
+    )
     specs = []
     for index, spec in enumerate(module["signature"]["input_specs"]):
         user = spec.get("user_input")
         if user is not None and arm_of(user["arg"]) in LITERALS:
             name = next(n for n in (f"arg{i}" for i in itertools.count(index)) if n not in names)
             names.add(name)
-            spec = {"constant_input": {"name": name, "value": user["arg"]}}
-        specs.append(spec)
+            specs.append({"constant_input": {"name": name, "value": user["arg"]}})
+        else:
+            specs.append(spec)
     signature = {**module["signature"], "input_specs": specs}
     return stamped({**tree, "graph_module": {**module, "signature": signature}}, NEWER)
 
@@ -41,8 +51,21 @@ def down(tree: Record, report: Report) -> Record:
     """5.3 as 5.1."""
     token = {"token": "a token, which orders effects"}
     report_new(tree, report, NEWER, inputs=token, outputs=token)
-    tree = rewrite(tree, Edits(argument=_optional_down, input_spec=_literal_down))
+    literals = {"as_int": "an integer as output", "as_none": "None as output"}
+    report_interface(tree, report, first_release(NEWER), outputs=literals)
+    _report_small_sizes(tree, report)
+    tree = rewrite(
+        without_builtin_names(tree),
+        Edits(argument=_optional_down, input_spec=_literal_down, node=_plain_stack),
+    )
     return stamped(from_greatest(tree), OLDER)
+
+
+def _report_small_sizes(tree: Record, report: Report) -> None:
+    for key, limits in tree["range_constraints"].items():
+        if _BACKED.fullmatch(key) and limits["min_val"] < 2:
+            place = ROOT.at(f".range_constraints[{key!r}]")
+            report(place.obstacle("a size that may be 0 or 1", first_release(NEWER)))
 
 
 def _optional_up(argument: Record, where: Where) -> Record:
@@ -72,6 +95,13 @@ def _optional_down(argument: Record, where: Where) -> Record:
 def _literal_down(spec: Record, where: Where) -> Record:
     constant = spec.get("constant_input")
     return spec if constant is None else {"user_input": {"arg": constant["value"]}}
+
+
+def _plain_stack(node: Record, where: Where) -> Record:
+    stack = node["metadata"].get("nn_module_stack")
+    if stack is None:
+        return node
+    return {**node, "metadata": {**node["metadata"], "nn_module_stack": without_inner_commas(stack)}}
 
 
 STEP = Step(OLDER, NEWER, up, down)

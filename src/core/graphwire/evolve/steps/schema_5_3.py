@@ -9,8 +9,8 @@ dropped. 2.4 knows the dialect ATEN alone, whose graphs change nothing in place:
 from __future__ import annotations
 
 from graphwire.evolve.bounds import from_greatest, to_greatest
-from graphwire.evolve.rewrite import Edits, Record, Report, Where, rewrite
 from graphwire.evolve.step import Step
+from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
 from graphwire.evolve.versions import Version, first_release, stamped
 
 OLDER, NEWER = Version(5, 3), Version(7, 3)
@@ -40,7 +40,9 @@ def down(tree: Record, report: Report) -> Record:
 def _functional(node: Record, where: Where, report: Report) -> Record:
     target = node["target"]
     if changes_inputs(target):
-        report(where.obstacle(f"the operator {target}, which changes its input in place", first_release(NEWER)))
+        report(
+            where.obstacle(f"the operator {target}, which changes its input in place", first_release(NEWER))
+        )
     return node
 
 

@@ -3,6 +3,8 @@
 The step to 8.2 (torch 2.6) brought constructor text for expressions, `true` for None, symbolic floats, ranges without a
 bound (here infinity), the names of a module's parameters (`forward_arg_names`), and the element type uint16.
 
+Loaders before 2.6 read no literal float as output.
+
 Upward the parameter names stay absent. Downward they are dropped, and so is what an expression says about its symbols.
 """
 
@@ -13,8 +15,8 @@ from functools import cache
 from typing import Any
 
 from graphwire.evolve.expressions import foreign_operations, to_constructor, to_infix
-from graphwire.evolve.rewrite import Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.step import Step, report_interface, report_new
+from graphwire.evolve.trees import Edits, Record, Report, Where, arm_of, rewrite
 from graphwire.evolve.versions import Version, first_release, stamped
 from graphwire.schema.scalars import ScalarType
 
@@ -52,6 +54,7 @@ def down(tree: Record, report: Report) -> Record:
     """8.2 as 7.3."""
     arms = {"as_sym_float": "a symbolic float", "as_sym_floats": "symbolic floats"}
     report_new(tree, report, NEWER, arms=arms, types=(ScalarType.UINT16,))
+    report_interface(tree, report, first_release(NEWER), outputs={"as_float": "a float as output"})
     convert, foreign = cache(to_infix), cache(foreign_operations)
 
     def of_symbol(value: Record, where: Where) -> Record:

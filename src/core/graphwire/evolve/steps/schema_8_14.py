@@ -5,8 +5,8 @@ The step to 8.15 (torch 2.10) brought the arms `as_int_lists` and `as_string_to_
 
 from __future__ import annotations
 
-from graphwire.evolve.rewrite import Record, Report
 from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.trees import Record, Report
 from graphwire.evolve.versions import Version, stamped
 
 OLDER, NEWER = Version(8, 14), Version(8, 15)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import re
 
-from graphwire.evolve.rewrite import Edits, Record, Report, Where, name_of, rewrite
 from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.trees import Edits, Record, Report, Where, name_of, rewrite
 from graphwire.evolve.versions import Version, stamped
 
 OLDER, NEWER = Version(8, 15), Version(8, 17)

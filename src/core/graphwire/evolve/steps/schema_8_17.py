@@ -5,8 +5,8 @@ The step to 8.20 (torch 2.12) brought the arm `as_float_lists` and the element t
 
 from __future__ import annotations
 
-from graphwire.evolve.rewrite import Record, Report
 from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.trees import Record, Report
 from graphwire.evolve.versions import Version, stamped
 from graphwire.schema.scalars import ScalarType
 

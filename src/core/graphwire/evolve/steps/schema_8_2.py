@@ -1,7 +1,7 @@
 """Schema 8.2 (torch 2.6). It has symbolic floats and constructor text; a higher-order operator's one result is a list of one.
 
-The step to 8.7 (torch 2.7) brought `NamedArgument.kind`, `Node.is_hop_single_tensor_return`, the table of namedtuple fields
-and the element types float8_e4m3fn and float8_e5m2.
+The step to 8.7 (torch 2.7) brought `NamedArgument.kind`, `Node.is_hop_single_tensor_return`, the table of namedtuple fields,
+the element types float8_e4m3fn and float8_e5m2, and text for floats that are not finite.
 
 Upward an argument of a higher-order operator is passed by keyword where it has a name; how others are passed is not said
 (their operator's schema decides). Downward kinds and the table are dropped: a reader of 8.2 needs neither.
@@ -9,8 +9,9 @@ Upward an argument of a higher-order operator is passed by keyword where it has 
 
 from __future__ import annotations
 
-from graphwire.evolve.rewrite import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.nonfinite import from_text, to_text
 from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
 from graphwire.evolve.versions import Version, first_release, stamped
 from graphwire.schema.graph import ArgumentKind
 from graphwire.schema.scalars import ScalarType
@@ -22,8 +23,10 @@ HIGHER_ORDER = "torch.ops.higher_order."
 
 def up(tree: Record) -> Record:
     """8.2 as 8.7."""
-    tree = rewrite(tree, Edits(node=_node_up))
-    return stamped({**tree, "graph_module": {**tree["graph_module"], "treespec_namedtuple_fields": {}}}, NEWER)
+    tree = to_text(rewrite(tree, Edits(node=_node_up)))
+    return stamped(
+        {**tree, "graph_module": {**tree["graph_module"], "treespec_namedtuple_fields": {}}}, NEWER
+    )
 
 
 def _node_up(node: Record, where: Where) -> Record:
@@ -44,7 +47,7 @@ def _node_up(node: Record, where: Where) -> Record:
 def down(tree: Record, report: Report) -> Record:
     """8.7 as 8.2."""
     report_new(tree, report, NEWER, types=(ScalarType.FLOAT8E4M3FN, ScalarType.FLOAT8E5M2))
-    tree = rewrite(tree, Edits(node=lambda node, where: _node_down(node, where, report)))
+    tree = from_text(rewrite(tree, Edits(node=lambda node, where: _node_down(node, where, report))))
     module = {k: v for k, v in tree["graph_module"].items() if k != "treespec_namedtuple_fields"}
     return stamped({**tree, "graph_module": module}, OLDER)
 

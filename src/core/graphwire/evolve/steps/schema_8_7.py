@@ -1,13 +1,14 @@
 """Schema 8.7 (torch 2.7). It says how each argument is passed, and whether a higher-order operator returns a bare value.
 
-The step to 8.8 (torch 2.8) brought the arm `as_optional_tensor`. Downward it becomes the tensor, or None.
+The step to 8.8 (torch 2.8) brought the arm `as_optional_tensor`. Downward it becomes the tensor, or None. Loaders before 2.8
+read no program with an integer as input that is a symbol, nor with a truth value as output that is a literal.
 """
 
 from __future__ import annotations
 
-from graphwire.evolve.rewrite import Edits, Record, Report, Where, rewrite
-from graphwire.evolve.step import Step
-from graphwire.evolve.versions import Version, stamped
+from graphwire.evolve.step import Step, report_interface
+from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.versions import Version, first_release, stamped
 
 OLDER, NEWER = Version(8, 7), Version(8, 8)
 
@@ -19,6 +20,13 @@ def up(tree: Record) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """8.8 as 8.7."""
+    report_interface(
+        tree,
+        report,
+        first_release(NEWER),
+        inputs={"as_sym_int": "a symbolic integer as input"},
+        outputs={"as_bool": "a truth value as output"},
+    )
     return stamped(rewrite(tree, Edits(argument=_without_optional)), OLDER)
 
 

@@ -100,12 +100,16 @@ def rewrite(program: Record, edits: Edits) -> Record:
     entries = module.get("module_call_graph")
     if entries and (edits.call or edits.argument):
         module["module_call_graph"] = [
-            _entry(entry, edits, place.at(f".module_call_graph[{index}]")) for index, entry in enumerate(entries)
+            _entry(entry, edits, place.at(f".module_call_graph[{index}]"))
+            for index, entry in enumerate(entries)
         ]
     program = {**program, "graph_module": module}
     if edits.argument and (examples := program.get("example_inputs")) and isinstance(examples, dict):
         here = ROOT.at(".example_inputs")
-        program["example_inputs"] = {**examples, "leaves": _arguments(examples["leaves"], edits, here, ".leaves")}
+        program["example_inputs"] = {
+            **examples,
+            "leaves": _arguments(examples["leaves"], edits, here, ".leaves"),
+        }
     return edits.program(program, ROOT) if edits.program else program
 
 
@@ -211,7 +215,8 @@ def _signature(signature: Record, edits: Edits, where: Where) -> Record:
     result = {}
     for side, edit in (("input_specs", edits.input_spec), ("output_specs", edits.output_spec)):
         result[side] = [
-            _spec(spec, edits, edit, where.at(f".{side}[{index}]")) for index, spec in enumerate(signature[side])
+            _spec(spec, edits, edit, where.at(f".{side}[{index}]"))
+            for index, spec in enumerate(signature[side])
         ]
     return {**signature, **result}
 

@@ -1,0 +1,60 @@
+"""What changed from one version of the operators to the next.
+
+1  project(x, weight), norm_project(x, weight, eps), soften(x, width=1.0), apply(x, function)
+2  project(x, weight, transposed): an argument more
+3  norm_project is gone: unit(x, eps) and then project
+4  soften is called smooth, and its width is 0.5 where none is given
+"""
+
+from __future__ import annotations
+
+from graphwire.evolve.editor import NodeEditor
+from graphwire.hooks.interfaces import OpsetStep
+
+__all__ = ["STEPS"]
+
+PROJECT, NORM_PROJECT, UNIT = (
+    f"torch.ops.linops.{name}.default" for name in ("project", "norm_project", "unit")
+)
+SOFTEN, SMOOTH = "torch.ops.linops.soften.default", "torch.ops.linops.smooth.default"
+
+
+def _add_transposed(edit: NodeEditor) -> None:
+    edit.set("transposed", False)
+
+
+def _drop_transposed(edit: NodeEditor) -> None:
+    if edit.value("transposed") is not False:
+        weight = edit.emit("torch.ops.aten.t.default", {"self": edit.value("weight")})
+        edit.set("weight", weight)
+    edit.drop("transposed")
+
+
+def _split(edit: NodeEditor) -> None:
+    unit = edit.emit(UNIT, {"x": edit.value("x"), "eps": edit.value("eps")})
+    edit.retarget(PROJECT, {"x": unit, "weight": edit.value("weight"), "transposed": False})
+
+
+def _no_unit(edit: NodeEditor) -> None:
+    edit.refuse("version 2 has no unit rows without a projection")
+
+
+def _rename(edit: NodeEditor) -> None:
+    edit.retarget(SMOOTH)
+    edit.default("width", 1.0)
+
+
+def _rename_back(edit: NodeEditor) -> None:
+    edit.retarget(SOFTEN)
+    edit.default("width", 0.5)
+
+
+STEPS = (
+    OpsetStep("linops", 1, 2, {PROJECT: _add_transposed}),
+    OpsetStep("linops", 2, 1, {PROJECT: _drop_transposed}),
+    OpsetStep("linops", 2, 3, {NORM_PROJECT: _split}),
+    OpsetStep("linops", 3, 2, {UNIT: _no_unit}),
+    OpsetStep("linops", 3, 4, {SOFTEN: _rename}),
+    OpsetStep("linops", 4, 3, {SMOOTH: _rename_back}),
+)
+"""Each step, up and down. `apply` never changed."""

@@ -1,0 +1,122 @@
+"""The commands that compare programs: `diff` and `hash`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphwire.cli.report import escaped, print_line
+from graphwire.errors import GraphwireError
+
+if TYPE_CHECKING:
+    from graphwire.api import Archive
+
+__all__ = ["add_commands"]
+
+SAME, DIFFERENT = 0, 1
+"""Exit codes of `diff`."""
+
+
+def add_commands(commands: Any, common: argparse.ArgumentParser, data: argparse.ArgumentParser) -> None:
+    """Add the commands to the parser's.
+
+    Args:
+        commands: what `add_subparsers` returned.
+        common: the parent with the options of all commands.
+        data: the parent with those of commands that can print JSON.
+    """
+    diff = commands.add_parser(
+        "diff",
+        parents=[common, data],
+        help="what is not the same in two archives",
+        description="Show what is not the same in the programs of two archives: nodes by module, inputs, outputs, ranges,"
+        " versions, weights. The exit code is 0 when they are the same and 1 when they are not.",
+    )
+    diff.add_argument("a", metavar="A", type=Path, help="an archive")
+    diff.add_argument("b", metavar="B", type=Path, help="another")
+    _add_options(diff)
+    diff.add_argument("--all", action="store_true", help="list every node, however many are not the same")
+    diff.set_defaults(run=_diff)
+
+    hashed = commands.add_parser(
+        "hash",
+        parents=[common, data],
+        help="a program's content as one number",
+        description="Print the content hash of each program: the same for two exports of one model, in whatever file.",
+    )
+    hashed.add_argument("file", metavar="FILE", type=Path, help="an archive")
+    _add_options(hashed)
+    hashed.set_defaults(run=_hash)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--method", metavar="NAME", help="this program only, of archives with several")
+    parser.add_argument("--weights", action="store_true", help="compare the elements of weights, too")
+
+
+def _diff(arguments: argparse.Namespace) -> int:
+    import msgspec
+
+    from graphwire import api
+    from graphwire.analysis.diff_text import diff_lines
+    from graphwire.cli.progress import progress
+
+    with progress("Comparing"), api.open(arguments.a) as a, api.open(arguments.b) as b:
+        names_a, names_b = (_methods(archive, arguments.method) for archive in (a, b))
+        if len(names_a) == len(names_b) == 1:  # the only one of each file, whatever it is called
+            found = {names_a[0]: api.diff(a, b, method=arguments.method, weights=arguments.weights)}
+            names_b = names_a
+        else:
+            common = [name for name in names_a if name in names_b]
+            found = {name: api.diff(a, b, method=name, weights=arguments.weights) for name in common}
+    removed = [name for name in names_a if name not in names_b]
+    added = [name for name in names_b if name not in names_a]
+    same = not removed and not added and all(each.same for each in found.values())
+    if arguments.json:
+        tree = {
+            "same": same,
+            "removed": removed,
+            "added": added,
+            "programs": {name: msgspec.to_builtins(each) for name, each in found.items()},
+        }
+        print_line(json.dumps(tree, indent=2), sys.stdout)
+        return SAME if same else DIFFERENT
+    for name in [*(f"- program {name}" for name in removed), *(f"+ program {name}" for name in added)]:
+        print_line(escaped(name), sys.stdout)
+    for name, each in found.items():
+        inside = f":{name}" if len(found) > 1 or removed or added else ""
+        lines = diff_lines(
+            each, a=f"{arguments.a}{inside}", b=f"{arguments.b}{inside}", limit=None if arguments.all else 200
+        )
+        for line in lines:
+            print_line(escaped(line), sys.stdout)
+    return SAME if same else DIFFERENT
+
+
+def _hash(arguments: argparse.Namespace) -> int:
+    from graphwire import api
+    from graphwire.cli.progress import progress
+
+    with progress("Hashing"), api.open(arguments.file) as archive:
+        found = {
+            name: api.content_hash(archive, method=name, weights=arguments.weights)
+            for name in _methods(archive, arguments.method)
+        }
+    if arguments.json:
+        print_line(json.dumps(found, indent=2), sys.stdout)
+        return SAME
+    for name, each in found.items():
+        inside = f":{name}" if len(found) > 1 else ""
+        print_line(f"{each}  {escaped(f'{arguments.file}{inside}')}", sys.stdout)
+    return SAME
+
+
+def _methods(archive: Archive, method: str | None) -> list[str]:
+    """The names of the programs that are asked for."""
+    if method is not None and method not in archive.methods:
+        names = ", ".join(archive.methods) or "none"
+        raise GraphwireError(f"the archive has no program named {method}", remedy=f"It has {names}")
+    return list(archive.methods) if method is None else [method]

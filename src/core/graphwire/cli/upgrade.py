@@ -1,0 +1,88 @@
+"""The command that brings an archive's operators to other opsets: `upgrade`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphwire.cli.report import escaped, print_line, size_text
+
+if TYPE_CHECKING:
+    from graphwire.evolve.opsets import Plan
+
+__all__ = ["add_upgrade"]
+
+OK, REFUSED = 0, 1
+
+
+def add_upgrade(commands: Any, common: argparse.ArgumentParser, data: argparse.ArgumentParser) -> None:
+    """Add the command to the parser's.
+
+    Args:
+        commands: what `add_subparsers` returned.
+        common: the parent with the options of all commands.
+        data: the parent with those of commands that can print JSON.
+    """
+    upgrade = commands.add_parser(
+        "upgrade",
+        parents=[common, data],
+        help="bring an archive's operators to the installed versions",
+        description="Write an archive again with its operators at the versions that are installed, or at others. The exit"
+        " code is 1 when that cannot be done.",
+    )
+    upgrade.add_argument("file", metavar="FILE", type=Path, help="the archive to read")
+    upgrade.add_argument(
+        "target", metavar="OUT", type=Path, nargs="?", help="the archive to write; FILE itself by default"
+    )
+    upgrade.add_argument(
+        "--plan", action="store_true", help="show the steps and the nodes that each touches, and write nothing"
+    )
+    upgrade.add_argument(
+        "--opset",
+        metavar="NAMESPACE=VERSION",
+        type=_opset,
+        action="append",
+        help="the version to bring a namespace to, instead of the installed ones; may be given several times",
+    )
+    upgrade.add_argument("--format", metavar="NAME", help="the wire format to write; the archive's by default")
+    upgrade.set_defaults(run=_upgrade)
+
+
+def _opset(text: str) -> tuple[str, int]:
+    namespace, _, version = text.partition("=")
+    if not namespace or not version.isascii() or not version.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAMESPACE=VERSION such as aten=9")
+    return namespace, int(version)
+
+
+def _upgrade(arguments: argparse.Namespace) -> int:
+    from graphwire import api
+    from graphwire.cli.progress import progress
+
+    wanted = dict(arguments.opset) if arguments.opset else None
+    if arguments.plan:
+        plans = api.plan_upgrade(arguments.file, opset_version=wanted)
+        _print_plans(plans, as_json=arguments.json)
+        return REFUSED if any(plan.problems for plan in plans.values()) else OK
+    target = arguments.target or arguments.file
+    with progress("Upgrading"):
+        plans = api.upgrade(arguments.file, target, format=arguments.format, opset_version=wanted)
+    _print_plans(plans, as_json=arguments.json)
+    if not arguments.json:
+        print_line(f"{escaped(str(target))}: {size_text(target.stat().st_size)}", sys.stdout)
+    return OK
+
+
+def _print_plans(plans: Mapping[str, Plan], *, as_json: bool) -> None:
+    if as_json:
+        tree = {name: plan.to_tree() for name, plan in plans.items()}
+        print_line(json.dumps(tree, indent=2), sys.stdout)  # ASCII, so that nothing in it can control a terminal
+        return
+    for name, plan in plans.items():
+        print_line(escaped(name), sys.stdout)
+        for line in plan.lines():
+            print_line(f"  {escaped(line)}", sys.stdout)

@@ -1,0 +1,62 @@
+"""Flash attention on a CPU: `_scaled_dot_product_flash_attention` up to torch 2.2, an operator of its own from 2.3 on.
+
+The newer operator has two results of the older one's nine (an older file leaves out the two that are integers). A program
+that uses another one keeps its form.
+"""
+
+from __future__ import annotations
+
+from graphwire.evolve.new_values import NewValues
+from graphwire.evolve.trees import Node, Record, Report, Where, arm_of
+from graphwire.evolve.versions import Version, first_release
+from graphwire.schema.scalars import Layout, ScalarType
+
+__all__ = ["FLASH", "FLASH_FOR_CPU", "attention_down", "attention_up"]
+
+FLASH = "torch.ops.aten._scaled_dot_product_flash_attention.default"
+FLASH_FOR_CPU = "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default"
+
+_SHARED = frozenset({"query", "key", "value", "dropout_p", "is_causal", "scale"})
+_STEM = "_scaled_dot_product_flash_attention_unused"
+_OTHERS = ((2, ScalarType.INT), (3, ScalarType.INT), (6, ScalarType.LONG), (7, ScalarType.LONG), (8, None))
+"""The results of the older operator that the newer one does not have, by position: tensors without dimensions of an
+element type, or of the query's."""
+
+
+def attention_up(values: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+    """2.2 → 2.3."""
+    inputs, outputs = node["inputs"], node["outputs"]
+    names = [output["as_tensor"]["name"] for output in outputs if arm_of(output) == "as_tensor"]
+    query = inputs[0]["arg"]["as_tensor"]["name"]
+    if values.meta(query)["device"]["type"] != "cpu" or len(names) != len(outputs):
+        return [node]
+    if not all("_unused_" in name for name in names[2:]):
+        return [node]
+    for name in names[2:]:
+        values.drop_tensor(name)
+    kept = [each for each in inputs if each["name"] in _SHARED]
+    return [{**node, "target": FLASH_FOR_CPU, "inputs": kept, "outputs": outputs[:2]}]
+
+
+def attention_down(values: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+    """2.3 → 2.2."""
+    inputs, outputs = node["inputs"], node["outputs"]
+    plain = all(each["name"] in _SHARED or arm_of(each["arg"]) == "as_none" for each in inputs)
+    if not plain or len(outputs) != 2 or "_unused_" not in outputs[1]["as_tensor"]["name"]:
+        report(where.obstacle(f"the operator {FLASH_FOR_CPU}", first_release(Version(5, 1))))
+        return [node]
+    like = values.meta(outputs[0]["as_tensor"]["name"])
+    others = []
+    for index, kind in _OTHERS:
+        meta: Record = {
+            **like,
+            "dtype": like["dtype"] if kind is None else int(kind),
+            "sizes": [],
+            "strides": [],
+            "requires_grad": False,
+            "storage_offset": {"as_int": 0},
+            "layout": int(Layout.Strided),
+        }
+        others.append({"as_tensor": {"name": values.make_tensor(f"{_STEM}_{index}", meta)}})
+    kept = [each for each in inputs if each["name"] in _SHARED]
+    return [{**node, "target": FLASH, "inputs": kept, "outputs": [*outputs, *others]}]

@@ -1,0 +1,166 @@
+"""Which operator came with which release of torch: what an older target does not have.
+
+Read from the operator tables of the releases themselves (2.1 to 2.10, and 2.13, whose news count as those of 2.12 here: no
+release between them is told apart in a file). Only what came after 2.1 is listed; no operator of ATen was ever taken away.
+Operators of other libraries are not listed: whether the target has them is for its user to say.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from graphwire.evolve.trees import Edits, Node, Record, Report, Where, rewrite
+from graphwire.evolve.versions import Version, first_release
+
+__all__ = ["report_unavailable"]
+
+_ATEN = "torch.ops.aten."
+_HOP = "torch.ops.higher_order."
+
+_OVERLOADS: Final[dict[Version, str]] = {
+    Version(2): """
+        Generator.default _convert_weight_to_int4pack.default _foreach_add.Tensor _foreach_add_.Tensor
+        _foreach_div.Tensor _foreach_div_.Tensor _mixed_dtypes_linear.default _weight_int4pack_mm.default all.dims
+        any.dims initial_seed.default linspace.Scalar_Tensor linspace.Tensor_Scalar linspace.Tensor_Tensor
+        logspace.Scalar_Tensor logspace.Tensor_Scalar logspace.Tensor_Tensor manual_seed.generator
+        masked_scatter_backward.default seed.default""",
+    Version(5, 1): """
+        _assert_scalar.default _chunk_cat.default _cslt_sparse_mm_search.default _functional_assert_scalar.default
+        _fused_sgd.default _fused_sgd.tensor_lr _fused_sgd_.default _fused_sgd_.tensor_lr _lazy_clone.default
+        _linalg_eigvals.default _nested_get_jagged_dummy.default _nested_get_lengths.default
+        _nested_get_offsets.default _nested_get_ragged_idx.default _nested_get_values.default
+        _nested_get_values_copy.default _nested_view_from_jagged.default _nested_view_from_jagged_copy.default
+        _print.default _scaled_dot_product_cudnn_attention.default _scaled_dot_product_flash_attention_for_cpu.default
+        _scaled_dot_product_flash_attention_for_cpu_backward.default _test_parallel_materialize.default
+        _weight_int8pack_mm.default slice_inverse.default""",
+    Version(5, 3): """
+        _batch_norm_no_update.default _batch_norm_with_update.default _batch_norm_with_update_functional.default
+        _foreach_max.default _fused_adagrad.default _fused_adagrad_.default _jagged_to_padded_dense_forward.default
+        _nested_compute_contiguous_strides_offsets.default _padded_dense_to_jagged_forward.default
+        _scaled_dot_product_cudnn_attention_backward.default _sparse_compressed_tensor_with_dims.default
+        _sparse_semi_structured_addmm.default _sparse_semi_structured_apply.default
+        _sparse_semi_structured_apply_dense.default _sparse_semi_structured_mm.default
+        _sparse_semi_structured_tile.default batch_norm_backward.default get_autocast_dtype.default rms_norm.default""",
+    Version(7, 3): """
+        _nested_get_max_seqlen.default _nested_get_min_seqlen.default _safe_softmax.default
+        _scaled_dot_product_attention_math_for_mps.default _scaled_dot_product_fused_attention_overrideable.default
+        _scaled_dot_product_fused_attention_overrideable_backward.default _spsolve.default
+        _unsafe_masked_index.default _unsafe_masked_index_put_accumulate.default _wrapped_linear_prepack.default
+        _wrapped_quantized_linear_prepacked.default""",
+    Version(8, 2): """
+        _convert_weight_to_int4pack_for_cpu.default _foreach_lerp.ScalarList _foreach_lerp_.ScalarList
+        _foreach_rsqrt.default _foreach_rsqrt_.default _nested_from_padded_tensor.default
+        _weight_int4pack_mm_for_cpu.default rrelu_with_noise_functional.default""",
+    Version(8, 7): """
+        _cudnn_attention_forward.default _dyn_quant_matmul_4bit.default _dyn_quant_pack_4bit_weight.default
+        _scaled_grouped_mm.default""",
+    Version(8, 8): """
+        _fused_adagrad.tensor_lr _fused_adagrad_.tensor_lr _fused_rms_norm.default _grouped_mm.default
+        _weight_int4pack_mm_with_scales_and_zeros.default addmm.dtype baddbmm.dtype bmm.dtype mm.dtype
+        randint_like.Tensor""",
+    Version(8, 14): """
+        _cudnn_attention_backward.default _fused_rms_norm_backward.default hash_tensor.default
+        sym_is_contiguous.default""",
+    Version(8, 15): """
+        _scaled_grouped_mm_v2.default _scaled_mm_v2.default rand_like.generator randint_like.Tensor_generator
+        randint_like.generator randint_like.low_generator_dtype randn_like.generator""",
+    Version(8, 20): """
+        _flash_attention_forward.quantized _flash_attention_forward_no_dropout_inplace.default _foreach_clone.default
+        _foreach_mm.default _foreach_powsum.Scalar _philox_key_fold_in.default _philox_key_split.default
+        _philox_normal.default _philox_normal_.default _philox_uniform.default _philox_uniform_.default
+        _scaled_dot_product_flash_attention.quantized _upsample_lanczos2d_aa.default _upsample_lanczos2d_aa.vec
+        _upsample_lanczos2d_aa_backward.default _use_miopen_ctc_loss.Tensor _use_miopen_ctc_loss.default
+        broadcast_shapes.default linalg__powsum.default miopen_ctc_loss.Tensor miopen_ctc_loss.default""",
+}
+"""ATen's overloads by the version that brought them."""
+
+_FUNCTIONS: Final[dict[Version, str]] = {
+    Version(5, 1): "torch._sym_sqrt torch.sym_int torch.sym_ite torch.sym_max torch.sym_min torch.sym_not",
+    Version(5, 3): "torch.sym_float",
+    Version(7, 3): "_operator.pow",
+    Version(8, 2): "_operator.neg _operator.pos _operator.truediv",
+    Version(8, 7): "_operator.and_ math.trunc",
+    Version(8, 8): "_operator.or_",
+    Version(8, 20): "_operator.lshift _operator.rshift",
+}
+"""Functions on symbols, likewise."""
+
+_HIGHER_ORDER: Final[dict[Version, str]] = {
+    Version(2): "out_dtype",
+    Version(7, 3): "with_effects call_torchbind hints_wrapper strict_mode",
+    Version(8, 2): "scan flex_attention flex_attention_backward",
+    Version(8, 7): """
+        invoke_subgraph aoti_call_delegate associative_scan executorch_call_delegate flat_apply foreach_map
+        graphsafe_run_with_rng_state invoke_quant invoke_quant_packed run_const_graph tag_activation_checkpoint
+        wrap_activation_checkpoint while_loop auto_functionalized wrap_with_set_grad_enabled wrap_with_autocast""",
+    Version(8, 8): "dynamo_bypassing_wrapper",
+    Version(8, 14): "while_loop_stack_output",
+    Version(8, 15): "auto_functionalized_v2 inductor_compiled_code local_map_hop print",
+    Version(8, 20): "inline_asm_elementwise invoke_leaf_function run_dtensor_rng_op",
+}
+"""Higher-order operators, by the first version whose own loader, freshly started, reads and runs them. Files of older
+releases have some of them (while_loop and auto_functionalized since 2.3, wrap_with_set_grad_enabled since 2.4 …): these are read
+here, but the releases that wrote them fail on them, so none is written for those."""
+
+
+def _by_target(table: dict[Version, str], start: str) -> dict[str, Version]:
+    return {f"{start}{name}": version for version, names in table.items() for name in names.split()}
+
+
+FIRST: Final[dict[str, Version]] = {
+    **_by_target(_OVERLOADS, _ATEN),
+    **_by_target(_FUNCTIONS, ""),
+    **_by_target(_HIGHER_ORDER, _HOP),
+}
+"""Every listed operator, and the first version that has it."""
+
+_PREDISPATCH = "torch._functorch.predispatch."
+_PREDISPATCH_FIRST = Version(8, 20)
+
+_NONE: Record = {"as_none": True}
+
+_PARAMETERS: Final[dict[Version, dict[str, dict[str, Any]]]] = {
+    Version(5, 3): {"_foreach_norm.Scalar": {"dtype": _NONE}},
+    Version(7, 3): {
+        "pad_sequence.default": {"padding_side": {"as_string": "right"}},
+        "scaled_dot_product_attention.default": {"enable_gqa": {"as_bool": False}},
+        "_scaled_dot_product_attention_math.default": {"enable_gqa": {"as_bool": False}},
+        "_fused_sdp_choice.default": {"enable_gqa": {"as_bool": False}},
+    },
+    Version(8, 2): {"_assert_tensor_metadata.default": {"device": None, "layout": None}},
+    Version(8, 7): {
+        "stft.default": {"align_to_window": _NONE},
+        "stft.center": {"align_to_window": _NONE},
+    },
+}
+"""Parameters of ATen's overloads by the version that brought them, each with the default it may be left out with; None
+where it only adds to what an assertion checks, and may always be left out."""
+
+
+def report_unavailable(tree: Record, newer: Version, report: Report) -> Record:
+    """Report every operator of a document that came with version `newer`; return the document without the arguments that
+    came with it, and are left out safely."""
+    first = first_release(newer)
+    parameters = _PARAMETERS.get(newer, {})
+
+    def check(node: Node, where: Where) -> Node:
+        target = node["target"]
+        known = _PREDISPATCH_FIRST if target.startswith(_PREDISPATCH) else FIRST.get(target)
+        if known == newer:
+            report(where.obstacle(f"the operator {target}", first))
+        new = parameters.get(target.removeprefix(_ATEN))
+        return node if new is None else _without(node, new, where, report, first)
+
+    return rewrite(tree, Edits(node=check))
+
+
+def _without(node: Node, new: dict[str, Any], where: Where, report: Report, first: str) -> Node:
+    kept = []
+    for index, named in enumerate(node["inputs"]):
+        name = named["name"]
+        if name not in new:
+            kept.append(named)
+        elif new[name] is not None and named["arg"] != new[name]:
+            report(where.at(f".inputs[{index}]").obstacle(f"the parameter {name} of {node['target']}", first))
+            kept.append(named)
+    return {**node, "inputs": kept}

@@ -1,0 +1,166 @@
+"""Our extensions of torch's schema, said in torch's own terms: what every step down begins with.
+
+    stack, stack_frames          the text of the trace in each node's metadata, laid out as torch writes it
+    from_node, node_sources      JSON text in each node's metadata, as torch 2.12 writes it
+    as_sequence                  the list arm for elements of its kind, where there is one
+    tuples, container, output_list, names of literals, subgraphs' nodes and values' metadata, producer, plugins,
+    example_inputs               left out: they inform, and torch keeps none of them
+    as_mapping, as_slice, as_dtype_name, as_layout_name, as_constant, as_treespec, other sequences, encoded values,
+    payload features             obstacles: torch's schema has no word for them
+
+Texts in metadata under `graphwire.…` stay: torch ignores what it does not know there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from graphwire.evolve.step import report_interface
+from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, rewrite
+from graphwire.schema.program import FEATURES
+
+__all__ = ["resolve_extensions"]
+
+OURS = "graphwire"
+"""What an obstacle names as first where no release of torch can say something."""
+
+_OBSTACLES = {
+    "as_mapping": "mappings",
+    "as_slice": "slices",
+    "as_dtype_name": "dtypes",
+    "as_layout_name": "layouts",
+    "as_constant": "constants",
+    "as_treespec": "treespecs",
+    "as_sequence": "sequences",
+}
+"""The feature behind each arm that torch does not have."""
+
+_SEEN_IN_PAYLOADS = ("lazy-bits", "placement")
+
+_NODE = ("stack", "from_node", "container")
+_GRAPH = ("input_names", "value_metadata", "output_metadata", "output_list")
+_MODULE = ("stack_frames", "node_sources")
+_PROGRAM = ("requires", "producer", "plugins", "example_inputs", "encoded_values")
+_CALL = ("input_names", "output_names")
+
+
+def resolve_extensions(tree: Record, report: Report) -> Record:
+    """A document of the current version without extensions; what cannot be said without is reported and left."""
+    module = tree["graph_module"]
+    frames = [_frame_text(frame) for frame in module.get("stack_frames") or ()]
+    sources = _source_records(module.get("node_sources") or ())
+    required = tree.get("requires") or ()
+    for name in tree.get("encoded_values") or ():
+        report(ROOT.at(f".encoded_values[{name!r}]").obstacle(FEATURES["codecs"], OURS))
+    for feature in _SEEN_IN_PAYLOADS:
+        if feature in required:
+            report(ROOT.at(".requires").obstacle(FEATURES[feature], OURS))
+
+    # torch writes a text as output, and no release of it reads one.
+    report_interface(tree, report, OURS, outputs={"as_string": "a text as output"})
+
+    def of_node(node: Record, where: Where) -> Record:
+        metadata = dict(node["metadata"])
+        if node.get("stack") is not None:
+            metadata["stack_trace"] = "".join(frames[index] for index in node["stack"])
+        if node.get("from_node") is not None:
+            metadata["from_node"] = json.dumps([sources[index] for index in node["from_node"]])
+        inputs = [{key: value for key, value in named.items() if key != "tuples"} for named in node["inputs"]]
+        return {**_without(node, _NODE), "inputs": inputs, "metadata": metadata}
+
+    tree = rewrite(
+        tree,
+        Edits(
+            argument=lambda argument, where: _plain_argument(argument, where, report),
+            node=of_node,
+            graph=lambda graph, where: _without(graph, _GRAPH),
+            tensor_meta=lambda meta, where: _plain_meta(meta, where, report),
+            input_spec=_nameless("user_input"),
+            output_spec=_nameless("user_output"),
+            call=lambda call, where: _without(call, _CALL),
+        ),
+    )
+    module = _without(tree["graph_module"], _MODULE)
+    return {**_without(tree, _PROGRAM), "graph_module": module}
+
+
+def _without(record: Record, fields: tuple[str, ...]) -> Record:
+    return {key: value for key, value in record.items() if key not in fields}
+
+
+def _nameless(arm: str) -> Callable[[Record, Where], Record]:
+    def without_name(spec: Record, where: Where) -> Record:
+        user = spec.get(arm)
+        return spec if user is None else {arm: {"arg": user["arg"]}}
+
+    return without_name
+
+
+def _frame_text(frame: Record) -> str:
+    return f'  File "{frame["file"]}", line {frame["line"]}, in {frame["name"]}\n{frame.get("source", "")}'
+
+
+def _source_records(rows: Any) -> list[Record]:
+    """Each row of the table of sources as the nested record that torch writes."""
+    records: list[Record] = []
+    for row in rows:
+        records.append(
+            {
+                "name": row["name"],
+                "target": row["target"],
+                "graph_id": row["graph_id"],
+                "pass_name": row.get("pass_name", ""),
+                "action": row.get("action", ""),
+                "from_node": [records[index] for index in row.get("from_node") or ()],
+            }
+        )
+    return records
+
+
+def _plain_meta(meta: Record, where: Where, report: Report) -> Record:
+    for field, feature in (("dtype_name", "dtypes"), ("layout_name", "layouts")):
+        if meta.get(field) is not None:
+            report(where.obstacle(f"{FEATURES[feature]}: {meta[field]}", OURS))
+    return meta
+
+
+# ----------------------------------------------------------------------------------------------------- arguments
+
+_LISTS: dict[frozenset[str], tuple[str, Callable[[str, Any], Any]]] = {
+    frozenset({"as_int"}): ("as_ints", lambda arm, value: value),
+    frozenset({"as_float"}): ("as_floats", lambda arm, value: value),
+    frozenset({"as_bool"}): ("as_bools", lambda arm, value: value),
+    frozenset({"as_string"}): ("as_strings", lambda arm, value: value),
+    frozenset({"as_tensor"}): ("as_tensors", lambda arm, value: value),
+    frozenset({"as_tensor", "as_none"}): ("as_optional_tensors", lambda arm, value: {arm: value}),
+    frozenset({"as_sym_int"}): ("as_sym_ints", lambda arm, value: value),
+    frozenset({"as_sym_int", "as_int"}): (
+        "as_sym_ints",
+        lambda arm, value: value if arm == "as_sym_int" else {arm: value},
+    ),
+    frozenset({"as_sym_float"}): ("as_sym_floats", lambda arm, value: value),
+    frozenset({"as_sym_bool"}): ("as_sym_bools", lambda arm, value: value),
+    frozenset({"as_tensors"}): ("as_nested_tensors", lambda arm, value: value),
+    frozenset({"as_ints"}): ("as_int_lists", lambda arm, value: value),
+    frozenset({"as_floats"}): ("as_float_lists", lambda arm, value: value),
+}
+"""For the arms that the elements of a sequence have: the list arm that says them, and how it says each."""
+
+
+def _plain_argument(argument: Record, where: Where, report: Report) -> Record:
+    arm = arm_of(argument)
+    if arm == "as_graph":
+        return {"as_graph": _without(argument[arm], ("node",))}
+    if arm == "as_sequence":
+        items = [(arm_of(item), item) for item in argument[arm]["items"]]
+        found = _LISTS.get(frozenset(kind for kind, _ in items))
+        if found is not None:
+            listed, convert = found
+            return {listed: [convert(kind, item[kind]) for kind, item in items]}
+        if not items:
+            return {"as_tensors": []}
+    if arm in _OBSTACLES:
+        report(where.obstacle(FEATURES[_OBSTACLES[arm]], OURS))
+    return argument

@@ -1,0 +1,49 @@
+"""What a rewrite of a node may do to its graph's values: make some, under names that are free, and drop others."""
+
+from __future__ import annotations
+
+import itertools
+
+from graphwire.evolve.trees import Node, Record
+
+__all__ = ["NewValues"]
+
+_TABLES = ("tensor_values", "sym_int_values", "sym_float_values", "sym_bool_values", "custom_obj_values")
+
+
+class NewValues:
+    """The tensor values of one graph while its nodes are rewritten; the graph itself stays as it is."""
+
+    def __init__(self, graph: Record) -> None:
+        self._graph = graph
+        self._added: Record = {}
+        self._dropped: set[str] = set()
+
+    def meta(self, name: str) -> Record:
+        """What is known of a tensor of the graph."""
+        meta: Record = self._added.get(name) or self._graph["tensor_values"][name]
+        return meta
+
+    def make_tensor(self, stem: str, meta: Record) -> str:
+        """The free name, `stem` or with a number, of a new tensor value."""
+        taken = self._taken()
+        names = itertools.chain((stem,), (f"{stem}_{index}" for index in itertools.count(1)))
+        name = next(each for each in names if each not in taken)
+        self._added[name] = meta
+        return name
+
+    def drop_tensor(self, name: str) -> None:
+        """Forget a tensor that nothing makes any more."""
+        self._dropped.add(name)
+
+    def added_to(self, nodes: list[Node]) -> Record:
+        """The graph with other nodes, and the values that they make."""
+        graph = {**self._graph, "nodes": nodes}
+        if self._added or self._dropped:
+            values = {**graph["tensor_values"], **self._added}
+            graph["tensor_values"] = {k: v for k, v in values.items() if k not in self._dropped}
+        return graph
+
+    def _taken(self) -> set[str]:
+        taken = {name for table in _TABLES for name in self._graph.get(table) or ()}
+        return taken | set(self._added) | {str(node.get("name")) for node in self._graph["nodes"]}

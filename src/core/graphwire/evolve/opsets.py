@@ -1,0 +1,341 @@
+"""Opsets: the versions of operator namespaces, and the way of a program from the ones it has to the ones that are wanted.
+
+A program says for each namespace the version it was written with. `plan` compares them with others, those installed as a
+rule, finds the chain of upgraders (or downgraders) for each that differs, and runs it on the records to say which nodes each
+step touches and what cannot be done; `apply` gives the program that comes out. An upgrader writes operators of other
+namespaces as they are installed: ATen's steps come first on the way up, and last on the way down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from graphwire.errors import OpsetError, Problem
+from graphwire.evolve.editor import Upgrade, rewrite_graph
+from graphwire.evolve.references import module_with_names, new_requirements
+from graphwire.hooks.interfaces import OpsetUpgrader
+from graphwire.hooks.registry import Registry
+from graphwire.schema.graph import Node
+from graphwire.schema.program import Program
+
+__all__ = [
+    "Plan",
+    "PlannedStep",
+    "TouchedNode",
+    "UnknownOps",
+    "apply",
+    "installed_opsets",
+    "plan",
+    "plan_for",
+]
+
+UnknownOps: TypeAlias = Literal["error", "opaque"]
+"""What becomes of operators that this installation has not, or not in this version: an error, or calls that are kept for
+inspection and cannot be run."""
+
+_FIRST = "aten"
+"""The namespace that the others' upgraders write operators of."""
+
+
+class TouchedNode(NamedTuple):
+    """A node that a step rewrites."""
+
+    place: str
+    """Where it is when the step begins, such as `graph_module.graph.nodes[7]`."""
+    name: str
+    target: str
+    """Its operator before the step."""
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """One step of one namespace, and what it does to the program."""
+
+    namespace: str
+    from_version: int
+    to_version: int
+    nodes: tuple[TouchedNode, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """Nodes that the step refuses, each with its reason."""
+    upgrades: Mapping[str, Upgrade] = field(default_factory=dict, repr=False, compare=False)
+    """What rewrites a node, by the operator's serialized name."""
+
+    def __str__(self) -> str:
+        return f"{self.namespace} {self.from_version} -> {self.to_version}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps that bring a program to other opsets. It can be printed, and is data but for the steps' functions."""
+
+    steps: tuple[PlannedStep, ...] = ()
+    opset_version: Mapping[str, int] = field(default_factory=dict)
+    """The versions that the program has in the end."""
+    opaque: tuple[str, ...] = ()
+    """Namespaces whose operators cannot be had in this version, and are kept for inspection."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What the steps refuse."""
+        return tuple(problem for step in self.steps for problem in step.problems)
+
+    def lines(self) -> list[str]:
+        """The plan for a reader, a line for each step, and one for each node that it touches."""
+        lines = []
+        for step in self.steps:
+            count = len(step.nodes)
+            lines.append(f"{step}: {count} node{'s' if count != 1 else ''}")
+            lines += [f"  {node.place} {node.name}: {node.target}" for node in step.nodes]
+            lines += [f"  {problem}" for problem in step.problems]
+        lines += [f"{namespace}: kept as it is, for inspection" for namespace in self.opaque]
+        return lines or ["nothing to do"]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def to_tree(self) -> dict[str, Any]:
+        """The plan as plain data."""
+        return {
+            "opset_version": dict(self.opset_version),
+            "opaque": list(self.opaque),
+            "steps": [
+                {
+                    "namespace": step.namespace,
+                    "from_version": step.from_version,
+                    "to_version": step.to_version,
+                    "nodes": [node._asdict() for node in step.nodes],
+                    "problems": [problem._asdict() for problem in step.problems],
+                }
+                for step in self.steps
+            ],
+        }
+
+
+# ----------------------------------------------------------------------------------------------------------- plan
+
+
+def plan(
+    program: Program,
+    installed: Mapping[str, int],
+    upgraders: Iterable[OpsetUpgrader],
+    *,
+    unknown: UnknownOps = "error",
+    providers: Mapping[str, str] | None = None,
+) -> Plan:
+    """The steps from the opsets that a program has to others.
+
+    Equal versions need nothing. From an older one upgraders lead up; from a newer one downgraders lead down, if there is one
+    for each step. A version 0 on either side means that the namespace keeps no versions.
+
+    Args:
+        program: a valid program.
+        installed: the versions that are wanted, by namespace.
+        upgraders: the steps that there are, in any order; several may share one step, each with operators of its own.
+        unknown: what becomes of a namespace that is not wanted, or cannot be reached.
+        providers: by namespace, what to install (`pip install …`) for the version that the program has.
+
+    Returns:
+        The plan; what single nodes refuse stands in it.
+
+    Raises:
+        OpsetError: a step is missing, or nobody knows the namespace; all such problems together.
+    """
+    known = _steps(upgraders)
+    chains: list[PlannedStep] = []
+    problems: list[Problem] = []
+    opaque: list[str] = []
+    reached = dict(program.opset_version)
+    for namespace, has in program.opset_version.items():
+        place = f"opset_version[{namespace!r}]"
+        wants = installed.get(namespace)
+        if wants is None:
+            opaque.append(namespace)
+            message = (
+                f"no installed plugin has operators of the namespace {namespace!r}, which the program uses"
+            )
+            problems.append(Problem(place, "unknown-namespace", message))
+            continue
+        if not has or not wants or has == wants:
+            continue
+        chain, gap = _chain(known, namespace, has, wants)
+        if gap is None:
+            chains += chain
+            reached[namespace] = wants
+        else:
+            opaque.append(namespace)
+            problems.append(Problem(place, "missing-step", gap))
+    if problems and unknown == "error":
+        raise _unreachable(problems, opaque, providers or {})
+    chains.sort(key=_order)
+    return Plan(tuple(_tried(program, chains)), reached, tuple(opaque))
+
+
+def plan_for(
+    program: Program,
+    registry: Registry,
+    *,
+    wanted: Mapping[str, int] | None = None,
+    unknown: UnknownOps = "error",
+) -> Plan:
+    """The plan that brings a program to the opsets of the installed operators.
+
+    Args:
+        wanted: versions to bring namespaces to instead; those that it does not name stay as they are.
+
+    Raises:
+        OpsetError: a step is missing, or nobody knows a namespace.
+    """
+    if wanted is None:
+        target: Mapping[str, int] = installed_opsets(registry)
+    else:
+        target = {**program.opset_version, **wanted}
+    return plan(
+        program, target, registry.opset_upgraders, unknown=unknown, providers=_providers(program, registry)
+    )
+
+
+def installed_opsets(registry: Registry) -> dict[str, int]:
+    """The versions of the operator namespaces that are installed.
+
+    Raises:
+        OpsetError: two handlers of one namespace give different versions.
+    """
+    found: dict[str, int] = {}
+    for handler in registry.op_handlers:
+        version = found.setdefault(handler.namespace, handler.opset_version)
+        if version != handler.opset_version:
+            raise OpsetError(
+                f"two operator handlers of the namespace {handler.namespace!r} give the versions {version} and "
+                f"{handler.opset_version}",
+                remedy="Update the plugins that provide them",
+            )
+    return found
+
+
+def _steps(upgraders: Iterable[OpsetUpgrader]) -> dict[tuple[str, int, int], dict[str, Upgrade]]:
+    """What each step rewrites, by namespace and versions."""
+    steps: dict[tuple[str, int, int], dict[str, Upgrade]] = {}
+    for upgrader in upgraders:
+        key = (upgrader.namespace, upgrader.from_version, upgrader.to_version)
+        if abs(upgrader.to_version - upgrader.from_version) != 1:
+            raise OpsetError(
+                f"an upgrader of {upgrader.namespace} goes from {upgrader.from_version} to {upgrader.to_version}",
+                remedy="An upgrader is one step: between versions one apart",
+            )
+        steps.setdefault(key, {}).update(upgrader.operators)
+    return steps
+
+
+def _chain(
+    known: Mapping[tuple[str, int, int], Mapping[str, Upgrade]], namespace: str, has: int, wants: int
+) -> tuple[list[PlannedStep], str | None]:
+    """The steps between two versions, and, where one is missing, what to say of that."""
+    direction = 1 if wants > has else -1
+    chain = []
+    for version in range(has, wants, direction):
+        upgrades = known.get((namespace, version, version + direction))
+        if upgrades is None:
+            kind = "upgrader" if direction > 0 else "downgrader"
+            ways = f"from version {has} to {wants} of {namespace}"
+            return [], f"there is no {kind} from {version} to {version + direction} on the way {ways}"
+        chain.append(PlannedStep(namespace, version, version + direction, upgrades=upgrades))
+    return chain, None
+
+
+def _order(step: PlannedStep) -> tuple[bool, bool, str]:
+    up = step.to_version > step.from_version
+    return not up, (step.namespace != _FIRST) is up, step.namespace
+
+
+def _unreachable(
+    problems: Sequence[Problem], namespaces: Sequence[str], providers: Mapping[str, str]
+) -> OpsetError:
+    wanted = [providers[namespace] for namespace in namespaces if namespace in providers]
+    remedy = f"Install what it was written with: pip install {' '.join(map(repr, wanted))}" if wanted else ""
+    names = ", ".join(namespaces)
+    return OpsetError(
+        f"the program's operators of {names} are of a version that cannot be brought to the wanted one",
+        problems=problems,
+        remedy=remedy,
+    )
+
+
+def _providers(program: Program, registry: Registry) -> dict[str, str]:
+    """By namespace, what to install for the version of it that the program has."""
+    providers = (
+        {_FIRST: f"torch>={program.torch_version.partition('+')[0]}"}
+        if program.torch_version[:1].isdigit()
+        else {}
+    )
+    for requirement in program.plugins:
+        for provided in requirement.provides:
+            kind, _, name = provided.partition(":")
+            handler = registry.op_handler(name) if kind == "op_handler" else None
+            parts = name.split(".")
+            # Without the plugin, its names are anybody's: torch's own way of naming operators says the library.
+            namespaces = {parts[2]} if parts[:2] == ["torch", "ops"] and len(parts) > 3 else set()
+            if handler is not None and handler.namespace != _FIRST:
+                namespaces.add(handler.namespace)
+            for namespace in namespaces:
+                providers.setdefault(namespace, f"{requirement.distribution}>={requirement.version}")
+    return providers
+
+
+# ---------------------------------------------------------------------------------------------------------- apply
+
+
+def apply(program: Program, plan: Plan) -> Program:
+    """The program that a plan leads to; the very same one where there is nothing to do.
+
+    Raises:
+        OpsetError: an upgrader refuses a node, or fails; all such problems together.
+    """
+    if plan.problems:
+        count = len(plan.problems)
+        raise OpsetError(
+            f"{count} node{'s' if count != 1 else ''} cannot be written in the wanted opset",
+            problems=plan.problems,
+        )
+    changed = program
+    for step in plan.steps:
+        changed = _stepped(changed, step, [], lambda _place, _node: None)
+    if not plan.steps:
+        return program
+    return replace(
+        changed, opset_version=dict(plan.opset_version), requires=new_requirements(program, changed)
+    )
+
+
+def _tried(program: Program, steps: Iterable[PlannedStep]) -> Iterable[PlannedStep]:
+    """Each step with the nodes that it touches, found by doing it."""
+    for step in steps:
+        nodes: list[TouchedNode] = []
+        problems: list[Problem] = []
+        program = _stepped(program, step, problems, _noting(nodes))
+        yield PlannedStep(
+            step.namespace, step.from_version, step.to_version, tuple(nodes), tuple(problems), step.upgrades
+        )
+
+
+def _noting(nodes: list[TouchedNode]) -> Callable[[str, Node], None]:
+    return lambda place, node: nodes.append(TouchedNode(place, node.name or "", node.target))
+
+
+def _stepped(
+    program: Program, step: PlannedStep, problems: list[Problem], touched: Callable[[str, Node], None]
+) -> Program:
+    module = program.graph_module
+    literals = [
+        spec.constant_input.name if spec.constant_input else spec.user_input.name if spec.user_input else None
+        for spec in module.signature.input_specs
+    ]
+    graph, names = rewrite_graph(
+        module.graph, step.upgrades, "graph_module.graph", problems, touched, filter(None, literals)
+    )
+    if graph is module.graph:
+        return program
+    return replace(program, graph_module=module_with_names(replace(module, graph=graph), names))

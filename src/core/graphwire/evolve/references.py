@@ -1,0 +1,134 @@
+"""What else in a program depends on its graph: the signature's names, and the list of extensions in use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import fields, replace
+
+from graphwire.evolve.values import ARM_FEATURES, mapped, subgraphs
+from graphwire.schema.graph import Argument, Graph, Node
+from graphwire.schema.module_call import ModuleCallEntry
+from graphwire.schema.program import GraphModule, Program
+from graphwire.schema.signature import OutputSpec
+
+__all__ = ["module_with_names", "new_requirements", "walk_nodes"]
+
+
+def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tuple[str, Node]]:
+    """Every node of a graph and of the graphs inside it, each with its place."""
+    for index, node in enumerate(graph.nodes):
+        here = f"{place}.nodes[{index}]"
+        yield here, node
+        for position, named in enumerate(node.inputs):
+            for below, inner in subgraphs(named.arg):
+                yield from walk_nodes(inner, f"{here}.inputs[{position}].arg{below}")
+
+
+def module_with_names(module: GraphModule, names: Mapping[str, str]) -> GraphModule:
+    """A graph module whose signature and module calls use the new names of values that others replaced."""
+    if not names:
+        return module
+    outputs = [_renamed_spec(spec, names) for spec in module.signature.output_specs]
+    return replace(
+        module,
+        signature=replace(module.signature, output_specs=outputs),
+        module_call_graph=[_renamed_entry(entry, names) for entry in module.module_call_graph],
+    )
+
+
+def _renamed(argument: Argument, names: Mapping[str, str]) -> Argument:
+    return mapped(argument, names, lambda _, graph: graph, "")
+
+
+def _renamed_spec(spec: OutputSpec, names: Mapping[str, str]) -> OutputSpec:
+    for field in fields(spec):
+        content: Any = getattr(spec, field.name)
+        if content is None:
+            continue
+        argument = content.arg
+        if isinstance(argument, Argument):
+            renamed: Any = _renamed(argument, names)
+        else:
+            renamed = replace(argument, name=names.get(argument.name, argument.name))
+        return replace(spec, **{field.name: replace(content, arg=renamed)})
+    return spec
+
+
+def _renamed_entry(entry: ModuleCallEntry, names: Mapping[str, str]) -> ModuleCallEntry:
+    if entry.signature is None:
+        return entry
+    signature = replace(
+        entry.signature,
+        inputs=[_renamed(argument, names) for argument in entry.signature.inputs],
+        outputs=[_renamed(argument, names) for argument in entry.signature.outputs],
+    )
+    return replace(entry, signature=signature)
+
+
+_OF_NODES = {*ARM_FEATURES.values(), "propagate"} - {"dtypes", "layouts"}
+"""The extensions whose use shows in arguments and nodes alone; of the others, a reader cannot tell who needs them."""
+
+
+def new_requirements(old: Program, new: Program) -> list[str]:
+    """The extensions that a program requires after its graph was rewritten."""
+    if new is old:
+        return old.requires
+    used: set[str] = set()
+    for _, node in walk_nodes(new.graph_module.graph):
+        if node.propagate:
+            used.add("propagate")
+        for named in node.inputs:
+            _add_features(named.arg, used)
+        for output in node.outputs:
+            _add_features(output, used)
+    used |= _features_of_values(new.graph_module.graph)
+    elsewhere: set[str] = set()
+    for argument in _arguments_elsewhere(new):
+        _add_features(argument, elsewhere)
+    return sorted((set(old.requires) - _OF_NODES) | used | elsewhere)
+
+
+def _features_of_values(graph: Graph) -> set[str]:
+    """The extensions that element types and layouts of values need."""
+    metas = graph.tensor_values.values()
+    dtypes = any(meta.dtype_name is not None for meta in metas)
+    layouts = any(meta.layout_name is not None for meta in metas)
+    return {name for name, needed in (("dtypes", dtypes), ("layouts", layouts)) if needed}
+
+
+def _arguments_elsewhere(program: Program) -> Iterator[Argument]:
+    """The arguments of a program that stand in no node of its top-level graph or of a graph inside it."""
+    module = program.graph_module
+    for entry in module.module_call_graph:
+        if entry.signature is not None:
+            yield from (*entry.signature.inputs, *entry.signature.outputs)
+    if program.example_inputs is not None:
+        yield from program.example_inputs.leaves
+    pending = [module.graph]
+    while pending:
+        graph = pending.pop()
+        yield from (*graph.inputs, *graph.outputs)
+        pending += [
+            inner for node in graph.nodes for named in node.inputs for _, inner in subgraphs(named.arg)
+        ]
+
+
+def _add_features(argument: Argument, features: set[str]) -> None:
+    """Add the extensions that an argument needs."""
+    for arm, feature in ARM_FEATURES.items():
+        if getattr(argument, arm) is not None:
+            features.add(feature)
+    if argument.as_sequence is not None:
+        items = argument.as_sequence.items
+    elif argument.as_mapping is not None:
+        items = [each for entry in argument.as_mapping for each in (entry.key, entry.value)]
+    elif argument.as_string_to_argument is not None:
+        items = list(argument.as_string_to_argument.values())
+    elif argument.as_slice is not None:
+        items = [argument.as_slice.start, argument.as_slice.stop, argument.as_slice.step]
+    else:
+        return
+    for item in items:
+        _add_features(item, features)

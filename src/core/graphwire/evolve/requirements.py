@@ -1,0 +1,186 @@
+"""What a program needs of plugins: what is missing here, told whole, and the list brought up to date.
+
+A document says which distribution brought each operator, container type and codec that it uses (`Program.plugins`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from graphwire.errors import MissingPluginError, Problem
+from graphwire.evolve.references import walk_nodes
+from graphwire.hooks.registry import PluginInfo, Registry
+from graphwire.schema.program import PluginRequirement, Program
+
+__all__ = ["MissingPlugin", "check_plugins", "kept_requirements", "missing_plugins", "with_requirements"]
+
+_OWN = "graphwire"
+_OPERATOR = "op_handler"
+_WHAT = {
+    _OPERATOR: "the operator",
+    "treespec_serializer": "the container type",
+    "constant_codec": "the codec",
+}
+
+
+class MissingPlugin(NamedTuple):
+    """A distribution whose plugin a program needs, and that is not in force here."""
+
+    requirement: PluginRequirement
+    provides: tuple[str, ...]
+    """What is missing of it: `KIND:NAME`."""
+    found: PluginInfo | None
+    """The installed plugin of the distribution that is not active, if that is why."""
+
+
+def missing_plugins(program: Program, registry: Registry, *, operators: bool = True) -> list[MissingPlugin]:
+    """The plugins that a program needs and that are not in force.
+
+    Args:
+        operators: whether those that bring nothing but operators count.
+    """
+    missing = []
+    for requirement in program.plugins:
+        lacking = tuple(
+            each
+            for each in requirement.provides
+            if (operators or not each.startswith(_OPERATOR)) and not _provided(each, requirement, registry)
+        )
+        if lacking:
+            wanted = _normal(requirement.distribution)
+            inactive = (
+                plugin
+                for plugin in registry.plugins
+                if _normal(plugin.distribution) == wanted and plugin.status != "active"
+            )
+            missing.append(MissingPlugin(requirement, lacking, next(inactive, None)))
+    return missing
+
+
+def check_plugins(program: Program, registry: Registry, *, operators: bool = True) -> None:
+    """Do nothing for a program whose plugins are all in force.
+
+    Args:
+        operators: whether plugins that bring nothing but operators count.
+
+    Raises:
+        MissingPluginError: plugins are missing; the message names all of them, what each is needed for, at which nodes, and
+            what to do.
+    """
+    missing = missing_plugins(program, registry, operators=operators)
+    if not missing:
+        return
+    places = _places(program, {name for each in missing for name in each.provides})
+    remedies = []
+    if absent := [each.requirement for each in missing if each.found is None]:
+        wanted = " ".join(f"'{each.distribution}>={each.version}'" for each in absent)
+        remedies.append(f"Install what is missing: pip install {wanted}")
+    for each in missing:
+        if each.found is not None:
+            what = "repair or update it" if each.found.status == "broken" else "let it in there"
+            remedies.append(f"The {each.found} is {each.found.status}: {each.found.reason}; {what}")
+    if any(name.startswith(_OPERATOR) for each in missing for name in each.provides):
+        remedies.append('Or pass unknown_ops="opaque" to look at the graph without running it')
+    problems = [
+        Problem(
+            _shortened(places.get(name, ["plugins"])),
+            "missing-plugin",
+            f"{_told(name)} comes with {each.requirement.distribution} {each.requirement.version}",
+        )
+        for each in missing
+        for name in each.provides
+    ]
+    count = len(missing)
+    raise MissingPluginError(
+        f"the program needs {count} plugin{'s that are' if count != 1 else ' that is'} not in force here",
+        problems=problems,
+        remedy=". ".join(remedies),
+    )
+
+
+def kept_requirements(
+    program: Program, registry: Registry, namespaces: Collection[str]
+) -> tuple[PluginRequirement, ...]:
+    """What a program needs for operators that are only kept here.
+
+    Args:
+        namespaces: those whose operators are kept though a plugin here has them, in another version.
+    """
+    kept = []
+    for requirement in program.plugins:
+        names = []
+        for each in requirement.provides:
+            kind, _, name = each.partition(":")
+            handler = registry.op_handler(name) if kind == _OPERATOR else None
+            foreign = handler is not None and handler.namespace in namespaces
+            if kind == _OPERATOR and (foreign or not _provided(each, requirement, registry)):
+                names.append(each)
+        if names:
+            kept.append(PluginRequirement(requirement.distribution, requirement.version, names))
+    return tuple(kept)
+
+
+def with_requirements(program: Program, registry: Registry) -> Program:
+    """A program whose list of plugins says what its operators need now, after they were rewritten."""
+    needed: dict[tuple[str, str], set[str]] = {}
+    for requirement in program.plugins:
+        kept = {each for each in requirement.provides if not each.startswith(f"{_OPERATOR}:")}
+        if kept:
+            needed.setdefault((requirement.distribution, requirement.version), set()).update(kept)
+    recorded = {each: requirement for requirement in program.plugins for each in requirement.provides}
+    for name in {node.target for _, node in walk_nodes(program.graph_module.graph)}:
+        owner = registry.owner_of(_OPERATOR, name)
+        provided = f"{_OPERATOR}:{name}"
+        if owner is not None and owner.distribution and _normal(owner.distribution) != _OWN:
+            needed.setdefault((owner.distribution, owner.version), set()).add(provided)
+        elif provided in recorded:
+            requirement = recorded[provided]
+            needed.setdefault((requirement.distribution, requirement.version), set()).add(provided)
+    plugins = [
+        PluginRequirement(distribution, version, sorted(names))
+        for (distribution, version), names in sorted(needed.items())
+    ]
+    return replace(program, plugins=plugins)
+
+
+def _provided(provided: str, requirement: PluginRequirement, registry: Registry) -> bool:
+    """Whether a plugin in force provides something, for which no part of the box itself stands in."""
+    kind, _, name = provided.partition(":")
+    owner = registry.owner_of(kind, name)
+    if owner is None:
+        return False
+    # The box has a handler for every operator's name, which finds those that somebody else registered with torch.
+    return (
+        kind != _OPERATOR or _normal(owner.distribution) != _OWN or _normal(requirement.distribution) == _OWN
+    )
+
+
+def _places(program: Program, names: set[str]) -> dict[str, list[str]]:
+    """Where each of some names is used, as far as that can be told from the graph."""
+    places: dict[str, list[str]] = {}
+    for place, node in walk_nodes(program.graph_module.graph):
+        if (name := f"{_OPERATOR}:{node.target}") in names:
+            places.setdefault(name, []).append(place)
+    for key, value in program.encoded_values.items():
+        if (name := f"constant_codec:{value.codec}") in names:
+            places.setdefault(name, []).append(f"encoded_values[{key!r}]")
+    return places
+
+
+def _shortened(places: Sequence[str], most: int = 4) -> str:
+    first = [places[0], *(place.removeprefix("graph_module.graph.") for place in places[1:most])]
+    return ", ".join(first) + (f" and {len(places) - most} more" if len(places) > most else "")
+
+
+def _told(provided: str) -> str:
+    kind, _, name = provided.partition(":")
+    return f"{_WHAT.get(kind, kind)} {name}"
+
+
+def _normal(name: str) -> str:
+    """A name as packaging compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()

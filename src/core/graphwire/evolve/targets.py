@@ -1,0 +1,121 @@
+"""Targets: what a program can be written for, and whether it can.
+
+A target is a release of torch (`torch-2.6`) or a version of the schema (`8.14`, `1`, `draft-2022`, `compact-5.3`); a version
+stands for the first release that has it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, NamedTuple
+
+from graphwire.errors import Obstacle, SchemaVersionError
+from graphwire.evolve.schema import obstacles_to
+from graphwire.evolve.trees import Record
+from graphwire.evolve.versions import COMPACT_5_3, DRAFT, RELEASES, Version
+
+__all__ = ["TARGETS", "Target", "minimal_target", "supports", "target_named"]
+
+Layout = Literal["A1", "A2", "A3", "A4", "B1", "B2"]
+
+
+class Target(NamedTuple):
+    """A reader that a program is written for."""
+
+    name: str
+    """Such as `torch-2.6`."""
+    version: Version
+    """The schema that it reads."""
+    layout: Layout | None
+    """Its archive; None for a target that has only documents."""
+    grammar: Literal["infix", "constructor"]
+    """How expressions are written."""
+    none: Literal["[]", "true"]
+    """What JSON has for None."""
+    nonfinite: Literal["token", "text"]
+    """What JSON has for a float that is not finite: a bare token (`Infinity`), or text (`"Infinity"`)."""
+    unbounded: Literal["integer", "token", "null"]
+    """What JSON has for a range without a bound: 9223372036854775806, a bare token, or null."""
+
+
+_LAYOUTS: Final[dict[str, Layout]] = {
+    "2.1": "A1",
+    "2.2": "A2",
+    "2.3": "A3",
+    **dict.fromkeys(("2.4", "2.5", "2.6", "2.7"), "A4"),
+    "2.8": "B1",
+    **dict.fromkeys(("2.9", "2.10", "2.11", "2.12", "2.13", "2.14", "2.15"), "B2"),
+}
+
+_UNBOUNDED_AS_INTEGER = (DRAFT, Version(1), Version(5, 3), COMPACT_5_3)
+
+
+def _target(name: str, version: Version, layout: Layout | None) -> Target:
+    constructor = version >= Version(8, 2)
+    bound: Literal["integer", "token", "null"] = "null"
+    if not constructor:
+        bound = "integer" if version in _UNBOUNDED_AS_INTEGER else "token"
+    return Target(
+        name,
+        version,
+        layout,
+        "constructor" if constructor else "infix",
+        "true" if constructor or version == DRAFT else "[]",
+        "text" if version >= Version(8, 7) else "token",
+        bound,
+    )
+
+
+def _targets() -> dict[str, Target]:
+    targets = {
+        f"torch-{release}": _target(f"torch-{release}", version, _LAYOUTS[release])
+        for release, version in RELEASES.items()
+    }
+    for release, version in RELEASES.items():
+        targets.setdefault(str(version), _target(str(version), version, _LAYOUTS[release]))
+    targets[str(COMPACT_5_3)] = _target(str(COMPACT_5_3), COMPACT_5_3, None)
+    targets[str(DRAFT)] = _target(str(DRAFT), DRAFT, None)
+    return targets
+
+
+TARGETS: Final[dict[str, Target]] = _targets()
+"""Every target by name: the releases, oldest first, then the versions."""
+
+_PATCH = re.compile(r"(torch-\d+\.\d+)(?:\.\d+)?(?:\+\w+)?", re.ASCII)
+
+
+def target_named(name: str) -> Target:
+    """The target of a name; a release may have its patch number (`torch-2.6.0`).
+
+    Raises:
+        SchemaVersionError: there is no such target.
+    """
+    found = _PATCH.fullmatch(name)
+    target = TARGETS.get(found[1] if found else name)
+    if target is None:
+        raise SchemaVersionError(f"there is no target {name!r}", remedy=f"Targets: {', '.join(TARGETS)}")
+    return target
+
+
+def supports(tree: Record, target: Target | str) -> list[Obstacle]:
+    """Everything in a document of the current version that `target` cannot say; empty when it can be written for it.
+
+    Raises:
+        SchemaVersionError: there is no such target.
+    """
+    if isinstance(target, str):
+        target = target_named(target)
+    return obstacles_to(tree, target.version)[1]
+
+
+def minimal_target(tree: Record) -> Target | None:
+    """The oldest release of torch that a document of the current version can be written for; None when there is none."""
+    oldest = None
+    checked: dict[Version, bool] = {}
+    for release, version in reversed(RELEASES.items()):
+        if version not in checked:
+            checked[version] = not obstacles_to(tree, version)[1]
+        if not checked[version]:
+            return oldest
+        oldest = TARGETS[f"torch-{release}"]
+    return oldest

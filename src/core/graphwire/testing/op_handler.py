@@ -1,0 +1,282 @@
+"""The contract of an operator handler, as tests that a plugin author subclasses.
+
+from graphwire.testing.op_handler import OpHandlerContract
+
+def doubling() -> ExportedProgram:
+    return torch.export.export(Doubling(), (torch.ones(2),))
+
+class TestDoubling(OpHandlerContract):
+    handler = DoublingOperators()
+    programs = (doubling,)
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+import graphwire
+from graphwire.errors import GraphwireError
+from graphwire.evolve.references import walk_nodes
+from graphwire.evolve.values import encode_value
+from graphwire.hooks.hookspecs import hookimpl
+from graphwire.hooks.interfaces import NodeCodec, OpHandler, OpsetUpgrader
+from graphwire.hooks.registry import Registry, default_registry
+from graphwire.schema.graph import ArgumentKind, NamedArgument
+
+__all__ = ["OpHandlerContract"]
+
+HEAVY_MODULES = ("torch", "sympy", "numpy", "transformers")
+"""What a plugin's module must not import before one of its functions needs it."""
+
+_ENDINGS = (
+    "",
+    "no_such_operator",
+    "no.such.operator",
+    "__class__",
+    "__class__.__init__.__globals__",
+    "aten.__class__.__mro__",
+    "antigravity.x.y",
+    "a b; import antigravity",
+    "a" * 100_000,
+    "a." * 1000,
+    "\x00",
+    "é",
+)
+"""What a name in a file may have behind one of a handler's prefixes."""
+
+_NO_TARGETS: tuple[Any, ...] = (
+    None,
+    3,
+    "text",
+    b"",
+    0.5,
+    [],
+    {},
+    object(),
+    object,
+    print,
+    lambda: None,
+    torch,
+    torch.Tensor,
+)
+"""What is no operator of anybody."""
+
+
+class OpHandlerContract:
+    """What every operator handler keeps. Subclass it as `TestSomething`, and set the first two attributes."""
+
+    handler: OpHandler
+    """The handler to test."""
+    programs: Sequence[Callable[[], ExportedProgram]]
+    """Each makes a program that was exported with example inputs and uses operators of the handler; together, every
+    operator and every form of call that matters."""
+    plugin: Any = None
+    """The plugin to test it with, where it needs more than the handler; what is installed already is not added."""
+    unknown: Sequence[str] = ()
+    """More names that nobody has."""
+    steps: Sequence[OpsetUpgrader] = ()
+    """The upgraders of its namespace, if the chain from version 1 to the handler's is to be checked."""
+    module: str | None = None
+    """The module to import for the test of heavy imports; None for the handler's own."""
+
+    @pytest.fixture
+    def registry(self) -> Registry:
+        """The installed plugins, and this handler where it is not among them."""
+        registry = default_registry()
+        if any(
+            registry.op_handler(prefix) is not None and self._owns(registry, prefix)
+            for prefix in self.handler.prefixes
+        ):
+            return registry
+        return registry.extended(_Plugin(self.handler) if self.plugin is None else self.plugin)
+
+    @pytest.fixture
+    def exported(self) -> list[ExportedProgram]:
+        """The programs, exported once."""
+        assert self.programs
+        return _exported(tuple(self.programs))
+
+    def test_it_is_a_handler(self) -> None:
+        handler = self.handler
+        assert isinstance(handler, OpHandler)
+        assert handler.namespace.isidentifier()
+        assert isinstance(handler.opset_version, int)
+        assert handler.opset_version >= 0
+        assert handler.convention in {"schema", "symbolic", "generic"}
+        assert handler.prefixes
+        assert not isinstance(handler.prefixes, str)
+        assert len(set(handler.prefixes)) == len(handler.prefixes)
+
+    def test_it_writes_and_reads_nodes_or_neither(self) -> None:
+        assert hasattr(self.handler, "encode_node") == hasattr(self.handler, "decode_node")
+
+    def test_every_program_uses_its_operators(
+        self, registry: Registry, exported: list[ExportedProgram]
+    ) -> None:
+        for program in exported:
+            assert list(self._names(registry, program)), (
+                "none of the nodes has a name with one of its prefixes"
+            )
+
+    def test_a_name_resolves_to_the_operator_that_has_it(
+        self, registry: Registry, exported: list[ExportedProgram]
+    ) -> None:
+        for program in exported:
+            targets = {
+                id(node.target) for module in program.graph_module.modules() for node in _nodes(module)
+            }
+            for name in self._names(registry, program):
+                target = self.handler.resolve(name)
+                assert target is not None, f"{name} is not resolved"
+                assert id(target) in targets, (
+                    f"{name} resolves to {target!r}, which no node of the program calls"
+                )
+                assert self.handler.resolve(name) is target
+                # Where another handler names the target, this one may leave that to it.
+                assert self.handler.name_of(target) in {name, None}
+
+    def test_unknown_names_give_nothing(self) -> None:
+        names = [prefix + ending for prefix in self.handler.prefixes for ending in _ENDINGS if ending]
+        before = set(sys.modules)
+        for name in ["", *names, *self.unknown]:
+            assert self.handler.resolve(name) is None, f"{name[:80]!r} is resolved"
+        assert "antigravity" not in set(sys.modules) - before
+
+    def test_what_is_no_operator_has_no_name(self) -> None:
+        for target in _NO_TARGETS:
+            assert self.handler.name_of(target) is None, f"{target!r} has a name"
+
+    def test_programs_round_trip(self, registry: Registry, exported: list[ExportedProgram]) -> None:
+        for program in exported:
+            expected = _run(program)
+            for format in ("json", "msgpack"):
+                data = graphwire.dumps(program, format=format, registry=registry)
+                loaded = graphwire.loads(data, registry=registry)
+                _assert_equal(expected, _run(loaded, program.example_inputs))
+                assert graphwire.dumps(loaded, format=format, registry=registry) == data, (
+                    "the second save differs"
+                )
+
+    def test_the_file_says_its_version(self, registry: Registry, exported: list[ExportedProgram]) -> None:
+        for program in exported:
+            versions = graphwire.to_schema(program, registry=registry)[0].opset_version
+            assert versions.get(self.handler.namespace, 0) == self.handler.opset_version
+
+    def test_its_history_has_no_gap(self) -> None:
+        known = {(s.from_version, s.to_version) for s in self.steps if s.namespace == self.handler.namespace}
+        assert not self.steps or {(v, v + 1) for v in range(1, self.handler.opset_version)} <= known
+
+    def test_threads_do_not_meet(self, registry: Registry, exported: list[ExportedProgram]) -> None:
+        saved = [graphwire.dumps(program, registry=registry) for program in exported]
+
+        def work(_: int) -> bool:
+            return all(
+                graphwire.dumps(graphwire.loads(data, registry=registry), registry=registry) == data
+                for data in saved
+            )
+
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(work, range(4)))
+
+    def test_whatever_stands_in_a_file_is_read_or_refused(
+        self, registry: Registry, exported: list[ExportedProgram]
+    ) -> None:
+        if not isinstance(self.handler, NodeCodec):
+            return  # its nodes are written by their convention
+        junk = [NamedArgument(name, encode_value(value), kind) for name, value, kind in _JUNK]
+        for name in {name for program in exported for name in self._names(registry, program)}:
+            target = self.handler.resolve(name)
+            for inputs in ([], junk[:1], junk, list(reversed(junk)), junk * 20):
+                try:
+                    call = self.handler.decode_node(target, inputs, lambda argument: argument)
+                except GraphwireError:
+                    continue
+                assert call is None or (isinstance(call[0], tuple) and isinstance(call[1], dict))
+
+    def test_its_module_imports_nothing_heavy(self) -> None:
+        module = self.module or type(self.handler).__module__
+        code = (
+            f"import sys, importlib; importlib.import_module({module!r}); "
+            f"print(*(name for name in {HEAVY_MODULES!r} if name in sys.modules))"
+        )
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == [], f"{module} imports {done.stdout} before a function needs it"
+
+    def _owns(self, registry: Registry, prefix: str) -> bool:
+        return type(registry.op_handler(prefix)) is type(self.handler)
+
+    def _names(self, registry: Registry, program: ExportedProgram) -> Iterator[str]:
+        """The names of the handler's operators in a program."""
+        record, _ = graphwire.to_schema(program, registry=registry)
+        for _, node in walk_nodes(record.graph_module.graph):
+            owner = registry.op_handler(node.target)
+            if (
+                owner is not None
+                and type(owner) is type(self.handler)
+                and owner.prefixes == self.handler.prefixes
+            ):
+                yield node.target
+
+
+_JUNK: tuple[tuple[str, Any, ArgumentKind | None], ...] = (
+    ("", None, ArgumentKind.POSITIONAL),
+    ("", "os.system", ArgumentKind.POSITIONAL),
+    ("fn", "__import__('os')", ArgumentKind.KEYWORD),
+    ("x", [1, 2], None),
+    ("", 2**70, ArgumentKind.UNKNOWN),
+    ("", [1, "a", None], ArgumentKind.POSITIONAL),
+)
+
+
+@functools.cache
+def _exported(makers: tuple[Callable[[], ExportedProgram], ...]) -> list[ExportedProgram]:
+    return [make() for make in makers]
+
+
+def _nodes(module: torch.nn.Module) -> Iterator[Any]:
+    yield from module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ()
+
+
+def _run(program: ExportedProgram, inputs: Any = None) -> Any:
+    args, kwargs = copy.deepcopy(inputs or program.example_inputs)
+    torch.manual_seed(0)
+    return program.module()(*args, **kwargs)
+
+
+def _assert_equal(expected: Any, actual: Any) -> None:
+    leaves, spec = pytree.tree_flatten(expected)
+    others, other_spec = pytree.tree_flatten(actual)
+    assert spec == other_spec
+    for leaf, other in zip(leaves, others, strict=True):
+        if isinstance(leaf, torch.Tensor):
+            torch.testing.assert_close(other, leaf, rtol=0, atol=0, equal_nan=True)
+        else:
+            assert other == leaf
+
+
+class _Plugin:
+    """A plugin of one handler."""
+
+    def __init__(self, handler: OpHandler) -> None:
+        self._handler = handler
+
+    @hookimpl
+    def graphwire_op_handlers(self) -> list[OpHandler]:
+        return [self._handler]

@@ -1,0 +1,201 @@
+"""ATen's history: the 18 overloads whose meaning changed, and what an older or newer node of each has to become.
+
+The versions are torch's own (`torch._C._get_operator_version_map()`, `torch/csrc/jit/operator_upgraders`):
+
+    4   `div` of two integers is a true division; before, it was cut off towards zero (torch 1.5)
+    5   `full` takes its element type from a truth value or integer; before, it was the default float type (1.6)
+    8   `linspace` needs `steps`; before, 100 where none were given (1.10)
+    9   `logspace` likewise (1.10)
+    10  `gelu` has `approximate`; before, it was always exact (1.11)
+
+Nothing changed in the other versions. Every release since 2.1 writes version 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from graphwire.evolve.editor import NodeEditor, Value
+from graphwire.hooks.interfaces import OpsetStep
+from graphwire.schema.scalars import ScalarType
+from graphwire.schema.tensor import TensorMeta
+
+__all__ = ["ATEN_STEPS"]
+
+_ATEN = "torch.ops.aten."
+_TRUE_DIVISION = ("float", "bfloat", "complex")
+"""How the names of the element types begin whose division was never cut off."""
+
+Upgrade = Callable[[NodeEditor], None]
+
+
+def _unchanged(edit: NodeEditor) -> None:
+    """The overload exists in both versions, and means the same."""
+
+
+# ------------------------------------------------------------------------------------------------- division, 3 and 4
+
+
+def _is_fraction(edit: NodeEditor, value: Any) -> bool:
+    """Whether dividing by, or of, an operand is a true division in every version."""
+    if isinstance(value, Value):
+        if value.kind == "tensor":
+            return edit.dtype(value).startswith(_TRUE_DIVISION)
+        return value.kind == "sym_float"
+    # Of the other literals only a complex number is no plain value.
+    return not isinstance(value, int)
+
+
+def _is_integer_division(edit: NodeEditor) -> bool:
+    operands = [edit.value("self"), edit.value("other")]
+    if edit.has("out"):
+        operands.append(edit.value("out"))
+    return not any(_is_fraction(edit, operand) for operand in operands)
+
+
+def _cut_off(overload: str) -> Upgrade:
+    """The upgrade of a division: of integers, it says that it is cut off."""
+
+    def upgrade(edit: NodeEditor) -> None:
+        if _is_integer_division(edit):
+            edit.retarget(f"{_ATEN}{overload}")
+            edit.set("rounding_mode", "trunc", keyword=True)
+
+    return upgrade
+
+
+def _true_division(edit: NodeEditor) -> None:
+    """The downgrade of a division: of integers, the dividend becomes a float first."""
+    if not _is_integer_division(edit):
+        return
+    if edit.has("out") or "div_." in edit.target:
+        edit.refuse("integers cannot be divided in place with a fraction as the result")
+    dividend, (result,) = edit.value("self"), edit.outputs
+    meta = edit.tensor(result)
+    known: TensorMeta = replace(edit.tensor(dividend), dtype=meta.dtype, dtype_name=meta.dtype_name)
+    if meta.dtype is ScalarType.UNKNOWN:
+        edit.refuse(f"no argument of version 3 says the element type {meta.dtype_text}")
+    converted = edit.emit(
+        f"{_ATEN}_to_copy.default", {"self": dividend}, keywords={"dtype": meta.dtype}, known=known
+    )
+    edit.set("self", converted)
+
+
+_DIVISIONS = {
+    "div.Tensor": "div.Tensor_mode",
+    "div.Scalar": "div.Scalar_mode",
+    "div.out": "div.out_mode",
+    "div_.Tensor": "div_.Tensor_mode",
+    "div_.Scalar": "div_.Scalar_mode",
+}
+"""Each division, and the overload of it that says how the quotient is rounded."""
+
+
+# ----------------------------------------------------------------------------------------------------- full, 4 and 5
+
+
+def _full_of_floats(edit: NodeEditor) -> None:
+    if edit.value("dtype", None) is not None:
+        return
+    fill = edit.value("fill_value")
+    if isinstance(fill, int):
+        edit.set("fill_value", float(fill))
+    elif isinstance(fill, Value) and fill.kind == "sym_int":
+        (converted,) = edit.emit_all("torch.sym_float", [fill], ["sym_float"])
+        edit.set("fill_value", converted)
+    elif isinstance(fill, Value) and fill.kind == "sym_bool":
+        edit.refuse("a truth value that is only known when the program runs cannot be made a float")
+
+
+def _full_of_its_type(edit: NodeEditor) -> None:
+    if edit.value("dtype", None) is not None:
+        return
+    fill = edit.value("fill_value")
+    kind = fill.kind if isinstance(fill, Value) else type(fill).__name__
+    dtypes = {
+        "bool": ScalarType.BOOL,
+        "sym_bool": ScalarType.BOOL,
+        "int": ScalarType.LONG,
+        "sym_int": ScalarType.LONG,
+    }
+    if kind in dtypes:
+        edit.set("dtype", dtypes[kind], keyword=True)
+
+
+# ------------------------------------------------------------------------------ linspace and logspace, 7, 8 and 9
+
+
+def _hundred_steps(edit: NodeEditor) -> None:
+    if edit.value("steps", None) is None:
+        edit.set("steps", 100, keyword=True)
+
+
+# ---------------------------------------------------------------------------------------------------- gelu, 9 and 10
+
+
+def _exact_gelu(edit: NodeEditor) -> None:
+    edit.default("approximate", "none", keyword=True)
+
+
+_SQRT_2_OVER_PI = 0.7978845608028654
+
+
+def _gelu_of_parts(edit: NodeEditor) -> None:
+    """The downgrade of `gelu`: the exact one is what it was; the one by tanh is written out."""
+    approximate = edit.value("approximate", "none")
+    edit.drop("approximate")
+    if approximate == "none":
+        return
+    if approximate != "tanh" or edit.has("out"):
+        edit.refuse(f"version 9 has no gelu with approximate={approximate!r}")
+    x = edit.value("self")
+    if edit.dtype(x) not in {"float32", "float64"}:
+        edit.refuse(f"written out, gelu by tanh rounds otherwise than as one operator in {edit.dtype(x)}")
+
+    def emit(name: str, one: Value, other: Any = None) -> Value:
+        inputs = {"self": one} if other is None else {"self": one, "other": other}
+        return edit.emit(f"{_ATEN}{name}", inputs, like=x)
+
+    # x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))
+    cube = emit("mul.Tensor", emit("mul.Tensor", x, x), x)
+    inner = emit("mul.Scalar", emit("add.Tensor", x, emit("mul.Scalar", cube, 0.044715)), _SQRT_2_OVER_PI)
+    weight = emit("add.Scalar", emit("tanh.default", inner), 1)
+    edit.retarget(f"{_ATEN}mul.Tensor", {"self": emit("mul.Scalar", x, 0.5), "other": weight})
+
+
+# ------------------------------------------------------------------------------------------------------------- table
+
+_CHANGES: dict[int, dict[str, tuple[Upgrade, Upgrade]]] = {
+    4: {
+        **{old: (_cut_off(new), _true_division) for old, new in _DIVISIONS.items()},
+        **{new: (_unchanged, _unchanged) for new in _DIVISIONS.values()},
+    },
+    5: {"full.default": (_full_of_floats, _full_of_its_type), "full.out": (_unchanged, _unchanged)},
+    8: {name: (_hundred_steps, _unchanged) for name in ("linspace.default", "linspace.out")},
+    9: {name: (_hundred_steps, _unchanged) for name in ("logspace.default", "logspace.out")},
+    10: {name: (_exact_gelu, _gelu_of_parts) for name in ("gelu.default", "gelu.out")},
+}
+"""By the version that changed it, each overload: its way up from the version before, and its way down again."""
+
+ATEN_STEPS: tuple[OpsetStep, ...] = tuple(
+    step
+    for version in range(2, 11)
+    for step in (
+        OpsetStep(
+            "aten",
+            version - 1,
+            version,
+            {f"{_ATEN}{k}": up for k, (up, _) in _CHANGES.get(version, {}).items()},
+        ),
+        OpsetStep(
+            "aten",
+            version,
+            version - 1,
+            {f"{_ATEN}{k}": down for k, (_, down) in _CHANGES.get(version, {}).items()},
+        ),
+    )
+)
+"""Each step from version 1 to 10, and back."""

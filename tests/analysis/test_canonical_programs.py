@@ -1,0 +1,228 @@
+"""The canonical form of real programs: it runs, and it is the same whoever exported and wrote them."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import io
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from programs import PROGRAMS, Example
+from small_programs import SMALL_PROGRAMS
+from torch import nn
+from torch.export import Dim
+from torch.utils import _pytree as pytree
+
+import graphwire
+from graphwire.analysis.validate import validate
+from graphwire.schema.program import Program
+from graphwire.schema.tree import to_tree
+
+MAKERS = {
+    **SMALL_PROGRAMS,
+    "structured": PROGRAMS["structured"],
+    "convnet": PROGRAMS["convnet"],
+    "decoder": functools.partial(PROGRAMS["decoder"], 1),
+}
+
+
+@functools.cache
+def _example(name: str) -> Example:
+    return MAKERS[name]()
+
+
+@functools.cache
+def _data(name: str) -> bytes:
+    return graphwire.dumps(_example(name).program)
+
+
+def _results(program: Any, example: Example) -> list[Any]:
+    """What each call returns, and what it does to its arguments and to buffers."""
+    module, found = program.module(), []
+    with torch.no_grad():
+        for call in example.calls:
+            args, kwargs = copy.deepcopy((call.args, call.kwargs))
+            torch.manual_seed(0)
+            found.append(copy.deepcopy((module(*args, **kwargs), args, kwargs)))
+    return [*found, dict(sorted(module.named_buffers()))]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_canonical_program_is_valid_and_computes_the_same(name) -> None:
+    with graphwire.open(_data(name)) as archive:
+        canonical = graphwire.canonicalize(archive)
+        assert validate(canonical) == []
+        assert to_tree(graphwire.canonicalize(canonical)) == to_tree(canonical)
+        loaded = graphwire.from_schema(canonical, archive.payloads_of("model", copied=True))
+    actual, expected = (
+        pytree.tree_leaves(_results(each, _example(name)))
+        for each in (loaded, graphwire.loads(_data(name), weights="copy"))
+    )
+    for one, other in zip(actual, expected, strict=True):
+        if isinstance(one, torch.Tensor):
+            torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
+        else:
+            assert one == other
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_hash_is_that_of_every_format_and_of_what_torch_writes(name) -> None:
+    program = _example(name).program
+    expected = graphwire.content_hash(program, weights=True)
+    for format in ("msgpack", "cbor"):
+        assert graphwire.content_hash(graphwire.dumps(program, format=format), weights=True) == expected
+    again = graphwire.loads(_data(name))
+    assert graphwire.content_hash(again, weights=True) == expected
+    stream = io.BytesIO()
+    try:
+        torch.export.save(program, stream)
+    except Exception as error:
+        pytest.skip(f"torch cannot write it: {error}")
+    try:
+        written = graphwire.content_hash(stream.getvalue(), weights=True)
+    except graphwire.errors.GraphwireError as error:
+        pytest.skip(f"what torch writes cannot be read: {error}")
+    if _is_said_by_torch(graphwire.to_schema(program)[0]):
+        assert written == expected
+
+
+def _is_said_by_torch(record: Program) -> bool:
+    """Whether torch's schema describes the program, and each value in it, completely."""
+    values = record.graph_module.graph.tensor_values.values()
+    return set(record.requires) <= {"outputs"} and all(value.sparse is None for value in values)
+
+
+@pytest.mark.parametrize("name", ["structured", "tied_weights", "convnet"])
+def test_a_second_export_has_the_same_hash(name) -> None:
+    assert graphwire.content_hash(MAKERS[name]().program) == graphwire.content_hash(_example(name).program)
+
+
+def test_another_process_has_the_same_hashes(tmp_path) -> None:
+    code = """
+        import sys
+        sys.path[:0] = sys.argv[1:]
+        import graphwire
+        from programs import PROGRAMS
+        for name in ("structured", "convnet"):
+            print(graphwire.content_hash(PROGRAMS[name]().program, weights=True))
+    """
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), str(root / "contrib/demo")],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    expected = [
+        graphwire.content_hash(_example(name).program, weights=True) for name in ("structured", "convnet")
+    ]
+    assert done.stdout.split() == expected
+
+
+# ------------------------------------------------------------------------------------------- one model, many ways
+
+
+class Net(nn.Module):
+    """A model whose parts are registered in any order and that computes in variants."""
+
+    PARTS = ("first", "second", "scale", "count", "norm")
+
+    def __init__(self, order: tuple[str, ...] = PARTS, **variant: Any) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.variant = {"slope": 0.1, "gain": 2, "swap": False, "extra": False, "twice": False, **variant}
+        values = {name: torch.randn(4, 4, generator=generator) for name in ("first", "second", "scale")}
+        for name in order:
+            if name == "count":
+                self.register_buffer("count", torch.zeros(1))
+            elif name == "norm":
+                self.norm = nn.LayerNorm(4)
+            else:
+                self.register_parameter(name, nn.Parameter(values[name]))
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+        self.count.add_(1)
+        left = nn.functional.leaky_relu(x @ self.first, self.variant["slope"])
+        right = torch.sin(y @ self.second) * self.variant["gain"]
+        if self.variant["extra"]:
+            right = right.abs()
+        total = self.norm((left + right) * self.scale[0]).sum(0)
+        drawn = torch.rand(4) if not self.variant["twice"] else torch.rand(4) + torch.rand(4)
+        return (total, drawn) if not self.variant["swap"] else (drawn, total)
+
+
+def _export(model: nn.Module, *, low: int = 2, high: int = 16, dtype: torch.dtype = torch.float32) -> Any:
+    rows = Dim("rows", min=low, max=high)
+    args = torch.ones(3, 4, dtype=dtype), torch.ones(3, 4, dtype=dtype)
+    return torch.export.export(model.to(dtype), args, dynamic_shapes=({0: rows}, {0: rows}))
+
+
+@functools.cache
+def _base(decomposed: bool) -> Any:
+    program = _export(Net())
+    return program.run_decompositions() if decomposed else program
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+@pytest.mark.parametrize("order", [Net.PARTS[::-1], ("norm", "count", "second", "first", "scale")])
+def test_the_order_of_registration_has_no_meaning(order, decomposed) -> None:
+    program = _export(Net(order))
+    program = program.run_decompositions() if decomposed else program
+    assert [*program.graph_signature.inputs_to_parameters] != [
+        *_base(decomposed).graph_signature.inputs_to_parameters
+    ]
+    expected = graphwire.content_hash(_base(decomposed), weights=True)
+    assert graphwire.content_hash(program, weights=True) == expected
+    assert graphwire.diff(program, _base(decomposed), weights=True).same
+
+
+VARIANTS = {
+    "a literal": lambda: _export(Net(slope=0.2)),
+    "a literal's type": lambda: _export(Net(gain=2.0)),
+    "a node": lambda: _export(Net(extra=True)),
+    "a random node": lambda: _export(Net(twice=True)),
+    "the order of outputs": lambda: _export(Net(swap=True)),
+    "a range": lambda: _export(Net(), high=15),
+    "an element type": lambda: _export(Net(), dtype=torch.float64),
+}
+
+
+@pytest.mark.parametrize("what", VARIANTS)
+def test_every_change_with_a_meaning_has_another_hash_and_is_said(what) -> None:
+    other = VARIANTS[what]()
+    assert graphwire.content_hash(other) != graphwire.content_hash(_base(False))
+    found = graphwire.diff(_base(False), other)
+    assert not found.same
+    assert found.nodes or found.changes
+    assert not any(change.section == "document" for change in found.changes)
+
+
+def test_weights_count_only_when_asked() -> None:
+    other = Net()
+    with torch.no_grad():
+        other.scale[0, 0] += 1
+    program = _export(other)
+    assert graphwire.content_hash(program) == graphwire.content_hash(_base(False))
+    assert graphwire.content_hash(program, weights=True) != graphwire.content_hash(_base(False), weights=True)
+    assert graphwire.diff(program, _base(False)).same
+    found = graphwire.diff(program, _base(False), weights=True)
+    assert [(change.section, change.name, change.details[0].what) for change in found.changes] == [
+        ("weight", "scale", "elements")
+    ]
+
+
+def test_records_have_no_weights_to_compare() -> None:
+    record, _ = graphwire.to_schema(_base(False))
+    assert graphwire.content_hash(record) == graphwire.content_hash(_base(False))
+    with pytest.raises(graphwire.errors.EncodeError, match="no weights"):
+        graphwire.content_hash(record, weights=True)

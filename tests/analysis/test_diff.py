@@ -1,0 +1,224 @@
+"""What a diff says of two versions of a real model, and how it reads."""
+
+from __future__ import annotations
+
+import functools
+import re
+import time
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from small_programs import SMALL_PROGRAMS
+from torch import nn
+from torch.export import Dim
+
+import graphwire
+from graphwire.analysis.diff import Diff, diff
+from graphwire.analysis.diff_nodes import module_path
+from graphwire.analysis.diff_text import diff_text
+from graphwire.schema.graph import Node
+
+
+class Block(nn.Module):
+    def __init__(self, activation: str) -> None:
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.activation = activation
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + getattr(torch, self.activation)(self.lin(x))
+
+
+class Net(nn.Module):
+    def __init__(
+        self, activations: tuple[str, ...] = ("relu", "relu", "relu"), *, head: int = 2, more: bool = False
+    ) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(each) for each in activations)
+        self.head = nn.Linear(4, head)
+        self.more = more
+
+    def forward(self, x: torch.Tensor, flag: bool = True) -> Any:
+        for index, block in enumerate(self.blocks):
+            x = block(x)
+            if self.more and index == 0:
+                x = torch.abs(x)
+        return self.head(x)
+
+
+@functools.cache
+def _program(*activations: str, high: int = 16, **options: Any) -> Any:
+    torch.manual_seed(0)
+    model = Net(activations or ("relu", "relu", "relu"), **options)
+    return torch.export.export(
+        model, (torch.ones(3, 4),), dynamic_shapes=({0: Dim("rows", min=2, max=high)},)
+    )
+
+
+def _nodes(found: Diff) -> list[tuple[str, str, str]]:
+    short = [change.operator.removeprefix("torch.ops.aten.").partition(".")[0] for change in found.nodes]
+    return [
+        (change.change, change.module, name)
+        for change, name in zip(found.nodes, short, strict=True)
+        if not change.derived
+    ]
+
+
+def test_another_operator_is_said_with_its_module() -> None:
+    found = graphwire.diff(_program(), _program("relu", "tanh", "relu"))
+    assert set(_nodes(found)) == {
+        ("removed", "blocks.1", "relu"),
+        ("added", "blocks.1", "tanh"),
+        ("changed", "blocks.1", "add"),
+    }
+    (change,) = [change for change in found.nodes if change.change == "changed"]
+    assert [(detail.what, detail.a, detail.b) for detail in change.details] == [("other", "relu_1", "tanh")]
+
+
+def test_a_node_that_is_put_in_changes_its_readers_and_nothing_else() -> None:
+    found = graphwire.diff(_program(), _program(more=True))
+    assert [each[0] for each in _nodes(found)] == ["added", "changed", "changed"]
+    back = graphwire.diff(_program(more=True), _program())
+    assert sorted(each[0] for each in _nodes(back)) == ["changed", "changed", "removed"]
+
+
+def test_a_layer_more_is_added_nodes_and_weights() -> None:
+    found = graphwire.diff(_program(), _program("relu", "relu", "relu", "relu"))
+    added = [each for each in _nodes(found) if each[0] == "added"]
+    assert {module for _, module, _ in added} == {"blocks.3", "blocks.3.lin"}
+    names = {(change.section, change.change, change.name) for change in found.changes}
+    assert ("weight", "added", "blocks.3.lin.weight") in names
+    assert ("input", "added", "parameter blocks.3.lin.bias") in names
+
+
+def test_another_shape_is_said_once_and_its_consequences_counted() -> None:
+    found = graphwire.diff(_program(), _program(head=3))
+    weights = {change.name: change for change in found.changes if change.section == "weight"}
+    assert [(d.what, d.a, d.b) for d in weights["head.weight"].details] == [("shape", "[2, 4]", "[3, 4]")]
+    assert found.nodes
+    assert all(change.derived for change in found.nodes)
+    text = diff_text(found)
+    assert "only because of other inputs" in text
+
+
+def test_a_range_is_said_by_the_size_that_it_is_of() -> None:
+    found = graphwire.diff(_program(), _program(high=8))
+    ranges = [change for change in found.changes if change.section == "range"]
+    assert [(change.name, change.details[0].a, change.details[0].b) for change in ranges] == [
+        ("x.shape[0]", "[2, 16]", "[2, 8]")
+    ]
+    assert found.nodes == []
+
+
+def test_the_same_programs_have_nothing_to_say() -> None:
+    found = graphwire.diff(_program(), _program())
+    assert (found.same, found.changes, found.nodes) == (True, [], [])
+    assert "are the same" in diff_text(found)
+
+
+def test_elements_are_compared_when_asked() -> None:
+    one, other = (graphwire.dumps(_program()) for _ in range(2))
+    torch.manual_seed(1)
+    other = graphwire.dumps(
+        torch.export.export(Net(), (torch.ones(3, 4),), dynamic_shapes=({0: Dim("rows", min=2, max=16)},))
+    )
+    assert graphwire.diff(one, other).same
+    found = graphwire.diff(one, other, weights=True)
+    assert not found.same
+    assert {change.section for change in found.changes} == {"weight"}
+    assert len(found.changes) == 8
+
+
+def test_the_text_is_readable() -> None:
+    text = diff_text(
+        graphwire.diff(_program(), _program("relu", "tanh", "relu", high=8)), a="old.gw", b="new.gw"
+    )
+    text = re.sub(r"\([0-9a-f]{16}", "(HASH", text)
+    assert text == (
+        "--- old.gw (HASH, 10 nodes)\n"
+        "+++ new.gw (HASH, 10 nodes)\n"
+        "\n"
+        "Ranges\n"
+        "  ~ x.shape[0]\n"
+        "      range: [2, 16] → [2, 8]\n"
+        "\n"
+        "Nodes: 1 added, 1 removed, 1 changed\n"
+        "  blocks.1\n"
+        "    - aten.relu.default relu_1 (node 4)\n"
+        "    + aten.tanh.default tanh (node 4)\n"
+        "    ~ aten.add.Tensor add_1 (node 5)\n"
+        "        other: relu_1 → tanh"
+    ), text
+
+
+def test_a_diff_is_data() -> None:
+    found = graphwire.diff(_program(), _program("relu", "tanh", "relu"))
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Diff) == found
+
+
+class Branches(nn.Module):
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda x: x * self.factor, lambda x: x.sin(), (x,))
+
+
+def test_a_change_in_a_branch_is_said_with_the_branch() -> None:
+    one, other = (torch.export.export(Branches(factor), (torch.ones(3),)) for factor in (2.0, 3.0))
+    found = graphwire.diff(one, other)
+    (change,) = found.nodes
+    assert change.graph.startswith("true_graph")
+    assert [(detail.what, detail.a, detail.b) for detail in change.details] == [("other", "2.0", "3.0")]
+
+
+@pytest.mark.parametrize("name", ["mutated_buffers", "outputs_of_every_kind", "tied_weights"])
+def test_any_two_programs_can_be_compared(name) -> None:
+    found = graphwire.diff(SMALL_PROGRAMS[name]().program, _program())
+    assert not found.same
+    assert diff_text(found)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "path"),
+    [
+        ({"nn_module_stack": "L__self__,,m.Net;L__self___a,blocks.0,m.Block"}, "blocks.0"),
+        ({"nn_module_stack": "L,,m.Net"}, ""),
+        ({"nn_module_stack": "L,,m.Net;k,a.b@1,m.Block"}, "a.b"),
+        ({"graphwire.nn_module_stack": '[["k", "", "m.Net"], ["k", "x;y,z", "m.Block"]]'}, "x;y,z"),
+        ({"graphwire.nn_module_stack": "no JSON"}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_module_of_a_node(metadata, path) -> None:
+    assert module_path(Node("torch.ops.aten.relu.default", [], [], metadata)) == path
+
+
+def test_a_large_graph_takes_less_than_a_second() -> None:
+    """1,500 nodes, one of them another, on a slow core."""
+    record, _ = graphwire.to_schema(_program())
+    node = next(node for node in record.graph_module.graph.nodes if node.target.endswith("relu.default"))
+    graphs = []
+    for literal in (1, 2):
+        graph = msgspec.convert(msgspec.to_builtins(record), type(record))
+        last, nodes = graph.graph_module.graph.nodes[-1].outputs[0], []
+        for index in range(1500):
+            name = f"long_{index}"
+            tree = {**msgspec.to_builtins(node), "name": name, "outputs": [{"as_tensor": {"name": name}}]}
+            source = msgspec.to_builtins(last) if index == 0 else {"as_tensor": {"name": f"long_{index - 1}"}}
+            tree["inputs"] = [{"name": "self", "arg": source, "kind": 1}]
+            if index == 700:
+                tree["inputs"].append({"name": "more", "arg": {"as_int": literal}, "kind": 1})
+            nodes.append(msgspec.convert(tree, Node))
+            graph.graph_module.graph.tensor_values[name] = next(
+                iter(graph.graph_module.graph.tensor_values.values())
+            )
+        graph.graph_module.graph.nodes += nodes
+        graphs.append(graph)
+    begun = time.process_time()
+    found = diff(*graphs)
+    assert time.process_time() - begun < 1
+    assert [(change.name, change.details[0].what) for change in found.nodes] == [("long_700", "more")]

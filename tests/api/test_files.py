@@ -1,0 +1,181 @@
+"""What a program can be written to and read from, and what a file holds beside it."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+import torch
+from torch.export import ExportedProgram, export
+
+import graphwire
+from graphwire.testing.programs import assert_same_program
+
+
+@pytest.fixture(scope="module")
+def program() -> ExportedProgram:
+    return export(torch.nn.Linear(3, 2), (torch.ones(1, 3),))
+
+
+@pytest.fixture(scope="module")
+def data(program: ExportedProgram) -> bytes:
+    return graphwire.dumps(program)
+
+
+class Pipe(io.RawIOBase):
+    """A stream that only goes forward."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.written = bytearray()
+        self._source = io.BytesIO(data)
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def write(self, part: Any) -> int:
+        self.written += part
+        return len(part)
+
+    def readinto(self, buffer: Any) -> int:
+        return self._source.readinto(buffer)
+
+
+# ------------------------------------------------------------------------------------------------------- where to
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_path_may_be_text_or_a_path(
+    kind: Callable[[Any], Any], program: ExportedProgram, data: bytes, tmp_path: Path
+) -> None:
+    path = kind(tmp_path / "program.gw")
+    graphwire.save(program, path)
+    assert Path(path).read_bytes() == data
+    assert_same_program(graphwire.load(path), program)
+
+
+def test_a_program_is_written_to_a_buffer(program: ExportedProgram, data: bytes) -> None:
+    stream = io.BytesIO()
+    graphwire.save(program, stream)
+    assert stream.getvalue() == data
+    assert_same_program(graphwire.load(stream), program)
+
+
+def test_a_program_is_written_behind_what_a_stream_holds(program: ExportedProgram, data: bytes) -> None:
+    stream = io.BytesIO(b"before")
+    stream.seek(0, io.SEEK_END)
+    graphwire.save(program, stream)
+    assert stream.getvalue() == b"before" + data
+
+
+def test_a_program_is_written_to_a_stream_that_does_not_seek(program: ExportedProgram, data: bytes) -> None:
+    pipe = Pipe()
+    graphwire.save(program, pipe)
+    assert bytes(pipe.written) == data
+
+
+def test_a_program_is_read_from_a_stream_that_does_not_seek(program: ExportedProgram, data: bytes) -> None:
+    assert_same_program(graphwire.load(io.BufferedReader(Pipe(data))), program)
+
+
+@pytest.mark.parametrize("make", [tempfile.TemporaryFile, tempfile.NamedTemporaryFile])
+def test_a_temporary_file_is_written_and_read(make: Callable[[], BinaryIO], program: ExportedProgram) -> None:
+    with make() as file:
+        graphwire.save(program, file)
+        loaded = graphwire.load(file)
+    assert_same_program(loaded, program)
+
+
+def test_a_file_object_stays_open_and_where_the_caller_left_it(
+    program: ExportedProgram, tmp_path: Path
+) -> None:
+    graphwire.save(program, tmp_path / "program.gw")
+    with (tmp_path / "program.gw").open("rb") as file:
+        first, second = graphwire.load(file), graphwire.load(file)
+        assert not file.closed
+    assert_same_program(first, program)
+    assert_same_program(second, program)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_the_bytes_of_a_file_are_as_good_as_the_file(
+    kind: Callable[[bytes], Any], program: ExportedProgram, data: bytes
+) -> None:
+    assert_same_program(graphwire.loads(kind(data)), program)
+    assert_same_program(graphwire.load(kind(data)), program)
+
+
+def test_loading_from_a_buffer_leaves_the_buffer_alone(program: ExportedProgram, data: bytes) -> None:
+    buffer = bytearray(data)
+    loaded = graphwire.loads(buffer)
+    loaded.state_dict["bias"].data.fill_(9.0)
+    assert buffer == data
+    buffer[:] = bytes(len(buffer))
+    assert loaded.state_dict["bias"].tolist() == [9.0, 9.0]
+
+
+def test_saving_the_same_program_twice_gives_the_same_bytes(program: ExportedProgram, data: bytes) -> None:
+    assert graphwire.dumps(program) == data
+
+
+# -------------------------------------------------------------------------------------------------- what else is there
+
+
+def test_extra_files_are_kept_by_path(program: ExportedProgram, tmp_path: Path) -> None:
+    extra = {"notes/read me.txt": "é".encode(), "empty": b"", "large": bytes(range(256)) * 400}
+    graphwire.save(program, tmp_path / "one.gw", extra_files=extra)
+    graphwire.convert(tmp_path / "one.gw", tmp_path / "other.gw", format="msgpack")
+    for name in ("one.gw", "other.gw"):
+        with graphwire.open(tmp_path / name) as archive:
+            assert {path: archive.read_extra(path) for path in archive.extra_files} == extra
+            with pytest.raises(graphwire.errors.MissingRecordError):
+                archive.read_extra("absent")
+
+
+@pytest.mark.parametrize("path", ["../outside", "/absolute", "a/../../b", ""])
+def test_an_extra_file_cannot_leave_the_archive(path: str, program: ExportedProgram, tmp_path: Path) -> None:
+    with pytest.raises(graphwire.errors.GraphwireError):
+        graphwire.save(program, tmp_path / "program.gw", extra_files={path: b""})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_open_file_gives_records_and_payloads_by_name(program: ExportedProgram, data: bytes) -> None:
+    record, payloads = graphwire.to_schema(program)
+    with graphwire.open(data) as archive:
+        assert archive.methods == ("model",)
+        assert archive.program == record
+        assert archive.payloads.weights == payloads.weights
+        assert list(archive.payloads.weights) == ["weight", "bias"]
+        assert archive.format_of("model") == "json"
+        assert {name: bytes(each.view()) for name, each in archive.payloads.records.items()} == {
+            name: bytes(each.view()) for name, each in payloads.records.items()
+        }
+
+
+def test_example_inputs_are_kept() -> None:
+    args = (torch.randn(2, 3), [1, "text", None, 2.5, True]), {"scale": torch.tensor(2.0)}
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor, options: list[Any], *, scale: torch.Tensor) -> torch.Tensor:
+            return x * scale
+
+    program = export(Model(), *args)
+    loaded = graphwire.loads(graphwire.dumps(program))
+    assert loaded.example_inputs is not None
+    assert_same_program(loaded, program)
+    loaded.module()(*loaded.example_inputs[0], **loaded.example_inputs[1])
+
+
+def test_a_program_without_example_inputs_has_none(program: ExportedProgram) -> None:
+    bare = graphwire.loads(graphwire.dumps(program))
+    bare.example_inputs = None
+    assert graphwire.loads(graphwire.dumps(bare)).example_inputs is None

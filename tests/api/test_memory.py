@@ -1,0 +1,74 @@
+"""How much memory a large program takes while it is saved and loaded, measured in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_COMMON = """
+import json, re, sys
+import torch
+import graphwire
+
+def status(key):
+    return int(re.search(rf"^{key}:\\s+(\\d+)", open("/proc/self/status").read(), re.M)[1]) << 10
+
+class Model(torch.nn.Module):
+    def __init__(self, rows):
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.empty(rows, 1024).fill_(0.5))
+        self.other = torch.nn.Parameter(torch.empty(rows, 1024).fill_(0.25))
+
+    def forward(self, i):
+        return self.table[i] + self.other[i]
+
+def exported(rows):
+    return torch.export.export(Model(rows), (torch.tensor(1),))
+"""
+
+_SAVE = """
+graphwire.save(exported(2), sys.argv[1] + ".small")  # everything that is imported once is imported
+program = exported(1 << 17)  # 2 x 512 MiB
+open("/proc/self/clear_refs", "w").write("5")  # the peak is counted from here
+before = status("VmHWM")
+graphwire.save(program, sys.argv[1], format=sys.argv[2])
+print(json.dumps(status("VmHWM") - before))
+"""
+
+_LOAD = """
+graphwire.load(sys.argv[1] + ".small").module()(torch.tensor(1))
+before = status("VmRSS")
+program = graphwire.load(sys.argv[1])
+after = status("VmRSS")
+assert program.module()(torch.tensor(70_000)).tolist() == [0.75] * 1024
+print(json.dumps(after - before))
+"""
+
+MIB = 1 << 20
+
+
+def _measured(script: str, *arguments: str) -> int:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _COMMON + script, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    growth: int = json.loads(done.stdout)
+    return growth
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measured through Linux's /proc")
+def test_a_gibibyte_is_saved_and_loaded_in_little_memory(tmp_path: Path) -> None:
+    path = str(tmp_path / "large.gw")
+    try:
+        assert _measured(_SAVE, path, "msgpack") < 64 * MIB
+        assert Path(path).stat().st_size > 1 << 30
+        assert _measured(_LOAD, path) < 8 * MIB
+    finally:
+        Path(path).unlink(missing_ok=True)

@@ -1,0 +1,155 @@
+"""What operators can return, and how their results can be used."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch._ops import HigherOrderOperator
+from torch.export import Dim, ExportedProgram, export
+
+import graphwire
+from graphwire.testing.programs import assert_same_program, assert_same_values
+
+FORMATS = ("json", "msgpack", "cbor")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _operators() -> Iterator[None]:
+    with torch.library._scoped_library("graphwire_results", "DEF") as library:
+        for schema, function in (
+            ("flag(Tensor x) -> (Tensor, bool)", lambda x: (x + 1, True)),
+            ("count(Tensor x) -> (Tensor, SymInt)", lambda x: (x + 1, x.shape[0])),
+            ("mixed(Tensor x) -> (Tensor[], Tensor?, Tensor[])", lambda x: ([x + 1, x + 2], None, [])),
+            ("nothing(Tensor x) -> Tensor[]", lambda _x: []),
+        ):
+            library.define(schema)
+            name = schema.partition("(")[0]
+            library.impl(name, function, "CompositeExplicitAutograd")
+            torch.library.register_fake(f"graphwire_results::{name}", function, lib=library)
+        yield
+
+
+class _Function(torch.nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.function(x)
+
+
+def _assert_comes_back(
+    program: ExportedProgram, x: torch.Tensor | None, requires: list[str]
+) -> ExportedProgram:
+    loaded = program
+    for format in FORMATS:
+        data = graphwire.dumps(program, format=format)
+        loaded = graphwire.loads(data)
+        if x is not None:
+            assert_same_values(loaded.module()(x), program.module()(x))
+        assert graphwire.dumps(loaded, format=format) == data
+        with graphwire.open(data) as archive:
+            assert archive.program.requires == requires
+    return loaded
+
+
+def test_a_truth_value_beside_a_tensor() -> None:
+    program = export(_Function(lambda x: torch.ops.graphwire_results.flag(x)[0]), (torch.ones(3),))
+    _assert_comes_back(program, torch.zeros(3), [])
+
+
+def test_a_symbolic_integer_beside_a_tensor() -> None:
+    class Counted(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y, n = torch.ops.graphwire_results.count(x)
+            return y + n
+
+    program = export(Counted(), (torch.ones(3),), dynamic_shapes={"x": {0: Dim("n", min=2)}})
+    assert_same_program(_assert_comes_back(program, torch.zeros(5), []), program)
+
+
+def test_a_list_in_several_results_with_none_and_an_empty_list() -> None:
+    program = export(_Function(lambda x: torch.ops.graphwire_results.mixed(x)[0][1]), (torch.ones(3),))
+    _assert_comes_back(program, torch.zeros(3), [])
+
+
+def test_an_empty_list() -> None:
+    def ignoring(x: torch.Tensor) -> torch.Tensor:
+        torch.ops.graphwire_results.nothing(x)
+        return x + 1
+
+    program = export(_Function(ignoring), (torch.ones(3),))
+    assert_same_program(_assert_comes_back(program, torch.zeros(3), []), program)
+
+
+def test_two_readers_of_one_result_become_one() -> None:
+    program = export(_Function(lambda x: torch.split(x, 2)[0] * 2), (torch.ones(4),))
+    (reader,) = program.graph.find_nodes(op="call_function", target=operator.getitem)
+    (mul,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor)
+    with program.graph.inserting_before(mul):
+        other = program.graph.node_copy(reader)
+    mul.args = (reader, other)
+    program.graph_module.recompile()
+    loaded = _assert_comes_back(program, torch.arange(4.0), [])
+    assert len(loaded.graph.find_nodes(op="call_function", target=operator.getitem)) == 1
+
+
+def test_results_taken_together_as_an_argument() -> None:
+    program = export(_Function(lambda x: torch.split(x, 2)[0] + 1), (torch.ones(4),))
+    (split,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.split.Tensor)
+    (add,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor)
+    with program.graph.inserting_before(add):
+        joined = program.graph.call_function(torch.ops.aten.cat.default, (split,))
+        joined.meta = {**add.meta, "val": split.args[0].meta["val"]}
+        half = program.graph.call_function(torch.ops.aten.slice.Tensor, (joined, 0, 2, 4))
+        half.meta = dict(add.meta)
+    add.args = (add.args[0], half)
+    program.graph_module.recompile()
+    program.validate()
+    loaded = _assert_comes_back(program, torch.arange(4.0), ["results"])
+    assert_same_program(loaded, program)
+
+
+class _Named(HigherOrderOperator):
+    """An operator of a graph that gives its results names, as Triton's functional wrapper does."""
+
+    def __init__(self) -> None:
+        super().__init__("graphwire_named_results")
+
+    def __call__(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"more": x + 1, "less": x - 1}
+
+
+_named = _Named()
+
+
+def test_a_dict_of_results() -> None:
+    program = export(_Function(lambda x: x + 1), (torch.ones(4),))
+    (add,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor)
+    (x,) = program.graph.find_nodes(op="placeholder")
+    value = x.meta["val"]
+    with program.graph.inserting_before(add):
+        called = program.graph.call_function(_named, (x,))
+        called.meta = {**add.meta, "val": {"more": value, "less": value}}
+        less = program.graph.call_function(operator.getitem, (called, "less"))
+        less.meta = {**add.meta, "val": value}
+    add.args = (less, 1)
+    program.graph_module.recompile()
+    loaded = _assert_comes_back(program, None, ["outputs"])
+    assert_same_program(loaded, program)
+    x = torch.arange(4.0)
+    assert torch.equal(loaded.graph_module(x)[0], x)
+
+
+def test_the_results_of_a_node_that_is_not_there_are_refused() -> None:
+    program = export(_Function(lambda x: torch.cat(list(torch.split(x, 2)))), (torch.ones(4),))
+    record, payloads = graphwire.to_schema(program)
+    cat = record.graph_module.graph.nodes[-1]
+    cat.inputs[0].arg = type(cat.inputs[0].arg)(as_results="elsewhere")
+    record.requires = ["results"]
+    with pytest.raises(graphwire.errors.ValidationError, match="no node before this point is 'elsewhere'"):
+        graphwire.from_schema(record, payloads)

@@ -1,0 +1,119 @@
+"""`graphwire diff` and `graphwire hash`: what they print, how they end, and that they need no torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import graphwire
+from graphwire.cli.commands import main
+
+
+class Net(torch.nn.Module):
+    def __init__(self, activation: str = "relu") -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 2)
+        self.activation = activation
+
+    def forward(self, x):
+        return getattr(torch, self.activation)(self.linear(x))
+
+
+def _program(activation: str = "relu", seed: int = 0):
+    torch.manual_seed(seed)
+    return torch.export.export(Net(activation), (torch.randn(3, 4),))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("compared")
+    graphwire.save(_program(), folder / "base.gw")
+    graphwire.save(_program(), folder / "again.gw", format="msgpack")
+    torch.export.save(_program(), folder / "torch.pt2")
+    graphwire.save(_program("tanh"), folder / "tanh.gw")
+    graphwire.save(_program(seed=1), folder / "trained.gw")
+    graphwire.save({"encode": _program(), "decode": _program("tanh")}, folder / "two.gw")
+    graphwire.save({"encode": _program(), "other": _program("tanh")}, folder / "three.gw")
+    return folder
+
+
+def _run(capsys, *arguments: object) -> tuple[int, str]:
+    code = main([str(each) for each in arguments])
+    return code, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("other", ["again.gw", "torch.pt2", "trained.gw"])
+def test_the_same_program_in_another_file_is_the_same(files, capsys, other) -> None:
+    code, out = _run(capsys, "diff", files / "base.gw", files / other)
+    assert code == 0
+    assert "are the same" in out
+
+
+def test_another_program_is_shown_and_ends_with_1(files, capsys) -> None:
+    code, out = _run(capsys, "diff", files / "base.gw", files / "tanh.gw")
+    assert code == 1
+    assert "- aten.relu.default relu (node 1)" in out
+    assert "+ aten.tanh.default tanh (node 1)" in out
+
+
+def test_weights_are_compared_when_asked(files, capsys) -> None:
+    code, out = _run(capsys, "diff", "--weights", files / "base.gw", files / "trained.gw")
+    assert code == 1
+    assert "~ linear.weight" in out
+    assert _run(capsys, "diff", "--weights", files / "base.gw", files / "torch.pt2")[0] == 0
+
+
+def test_json_is_for_programs(files, capsys) -> None:
+    code, out = _run(capsys, "diff", "--json", files / "base.gw", files / "tanh.gw")
+    tree = json.loads(out)
+    assert code == 1
+    assert (tree["same"], tree["removed"], tree["added"]) == (False, [], [])
+    changes = [(node["change"], node["operator"]) for node in tree["programs"]["model"]["nodes"]]
+    assert changes == [("removed", "torch.ops.aten.relu.default"), ("added", "torch.ops.aten.tanh.default")]
+    code, out = _run(capsys, "diff", "--json", files / "base.gw", files / "again.gw")
+    assert (code, json.loads(out)["same"]) == (0, True)
+
+
+def test_programs_of_one_file_are_compared_by_name(files, capsys) -> None:
+    code, out = _run(capsys, "diff", files / "two.gw", files / "three.gw")
+    assert code == 1
+    assert out.splitlines()[:2] == ["- program decode", "+ program other"]
+    assert "two.gw:encode" in out
+    assert _run(capsys, "diff", "--method", "encode", files / "two.gw", files / "three.gw")[0] == 0
+    assert main(["diff", "--method", "nobody", str(files / "two.gw"), str(files / "three.gw")]) == 1
+    assert "no program named nobody" in capsys.readouterr().err
+
+
+def test_the_hash_is_printed_as_sha256sum_does(files, capsys) -> None:
+    expected = graphwire.content_hash(_program())
+    code, out = _run(capsys, "hash", files / "base.gw")
+    assert (code, out) == (0, f"{expected}  {files / 'base.gw'}\n")
+    code, out = _run(capsys, "hash", "--json", files / "two.gw")
+    assert json.loads(out)["encode"] == expected
+    _, out = _run(capsys, "hash", files / "two.gw")
+    assert out.splitlines()[0] == f"{expected}  {files / 'two.gw'}:encode"
+    _, out = _run(capsys, "hash", "--weights", files / "base.gw")
+    assert out.split()[0] == graphwire.content_hash(_program(), weights=True)
+
+
+def test_a_file_that_is_no_archive_is_an_error(files, capsys, tmp_path) -> None:
+    (tmp_path / "no.gw").write_bytes(b"nothing")
+    assert main(["hash", str(tmp_path / "no.gw")]) == 1
+    assert "graphwire: error" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["diff", "hash"])
+def test_neither_imports_torch(files, command) -> None:
+    arguments = [str(files / "base.gw")] * (2 if command == "diff" else 1)
+    code = f"""
+import sys
+from graphwire.cli.commands import main
+assert main({[command, "--weights", *arguments]!r}) == 0
+assert "torch" not in sys.modules and "sympy" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

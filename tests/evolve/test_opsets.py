@@ -1,0 +1,517 @@
+"""Plans between opsets: chains without a gap, up and down; what is missing is said; and the public functions use them."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from msgspec.structs import replace
+from torch.export import ExportedProgram
+
+import graphwire
+from graphwire.cli import main
+from graphwire.errors import MissingPluginError, OpsetError, UnknownOperatorError
+from graphwire.evolve.editor import NodeEditor
+from graphwire.evolve.opsets import PlannedStep, apply, installed_opsets, plan
+from graphwire.hooks.hookspecs import hookimpl
+from graphwire.hooks.interfaces import OpHandler, OpsetStep, OpsetUpgrader
+from graphwire.hooks.registry import Registry, default_registry
+from graphwire.schema.graph import Graph, Node
+from graphwire.schema.program import GraphModule, PluginRequirement, Program, SchemaVersion
+from graphwire.schema.signature import GraphSignature
+
+_LIBRARY = torch.library.Library("gwopsets", "DEF")
+for _name in ("twice", "half"):
+    _LIBRARY.define(f"{_name}(Tensor x) -> Tensor")
+_LIBRARY.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+_LIBRARY.impl("half", lambda x: x / 2, "CompositeExplicitAutograd")
+
+TWICE, HALF = "torch.ops.gwopsets.twice.default", "torch.ops.gwopsets.half.default"
+
+
+class Handler:
+    """The operators of the library, at an opset."""
+
+    namespace = "gwopsets"
+    prefixes = ("torch.ops.gwopsets.",)
+    convention = "schema"
+
+    def __init__(self, opset_version: int) -> None:
+        self.opset_version = opset_version
+
+    def name_of(self, target: Any) -> str | None:
+        return None
+
+    def resolve(self, name: str) -> Any:
+        return {TWICE: torch.ops.gwopsets.twice.default, HALF: torch.ops.gwopsets.half.default}.get(name)
+
+
+class Plugin:
+    def __init__(self, opset_version: int, steps: Iterable[OpsetUpgrader] = ()) -> None:
+        self._handler, self._steps = Handler(opset_version), list(steps)
+
+    @hookimpl
+    def graphwire_op_handlers(self) -> list[OpHandler]:
+        return [self._handler]
+
+    @hookimpl
+    def graphwire_opset_upgraders(self) -> list[OpsetUpgrader]:
+        return self._steps
+
+
+def registry_at(opset_version: int, *steps: OpsetUpgrader) -> Registry:
+    return default_registry().extended(Plugin(opset_version, steps))
+
+
+def retarget(target: str) -> Callable[[NodeEditor], None]:
+    return lambda edit: edit.retarget(target)
+
+
+def step(
+    start: int, end: int, namespace: str = "gwopsets", **operators: Callable[[NodeEditor], None]
+) -> OpsetStep:
+    return OpsetStep(
+        namespace, start, end, {f"torch.ops.{namespace}.{k}.default": v for k, v in operators.items()}
+    )
+
+
+def program_with(*targets: str, **opsets: int) -> Program:
+    """Records of calls without arguments or results, which a plan needs no more of."""
+    nodes = [Node(target, [], [], {}, name=f"node_{i}") for i, target in enumerate(targets)]
+    module = GraphModule(Graph([], [], nodes, {}, {}, {}), GraphSignature([], []), [])
+    return Program(module, opsets, {}, SchemaVersion(8, 20), torch_version="2.13.0")
+
+
+def targets_of(program: Program) -> list[str]:
+    return [node.target for node in program.graph_module.graph.nodes]
+
+
+# ----------------------------------------------------------------------------------------------------------- planning
+
+
+def test_equal_versions_need_nothing() -> None:
+    found = plan(program_with("a.b", lib=3), {"lib": 3, "other": 1}, [])
+    assert found.steps == ()
+    assert found.lines() == ["nothing to do"]
+
+
+@pytest.mark.parametrize(("has", "wants"), [(0, 3), (3, 0)])
+def test_a_namespace_that_keeps_no_versions_needs_nothing(has: int, wants: int) -> None:
+    assert plan(program_with(lib=has), {"lib": wants}, []).steps == ()
+
+
+def test_the_chain_is_found_in_any_order_and_through_several_upgraders_of_a_step() -> None:
+    a, b, c, d = (f"torch.ops.lib.{x}.default" for x in "abcd")
+    steps = [
+        step(3, 4, "lib", c=retarget(d)),
+        step(1, 2, "lib", a=retarget(b)),
+        OpsetStep("lib", 2, 3, {b: retarget(c)}),
+        OpsetStep("lib", 2, 3, {d: retarget(a)}),
+        step(4, 5, "lib", d=retarget(a)),
+    ]
+    program = program_with(a, b, d, "torch.ops.other.x.default", lib=1)
+    found = plan(program, {"lib": 4}, steps)
+    assert [str(each) for each in found.steps] == ["lib 1 -> 2", "lib 2 -> 3", "lib 3 -> 4"]
+    assert [[node.name for node in each.nodes] for each in found.steps] == [
+        ["node_0"],
+        ["node_0", "node_1", "node_2"],
+        ["node_0", "node_1"],
+    ]
+    after = apply(program, found)
+    assert targets_of(after) == [d, d, a, "torch.ops.other.x.default"]
+    assert after.opset_version == {"lib": 4}
+    assert program.opset_version == {"lib": 1}
+
+
+def test_a_step_that_changes_nothing_still_has_to_be_there() -> None:
+    program = program_with("torch.ops.lib.a.default", lib=1)
+    steps = [step(1, 2, "lib"), step(3, 4, "lib")]
+    with pytest.raises(OpsetError, match="no upgrader from 2 to 3") as caught:
+        plan(program, {"lib": 4}, steps)
+    assert caught.value.problems[0].place == "opset_version['lib']"
+    assert plan(program, {"lib": 4}, [*steps, step(2, 3, "lib")]).opset_version == {"lib": 4}
+
+
+def test_a_newer_program_goes_down_where_there_is_a_way() -> None:
+    a, b = "torch.ops.lib.a.default", "torch.ops.lib.b.default"
+    program = program_with(b, lib=3)
+    steps = [step(3, 2, "lib", b=retarget(a)), step(2, 1, "lib")]
+    assert targets_of(apply(program, plan(program, {"lib": 1}, steps))) == [a]
+    with pytest.raises(OpsetError, match="no downgrader from 2 to 1"):
+        plan(program, {"lib": 1}, steps[:1])
+
+
+def test_the_refusal_of_a_newer_program_names_what_to_install() -> None:
+    program = replace(
+        program_with(TWICE, gwopsets=7),
+        plugins=[PluginRequirement("gwopsets-lib", "2.5", [f"op_handler:{TWICE}"])],
+    )
+    with pytest.raises(OpsetError, match="no downgrader from 7 to 6") as caught:
+        graphwire.from_schema(program, graphwire.to_schema(export())[1], registry=registry_at(3))
+    assert "pip install 'gwopsets-lib>=2.5'" in str(caught.value)
+
+
+def test_what_is_wrong_is_told_together() -> None:
+    program = program_with(aten=12, one=1, two=9, three=1)
+    with pytest.raises(OpsetError) as caught:
+        plan(program, {"aten": 10, "one": 2, "two": 8}, [], providers={"aten": "torch>=2.20"})
+    assert [problem.kind for problem in caught.value.problems] == ["missing-step"] * 3 + ["unknown-namespace"]
+    assert "torch>=2.20" in caught.value.remedy
+    found = plan(program, {"aten": 10, "one": 2, "two": 8}, [], unknown="opaque")
+    assert found.opaque == ("aten", "one", "two", "three")
+    assert found.opset_version == program.opset_version
+
+
+def test_atens_steps_come_first_on_the_way_up_and_last_on_the_way_down() -> None:
+    steps = [step(a, b, name) for name in ("aaa", "aten", "zzz") for a, b in ((1, 2), (2, 1))]
+    up = plan(program_with(aaa=1, aten=1, zzz=1), {"aaa": 2, "aten": 2, "zzz": 2}, steps)
+    assert [each.namespace for each in up.steps] == ["aten", "aaa", "zzz"]
+    down = plan(program_with(aaa=2, aten=2, zzz=2), {"aaa": 1, "aten": 1, "zzz": 1}, steps)
+    assert [each.namespace for each in down.steps] == ["aaa", "zzz", "aten"]
+    mixed = plan(program_with(aaa=2, aten=1), {"aaa": 1, "aten": 2}, steps)
+    assert [each.namespace for each in mixed.steps] == ["aten", "aaa"]
+
+
+def test_an_upgrader_is_one_step() -> None:
+    with pytest.raises(OpsetError, match="one apart"):
+        plan(program_with(lib=1), {"lib": 3}, [step(1, 3, "lib")])
+
+
+def test_a_plan_is_data_that_can_be_printed() -> None:
+    program = program_with("torch.ops.lib.a.default", lib=1)
+    found = plan(program, {"lib": 2}, [step(1, 2, "lib", a=lambda edit: edit.refuse("it has no name"))])
+    assert found.lines() == [
+        "lib 1 -> 2: 1 node",
+        "  graph_module.graph.nodes[0] node_0: torch.ops.lib.a.default",
+        "  graph_module.graph.nodes[0]: torch.ops.lib.a.default: it has no name [refused]",
+    ]
+    assert json.loads(json.dumps(found.to_tree()))["steps"][0]["nodes"][0]["name"] == "node_0"
+    assert found.steps[0] == PlannedStep("lib", 1, 2, found.steps[0].nodes, found.problems)
+
+
+def test_handlers_of_one_namespace_agree_on_its_version() -> None:
+    class Other(Handler):
+        prefixes = ("torch.ops.gwopsets_other.",)
+
+    class Two(Plugin):
+        @hookimpl
+        def graphwire_op_handlers(self) -> list[OpHandler]:
+            return [Handler(1), Other(2)]
+
+    with pytest.raises(OpsetError, match="'gwopsets'"):
+        installed_opsets(Registry.of(Two(1)))
+
+
+# ------------------------------------------------------------------------------------------------- public functions
+
+
+def export() -> ExportedProgram:
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.ops.gwopsets.twice(x) + 1
+
+    return torch.export.export(Model(), (torch.ones(3),))
+
+
+@pytest.fixture(scope="module")
+def old_file() -> bytes:
+    """What the library wrote when it was at version 1: `twice` meant to halve."""
+    return graphwire.dumps(export(), registry=registry_at(1), format="msgpack")
+
+
+HALVED = step(1, 2, twice=retarget(HALF))
+DOUBLED = step(2, 1, half=retarget(TWICE))
+
+
+def test_the_number_of_each_namespace_in_use_is_written(old_file: bytes) -> None:
+    with graphwire.open(old_file) as archive:
+        assert archive.program.opset_version == {"aten": 10, "gwopsets": 1}
+    plain = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+    assert graphwire.to_schema(plain, registry=registry_at(1))[0].opset_version == {"aten": 10}
+
+
+def test_an_old_file_is_upgraded_when_it_is_loaded(old_file: bytes) -> None:
+    x = torch.tensor([4.0])
+    assert graphwire.loads(old_file, registry=registry_at(1)).module()(torch.ones(3)).tolist() == [3.0] * 3
+    loaded = graphwire.loads(old_file, registry=registry_at(2, HALVED))
+    assert loaded.module()(torch.ones(3)).tolist() == [1.5] * 3
+    assert graphwire.to_schema(loaded, registry=registry_at(2))[0].opset_version["gwopsets"] == 2
+    assert x.item() == 4.0
+
+
+def test_a_missing_step_is_an_error_at_load_before_anything_is_made(old_file: bytes) -> None:
+    with pytest.raises(OpsetError, match="no upgrader from 1 to 2"):
+        graphwire.loads(old_file, registry=registry_at(2))
+
+
+def test_another_version_is_written_when_it_is_asked_for() -> None:
+    registry = registry_at(2, HALVED, DOUBLED)
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.ops.gwopsets.half(x)
+
+    program = torch.export.export(Model(), (torch.ones(3),))
+    data = graphwire.dumps(program, registry=registry, opset_version={"gwopsets": 1})
+    with graphwire.open(data) as archive:
+        assert archive.program.opset_version["gwopsets"] == 1
+        assert targets_of(archive.program) == [TWICE]
+    assert graphwire.loads(data, registry=registry).module()(torch.ones(3)).tolist() == [0.5] * 3
+    with pytest.raises(OpsetError, match="no upgrader from 2 to 3"):
+        graphwire.dumps(program, registry=registry, opset_version={"gwopsets": 3})
+
+
+def test_convert_keeps_the_versions_unless_it_is_asked(old_file: bytes) -> None:
+    same, newer = io.BytesIO(), io.BytesIO()
+    graphwire.convert(old_file, same, format="json")
+    with graphwire.open(same.getvalue()) as archive:
+        assert archive.program.opset_version["gwopsets"] == 1
+    registry = registry_at(2, HALVED)
+    graphwire.convert(old_file, newer, format="json", opset_version={"gwopsets": 2}, registry=registry)
+    with graphwire.open(newer.getvalue()) as archive:
+        assert targets_of(archive.program)[0] == HALF
+
+
+def test_upgrade_writes_the_installed_versions_in_the_format_of_the_file(old_file: bytes) -> None:
+    file = io.BytesIO()
+    plans = graphwire.upgrade(old_file, file, registry=registry_at(2, HALVED))
+    assert [str(each) for each in plans["model"].steps] == ["gwopsets 1 -> 2"]
+    with graphwire.open(file.getvalue()) as archive:
+        assert archive.format_of("model") == "msgpack"
+        assert archive.program.opset_version == {"aten": 10, "gwopsets": 2}
+    again = io.BytesIO()
+    assert graphwire.upgrade(file.getvalue(), again, registry=registry_at(2))["model"].steps == ()
+    assert again.getvalue() == file.getvalue()
+
+
+def test_upgraders_that_make_an_invalid_program_are_named(old_file: bytes) -> None:
+    registry = registry_at(2, step(1, 2, twice=retarget("no operator at all")))
+    with pytest.raises(OpsetError, match=r"gwopsets 1 -> 2") as caught:
+        graphwire.loads(old_file, registry=registry)
+    assert caught.value.problems[0].kind == "target"
+
+
+# --------------------------------------------------------------------------------------------------- the command line
+
+
+def test_the_command_plans_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "old.pt2", tmp_path / "new.pt2"
+    program = torch.export.export(torch.nn.GELU(), (torch.ones(2),))
+    path.write_bytes(graphwire.dumps(program, opset_version={"aten": 9}))
+    before = path.read_bytes()
+    assert main(["upgrade", str(path), "--plan"]) == 0
+    text = capsys.readouterr().out
+    assert "aten 9 -> 10: 1 node\n" in text
+    assert "graph_module.graph.nodes[0] gelu: torch.ops.aten.gelu.default" in text
+    assert path.read_bytes() == before
+    assert main(["upgrade", str(path), str(out)]) == 0
+    with graphwire.open(out) as archive:
+        assert archive.program.opset_version == {"aten": 10}
+    capsys.readouterr()
+    assert main(["upgrade", str(path), "--json"]) == 0
+    tree = json.loads(capsys.readouterr().out)
+    assert tree["model"]["steps"][0]["to_version"] == 10
+    assert path.read_bytes() == out.read_bytes()
+
+
+def test_the_command_refuses_with_the_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "new.pt2"
+    program = torch.export.export(torch.nn.GELU("tanh"), (torch.ones(2, dtype=torch.float16),))
+    graphwire.save(program, path)
+    before = path.read_bytes()
+    assert main(["upgrade", str(path), "--plan", "--opset", "aten=9"]) == 1
+    assert "[refused]" in capsys.readouterr().out
+    assert main(["upgrade", str(path), "--opset", "aten=9"]) == 1
+    assert "graph_module.graph.nodes[0]" in capsys.readouterr().err
+    assert main(["upgrade", str(path), "--opset", "aten"]) == 2
+    assert path.read_bytes() == before
+
+
+def test_the_command_needs_no_torch(tmp_path: Path) -> None:
+    path = tmp_path / "old.pt2"
+    program = torch.export.export(torch.nn.GELU(), (torch.ones(2),))
+    path.write_bytes(graphwire.dumps(program, opset_version={"aten": 9}))
+    code = (
+        "import sys; sys.modules['torch'] = None; from graphwire.cli import main; "
+        f"sys.exit(main(['upgrade', {str(path)!r}]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert "aten 9 -> 10" in done.stdout
+
+
+# ----------------------------------------------------------------------------------------------------- missing plugins
+
+
+def needing(record: Program, *requirements: PluginRequirement) -> Program:
+    return replace(record, plugins=list(requirements))
+
+
+def test_all_missing_plugins_are_told_in_one_message() -> None:
+    record, payloads = graphwire.to_schema(export(), registry=registry_at(1))
+    record = needing(
+        record,
+        PluginRequirement("gwopsets-lib", "2.5", [f"op_handler:{TWICE}"]),
+        PluginRequirement("gwtypes", "0.3", ["treespec_serializer:gw.Box"]),
+        PluginRequirement("graphwire", "0.1", ["op_handler:torch.ops.aten.add.Tensor"]),
+    )
+    with pytest.raises(MissingPluginError) as caught:
+        graphwire.from_schema(record, payloads)
+    text = str(caught.value)
+    assert "pip install 'gwopsets-lib>=2.5' 'gwtypes>=0.3'" in text
+    assert f"graph_module.graph.nodes[0]: the operator {TWICE} comes with gwopsets-lib 2.5" in text
+    assert "the container type gw.Box comes with gwtypes 0.3" in text
+    assert len(caught.value.problems) == 2
+    with pytest.raises(MissingPluginError, match=r"gwtypes") as caught:
+        graphwire.from_schema(record, payloads, unknown_ops="opaque")
+    assert "gwopsets-lib" not in str(caught.value)
+
+
+def test_operators_that_nobody_has_are_told_together() -> None:
+    record, payloads = graphwire.to_schema(export())
+    graph = record.graph_module.graph
+    first, second = graph.nodes
+    first.target, second.target = "torch.ops.gone.a.default", "torch.ops.aten.addd.Tensor"
+    with pytest.raises(UnknownOperatorError) as caught:
+        graphwire.from_schema(record, payloads)
+    text = str(caught.value)
+    assert "gone.a" in text
+    assert "nodes[0]" in text
+    assert "addd" in text
+    assert "aten::add" in text
+
+
+# -------------------------------------------------------------------------------------------------------------- opaque
+
+
+def test_an_opaque_operator_can_be_looked_at_but_not_run_and_is_saved_as_it_was(old_file: bytes) -> None:
+    for registry, name in ((default_registry(), "unknown"), (registry_at(2), "another version")):
+        loaded = graphwire.loads(old_file, registry=registry, unknown_ops="opaque")
+        node = next(node for node in loaded.graph.nodes if node.op == "call_function")
+        assert TWICE in str(node.target), name
+        assert node.meta["val"].shape == (3,)
+        with pytest.raises(UnknownOperatorError, match="gwopsets"):
+            loaded.module()(torch.ones(3))
+        assert graphwire.dumps(loaded, registry=registry, format="msgpack") == old_file
+
+
+def test_opaque_operators_keep_every_form_of_call() -> None:
+    library = torch.library.Library("gwforms", "DEF")
+    library.define("many(Tensor x, int n=2, *, str mode, Tensor[] others) -> (Tensor, Tensor)")
+    library.define("listed(Tensor x, SymInt[] sizes) -> Tensor[]")
+    library.define("nothing(Tensor x) -> ()")
+    library.impl("many", lambda x, n=2, *, mode, others: (x.clone(), x + n), "CompositeExplicitAutograd")
+    library.impl("listed", lambda x, sizes: [x.clone(), x + 1], "CompositeExplicitAutograd")
+    library.impl("nothing", lambda x: None, "CompositeExplicitAutograd")
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            ops = torch.ops.gwforms
+            ops.nothing(x)
+            a, _ = ops.many(x, 3, mode="m", others=[x, x])
+            _, b = ops.many(x, mode="m", others=[])
+            c = ops.listed(x, sizes=[1, x.shape[0]])
+            return a + b, c[1]
+
+    program = torch.export.export(Model(), (torch.ones(3, 2),), dynamic_shapes=({0: torch.export.Dim("n")},))
+    data = graphwire.dumps(program)
+    library._destroy()
+    with pytest.raises(UnknownOperatorError, match="3 operators"):
+        graphwire.loads(data)
+    loaded = graphwire.loads(data, unknown_ops="opaque")
+    assert graphwire.dumps(loaded) == data
+
+
+# --------------------------------------------------------------------------------------------------------- propagation
+
+
+def test_what_an_upgrader_leaves_open_is_found_at_load(old_file: bytes) -> None:
+    def through_others(edit: NodeEditor) -> None:
+        x = edit.value("x")
+        wide = edit.emit("torch.ops.aten.unsqueeze.default", {"self": x, "dim": 0})
+        low, _ = edit.emit_all("torch.ops.aten.max.dim", {"self": wide, "dim": 0}, ["tensor", "tensor"])
+        parts = edit.emit_all(
+            "torch.ops.aten.split.Tensor", {"self": low, "split_size": 2}, ["tensor"] * 2, listed=True
+        )
+        joined = edit.emit("torch.ops.aten.cat.default", {"tensors": list(parts)})
+        edit.retarget(TWICE, {"x": joined})
+
+    registry = registry_at(2, step(1, 2, twice=through_others))
+    loaded = graphwire.loads(old_file, registry=registry)
+    shapes = {node.name: node.meta["val"] for node in loaded.graph.nodes if node.op == "call_function"}
+    assert shapes["unsqueeze"].shape == (1, 3)
+    assert [tuple(each.shape) for each in shapes["max_1"]] == [(3,), (3,)]
+    assert [tuple(each.shape) for each in shapes["split"]] == [(2,), (1,)]
+    assert loaded.module()(torch.ones(3)).tolist() == [3.0] * 3
+    data = graphwire.dumps(loaded, registry=registry)
+    with graphwire.open(data) as archive:
+        assert archive.program.requires == []
+    assert graphwire.dumps(graphwire.loads(data, registry=registry), registry=registry) == data
+
+
+def test_symbolic_sizes_and_new_symbols_are_propagated() -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.ops.gwopsets.twice(x).sum()
+
+    program = torch.export.export(
+        Model(), (torch.ones(3, 2),), dynamic_shapes=({0: torch.export.Dim("n", max=64)},)
+    )
+
+    def through_others(edit: NodeEditor) -> None:
+        x = edit.value("x")
+        flat = edit.emit("torch.ops.aten.cat.default", {"tensors": [x, x]})
+        places = edit.emit("torch.ops.aten.nonzero.default", {"self": flat})
+        edit.emit("torch.ops.aten.sum.default", {"self": places})
+        edit.retarget(TWICE, {"x": x})
+
+    old = graphwire.dumps(program, registry=registry_at(1))
+    registry = registry_at(2, step(1, 2, twice=through_others))
+    loaded = graphwire.loads(old, registry=registry)
+    values = {node.name: node.meta["val"] for node in loaded.graph.nodes if "val" in node.meta}
+    assert str(values["cat"].shape[0]) == "2*s77" or "2*" in str(values["cat"].shape[0])
+    assert str(values["nonzero"].shape[0]).startswith("u")
+    bindings = {node.name: node.meta.get("unbacked_bindings") for node in loaded.graph.nodes}
+    assert bindings["nonzero"]
+    assert loaded.module()(torch.ones(5, 2)).item() == 20
+    again = graphwire.loads(graphwire.dumps(loaded, registry=registry), registry=registry)
+    assert again.module()(torch.ones(4, 2)).item() == 16
+
+
+def test_what_cannot_be_propagated_is_told_with_the_node(old_file: bytes) -> None:
+    def impossible(edit: NodeEditor) -> None:
+        x = edit.value("x")
+        edit.emit(
+            "torch.ops.aten.matmul.default",
+            {"self": x, "other": edit.emit("torch.ops.aten.sum.default", {"self": x})},
+        )
+
+    with pytest.raises(graphwire.errors.DecodeError, match=r"matmul.default makes cannot be found") as caught:
+        graphwire.loads(old_file, registry=registry_at(2, step(1, 2, twice=impossible)))
+    assert "matmul" in caught.value.place
+
+
+def test_a_file_that_leaves_values_open_says_so_and_is_checked(old_file: bytes) -> None:
+    registry = registry_at(2, step(1, 2, twice=lambda edit: edit.propagate()))
+    file = io.BytesIO()
+    graphwire.upgrade(old_file, file, registry=registry)
+    with graphwire.open(file.getvalue()) as archive:
+        program = archive.program
+        assert program.requires == ["propagate"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (
+            graphwire.loads(file.getvalue(), registry=registry).module()(torch.ones(3)).tolist() == [3.0] * 3
+        )
+    with pytest.raises(graphwire.errors.ValidationError, match="requires"):
+        graphwire.decode(graphwire.encode(replace(program, requires=[])), "json")

@@ -1,0 +1,178 @@
+"""The golden files are read as what they were made from, and together own everything that the schema can say."""
+
+from __future__ import annotations
+
+import enum
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import inspect as types
+
+import graphwire
+from graphwire.analysis.validate import validate
+from graphwire.schema.program import FEATURES, Program
+from graphwire.schema.tensor import PayloadConfig, PayloadMeta
+
+FORMATS = ("json", "msgpack", "cbor")
+HERE = Path(__file__).parent
+
+
+def _load_maker() -> ModuleType:
+    """The script that wrote the files, which is no part of a package."""
+    spec = importlib.util.spec_from_file_location("make_golden", HERE / "make_golden.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+golden = _load_maker()
+
+
+@pytest.fixture(params=golden.PROGRAMS)
+def name(request: pytest.FixtureRequest) -> Any:
+    """The name of each golden program."""
+    return request.param
+
+
+@pytest.fixture(params=FORMATS)
+def format(request: pytest.FixtureRequest) -> Any:
+    """The name of each wire format in the box."""
+    return request.param
+
+
+# ------------------------------------------------------------------------------------------------------- documents
+
+
+def test_a_document_holds_the_records_that_it_was_made_from(name: str, format: str) -> None:
+    document = golden.document_path(name, format).read_bytes()
+    assert graphwire.decode(document) == golden.PROGRAMS[name]()
+
+
+def test_writing_the_records_again_gives_the_same_bytes(name: str, format: str) -> None:
+    document = golden.document_path(name, format).read_bytes()
+    assert graphwire.encode(golden.PROGRAMS[name](), format) == document
+    assert graphwire.encode(graphwire.decode(document), format) == document
+
+
+def test_the_records_are_valid(name: str) -> None:
+    assert validate(golden.PROGRAMS[name]()) == []
+
+
+# -------------------------------------------------------------------------------------------------------- archives
+
+
+def test_an_archive_holds_the_programs_and_payloads_that_it_was_made_from(format: str) -> None:
+    expected = golden.payloads()
+    with graphwire.open(golden.archive_path(format)) as archive:
+        assert archive.methods == tuple(golden.PROGRAMS)
+        for name, make in golden.PROGRAMS.items():
+            assert archive.program_of(name) == make()
+            assert archive.format_of(name) == format
+        payloads = archive.payloads_of("provenance")
+        assert payloads.weights == expected.weights
+        assert payloads.constants == expected.constants
+        assert payloads.sample_inputs == expected.sample_inputs
+        for record, content in expected.records.items():
+            assert bytes(payloads.records[record].view()) == bytes(content.view())
+        assert {path: archive.read_extra(path) for path in archive.extra_files} == golden.EXTRA_FILES
+
+
+def test_nothing_is_wrong_with_an_archive(format: str) -> None:
+    assert graphwire.verify(golden.archive_path(format)) == []
+
+
+# -------------------------------------------------------------------------------------------------------- coverage
+
+
+def _known(kind: Any, found: dict[type, Any]) -> None:
+    """Every record type and enum that a document of `kind` can hold, with its description."""
+    if isinstance(kind, (types.StructType, types.EnumType)):
+        if kind.cls in found:
+            return
+        found[kind.cls] = kind
+    inner: list[Any] = [field.type for field in getattr(kind, "fields", ())]
+    inner += [getattr(kind, name) for name in ("item_type", "key_type", "value_type") if hasattr(kind, name)]
+    inner += [*getattr(kind, "types", ()), *getattr(kind, "item_types", ())]
+    for each in inner:
+        _known(each, found)
+
+
+def _seen(record: Any) -> Iterator[tuple[type, str]]:
+    """Every field that says something in a record, and in what it holds; every member of an enum."""
+    if isinstance(record, enum.Enum):
+        yield type(record), record.name
+    elif isinstance(record, msgspec.Struct):
+        defaults = {field.name: field.default for field in msgspec.structs.fields(record)}
+        factories = {
+            field.name: field.default_factory()
+            for field in msgspec.structs.fields(record)
+            if field.default_factory is not msgspec.NODEFAULT
+        }
+        for field in record.__struct_fields__:
+            value = getattr(record, field)
+            if value != factories.get(field, defaults[field]):
+                yield type(record), field
+            yield from _seen(value)
+    elif isinstance(record, dict):
+        for value in record.values():
+            yield from _seen(value)
+    elif isinstance(record, (list, tuple)):
+        for value in record:
+            yield from _seen(value)
+
+
+def _wanted() -> set[tuple[type, str]]:
+    kinds: dict[type, Any] = {}
+    for root in (Program, PayloadConfig):
+        _known(types.type_info(root), kinds)
+    wanted = set()
+    for cls, kind in kinds.items():
+        if isinstance(kind, types.EnumType):
+            wanted |= {(cls, member.name) for member in cls}  # type: ignore[attr-defined]
+        else:
+            wanted |= {(cls, field.name) for field in kind.fields}
+    return wanted
+
+
+NEVER_WRITTEN = {(PayloadMeta, "use_pickle")}
+"""Fields whose other value only torch writes; required, so they are in the files all the same."""
+
+
+def test_every_record_arm_field_and_number_of_the_schema_owns_a_golden_file() -> None:
+    seen = {each for make in golden.PROGRAMS.values() for each in _seen(make())}
+    payloads = golden.payloads()
+    for metas in (payloads.weights, payloads.constants, payloads.sample_inputs):
+        seen |= set(_seen(PayloadConfig(metas)))
+    missing = sorted(f"{cls.__name__}.{field}" for cls, field in _wanted() - seen - NEVER_WRITTEN)
+    assert missing == [], "add them to a program of make_golden.py, and run it"
+
+
+def test_every_required_feature_is_one_that_readers_know(name: str) -> None:
+    assert set(golden.PROGRAMS[name]().requires) <= set(FEATURES)
+
+
+# ------------------------------------------------------------------------------------------------------------ files
+
+
+def test_the_files_are_those_that_the_script_writes_and_they_are_small() -> None:
+    expected = {golden.document_path(name, format) for name in golden.PROGRAMS for format in FORMATS}
+    expected |= {golden.archive_path(format) for format in FORMATS}
+    files = [*(HERE / "documents").iterdir(), *(HERE / "archives").iterdir()]
+    assert set(files) == expected
+    assert sum(file.stat().st_size for file in files) < 200_000
+
+
+def test_nothing_of_the_machine_is_in_them(name: str) -> None:
+    text = golden.document_path(name, "json").read_text(encoding="utf-8")
+    assert str(Path.home()) not in text
+    assert str(HERE) not in text
+    assert "+cpu" not in text

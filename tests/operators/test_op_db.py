@@ -1,0 +1,155 @@
+"""Every operator in torch's database of operators that exports round-trips."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch.export import ExportedProgram, export
+from torch.utils import _pytree as pytree
+
+BATCHES = 24
+
+DOES_NOT_EXPORT = {
+    **dict.fromkeys(("allclose", "corrcoef", "cov", "equal"), "branches on the elements of a tensor"),
+    **dict.fromkeys(
+        ("linalg.lstsq", "linalg.lstsq.grad_oriented", "nn.functional.ctc_loss"),
+        "output sizes depend on elements",
+    ),
+    "nn.functional.gaussian_nll_loss": "branches on the elements of a tensor",
+    **dict.fromkeys(
+        (
+            "jiterator_unary",
+            "jiterator_binary",
+            "jiterator_4inputs_with_extra_args",
+            "jiterator_binary_return_by_ref",
+            "jiterator_2inputs_2outputs",
+        ),
+        "needs a GPU",
+    ),
+}
+"""The operators that `torch.export.export` itself refuses, and why. One that it takes must leave this table."""
+
+DOES_NOT_ROUND_TRIP: dict[str, str] = {}
+"""The operators that export and do not round-trip, and why. One that begins to must leave this table."""
+
+
+GRAPH_DIFFERS = {
+    **dict.fromkeys(
+        ("tensor_split", "unique", "unique_consecutive"),
+        "the `getitem` nodes of a node stand right after it, and stood behind the use of one of them",
+    ),
+    "torch.ops.aten._efficient_attention_forward": "`getitem` nodes of integers have `val`, which torch leaves out",
+}
+"""The operators whose loaded program computes the same with another graph, and how that differs."""
+
+
+def _operators() -> list[Any]:
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return list(op_db)
+
+
+def _name(info: Any) -> str:
+    return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
+
+
+class _Call(torch.nn.Module):
+    """A call of an operator, some of whose arguments are fixed."""
+
+    def __init__(self, operator: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        super().__init__()
+        self.operator = operator
+        self.fixed_args = args
+        """The positional arguments; `_GIVEN` where the caller gives one."""
+        self.fixed_kwargs = kwargs
+
+    def forward(self, /, *args: Any, **kwargs: Any) -> Any:
+        given = iter(args)
+        positional = [next(given) if each is _GIVEN else each for each in self.fixed_args]
+        return self.operator(*positional, **self.fixed_kwargs, **kwargs)
+
+
+_GIVEN = object()
+
+
+def _program_of(info: Any, sample: Any) -> tuple[ExportedProgram, tuple[Any, ...], dict[str, Any]]:
+    """The exported call of an operator with a sample, whatever can be an input being one; and those inputs."""
+    every = (sample.input, *sample.args)
+    args = tuple(value for value in every if _can_be_input(value))
+    # The code that FX generates spells devices as `device(…)`, and cannot if an input has that name.
+    kwargs = {key: value for key, value in sample.kwargs.items() if key != "device" and _can_be_input(value)}
+    module = _Call(
+        info.op,
+        [_GIVEN if _can_be_input(value) else value for value in every],
+        {key: value for key, value in sample.kwargs.items() if key not in kwargs},
+    )
+    return export(module, args, kwargs), args, kwargs
+
+
+def _can_be_input(value: Any) -> bool:
+    plain = (torch.Tensor, int, float, bool, str, type(None))
+    return all(type(leaf) in plain for leaf in pytree.tree_leaves(value))
+
+
+def _samples_of(info: Any) -> list[Any]:
+    """The first and the last sample of an operator: mostly the plainest, and one with every option."""
+    dtypes = sorted(info.dtypes, key=str) or [torch.float32]
+    dtype = torch.float32 if torch.float32 in dtypes else dtypes[0]
+    # Taken to the end, because a generator that is dropped restores the mode of gradients whenever it is collected.
+    samples = list(info.sample_inputs("cpu", dtype))
+    return samples if len(samples) < 2 else [samples[0], samples[-1]]
+
+
+def _programs(
+    info: Any, torch_may_warn: Callable[[], warnings.catch_warnings[None]]
+) -> Iterator[tuple[int, ExportedProgram, tuple[Any, ...], dict[str, Any]]]:
+    """The programs of those samples of an operator that export."""
+    with torch_may_warn():
+        samples = _samples_of(info)
+    for position, sample in enumerate(samples):
+        with torch_may_warn():
+            try:
+                program = _program_of(info, sample)
+            except Exception:
+                continue
+        yield position, *program
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_every_operator_that_exports_round_trips(
+    batch: int,
+    assert_round_trips: Callable[..., bool],
+    torch_may_warn: Callable[[], warnings.catch_warnings[None]],
+) -> None:
+    wrong = []
+    for index, info in list(enumerate(_operators()))[batch::BATCHES]:
+        name, problem, exported, graph_differs = _name(info), None, False, False
+        for position, program, args, kwargs in _programs(info, torch_may_warn):
+            exported = True
+            # JSON for the first sample of each, and another format for the other one.
+            format = ("msgpack", "cbor")[index % 2] if position else "json"
+            try:
+                graph_differs |= assert_round_trips(program, args, kwargs, format)
+            except Exception as error:
+                problem = f"{name} in {format}: {type(error).__name__}: {error}"
+                break
+        if exported is (name in DOES_NOT_EXPORT):
+            wrong.append(f"{name} {'exports' if exported else 'does not export'}")
+        if graph_differs is (name not in GRAPH_DIFFERS):
+            wrong.append(f"the graph of {name} {'differs' if graph_differs else 'is the same'}")
+        if problem is not None and name not in DOES_NOT_ROUND_TRIP:
+            wrong.append(problem)
+        if problem is None and name in DOES_NOT_ROUND_TRIP:
+            wrong.append(f"{name} round-trips")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_tables_of_exceptions_name_operators_and_leave_650_to_pass() -> None:
+    names = [_name(info) for info in _operators()]
+    assert len(names) == len(set(names))
+    assert not {*DOES_NOT_EXPORT, *DOES_NOT_ROUND_TRIP, *GRAPH_DIFFERS} - set(names)
+    assert len(names) - len(DOES_NOT_EXPORT) - len(DOES_NOT_ROUND_TRIP) >= 650

@@ -1,0 +1,292 @@
+"""The signature's names: what torch's own properties say of the same programs, and edits that keep them right."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any
+
+import pytest
+import torch
+from programs import PROGRAMS
+from small_programs import SMALL_PROGRAMS
+from torch.export import ExportedProgram
+
+import graphwire
+from graphwire.analysis.validate import validate
+from graphwire.errors import SchemaError
+from graphwire.schema.graph import Argument, SymIntArgument, TensorArgument
+from graphwire.schema.program import Program
+from graphwire.schema.signature import (
+    GraphSignature,
+    InputSpec,
+    InputTokenSpec,
+    InputToParameterSpec,
+    LossOutputSpec,
+    OutputSpec,
+    OutputTokenSpec,
+    UserInputMutationSpec,
+    UserInputSpec,
+    UserOutputSpec,
+)
+from graphwire.schema.signature_maps import NameMaps, signature_from_maps, signature_to_maps
+from graphwire.schema.signature_names import (
+    SignatureNames,
+    editing,
+    replace_all_uses,
+    replace_hook,
+)
+from graphwire.schema.tree import to_tree
+
+ALL = {
+    **SMALL_PROGRAMS,
+    "structured": PROGRAMS["structured"],
+    "decoder": functools.partial(PROGRAMS["decoder"], 1),
+}
+
+PROPERTIES = (
+    "parameters buffers non_persistent_buffers lifted_tensor_constants lifted_custom_objs user_inputs user_outputs"
+    " inputs_to_parameters inputs_to_buffers inputs_to_lifted_tensor_constants inputs_to_lifted_custom_objs"
+    " buffers_to_mutate parameters_to_mutate user_inputs_to_mutate assertion_dep_token input_tokens output_tokens"
+).split()
+
+REVERSED = {
+    "inputs_to_parameters": "parameters_to_inputs",
+    "inputs_to_buffers": "buffers_to_inputs",
+    "inputs_to_lifted_tensor_constants": "lifted_tensor_constants_to_inputs",
+    "inputs_to_lifted_custom_objs": "lifted_custom_objs_to_inputs",
+    "buffers_to_mutate": "mutated_buffers",
+    "parameters_to_mutate": "mutated_parameters",
+    "user_inputs_to_mutate": "mutated_user_inputs",
+}
+
+
+@functools.cache
+def _exported(name: str) -> tuple[ExportedProgram, Program]:
+    program = ALL[name]().program
+    return program, graphwire.to_schema(program)[0]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_property_says_what_torch_says(name) -> None:
+    program, record = _exported(name)
+    theirs, ours = program.graph_signature, SignatureNames(record.graph_module.signature)
+    for each in PROPERTIES:
+        expected = getattr(theirs, each)
+        assert getattr(ours, each) == (dict(expected) if hasattr(expected, "items") else expected), each
+        if each in ("user_inputs", "user_outputs"):
+            assert list(map(type, getattr(ours, each))) == list(map(type, expected))
+    backward = theirs.backward_signature
+    if backward is None:
+        assert ours.backward_signature is None
+    else:
+        found = ours.backward_signature
+        assert found is not None
+        assert found._asdict() == vars(backward)
+
+
+def test_torch_has_no_property_that_we_lack() -> None:
+    theirs = torch.export.ExportGraphSignature
+    public = {name for name, value in vars(theirs).items() if isinstance(value, property)}
+    assert public == {*PROPERTIES, "backward_signature"}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_each_name_map_has_one_in_the_other_direction(name) -> None:
+    names = SignatureNames(_exported(name)[1].graph_module.signature)
+    for forth, back in REVERSED.items():
+        there, here = getattr(names, forth), getattr(names, back)
+        assert {there[value] for value in there} == set(here)
+        assert all(there[value] == target for target, value in here.items())
+
+
+def test_maps_cannot_be_changed() -> None:
+    names = SignatureNames(_exported("tied_weights")[1].graph_module.signature)
+    with pytest.raises(TypeError, match="assignment"):
+        names.inputs_to_parameters["x"] = "y"  # type: ignore[index]
+
+
+def _argument(name: str) -> Argument:
+    return Argument(as_tensor=TensorArgument(name))
+
+
+def _token_signature() -> GraphSignature:
+    from graphwire.schema.graph import TokenArgument
+
+    return GraphSignature(
+        [
+            InputSpec(token=InputTokenSpec(TokenArgument("t0"))),
+            InputSpec(user_input=UserInputSpec(_argument("x"))),
+        ],
+        [
+            OutputSpec(token=OutputTokenSpec(TokenArgument("t1"))),
+            OutputSpec(user_input_mutation=UserInputMutationSpec(TensorArgument("y"), "x")),
+            OutputSpec(user_output=UserOutputSpec(_argument("y"))),
+        ],
+    )
+
+
+def test_tokens_are_named() -> None:
+    names = SignatureNames(_token_signature())
+    assert (names.input_tokens, names.output_tokens) == (("t0",), ("t1",))
+
+
+def test_two_losses_are_refused() -> None:
+    loss = OutputSpec(loss_output=LossOutputSpec(TensorArgument("a")))
+    with pytest.raises(SchemaError, match="several"):
+        _ = SignatureNames(GraphSignature([], [loss, loss])).backward_signature
+
+
+# ------------------------------------------------------------------------------------------------------------ edits
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_replace_all_uses_does_what_torch_does(name) -> None:
+    program, record = _exported(name)
+    theirs, ours = copy.deepcopy(program.graph_signature), copy.deepcopy(record.graph_module.signature)
+    mutated = set(SignatureNames(ours).mutated_user_inputs)
+    specs = [*theirs.input_specs, *theirs.output_specs]
+    for number, old in enumerate(sorted({spec.arg.name for spec in specs} - mutated - {""})):
+        if any(spec.arg.name == old and hasattr(spec.arg, "value") for spec in specs):
+            continue  # torch does not rename literals
+        theirs.replace_all_uses(old, f"renamed_{number}")
+        replace_all_uses(ours, old, f"renamed_{number}")
+    gradients = SignatureNames(ours).backward_signature is not None
+    for each in PROPERTIES:
+        assert getattr(SignatureNames(ours), each) == getattr(theirs, each), each
+    assert gradients == (theirs.backward_signature is not None)
+
+
+def test_an_output_that_mutates_a_renamed_input_follows() -> None:
+    """torch's own leaves the old name there, and the program is not valid any more."""
+    signature = _token_signature()
+    replace_all_uses(signature, "x", "renamed")
+    assert SignatureNames(signature).user_inputs_to_mutate == {"y": "renamed"}
+
+
+def test_the_hook_follows_outputs_and_if_asked_inputs() -> None:
+    signature = _token_signature()
+    follow = replace_hook(signature)
+    follow("y", "z", "output")
+    follow("x", "w", "input")
+    follow("x", "w", "add_3")
+    names = SignatureNames(signature)
+    assert (names.user_inputs, names.user_outputs) == (("x",), ("z",))
+    replace_hook(signature, replace_inputs=True)("x", "w", "input")
+    assert SignatureNames(signature).user_inputs == ("w",)
+
+
+def test_edits_are_seen_at_once_and_undone_when_they_fail() -> None:
+    signature = _token_signature()
+    before = to_tree(signature)
+
+    def edit() -> None:
+        with editing(signature) as edits:
+            edits.rename("x", "w")
+            edits.swap("w", "y")
+            assert SignatureNames(signature).user_inputs == ("y",)
+            assert SignatureNames(signature).user_inputs_to_mutate == {"w": "y"}
+            raise RuntimeError("the graph editor fails")
+
+    with pytest.raises(RuntimeError, match="fails"):
+        edit()
+    assert to_tree(signature) == before
+
+
+def test_an_edited_program_stays_valid() -> None:
+    record = copy.deepcopy(_exported("mutated_inputs")[1])
+    graph, signature = record.graph_module.graph, record.graph_module.signature
+    names = [*graph.tensor_values]
+    from graphwire.analysis.references import Renaming, rewritten
+
+    renaming = Renaming(lambda name: f"{name}_new", lambda held: held)
+    graph.inputs = [rewritten(each, renaming) for each in graph.inputs]
+    graph.outputs = [rewritten(each, renaming) for each in graph.outputs]
+    for node in graph.nodes:
+        node.outputs = [rewritten(each, renaming) for each in node.outputs]
+        for named in node.inputs:
+            named.arg = rewritten(named.arg, renaming)
+    graph.tensor_values = {f"{name}_new": meta for name, meta in graph.tensor_values.items()}
+    assert validate(record)
+    with editing(signature) as edits:
+        for name in names:
+            edits.rename(name, f"{name}_new")
+    assert [problem for problem in validate(record) if "signature" in problem.place] == []
+
+
+# ------------------------------------------------------------------------------------------------------- older maps
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_maps_of_schema_1_and_the_specs_say_the_same(name) -> None:
+    module = _exported(name)[1].graph_module
+    signature = module.signature
+    names = SignatureNames(signature)
+    if (
+        names.mutated_user_inputs
+        or names.mutated_parameters
+        or names.lifted_custom_objs
+        or names.input_tokens
+    ):
+        with pytest.raises(SchemaError, match="schema 1 cannot say"):
+            signature_to_maps(signature)
+        return
+    maps = signature_to_maps(signature)
+    again = signature_from_maps(
+        maps,
+        module.graph.inputs,
+        module.graph.outputs,
+        non_persistent_buffers=names.non_persistent_buffers,
+        tensor_constants=names.lifted_tensor_constants,
+    )
+    for spec, made in zip(signature.input_specs, again.input_specs, strict=True):
+        if spec.constant_input is not None and made.constant_input is not None:
+            made.constant_input.name = spec.constant_input.name  # schema 1 keeps none
+    for result, remade in zip(signature.output_specs, again.output_specs, strict=True):
+        if result.user_output is not None and remade.user_output is not None:
+            remade.user_output.name = result.user_output.name  # likewise
+    assert to_tree(again) == to_tree(signature)
+
+
+def test_the_maps_of_a_joint_graph_become_its_specs() -> None:
+    maps = _joint_maps()
+    signature = signature_from_maps(
+        maps,
+        [_argument("w"), _argument("x"), Argument(as_sym_int=SymIntArgument(as_name="n"))],
+        [_argument("loss"), _argument("dw"), _argument("dx")],
+    )
+    backward = SignatureNames(signature).backward_signature
+    assert backward is not None
+    assert backward._asdict() == {
+        "loss_output": "loss",
+        "gradients_to_parameters": {"dw": "weight"},
+        "gradients_to_user_inputs": {"dx": "x"},
+    }
+    assert signature_to_maps(signature) == maps
+
+
+def _joint_maps() -> NameMaps:
+    from graphwire.schema.signature_maps import BackwardNameMaps
+
+    backward = BackwardNameMaps({"dw": "weight"}, {"dx": "x"}, "loss")
+    return NameMaps({"w": "weight"}, {}, ["x", "n"], ["loss"], {}, backward)
+
+
+def test_a_tensor_that_stands_for_nothing_is_refused_with_its_place() -> None:
+    maps = NameMaps({}, {}, ["x"], ["y"], {})
+    with pytest.raises(SchemaError, match=r"inputs\[1\].*neither a user input"):
+        signature_from_maps(maps, [_argument("x"), _argument("z")], [])
+    with pytest.raises(SchemaError, match=r"outputs\[0\].*neither a user output"):
+        signature_from_maps(maps, [_argument("x")], [_argument("x")])
+
+
+def test_what_schema_1_cannot_say_is_refused() -> None:
+    with pytest.raises(SchemaError, match="a token"):
+        signature_to_maps(_token_signature())
+
+
+def test_specs_that_name_nothing_else_are_shared_by_an_edit() -> None:
+    held: Any = InputSpec(parameter=InputToParameterSpec(TensorArgument("p"), "weight"))
+    signature = GraphSignature([held], [])
+    replace_all_uses(signature, "x", "y")
+    assert signature.input_specs[0] is held
