@@ -92,7 +92,7 @@ def main() -> int:
         pstats.Stats(profile).sort_stats("tottime").print_stats(30)
         return 0
     # A pipe has no width of its own; a table cut to 80 columns would lose digits.
-    console = Console() if sys.stdout.isatty() else Console(width=130)
+    console = Console() if sys.stdout.isatty() else Console(width=140)
     console.print(
         programs_table(programs, f"medians of {options.runs} interleaved runs, {options.clock} time")
     )

@@ -73,12 +73,13 @@ def scaling_table(rows: list[ProgramRow]) -> Table:
     for way in dict.fromkeys(row.way for row in rows):
         least, *_, most = (row for row in rows if row.way == way)
         table.add_row(
-            f"growth, {most.nodes / least.nodes:.1f} times the nodes",
+            "growth",
             way,
-            *[""] * 4,
-            _ratio(most.save_seconds, least.save_seconds),
-            _ratio(most.load_seconds, least.load_seconds),
-            _ratio(most.program_bytes, least.program_bytes),
+            _times(most.nodes, least.nodes),
+            *[""] * 3,
+            _times(most.save_seconds, least.save_seconds),
+            _times(most.load_seconds, least.load_seconds),
+            _times(most.program_bytes, least.program_bytes),
         )
     return table
 
@@ -124,6 +125,10 @@ def _ratio(numerator: float, denominator: float) -> str:
         if numerator < 10 * denominator
         else f"{numerator / denominator:,.1f}"
     )
+
+
+def _times(most: float, least: float) -> str:
+    return f"x {_ratio(most, least)}"
 
 
 def _milliseconds(seconds: float) -> str:

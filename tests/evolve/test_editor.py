@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from graphwire.analysis.validate import validate
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.editor import NodeEditor, Value, rewrite_graph
+from graphwire.evolve.editor import NodeEditor, Value
 from graphwire.evolve.opsets import Plan, apply, plan
+from graphwire.evolve.upgrades import rewrite_graph
 from graphwire.evolve.values import ARM_FEATURES, decode_value, encode_value
 from graphwire.hooks.interfaces import OpsetStep
 from graphwire.schema.graph import (

@@ -312,6 +312,26 @@ def test_a_program_that_needs_what_is_not_read_is_refused_by_name() -> None:
     Payloads(unread={"other": "a pickle of x.Z"}).check_read(program)
 
 
+def test_a_program_is_completed_with_what_stands_beside_it() -> None:
+    program, own = graphwire.to_schema(_program())
+    assert program.requires == []
+    before = program.example_inputs
+    state = state_of(
+        {
+            "s": torch.eye(2).to_sparse(),
+            "c": torch.ones(1, dtype=torch.complex64).conj(),
+            "m": torch.ones(1, device="meta"),
+        }
+    )
+    payloads = Payloads({**own.weights, **state.metas}, encoded=state.encoded)
+    payloads.complete(program)
+    assert program.example_inputs is before
+    assert list(program.encoded_values) == ["s"]
+    assert program.requires == ["codecs", "lazy-bits", "placement"]
+    payloads.complete(program)
+    assert program.requires == ["codecs", "lazy-bits", "placement"]
+
+
 def test_big_endian_records_are_turned_around() -> None:
     stream = io.BytesIO()
     with ArchiveWriter(stream, root="x", records={"byteorder": b"big"}) as archive:

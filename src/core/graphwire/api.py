@@ -89,7 +89,7 @@ def save(
         OSError: the path cannot be written.
     """
     registry = registry or default_registry()
-    with paused_collector():
+    with paused_collector:
         documents = _documents(program, format, registry, opset_version)
     if isinstance(file, (str, os.PathLike)):
         with replacing(file) as stream:
@@ -155,7 +155,7 @@ def load(
     from graphwire.bridge.program import GraphwireWarning, decode_program
     from graphwire.bridge.tensors import target_device
 
-    with open(file, registry=registry, limits=limits) as archive, paused_collector():
+    with open(file, registry=registry, limits=limits) as archive, paused_collector:
         name = archive.method(method)
         program = archive.program_of(name)
         payloads = archive.payloads_of(name, copied=weights == "copy")

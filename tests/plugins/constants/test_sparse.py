@@ -29,7 +29,7 @@ TENSORS = {
     "coo with repeated indices": lambda: torch.sparse_coo_tensor(
         [[0, 0], [1, 1]], [1.0, 2.0], (4, 4), check_invariants=True
     ),
-    "coo without elements": lambda: torch.sparse_coo_tensor(size=(4, 4)),
+    "coo without elements": lambda: torch.sparse_coo_tensor(size=(4, 4), check_invariants=True),
     "coo with a dense dimension": lambda: DENSE.to_sparse(1),
     "csr": lambda: DENSE.to_sparse_csr(),
     "csr in batches": lambda: torch.stack([DENSE, DENSE]).to_sparse_csr(),

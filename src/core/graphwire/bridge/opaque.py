@@ -130,5 +130,3 @@ def opaque_operator(target: OpaqueOperator) -> Operator:
     handler = _OpaqueHandler(target.form)
     returns = [None] * target.form.returns if target.form.convention == "schema" else None
     return Operator(target, target.name(), handler, codec=handler, returns=returns)
-
-

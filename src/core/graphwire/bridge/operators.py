@@ -61,7 +61,9 @@ def decode_operator(context: DecodeContext, name: str, record: Node | None = Non
         if handler is None or target is None:
             if context.origin is not None:
                 return opaque_operator(OpaqueOperator(name, CallForm.of(record), context.origin))
-            raise UnknownOperatorError(f"there is no operator {name!r} on this installation", remedy=_advice(name))
+            raise UnknownOperatorError(
+                f"there is no operator {name!r} on this installation", remedy=_advice(name)
+            )
         operator = context.operators[name] = _described(target, name, handler)
     return operator
 
@@ -89,7 +91,9 @@ def check_operators(context: DecodeContext, graph: Graph) -> None:
     if len(missing) == 1:
         raise next(iter(missing.values()))
     if missing:
-        raise UnknownOperatorError("\n  ".join([f"{len(missing)} operators are missing", *map(str, missing.values())]))
+        raise UnknownOperatorError(
+            "\n  ".join([f"{len(missing)} operators are missing", *map(str, missing.values())])
+        )
 
 
 def _advice(name: str) -> str:
@@ -99,7 +103,9 @@ def _advice(name: str) -> str:
     if parts[:2] != ["torch", "ops"] or len(parts) != 5:
         return "Install the plugin that handles it, or register an OpHandler for it"
     namespace, operator = parts[2], parts[3]
-    known = [schema.name for schema in torch._C._jit_get_all_schemas() if schema.name.startswith(f"{namespace}::")]
+    known = [
+        schema.name for schema in torch._C._jit_get_all_schemas() if schema.name.startswith(f"{namespace}::")
+    ]
     near = difflib.get_close_matches(f"{namespace}::{operator}", known, 1)
     if near:
         return f"The nearest that this torch has is {near[0]}"

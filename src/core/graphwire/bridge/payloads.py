@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +12,11 @@ import torch
 from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.tensors import decode_dtype, decode_layout, decode_tensor_meta, encode_tensor_meta
-from graphwire.errors import ArchiveError, DecodeError, EncodeError, MissingRecordError
+from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, MissingRecordError
 from graphwire.schema.program import EncodedValue
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import PayloadMeta
-from graphwire.wire.payloads import Record, extent, known_integers
+from graphwire.wire.payloads import WEIGHTS, Record, extent, known_integers
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _TRIM_FACTOR = 2
@@ -112,12 +112,7 @@ def encode_payloads(
     Raises:
         EncodeError: a value is no plain tensor, and no codec owns it.
     """
-    plain: dict[str, torch.Tensor] = {}
-    for name, value in values.items():
-        if _is_plain(value) or _placement(value) is not None:
-            plain[name] = value
-        else:
-            plain.update(_encode_with_codec(context, name, value, encoded))
+    plain = _plain_parts(context, values, encoded)
     table.add_all({name: tensor for name, tensor in plain.items() if _placement(tensor) is None})
     metas: dict[str, PayloadMeta] = {}
     first: dict[int, str] = {}
@@ -127,6 +122,23 @@ def encode_payloads(
             metas[name].same_as = first[id(tensor)]
         first.setdefault(id(tensor), name)
     return metas
+
+
+def _plain_parts(
+    context: EncodeContext, values: Mapping[str, Any], encoded: dict[str, EncodedValue]
+) -> dict[str, torch.Tensor]:
+    """The plain tensors that values are or consist of. What a codec made of a value may need a codec again."""
+    plain: dict[str, torch.Tensor] = {}
+    written: dict[int, EncodedValue] = {}
+    for name, value in values.items():
+        if _is_plain(value) or _placement(value) is not None:
+            plain[name] = value
+        elif (known := written.get(id(value))) is not None and known.tensors:
+            encoded[name] = known  # one value under two names: it has the parts of the first
+        else:
+            plain.update(_encode_with_codec(context, name, value, encoded))
+            written[id(value)] = encoded[name]
+    return plain
 
 
 def _is_plain(value: Any) -> bool:
@@ -172,7 +184,7 @@ def _encode_with_codec(
             encoded[name] = EncodedValue(codec.name, tree, list(parts))
             context.features.add("codecs")
             context.provided.add(("constant_codec", codec.name))
-            return parts
+            return _plain_parts(context, parts, encoded)
     kind = type(value)
     layout = f" of layout {value.layout}" if isinstance(value, torch.Tensor) else ""
     if isinstance(value, torch.Tensor) and torch_private.is_transformed(value):
@@ -249,11 +261,45 @@ def decode_payloads(
                 ties[tie] = values[name]
         except (ArchiveError, DecodeError) as error:
             raise error.within(f"{folder}{name}") from None
+    return _compose(context, values, encoded, folder) if encoded else values
+
+
+def _compose(
+    context: DecodeContext, plain: dict[str, Any], encoded: Mapping[str, EncodedValue], folder: str
+) -> dict[str, Any]:
+    """The values of a folder in order: the plain ones, and in place of the parts of another the value that a codec makes
+    of them. A value without parts stands last, among the constants."""
+    owners = {part: name for name, value in encoded.items() for part in value.tensors}
+    made: dict[tuple[str, ...], Any] = {}
+
+    def value_of(name: str, depth: int) -> Any:
+        if name in plain:
+            return plain[name]
+        value = encoded.get(name)
+        if value is None or depth > len(encoded):
+            raise DecodeError(f"there is no payload {name!r}")
+        key = tuple(value.tensors)
+        if key not in made:
+            parts = [value_of(part, depth + 1) for part in key]
+            found = _decode_with_codec(context, name, value, parts)
+            if not key:
+                return found
+            made[key] = found
+        return made[key]
+
+    def named(part: str) -> str:
+        for _ in encoded:
+            if part not in owners:
+                break
+            part = owners[part]
+        return part
+
+    values = {name: value_of(name, 0) for name in map(named, plain)}
     for name, value in encoded.items():
-        if all(part in values for part in value.tensors):
-            values[name] = _decode_with_codec(context, name, value, values)
-    for part in {part for value in encoded.values() for part in value.tensors}:
-        values.pop(part, None)
+        if name in owners or name in values:
+            continue
+        if tuple(value.tensors) in made or (not value.tensors and folder != WEIGHTS):
+            values[name] = value_of(name, 0)
     return values
 
 
@@ -299,9 +345,7 @@ def _strided(meta: PayloadMeta, folder: str, table: StorageTable) -> torch.Tenso
     return torch.empty(0, dtype=dtype, device=device).set_(storage, offset, sizes, strides)
 
 
-def _decode_with_codec(
-    context: DecodeContext, name: str, value: EncodedValue, values: Mapping[str, Any]
-) -> Any:
+def _decode_with_codec(context: DecodeContext, name: str, value: EncodedValue, parts: Sequence[Any]) -> Any:
     codec = context.registry.constant_codecs.get(value.codec)
     if codec is None:
         raise DecodeError(
@@ -309,4 +353,7 @@ def _decode_with_codec(
             place=name,
             remedy="Install the plugin that provides it",
         )
-    return codec.decode(value.tree, [values[part] for part in value.tensors])
+    try:
+        return codec.decode(value.tree, parts)
+    except GraphwireError as error:
+        raise error.within(name) from None

@@ -46,7 +46,7 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), known)
     try:
         with torch.no_grad(), scope.context.mode:
-            result = node.target(*args, **kwargs)  # type: ignore[operator]
+            result = node.target(*args, **kwargs)
     except GraphwireError:
         raise
     except Exception as error:
@@ -56,7 +56,11 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
         ) from error
     scope.context.pending |= torch_private.fresh_unbacked_symbols(scope.context.shape_env)
     single = record.outputs[0] if len(record.outputs) == 1 else None
-    if single is not None and record.is_hop_single_tensor_return is False and arm_of(single) not in CONTAINER_ARMS:
+    if (
+        single is not None
+        and record.is_hop_single_tensor_return is False
+        and arm_of(single) not in CONTAINER_ARMS
+    ):
         single = None
     whole = single or Argument(as_sequence=SequenceValue("tuple", record.outputs))
     grad = any(value.requires_grad for value in inputs)

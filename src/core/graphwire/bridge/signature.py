@@ -226,7 +226,10 @@ def encode_signature(signature: Any, outputs: Sequence[Argument]) -> GraphSignat
         )
     return GraphSignature(
         [encode_input_spec(spec) for spec in signature.input_specs],
-        [encode_output_spec(spec, output) for spec, output in zip(signature.output_specs, outputs, strict=True)],
+        [
+            encode_output_spec(spec, output)
+            for spec, output in zip(signature.output_specs, outputs, strict=True)
+        ],
     )
 
 

@@ -115,9 +115,7 @@ def _decode(context: DecodeContext, record: SymExpr, hint: Any, kind: type) -> A
         expression = _expression(context, record.expr_str)
         if hint is not None and isinstance(expression, sympy.Symbol):
             torch_private.declare_symbol(context.shape_env, expression, None, hint)
-        value = context.values[key] = torch_private.symbolic_value(
-            context.shape_env, expression, kind, hint
-        )
+        value = context.values[key] = torch_private.symbolic_value(context.shape_env, expression, kind, hint)
     return value
 
 

@@ -81,9 +81,9 @@ def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMe
     sizes = tuple(tensor.shape)
     if layout is not torch.strided:
         # Strides of 0 are what torch writes here, and must find to read the document.
-        record = _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0)
-        record.sparse = encode_sparse(tensor)
-        return record
+        meta = _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0)
+        meta.sparse = encode_sparse(tensor)
+        return meta
     strides, offset = tensor.stride(), tensor.storage_offset()
     numbers: tuple[Any, ...] = (*sizes, *strides, offset)
     if torch.SymInt in map(type, numbers):

@@ -100,7 +100,9 @@ def symbolic_value(shape_env: ShapeEnv, expression: sympy.Basic, kind: type, hin
         hint: the value on the example inputs; None where there is none, as for values that only a run knows.
     """
     node = SymNode(expression, shape_env, kind, hint)
-    if kind is not bool:  # torch would look for a hint where it is given none, but writes none for truth values
+    if (
+        kind is not bool
+    ):  # torch would look for a hint where it is given none, but writes none for truth values
         node._hint = None if hint is not None and free_unbacked_symbols(expression) else hint
     return _SYMBOLIC[kind](node)
 

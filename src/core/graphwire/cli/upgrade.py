@@ -39,7 +39,9 @@ def add_upgrade(commands: Any, common: argparse.ArgumentParser, data: argparse.A
         "target", metavar="OUT", type=Path, nargs="?", help="the archive to write; FILE itself by default"
     )
     upgrade.add_argument(
-        "--plan", action="store_true", help="show the steps and the nodes that each touches, and write nothing"
+        "--plan",
+        action="store_true",
+        help="show the steps and the nodes that each touches, and write nothing",
     )
     upgrade.add_argument(
         "--opset",
@@ -48,7 +50,9 @@ def add_upgrade(commands: Any, common: argparse.ArgumentParser, data: argparse.A
         action="append",
         help="the version to bring a namespace to, instead of the installed ones; may be given several times",
     )
-    upgrade.add_argument("--format", metavar="NAME", help="the wire format to write; the archive's by default")
+    upgrade.add_argument(
+        "--format", metavar="NAME", help="the wire format to write; the archive's by default"
+    )
     upgrade.set_defaults(run=_upgrade)
 
 
@@ -80,7 +84,9 @@ def _upgrade(arguments: argparse.Namespace) -> int:
 def _print_plans(plans: Mapping[str, Plan], *, as_json: bool) -> None:
     if as_json:
         tree = {name: plan.to_tree() for name, plan in plans.items()}
-        print_line(json.dumps(tree, indent=2), sys.stdout)  # ASCII, so that nothing in it can control a terminal
+        print_line(
+            json.dumps(tree, indent=2), sys.stdout
+        )  # ASCII, so that nothing in it can control a terminal
         return
     for name, plan in plans.items():
         print_line(escaped(name), sys.stdout)

@@ -6,7 +6,12 @@
 
 from __future__ import annotations
 
-__all__ = ["module_stack_down", "module_stack_up", "without_inner_commas"]
+import json
+
+__all__ = ["module_stack_down", "module_stack_up", "stack_with_commas", "stack_without_commas"]
+
+WHOLE = "graphwire.nn_module_stack"
+"""The key of metadata under which a stack stands that an older text cannot say: JSON rows of key, path and type."""
 
 
 def module_stack_up(text: str) -> str:
@@ -22,12 +27,24 @@ def module_stack_down(text: str) -> str:
     return ";".join(f"{key}:({path},{kind})" for key, path, kind in rows)
 
 
-def without_inner_commas(text: str) -> str:
-    """The text of 2.2 and later with no comma inside a path or type, so that 2.2 and 2.3 can read it."""
+def stack_without_commas(metadata: dict[str, str]) -> dict[str, str]:
+    """Metadata whose module stack 2.3 can read: without commas inside a path or type. The whole stack stands beside it."""
+    text = metadata.get("nn_module_stack", "")
     rows = [split_outside(item) for item in text.split(";")]
+    if all(len(item.split(",")) == 3 for item in text.split(";")):
+        return metadata
     if any(len(row) != 3 for row in rows):
-        return ""
-    return ";".join(",".join(part.replace(",", "") for part in row) for row in rows)
+        return {key: value for key, value in metadata.items() if key != "nn_module_stack"}
+    plain = ";".join(",".join(part.replace(",", "") for part in row) for row in rows)
+    return {**metadata, "nn_module_stack": plain, WHOLE: json.dumps(rows)}
+
+
+def stack_with_commas(metadata: dict[str, str]) -> dict[str, str]:
+    """The reverse of `stack_without_commas`."""
+    if WHOLE not in metadata or "nn_module_stack" not in metadata:
+        return metadata
+    whole = ";".join(",".join(row) for row in json.loads(metadata[WHOLE]))
+    return {**{key: value for key, value in metadata.items() if key != WHOLE}, "nn_module_stack": whole}
 
 
 def _pair(item: str) -> tuple[str, str]:

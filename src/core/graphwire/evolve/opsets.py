@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.editor import Upgrade, rewrite_graph
 from graphwire.evolve.references import module_with_names, new_requirements
+from graphwire.evolve.upgrades import Upgrade, rewrite_graph
 from graphwire.hooks.interfaces import OpsetUpgrader
 from graphwire.hooks.registry import Registry
 from graphwire.schema.graph import Node

@@ -14,6 +14,7 @@ from typing import Any
 from graphwire.errors import Obstacle, SchemaError, SchemaVersionError, TargetError, UnsupportedFeatureError
 from graphwire.evolve.extensions import resolve_extensions
 from graphwire.evolve.operators import operators_down, operators_up
+from graphwire.evolve.reader_faults import report_faults
 from graphwire.evolve.step import Step
 from graphwire.evolve.steps import (
     compact_5_3,
@@ -176,4 +177,5 @@ def obstacles_to(tree: Record, to: Version) -> tuple[Record, list[Obstacle]]:
         if step.older.variant == "":
             tree = operators_down(tree, step.newer, report)
         tree = step.down(tree, report)
+    report_faults(tree, to, report)
     return tree, list(obstacles.values())

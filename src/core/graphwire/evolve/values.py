@@ -184,7 +184,7 @@ def _encode_reference(value: Value) -> Argument:
         return Argument(as_tensor=TensorArgument(value.name))
     if value.kind == "custom_obj":
         return Argument(as_custom_obj=CustomObjArgument(value.name, value.class_fqn))
-    return Argument(**{f"as_{value.kind}": _SYMBOLIC[value.kind](as_name=value.name)})
+    return _argument(f"as_{value.kind}", _SYMBOLIC[value.kind](as_name=value.name))
 
 
 def _encode_sequence(values: Sequence[Any]) -> Argument:
@@ -196,12 +196,16 @@ def _encode_sequence(values: Sequence[Any]) -> Argument:
     for literal, plural in ((bool, "bools"), (int, "ints"), (float, "floats"), (str, "strings")):
         if kinds == {literal}:
             items = [encode_float(item) for item in values] if literal is float else list(values)
-            return Argument(**{f"as_{plural}": items})
+            return _argument(f"as_{plural}", items)
     for literal, kind in ((int, "sym_int"), (float, "sym_float"), (bool, "sym_bool")):
         if kinds <= {literal, kind}:
-            return Argument(**{f"as_{kind}s": [_symbolic(kind, item) for item in values]})
-    items = [encode_value(item) for item in values]
-    return Argument(as_sequence=SequenceValue("tuple" if isinstance(values, tuple) else "list", items))
+            return _argument(f"as_{kind}s", [_symbolic(kind, item) for item in values])
+    elements = [encode_value(item) for item in values]
+    return Argument(as_sequence=SequenceValue("tuple" if isinstance(values, tuple) else "list", elements))
+
+
+def _argument(arm: str, content: Any) -> Argument:
+    return Argument(**{arm: content})
 
 
 def _optional(value: Value | None) -> OptionalTensorArgument:
@@ -214,7 +218,8 @@ def _symbolic(kind: str, value: Any) -> Any:
     record = _SYMBOLIC[kind]
     if isinstance(value, Value):
         return record(as_name=value.name)
-    return record(**{record.__struct_fields__[1]: encode_float(value) if kind == "sym_float" else value})
+    literal: Any = encode_float(value) if kind == "sym_float" else value
+    return record(**{record.__struct_fields__[1]: literal})
 
 
 # -------------------------------------------------------------------------------------------------------- walking

@@ -16,6 +16,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from graphwire.bridge import torch_private
 from graphwire.bridge.torch_pytree import children_of, context_of, is_treespec
@@ -336,7 +337,7 @@ def _held(values: Mapping[str, Any]) -> Portrait:
     stored = {
         name: value
         for name, value in tensors.items()
-        if _has_elements(value) and value.layout is torch.strided
+        if _has_elements(value) and value.layout is torch.strided and not _is_composed(value)
     }
     places = {name: value.untyped_storage().data_ptr() for name, value in stored.items()}
     return {
@@ -355,18 +356,34 @@ def _groups(keys: Mapping[str, Any]) -> list[Any]:
 
 
 def _has_elements(tensor: torch.Tensor) -> bool:
-    return not isinstance(tensor, torch_private.FakeTensor) and tensor.device.type != "meta"
+    return not _is_fake(tensor) and tensor.device.type != "meta"
 
 
 def _payload(value: Any) -> Any:
     """A tensor with elements (a digest of them), or another constant."""
+    if isinstance(value, torch.ScriptObject):
+        state, name = torch.ScriptObject.__getstate__(value)
+        return {"class": name, "state": _data(state, _payload)}
     if not isinstance(value, torch.Tensor):
         return _data(value)
     kind = torch.nn.Parameter if isinstance(value, torch.nn.Parameter) else type(value)
     described = {"class": kind, **_tensor_meta(value), "conj": value.is_conj(), "neg": value.is_neg()}
-    if _has_elements(value):
+    if _is_composed(value):
+        attributes, context = value.__tensor_flatten__()
+        described["inner"] = {name: _payload(getattr(value, name)) for name in attributes}
+        described["context"] = _data(context, _payload)
+    elif _has_elements(value):
         described["elements"] = [_digest(part) for part in _parts(value.detach())]
     return described
+
+
+def _is_composed(tensor: torch.Tensor) -> bool:
+    """Whether a tensor consists of others, as those of a wrapper subclass do."""
+    return is_traceable_wrapper_subclass(tensor) and not _is_fake(tensor)
+
+
+def _is_fake(tensor: torch.Tensor) -> bool:
+    return isinstance(tensor, torch_private.FakeTensor)
 
 
 def _parts(tensor: torch.Tensor) -> Sequence[torch.Tensor]:
@@ -377,6 +394,10 @@ def _parts(tensor: torch.Tensor) -> Sequence[torch.Tensor]:
         return tensor.crow_indices(), tensor.col_indices(), tensor.values()
     if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
         return tensor.ccol_indices(), tensor.row_indices(), tensor.values()
+    if tensor.is_quantized:
+        channels = tensor.qscheme() is torch.per_channel_affine
+        scale = (tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()) if channels else ()
+        return tensor.int_repr(), *scale
     return (tensor,)
 
 

@@ -63,7 +63,16 @@ class Payloads:
             program.example_inputs = self.examples
         if new := {name: value for name, value in self.encoded.items() if name not in program.encoded_values}:
             program.encoded_values = {**program.encoded_values, **new}
-            program.requires = sorted({*program.requires, "codecs"})
+        features = {"codecs"} if program.encoded_values else set()
+        for meta in (*self.weights.values(), *self.constants.values(), *self.sample_inputs.values()):
+            if meta.conj or meta.neg:
+                features.add("lazy-bits")
+            if meta.placement is not None:
+                features.add("placement")
+            if meta.tensor_meta is not None and meta.tensor_meta.dtype_name is not None:
+                features.add("dtypes")
+        if not features <= set(program.requires):
+            program.requires = sorted({*program.requires, *features})
 
     def check_read(self, program: Program) -> None:
         """Refuse a program that needs what is not read.

@@ -1,15 +1,34 @@
-"""Constant codecs in the box: constants and weights of torch itself that are no plain strided tensors."""
+"""Constant codecs in the box: constants and weights that are no plain strided tensors."""
 
 from __future__ import annotations
 
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import ConstantCodec
+from graphwire_plugins.constants.jagged import JaggedTensors
+from graphwire_plugins.constants.objects import OpaqueValues, ScriptObjects
+from graphwire_plugins.constants.quantized import QuantizedTensors
 from graphwire_plugins.constants.sparse import SparseTensors
+from graphwire_plugins.constants.subclasses import TensorSubclasses
 
-__all__ = ["SparseTensors", "graphwire_constant_codecs"]
+__all__ = [
+    "JaggedTensors",
+    "OpaqueValues",
+    "QuantizedTensors",
+    "ScriptObjects",
+    "SparseTensors",
+    "TensorSubclasses",
+    "graphwire_constant_codecs",
+]
 
 
 @hookimpl
 def graphwire_constant_codecs() -> list[ConstantCodec]:
-    """The codec of sparse tensors."""
-    return [SparseTensors()]
+    """The codecs of torch's own kinds of tensors and objects; the first that owns a value writes it."""
+    return [
+        SparseTensors(),
+        QuantizedTensors(),
+        JaggedTensors(),
+        TensorSubclasses(),
+        ScriptObjects(),
+        OpaqueValues(),
+    ]

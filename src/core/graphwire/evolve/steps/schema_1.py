@@ -6,9 +6,8 @@ brought `dialect` and hints that are no integers, and dropped equality constrain
 Upward: an input tuple of a tuple and a dict with identifiers as keys is `(args, kwargs)` (2.1 writes no kwargs where there
 are none, so that a call with a tuple and such a dict reads the same); any other is the positional arguments alone. A
 constant of the graph becomes an input; its tensor stands in the document (`evolve.embedded`).
-Downward: tensor constants become buffers, as 2.1 keeps them; a hint that is no integer is dropped. 2.1 cannot call a program
-with keyword arguments, nor read a list of texts, a backward signature, or several results that are not all tensors, though
-it writes them.
+Downward: tensor constants become buffers, as 2.1 keeps them; a hint that is no integer is dropped. 2.1
+cannot read a backward signature, nor several results that are not all tensors, though it writes them.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from graphwire.evolve.constants import lift_constants
 from graphwire.evolve.explicit_arms import with_all_arms
 from graphwire.evolve.module_stacks import module_stack_down, module_stack_up
 from graphwire.evolve.signatures import signature_down, signature_up
-from graphwire.evolve.step import Step, report_new
-from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, rewrite
+from graphwire.evolve.step import Step
+from graphwire.evolve.trees import Edits, Record, Report, Where, arm_of, rewrite
 from graphwire.evolve.versions import Version, first_release, stamped
 from graphwire.schema.treespec import LEAF, TreeSpec, format_treespec, parse_treespec
 
@@ -57,7 +56,6 @@ def up(tree: Record) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """2 as 1."""
-    report_new(tree, report, NEWER, arms={"as_strings": "a list of texts"})
     rewrite(tree, Edits(node=lambda node, where: _plain_results(node, where, report)))
     tree = rewrite(tree, _DOWN)
     module = dict(tree["graph_module"])
@@ -67,10 +65,6 @@ def down(tree: Record, report: Report) -> Record:
         "in_spec": format_treespec(_tuple_of(module["signature"]["user_inputs"])),
         "out_spec": format_treespec(_tuple_of(module["signature"]["user_outputs"])),
     }
-    if in_spec_down(call["in_spec"]) == call["in_spec"]:
-        report(
-            ROOT.at(".graph_module.module_call_graph[0]").obstacle("keyword arguments", first_release(NEWER))
-        )
     module["call_spec"] = {"in_spec": in_spec_down(call["in_spec"]), "out_spec": call["out_spec"]}
     module["module_call_graph"] = entries
     rest = {key: value for key, value in tree.items() if key != "dialect"}

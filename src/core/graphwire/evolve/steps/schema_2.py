@@ -5,7 +5,8 @@ not persistent, inputs that are script objects or that the program changes, and 
 without backing was `i0` and became `u0`.
 
 Upward every buffer is persistent (its tensor is in the state dict), and the class of a script object is `unknown`.
-Downward a buffer that is not persistent becomes one that is.
+Downward a buffer that is not persistent becomes one that is. 2.2 cannot call a program with keyword arguments, nor read a list
+of texts, though it writes both; and it names container types that are not Python's own otherwise.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from __future__ import annotations
 from graphwire.evolve.explicit_arms import with_all_arms, without_nulls
 from graphwire.evolve.expressions import renamed_symbols
 from graphwire.evolve.step import Step, report_new
-from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, rewrite
 from graphwire.evolve.versions import Version, first_release, stamped
+from graphwire.schema.treespec import parse_treespec, treespec_nodes
 
 OLDER, NEWER = Version(2), Version(5, 1)
+
+_COMMON = ("builtins.", "collections.")
+"""What the names of containers begin with that every release knows by the same name and context."""
 
 UNKNOWN_CLASS = "unknown"
 
@@ -43,10 +48,11 @@ def down(tree: Record, report: Report) -> Record:
         tree,
         report,
         NEWER,
-        arms={"as_operator": "an operator as an argument"},
+        arms={"as_operator": "an operator as an argument", "as_strings": "a list of texts"},
         inputs={"custom_obj": "an input that is a script object"},
         outputs={"user_input_mutation": "an input that the program changes"},
     )
+    _report_calls(tree, report)
     tree = rewrite(
         tree,
         Edits(
@@ -59,6 +65,22 @@ def down(tree: Record, report: Report) -> Record:
         ),
     )
     return stamped(with_all_arms({**tree, "range_constraints": _renamed_keys(tree, "u", "i")}), OLDER)
+
+
+def _report_calls(tree: Record, report: Report) -> None:
+    first = first_release(NEWER)
+    for index, entry in enumerate(tree["graph_module"]["module_call_graph"]):
+        signature = entry.get("signature")
+        if signature is None:
+            continue
+        where = ROOT.at(f".graph_module.module_call_graph[{index}].signature")
+        spec = parse_treespec(signature["in_spec"])
+        if len(spec.children) == 2 and spec.children[1].children:
+            report(where.at(".in_spec").obstacle("keyword arguments", first))
+        for side in ("in_spec", "out_spec"):
+            for _, node, _ in treespec_nodes(parse_treespec(signature[side])):
+                if node.type is not None and not node.type.startswith(_COMMON):
+                    report(where.at(f".{side}").obstacle(f"the container type {node.type}", first))
 
 
 def _object_up(argument: Record, where: Where) -> Record:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 
 from graphwire.evolve.bounds import from_greatest, to_greatest
-from graphwire.evolve.module_stacks import without_inner_commas
+from graphwire.evolve.module_stacks import stack_with_commas, stack_without_commas
 from graphwire.evolve.step import Step, report_interface, report_new
 from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, name_of, rewrite
 from graphwire.evolve.value_names import without_builtin_names
@@ -29,7 +30,7 @@ LITERALS = frozenset({"as_none", "as_int", "as_float", "as_string", "as_bool"})
 
 def up(tree: Record) -> Record:
     """5.1 as 5.3."""
-    tree = to_greatest(rewrite(tree, Edits(argument=_optional_up)))
+    tree = to_greatest(rewrite(tree, Edits(argument=_optional_up, node=_with_stack(stack_with_commas))))
     module = tree["graph_module"]
     names = {name_of(argument) for argument in module["graph"]["inputs"]} | set(
         module["graph"]["tensor_values"]
@@ -56,7 +57,7 @@ def down(tree: Record, report: Report) -> Record:
     _report_small_sizes(tree, report)
     tree = rewrite(
         without_builtin_names(tree),
-        Edits(argument=_optional_down, input_spec=_literal_down, node=_plain_stack),
+        Edits(argument=_optional_down, input_spec=_literal_down, node=_with_stack(stack_without_commas)),
     )
     return stamped(from_greatest(tree), OLDER)
 
@@ -97,11 +98,13 @@ def _literal_down(spec: Record, where: Where) -> Record:
     return spec if constant is None else {"user_input": {"arg": constant["value"]}}
 
 
-def _plain_stack(node: Record, where: Where) -> Record:
-    stack = node["metadata"].get("nn_module_stack")
-    if stack is None:
-        return node
-    return {**node, "metadata": {**node["metadata"], "nn_module_stack": without_inner_commas(stack)}}
+def _with_stack(convert: Callable[[dict[str, str]], dict[str, str]]) -> Callable[[Record, Where], Record]:
+    def of_node(node: Record, where: Where) -> Record:
+        return (
+            {**node, "metadata": convert(node["metadata"])} if "nn_module_stack" in node["metadata"] else node
+        )
+
+    return of_node
 
 
 STEP = Step(OLDER, NEWER, up, down)

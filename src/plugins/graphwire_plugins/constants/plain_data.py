@@ -1,0 +1,194 @@
+"""Values beside tensors, as trees: the states of script objects, the contexts of tensor subclasses, opaque values.
+
+Data alone is written. Where a value is an instance of a class of somebody's own, its fields are written, and the class is
+found among those that this process declares to torch (`declared_classes`); nothing is imported, and no attribute of a
+module is read, by a name that a file gives.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
+from graphwire.hooks.interfaces import Tree
+from graphwire.schema import treespec
+
+__all__ = ["declared_classes", "decode_data", "encode_data", "rebuild", "state_of"]
+
+
+def encode_data(value: Any, tensors: list[Any]) -> Tree:
+    """A value as a tree.
+
+    Args:
+        tensors: the tensors found so far; those in the value are added, and stand in the tree by position.
+
+    Raises:
+        EncodeError: the value is no data, and of no class that is declared.
+    """
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        tensors.append(value)
+        return {"tensor": len(tensors) - 1}
+    for kind, (tag, write) in _torch_kinds().items():
+        if type(value) is kind:
+            return {tag: write(value)}
+    if type(value) in (list, tuple, set, frozenset, torch.Size):
+        items: list[Tree] = [encode_data(item, tensors) for item in value]
+        return items if type(value) is list else {type(value).__name__: items}
+    if type(value) is dict:
+        return {
+            "dict": [[encode_data(key, tensors), encode_data(item, tensors)] for key, item in value.items()]
+        }
+    if isinstance(value, enum.Enum) or type(value) in _PLAIN:
+        return treespec.encode_value(value)
+    if isinstance(value, type) or callable(value):
+        return {"declared": _declared_name(value)}
+    return {"object": _declared_name(type(value)), "state": encode_data(state_of(value), tensors)}
+
+
+def decode_data(tree: Tree, tensors: Sequence[Any]) -> Any:
+    """The value of a tree that `encode_data` made.
+
+    Raises:
+        DecodeError: the tree is none.
+        UnknownTypeError: a class that nobody declares in this process.
+    """
+    import torch
+
+    if type(tree) is list:
+        return [decode_data(item, tensors) for item in tree]
+    if type(tree) is not dict:
+        return tree
+    readers = {tag: kind for kind, (tag, _) in _torch_kinds().items()}
+    parts: Any = list(tree.items())
+    match parts:
+        case [("tensor", int(index))] if 0 <= index < len(tensors):
+            return tensors[index]
+        case [("tuple" | "set" | "frozenset" | "Size" as kind, list(items))]:
+            return {**_CONTAINERS, "Size": torch.Size}[kind](decode_data(item, tensors) for item in items)
+        case [("dict", list(pairs))] if all(type(pair) is list and len(pair) == 2 for pair in pairs):
+            return {
+                treespec.hashable(decode_data(key, tensors)): decode_data(item, tensors)
+                for key, item in pairs
+            }
+        case [(str(tag), str(text))] if tag in readers:
+            return _torch_value(readers[tag], text)
+        case [("complex", [float(real), float(imaginary)])]:
+            return complex(real, imaginary)
+        case [("declared", str(name))]:
+            return _declared(name)
+        case [("object", str(name)), ("state", state)]:
+            return rebuild(_declared(name), decode_data(state, tensors))
+    return treespec.decode_value(tree)
+
+
+_PLAIN = frozenset({int, float, bool, str, bytes, type(None)})
+_CONTAINERS: Mapping[str, Callable[[Any], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+
+
+def _torch_kinds() -> dict[type, tuple[str, Callable[[Any], Tree]]]:
+    """torch's own values that are written by name: the tag of each kind, and how it is written."""
+    import torch
+
+    return {
+        torch.dtype: ("dtype", _bare),
+        torch.layout: ("layout", _bare),
+        torch.memory_format: ("memory_format", _bare),
+        torch.device: ("device", str),
+        complex: ("complex", lambda value: [value.real, value.imag]),
+    }
+
+
+def _bare(value: Any) -> str:
+    return str(value).removeprefix("torch.")
+
+
+def _torch_value(kind: type, text: str) -> Any:
+    import torch
+
+    if kind is torch.device:
+        try:
+            return torch.device(text)
+        except RuntimeError as error:
+            raise DecodeError(f"torch knows no device {text!r:.80}") from error
+    found = vars(torch).get(text)
+    if type(found) is not kind:
+        raise DecodeError(f"this torch has no {kind.__name__} {text!r:.80}", remedy="Install a newer torch")
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- objects
+
+
+def declared_classes() -> dict[str, Any]:
+    """What this process declares to torch as fit to be made from a file, by module and qualified name: what
+    `torch.serialization.add_safe_globals` was given, and the types registered as opaque or with pytree."""
+    import torch
+    from torch._library import opaque_object
+    from torch.utils import _pytree
+
+    found = [*opaque_object._OPAQUE_TYPES, *_pytree.SUPPORTED_NODES, *torch.serialization.get_safe_globals()]
+    return {_name(each[0] if isinstance(each, tuple) else each): each for each in found}
+
+
+def _name(declared: Any) -> str:
+    return f"{getattr(declared, '__module__', '')}.{getattr(declared, '__qualname__', '')}"
+
+
+def _declared_name(declared: Any) -> str:
+    name = _name(declared)
+    if declared_classes().get(name) is not declared:
+        raise EncodeError(
+            f"{name} is no data, and nobody declares it to be fit to be made from a file",
+            remedy="Declare it so where it is saved and where it is loaded: "
+            f"`torch.serialization.add_safe_globals([{getattr(declared, '__name__', name)}])`",
+        )
+    return name
+
+
+def _declared(name: str) -> Any:
+    try:
+        return declared_classes()[name]
+    except KeyError:
+        raise UnknownTypeError(
+            f"nobody declares {name!r:.200} in this process",
+            remedy="Before you load, import the library that does, or call `torch.serialization.add_safe_globals`",
+        ) from None
+
+
+def state_of(value: Any) -> Any:
+    """What an object of a declared class is made of: its fields, or what its own `__getstate__` says."""
+    kind: Any = type(value)
+    if isinstance(value, tuple):
+        return tuple(value)
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if kind.__getstate__ is not object.__getstate__:
+        return value.__getstate__()
+    return dict(vars(value))
+
+
+def rebuild(kind: Any, state: Any) -> Any:
+    """The object that `state_of` described.
+
+    Raises:
+        DecodeError: it describes none of this class.
+    """
+    if not isinstance(kind, type):
+        raise DecodeError(f"{_name(kind)} is no class")
+    try:
+        if issubclass(kind, tuple):
+            return kind(*state) if hasattr(kind, "_fields") else kind(state)
+        made: Any = object.__new__(kind)
+        if hasattr(kind, "__setstate__"):
+            made.__setstate__(state)
+        else:
+            for name, item in state.items():
+                object.__setattr__(made, name, item)
+    except (TypeError, AttributeError, ValueError) as error:
+        raise DecodeError(f"no {_name(kind)} is described by its state: {error}") from error
+    return made

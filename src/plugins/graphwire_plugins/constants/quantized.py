@@ -1,0 +1,64 @@
+"""torch's own quantized tensors (`quint8`, `qint8`, `qint32`), per tensor and per channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphwire.errors import DecodeError
+from graphwire.hooks.interfaces import Tree
+
+
+class QuantizedTensors:
+    """Tensors with `is_quantized`, of an affine scheme.
+
+    The tree is `{"scheme", "scale", "zero_point", "axis", "strides"}`; the tensors are the integers, and for a scheme per
+    channel the scales and the zero points.
+    """
+
+    name = "quantized"
+
+    def owns(self, value: Any) -> bool:
+        """Whether `value` is a quantized tensor of a scheme that is known here."""
+        import torch
+
+        return isinstance(value, torch.Tensor) and value.is_quantized and value.qscheme() in _schemes()
+
+    def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
+        """The tree and the plain tensors."""
+        scheme = _schemes()[value.qscheme()]
+        single = scheme == "per_tensor"
+        tree: Tree = {
+            "scheme": scheme,
+            "scale": value.q_scale() if single else None,
+            "zero_point": value.q_zero_point() if single else None,
+            "axis": None if single else value.q_per_channel_axis(),
+            "strides": list(value.stride()),
+        }
+        integers = value.int_repr().as_strided(value.shape, value.stride())
+        channels = [] if single else [value.q_per_channel_scales(), value.q_per_channel_zero_points()]
+        return tree, [integers, *channels]
+
+    def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
+        """The quantized tensor of a tree and its plain tensors.
+
+        Raises:
+            DecodeError: the tree or the tensors are none that `encode` makes.
+        """
+        import torch
+
+        try:
+            match tree, list(tensors):
+                case {"scheme": "per_tensor", "scale": float(scale), "zero_point": int(zero)}, [integers]:
+                    return torch._make_per_tensor_quantized_tensor(integers, scale, zero)
+                case {"scheme": "per_channel", "axis": int(axis)}, [integers, scales, zeros]:
+                    return torch._make_per_channel_quantized_tensor(integers, scales, zeros, axis)
+        except (RuntimeError, TypeError, IndexError) as error:
+            raise DecodeError(f"the parts of a quantized tensor are wrong: {error}") from error
+        raise DecodeError(f"no quantized tensor is described by {tree!r:.200} and {len(tensors)} tensors")
+
+
+def _schemes() -> dict[Any, str]:
+    import torch
+
+    return {torch.per_tensor_affine: "per_tensor", torch.per_channel_affine: "per_channel"}

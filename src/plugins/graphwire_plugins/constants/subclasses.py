@@ -1,0 +1,112 @@
+"""Tensor subclasses that flatten themselves (`__tensor_flatten__`): their inner tensors, and the rest as data.
+
+The tree is `{"class", "attributes", "context", "sizes", "strides", "parameter", "requires_grad"}`; the tensors are the
+inner ones, in the order of the attributes, then those in the context. An inner tensor may be of a subclass again.
+
+The class is the one of that module and qualified name among the subclasses of `torch.Tensor` that live in this process:
+those that the program which loads has defined or imported. Nothing is imported by a name that a file gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from graphwire.errors import DecodeError, UnknownTypeError
+from graphwire.hooks.interfaces import Tree
+from graphwire_plugins.constants.plain_data import decode_data, encode_data
+
+_FIELDS: dict[str, type] = {
+    "class": str,
+    "attributes": list,
+    "sizes": list,
+    "strides": list,
+    "parameter": bool,
+    "requires_grad": bool,
+}
+
+
+class TensorSubclasses:
+    """Traceable wrapper subclasses of `torch.Tensor`, as torchao's quantized tensors are."""
+
+    name = "tensor_subclass"
+
+    def owns(self, value: Any) -> bool:
+        """Whether `value` is an instance of a subclass that says what it consists of."""
+        import torch
+        from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+        return isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value)
+
+    def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
+        """The tree and the inner tensors, which share the value's memory."""
+        import torch
+
+        attributes, context = value.__tensor_flatten__()
+        tensors = [getattr(value, attribute) for attribute in attributes]
+        tree: Tree = {
+            "class": _name(type(value)),
+            "attributes": list(attributes),
+            "context": encode_data(context, tensors),
+            "sizes": list(value.shape),
+            "strides": list(value.stride()),
+            "parameter": isinstance(value, torch.nn.Parameter),
+            "requires_grad": value.requires_grad,
+        }
+        return tree, tensors
+
+    def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
+        """The subclass again, by its own `__tensor_unflatten__`.
+
+        Raises:
+            DecodeError: the tree or the tensors are none that `encode` makes.
+            UnknownTypeError: this process has no such class.
+        """
+        import torch
+
+        if not isinstance(tree, dict) or not all(
+            isinstance(tree.get(key), types) for key, types in _FIELDS.items()
+        ):
+            raise DecodeError(f"no tensor subclass is described by {tree!r:.200}")
+        described: dict[str, Any] = tree
+        attributes = described["attributes"]
+        if len(attributes) > len(tensors) or not all(isinstance(each, str) for each in attributes):
+            raise DecodeError(f"{len(tensors)} tensors are given for the attributes {attributes!r:.200}")
+        kind = _class_of(described["class"])
+        context = decode_data(described["context"], tensors)
+        inner = dict(zip(attributes, tensors, strict=False))
+        try:
+            made = kind.__tensor_unflatten__(
+                inner, context, torch.Size(described["sizes"]), tuple(described["strides"])
+            )
+        except Exception as error:
+            raise DecodeError(
+                f"{described['class']} refuses its own parts: {type(error).__name__}: {error}"
+            ) from error
+        if described["parameter"]:
+            return torch.nn.Parameter(made, requires_grad=described["requires_grad"])
+        return made.requires_grad_() if described["requires_grad"] and not made.requires_grad else made
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _class_of(name: str) -> Any:
+    import torch
+
+    # The latest, where a class was defined again (in a notebook, say).
+    for kind in reversed(list(_subclasses(torch.Tensor))):
+        if _name(kind) == name and hasattr(kind, "__tensor_unflatten__"):
+            return kind
+    raise UnknownTypeError(
+        f"this process has no tensor subclass {name!r:.200}",
+        remedy="Before you load, import the library that defines it",
+    )
+
+
+def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
+    each: type[Any]
+    for each in type.__subclasses__(kind):
+        yield each
+        yield from _subclasses(each)

@@ -1,0 +1,123 @@
+"""Every document that a release of torch wrote becomes a valid one of today; each step undoes what its reverse did."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from corpus_documents import documents, histories, same, stepped_up
+
+from graphwire.analysis.validate import validate
+from graphwire.errors import Obstacle
+from graphwire.evolve.operators import operators_down
+from graphwire.evolve.schema import CURRENT, STEPS, obstacles_to, upgrade
+from graphwire.evolve.step import Step
+from graphwire.evolve.versions import RELEASES, version_of
+from graphwire.schema.tree import program_from_tree
+
+FILES = {
+    "2.1.0": 44,
+    "2.2.2": 50,
+    "2.3.1": 54,
+    "2.5.1": 68,
+    "2.6.0": 74,
+    "2.7.1": 73,
+    "2.8.0": 74,
+    "2.9.1": 74,
+} | {
+    "2.11.0": 76,
+    "2.12.1": 77,
+    "2.13.0": 79,
+}
+
+NOT_UNDONE = {
+    "schema 1 ↔ 2": {
+        "2.1.0/cond_nested_dyn": "equality constraints, which nothing reads, are dropped",
+        "2.1.0/dyn_seq_arith": "the same",
+        "2.1.0/item_unbacked": "an assertion that 2.1 made too strict",
+        "2.1.0/nonzero_unbacked": "the same",
+        "2.1.0/lifted_constant": "a constant inside the document becomes an input",
+        "2.1.0/ops_scatter_embbag": "the same",
+        "2.1.0/rnn_inplace_views": "the same",
+    },
+    "schema 5.1 ↔ 5.3": {
+        name: "a module path with a comma, which 2.3 writes and cannot read"
+        for name in (
+            *(
+                f"2.2.2/{model}"
+                for model in ("conv_bn_eval", "dyn_batch", "dyn_batch_strict", "run_decomp_dyn_train")
+            ),
+            *(
+                f"2.3.1/{model}"
+                for model in ("conv_bn_eval", "dyn_batch", "dyn_batch_strict", "run_decomp_dyn_train")
+            ),
+        )
+    },
+    "schema 8.2 ↔ 8.7": {"2.6.0/scan_tree": "a reversed scan, which 2.7 says by flipping tensors"},
+}
+"""Documents that a step up changes for good, and why."""
+
+
+def test_the_corpus_is_whole() -> None:
+    assert Counter(release for release, _ in documents()) == FILES
+    assert sum(FILES.values()) == 743
+
+
+@pytest.mark.parametrize("release", FILES)
+def test_every_document_becomes_a_valid_program_of_today(release: str) -> None:
+    for (origin, model), document in documents().items():
+        if origin == release:
+            before = json.dumps(document)
+            tree, steps = upgrade(document)
+            assert validate(program_from_tree(tree)) == [], model
+            assert version_of(tree) == CURRENT
+            assert json.dumps(document) == before, f"{model} was edited in place"
+            assert (
+                len(steps) >= len(STEPS) - [s.older for s in STEPS].index(version_of(document))
+                if steps
+                else True
+            )
+
+
+@pytest.mark.parametrize("release", FILES)
+def test_up_and_down_again_gives_the_same_document(release: str) -> None:
+    changed: dict[str, set[str]] = {}
+    for name, step, older, newer in histories(release):
+        again, obstacles = stepped_down(step, newer)
+        if not obstacles and not same(older, again):
+            changed.setdefault(step.name, set()).add(name)
+    expected = {
+        step: {name for name in names if name.startswith(release)} for step, names in NOT_UNDONE.items()
+    }
+    assert changed == {step: names for step, names in expected.items() if names}
+
+
+@pytest.mark.parametrize("release", FILES)
+def test_down_and_up_again_gives_the_same_document(release: str) -> None:
+    for name, step, _, newer in histories(release):
+        older, obstacles = stepped_down(step, newer)
+        if obstacles or name in NOT_UNDONE.get(step.name, {}):
+            continue
+        assert same(stepped_up(step, older), newer), (name, step.name)
+
+
+def test_what_a_later_release_wrote_steps_down_to_every_version_or_is_refused_with_reasons() -> None:
+    for (release, model), document in documents().items():
+        if release != "2.13.0":
+            continue
+        for version in {*RELEASES.values()}:
+            tree, obstacles = obstacles_to(document, version)
+            if obstacles:
+                assert all(each.place and each.construct and each.first for each in obstacles)
+            else:
+                assert version_of(tree) == version
+                upgraded, _ = upgrade(json.loads(json.dumps(tree)))
+                assert validate(program_from_tree(upgraded)) == [], (model, version)
+
+
+def stepped_down(step: Step, tree: Any) -> tuple[Any, list[Obstacle]]:
+    obstacles: list[Obstacle] = []
+    tree = operators_down(tree, step.newer, obstacles.append)
+    return step.down(tree, obstacles.append), obstacles

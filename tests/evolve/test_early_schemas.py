@@ -1,0 +1,189 @@
+"""The three schemas where the system began work by name: the first design, schema 1, and the table of files."""
+
+from __future__ import annotations
+
+import copy
+import json
+import struct
+from typing import Any
+
+import pytest
+from corpus_documents import documents, same
+
+from graphwire.analysis.validate import validate
+from graphwire.errors import SchemaError, TargetError
+from graphwire.evolve.embedded import ExternalBytes, embed, embedded_tensors, externalize, swapped
+from graphwire.evolve.schema import downgrade, upgrade
+from graphwire.evolve.targets import supports
+from graphwire.evolve.versions import COMPACT_5_3, DRAFT, Version, version_of
+from graphwire.schema.scalars import ScalarType
+from graphwire.schema.tree import program_from_tree
+
+Tree = dict[str, Any]
+
+META: Tree = {
+    "dtype": 7,
+    "sizes": [{"as_int": 2}],
+    "requires_grad": False,
+    "device": {"type": "cpu", "index": -1},
+    "strides": [{"as_int": 1}],
+    "storage_offset": {"as_int": 0},
+    "layout": 1,
+}
+
+HANDMADE: Tree = {
+    "name": "main",
+    "graph": {
+        "inputs": [{"name": "x"}],
+        "outputs": [{"name": "y"}],
+        "nodes": [
+            {
+                "target": "aten.sym_size.int",
+                "args": [{"as_tensor": {"name": "x"}}, {"as_int": 0}],
+                "kwargs": {},
+                "outputs": [{"as_symint": {"name": "n"}}],
+                "metadata": {"stack_trace": "", "nn_module_stack": "", "extra": {}},
+            },
+            {
+                "target": "aten.view.default",
+                "args": [
+                    {"as_tensor": {"name": "layer.w"}},
+                    {"as_symints": [{"name": "n"}, {"name": "one"}]},
+                ],
+                "kwargs": {},
+                "outputs": [{"as_tensor": {"name": "y"}}],
+                "metadata": {"stack_trace": "there", "nn_module_stack": "", "extra": {"note": "kept"}},
+            },
+        ],
+        "tensor_values": [{"name": name, "meta": META} for name in ("x", "layer.w", "y")],
+        "symint_values": [{"name": "n", "value": {"as_sym": "s0"}}, {"name": "one", "value": {"as_int": 1}}],
+    },
+    "metadata": {},
+    "parameters": {
+        "layer.w": {
+            "storage": {"data_location": "Internal", "data": {"buffer": struct.pack(">2f", 1.0, -2.5)}},
+            "meta": META,
+        }
+    },
+    "buffers": {},
+}
+
+
+def test_a_draft_by_another_hand_is_a_valid_program() -> None:
+    assert version_of(HANDMADE) == DRAFT
+    before = copy.deepcopy(HANDMADE)
+    tree, steps = upgrade(HANDMADE)
+    assert before == HANDMADE
+    program = program_from_tree(tree)
+    assert validate(program) == []
+    assert steps[0] == "schema draft-2022 → 1"
+    view = program.graph_module.graph.nodes[1]
+    assert view.target == "torch.ops.aten.view.default"
+    assert view.inputs[0].arg.as_tensor is not None
+    assert view.inputs[0].arg.as_tensor.name == "layer_w"
+    assert view.inputs[1].arg.as_sym_ints is not None
+    assert [(size.as_name, size.as_int) for size in view.inputs[1].arg.as_sym_ints] == [
+        ("n", None),
+        (None, 1),
+    ]
+    assert view.metadata == {"stack_trace": "there", "note": "kept"}
+    parameter = program.graph_module.signature.input_specs[0].parameter
+    assert parameter is not None
+    assert (parameter.parameter_name, parameter.arg.name) == ("layer.w", "layer_w")
+
+
+def test_the_weights_of_a_draft_are_taken_out_in_this_machines_order() -> None:
+    (weight,) = embedded_tensors(HANDMADE)
+    assert (weight.name, weight.kind, weight.encoding) == ("layer.w", "parameter", "storage")
+    assert weight.data == struct.pack("<2f", 1.0, -2.5)
+    assert weight.meta is not None
+    assert weight.meta["storage_offset"] == {"as_int": 0}
+    assert weight.meta["layout"] == 7
+
+
+def test_weights_outside_of_a_draft_are_named_by_place_and_checksum() -> None:
+    outside, content = externalize(HANDMADE, "weights.bin")
+    (weight,) = embedded_tensors(outside)
+    assert isinstance(weight.data, ExternalBytes)
+    assert (weight.data.location, weight.data.offset, weight.data.length) == ("weights.bin", 0, 8)
+    assert content == struct.pack(">2f", 1.0, -2.5)
+    assert len(weight.data.checksum) == 64
+
+
+def test_a_program_of_today_becomes_a_draft_and_comes_back() -> None:
+    tree, _ = upgrade(documents()["2.13.0", "linear"])
+    draft = downgrade(tree, DRAFT)
+    assert set(draft) == {"name", "graph", "metadata", "parameters", "buffers"}
+    assert draft["graph"]["inputs"] == [{"name": "input_1"}]
+    assert set(draft["parameters"]) == {"weight", "bias"}
+    stored = {"weight": struct.pack("<12f", *range(12)), "bias": struct.pack("<3f", 1, 2, 3)}
+    full = embed(draft, stored.__getitem__)
+    assert {tensor.name: tensor.data for tensor in embedded_tensors(full)} == stored
+    again, _ = upgrade(full)
+    assert validate(program_from_tree(again)) == []
+    assert again["graph_module"]["signature"]["input_specs"][0]["parameter"]["parameter_name"] == "weight"
+    assert same(downgrade(again, DRAFT), draft)
+
+
+def test_what_the_draft_cannot_say_is_named() -> None:
+    tree, _ = upgrade(documents()["2.5.1", "buffer_counter"])
+    with pytest.raises(TargetError, match="the buffer 'n' that changes"):
+        downgrade(tree, DRAFT)
+    assert supports(tree, "torch-2.1") == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bytes_in", "bytes_out"),
+    [
+        (ScalarType.BYTE, b"abc", b"abc"),
+        (ScalarType.HALF, b"abcd", b"badc"),
+        (ScalarType.LONG, b"abcdefgh", b"hgfedcba"),
+        (ScalarType.COMPLEXFLOAT, b"abcdefgh", b"dcbahgfe"),
+    ],
+)
+def test_elements_are_turned_around_one_by_one(dtype: ScalarType, bytes_in: bytes, bytes_out: bytes) -> None:
+    assert swapped(bytes_in, dtype) == bytes_out
+    assert swapped(bytes_out, dtype) == bytes_in
+
+
+def test_bytes_that_are_no_whole_elements_are_refused() -> None:
+    with pytest.raises(SchemaError, match="no whole number of elements"):
+        swapped(b"abc", ScalarType.FLOAT)
+
+
+def test_constants_inside_a_document_of_2_1_are_taken_out() -> None:
+    tensors = embedded_tensors(documents()["2.1.0", "lifted_constant"])
+    assert [(tensor.name, tensor.kind, tensor.encoding) for tensor in tensors] == [
+        (f"_tensor_constant{index}", "constant", "torch.save") for index in range(3)
+    ]
+    assert all(isinstance(tensor.data, bytes) and tensor.data[:2] == b"PK" for tensor in tensors)
+    assert embedded_tensors(documents()["2.13.0", "lifted_constant"]) == []
+
+
+def test_keyword_arguments_of_2_1_are_told_from_a_tuple_of_positional_ones() -> None:
+    for model, keywords in (("kwargs_input", '["scale", "opt"]'), ("linear", "[]")):
+        tree, _ = upgrade(documents()["2.1.0", model])
+        text = tree["graph_module"]["module_call_graph"][0]["signature"]["in_spec"]
+        arguments, named = json.loads(text)[1]["children_spec"]
+        assert arguments["type"] == "builtins.tuple"
+        assert named["context"] == keywords
+
+
+def test_traces_of_a_program_of_today_fill_the_table_of_files() -> None:
+    tree, _ = upgrade(documents()["2.5.1", "mlp" if ("2.5.1", "mlp") in documents() else "linear"])
+    compact = downgrade(tree, COMPACT_5_3)
+    assert version_of(compact) == COMPACT_5_3
+    table = compact["graph_module"]["graph"]["co_fileinfo_ordered_list"]
+    traces = [node["metadata"]["stack_trace"] for node in compact["graph_module"]["graph"]["nodes"]]
+    for trace in traces:
+        for file, line in trace:
+            assert set(table[file]["line_info_map"][str(line)]) == {"name", "line"}
+    assert same(upgrade(compact)[0], upgrade(downgrade(tree, Version(5, 3)))[0])
+
+
+def test_a_trace_beyond_the_table_is_refused_with_its_place() -> None:
+    tree, _ = upgrade(documents()["2.5.1", "linear"])
+    compact = downgrade(tree, COMPACT_5_3)
+    compact["graph_module"]["graph"]["nodes"][0]["metadata"]["stack_trace"] = [[7, 1]]
+    with pytest.raises(SchemaError, match=r"graph\.nodes\[0\]\.metadata\['stack_trace'\]"):
+        upgrade(compact)

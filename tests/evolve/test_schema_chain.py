@@ -1,0 +1,141 @@
+"""The chain has no gap, and says what it cannot do."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from corpus_documents import documents
+
+from graphwire.errors import (
+    EncodeError,
+    SchemaError,
+    SchemaVersionError,
+    TargetError,
+    UnsupportedFeatureError,
+)
+from graphwire.evolve.schema import CURRENT, STEPS, VARIANTS, downgrade, plan, upgrade
+from graphwire.evolve.targets import TARGETS, minimal_target, supports, target_named
+from graphwire.evolve.versions import COMPACT_5_3, DRAFT, RELEASES, Version, version_of
+
+
+def test_each_step_begins_where_the_one_before_ends() -> None:
+    for before, after in itertools.pairwise(STEPS):
+        assert before.newer == after.older
+    assert STEPS[0].older == DRAFT
+    assert STEPS[-1].newer == CURRENT
+    assert {step.older for step in STEPS} | {CURRENT} >= set(RELEASES.values())
+
+
+@pytest.mark.parametrize("start", [step.older for step in (*STEPS, *VARIANTS)], ids=str)
+def test_a_plan_leads_from_every_version_to_today_and_back(start: Version) -> None:
+    steps = plan(start, CURRENT)
+    assert steps[0].older == start
+    assert steps[-1].newer == CURRENT
+    assert plan(CURRENT, start) == steps[::-1]
+
+
+def test_a_plan_to_the_same_version_is_empty() -> None:
+    assert plan(CURRENT, CURRENT) == []
+
+
+def test_versions_spell_themselves() -> None:
+    assert [str(v) for v in (DRAFT, Version(1), Version(5, 3), COMPACT_5_3)] == [
+        "draft-2022",
+        "1",
+        "5.3",
+        "compact-5.3",
+    ]
+
+
+@pytest.mark.parametrize("stamp", [3, 9, {"major": 9, "minor": 0}, {"major": 6, "minor": 1}])
+def test_another_major_is_refused(stamp: object) -> None:
+    with pytest.raises(SchemaVersionError, match="none that is known"):
+        upgrade({"graph_module": {}, "schema_version": stamp})
+
+
+@pytest.mark.parametrize(
+    "tree", [None, [], {}, {"schema_version": None}, {"schema_version": "8.20"}, {"schema_version": True}]
+)
+def test_what_says_no_version_is_refused(tree: object) -> None:
+    with pytest.raises(SchemaError):
+        upgrade(tree)
+
+
+def test_a_newer_minor_is_taken_as_it_is() -> None:
+    tree = {**documents()["2.13.0", "linear"], "schema_version": {"major": 8, "minor": 99}, "novelty": 1}
+    assert upgrade(tree) == (tree, [])
+
+
+def test_a_newer_minor_that_requires_something_unknown_is_refused_by_name() -> None:
+    tree = {
+        **documents()["2.13.0", "linear"],
+        "schema_version": {"major": 8, "minor": 99},
+        "requires": ["novelty"],
+    }
+    with pytest.raises(UnsupportedFeatureError, match="novelty"):
+        upgrade(tree)
+
+
+def test_a_minor_between_two_releases_is_read_as_the_one_before() -> None:
+    tree = {**documents()["2.9.1", "linear"], "schema_version": {"major": 8, "minor": 16}}
+    assert version_of(upgrade(tree)[0]) == CURRENT
+
+
+def test_a_damaged_document_is_refused_as_such() -> None:
+    with pytest.raises(SchemaError, match="not what schema 1 says"):
+        upgrade({"schema_version": 1, "graph_module": {"graph": {"nodes": [3]}}})
+
+
+def test_the_steps_are_told() -> None:
+    _, steps = upgrade(documents()["2.1.0", "map"])
+    assert steps[0] == "schema 1 → 2"
+    assert "operator higher_order.map_impl in the form of 5.1" in steps
+
+
+def test_every_release_is_a_target_with_its_layout() -> None:
+    assert [TARGETS[f"torch-2.{minor}"].layout for minor in range(1, 16)] == [
+        *("A1", "A2", "A3", "A4", "A4", "A4", "A4", "B1"),
+        *("B2",) * 7,
+    ]
+    assert {str(step.older) for step in (*STEPS, *VARIANTS)} <= set(TARGETS)
+
+
+def test_a_target_may_name_a_patch_release() -> None:
+    assert target_named("torch-2.6.0") == target_named("torch-2.6") == TARGETS["torch-2.6"]
+    assert target_named("8.14").version == Version(8, 14)
+
+
+def test_an_unknown_target_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(SchemaVersionError, match=r"torch-2\.6"):
+        target_named("torch-3.0")
+
+
+def test_all_obstacles_are_named_at_once_with_the_first_target_that_has_none() -> None:
+    tree, _ = upgrade(documents()["2.13.0", "dyn_symfloat_math"])
+    obstacles = supports(tree, "torch-2.5")
+    assert len(obstacles) > 5
+    assert {each.first for each in obstacles} == {"torch-2.6"}
+    with pytest.raises(TargetError, match="a symbolic float") as caught:
+        downgrade(tree, Version(7, 3))
+    assert isinstance(caught.value, EncodeError)
+    assert caught.value.obstacles == tuple(obstacles)
+
+
+@pytest.mark.parametrize(
+    ("model", "oldest"),
+    [
+        ("linear", "torch-2.1"),
+        ("scan", "torch-2.6"),
+        ("invoke_subgraph", "torch-2.7"),
+        ("complex_scalar", "torch-2.9"),
+    ],
+)
+def test_the_oldest_target_of_a_program(model: str, oldest: str) -> None:
+    target = minimal_target(documents()["2.13.0", model])
+    assert target is not None
+    assert target.name == oldest
+
+
+def test_a_text_as_output_has_no_target_since_no_release_reads_it() -> None:
+    assert minimal_target(documents()["2.13.0", "const_inputs_echo"]) is None
