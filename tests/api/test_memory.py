@@ -63,6 +63,7 @@ def _measured(script: str, *arguments: str) -> int:
     return growth
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measured through Linux's /proc")
 def test_a_gibibyte_is_saved_and_loaded_in_little_memory(tmp_path: Path) -> None:
     path = str(tmp_path / "large.gw")

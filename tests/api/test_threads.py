@@ -46,6 +46,7 @@ def _switch_often() -> Iterator[None]:
     sys.setswitchinterval(usual)
 
 
+@pytest.mark.slow
 def test_eight_threads_save_and_load_different_programs_a_hundred_times(
     programs: list[ExportedProgram],
 ) -> None:

@@ -88,3 +88,13 @@ def test_parts_that_are_no_program_are_refused_with_torchs_reason() -> None:
             range_constraints={},
             module_call_graph=program.module_call_graph,
         )
+
+
+def test_symbols_that_an_operator_made_are_told_once() -> None:
+    shape_env = torch_private.new_shape_env()
+    mode = torch_private.fake_value_mode(shape_env)
+    with mode:
+        places = torch.ops.aten.nonzero.default(torch.empty(3))
+    symbols = torch_private.fresh_unbacked_symbols(shape_env)
+    assert {str(symbol) for symbol in symbols} == {str(places.shape[0])}
+    assert torch_private.fresh_unbacked_symbols(shape_env) == set()

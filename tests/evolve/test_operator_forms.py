@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from torch._ops import _higher_order_ops
 
 from graphwire.errors import Obstacle
 from graphwire.evolve.operators import FORMS, operators_down, operators_up
-from graphwire.evolve.schema import upgrade
+from graphwire.evolve.schema import obstacles_to, upgrade
+from graphwire.evolve.targets import supports
 from graphwire.evolve.versions import Version
 
 Tree = dict[str, Any]
@@ -214,3 +216,29 @@ def test_the_forms_of_today_are_operators_of_this_torch() -> None:
         if form.new_target.startswith(HOP):
             assert form.new_target.removeprefix(HOP) in _higher_order_ops
     assert "auto_functionalized" in _higher_order_ops
+
+
+def test_views_of_attention_are_reshapes_before_2_5() -> None:
+    tree, _ = upgrade(documents()["2.6.0", "transformer_layer"])
+    older, obstacles = obstacles_to(tree, Version(5, 3))
+    assert obstacles == []
+    targets = [node["target"] for node in nodes(older)]
+    assert targets.count("torch.ops.aten.reshape.default") == 1
+    assert "torch.ops.aten.view.default" in targets
+
+
+def test_a_fault_of_one_release_stands_in_its_way_alone() -> None:
+    tree, _ = upgrade(documents()["2.6.0", "symbool_item"])
+    assert [obstacle.first for obstacle in supports(tree, "torch-2.7")] == ["torch-2.8"]
+    assert supports(tree, "torch-2.6") == []
+
+
+def test_values_called_like_a_builtin_get_another_name_before_2_4() -> None:
+    tree, _ = upgrade(documents()["2.13.0", "linear"])
+    assert tree["graph_module"]["graph"]["inputs"][-1] == tensor("input")
+    older, obstacles = obstacles_to(tree, Version(5, 1))
+    assert obstacles == []
+    module = older["graph_module"]
+    assert module["graph"]["inputs"][-1] == tensor("input_1")
+    assert module["signature"]["input_specs"][-1] == {"user_input": {"arg": tensor("input_1")}}
+    assert '"input"' not in json.dumps(module["graph"]["nodes"][0]["inputs"][0]["arg"])

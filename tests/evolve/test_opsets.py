@@ -269,6 +269,19 @@ def test_another_version_is_written_when_it_is_asked_for() -> None:
         graphwire.dumps(program, registry=registry, opset_version={"gwopsets": 3})
 
 
+@pytest.mark.parametrize(("wanted", "message"), [({"atne": 9}, "atne"), ({"aten": 0}, "counted from 1")])
+def test_a_version_that_cannot_be_is_told(wanted: dict[str, int], message: str) -> None:
+    with pytest.raises(OpsetError, match=message):
+        graphwire.dumps(export(), opset_version=wanted)
+
+
+def test_a_namespace_that_the_program_does_not_use_may_be_asked_for() -> None:
+    plain = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+    registry = registry_at(2)
+    data = graphwire.dumps(plain, opset_version={"gwopsets": 1}, registry=registry)
+    assert data == graphwire.dumps(plain, registry=registry)
+
+
 def test_convert_keeps_the_versions_unless_it_is_asked(old_file: bytes) -> None:
     same, newer = io.BytesIO(), io.BytesIO()
     graphwire.convert(old_file, same, format="json")

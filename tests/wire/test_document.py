@@ -112,7 +112,7 @@ def test_what_does_not_fit_becomes_a_limit_error(error: Exception) -> None:
         ([{"x": {b"k": 1}}], r"\[0\].x: a key is a bytes"),
         (1j, "a complex"),
     ],
-    ids=repr,
+    ids=["a tuple", "an object", "a key that is no text", "a key of bytes", "a complex number"],
 )
 def test_a_format_that_gives_no_tree_is_caught(answer: object, problem: str) -> None:
     with pytest.raises(FormatError, match=problem):

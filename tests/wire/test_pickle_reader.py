@@ -220,7 +220,7 @@ class Call:
         (io.BytesIO(b"x"), "_io.BytesIO"),
         (Call, "Call"),
     ],
-    ids=str,
+    ids=lambda each: each if isinstance(each, str) else type(each).__name__,
 )
 def test_other_names_are_refused_by_name(value: Any, name: str, protocol: int) -> None:
     refused(pickle.dumps(value, protocol), name)

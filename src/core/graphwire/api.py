@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast, overload
 
 from graphwire.analysis.summary import Inspection, MethodInspection, summarize
 from graphwire.analysis.validate import check, validate
@@ -27,8 +27,11 @@ from graphwire.errors import (
     Problem,
     ValidationError,
 )
+from graphwire.evolve.embedded import embedded_tensors
 from graphwire.evolve.opsets import Plan, UnknownOps, apply, plan_for
 from graphwire.evolve.requirements import check_plugins, kept_requirements, with_requirements
+from graphwire.evolve.schema import upgrade as upgrade_tree
+from graphwire.hooks.interfaces import Tree
 from graphwire.hooks.registry import PluginInfo, Registry, default_registry
 from graphwire.schema.program import Program
 from graphwire.schema.tree import program_from_tree
@@ -39,7 +42,8 @@ from graphwire.wire.collector import paused_collector
 from graphwire.wire.document import detect_format, read_document, write_program
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package import Document, Package, write_package
-from graphwire.wire.payloads import Payloads
+from graphwire.wire.payloads import CONSTANTS, Payloads
+from graphwire.wire.torch_save import read_embedded
 from graphwire.wire.treespec_document import check_protocol, read_treespec, write_treespec
 
 if TYPE_CHECKING:
@@ -324,9 +328,15 @@ def decode(
         wire_format = detect_format(buffer, registry.wire_formats.values())
     else:
         wire_format = registry.wire_format(format)
-    program = program_from_tree(read_document(buffer, wire_format, limits))
+    program = _program_of(read_document(buffer, wire_format, limits))
     check(program)
     return program
+
+
+def _program_of(tree: Tree) -> Program:
+    """The program of a document of any schema version."""
+    current, _ = upgrade_tree(tree)
+    return program_from_tree(current)
 
 
 # ------------------------------------------------------------------------------------------------------- files
@@ -401,7 +411,7 @@ class Archive:
         """
         program = self._programs.get(method)
         if program is None:
-            program = program_from_tree(self._package.tree_of(method))
+            program = _program_of(self._package.tree_of(method))
             check(program)
             self.payloads_of(method).complete(program)
             self._programs[method] = program
@@ -409,7 +419,15 @@ class Archive:
 
     def payloads_of(self, method: str, *, copied: bool = False) -> Payloads:
         """The payloads of a program; with `copied`, records are read and checked rather than mapped."""
-        return self._package.payloads_of(method, copied=copied)
+        payloads = self._package.payloads_of(method, copied=copied)
+        if self._package.layout.spec.name == "A1":  # torch 2.1 writes lifted tensors into the document
+            for index, tensor in enumerate(embedded_tensors(self._package.tree_of(method))):
+                state = read_embedded(
+                    tensor.name, cast("bytes", tensor.data), CONSTANTS, f"embedded_{index}_"
+                )
+                payloads.constants.update(state.metas)
+                payloads.records = {**payloads.records, **state.records}
+        return payloads
 
     def format_of(self, method: str) -> str:
         """The name of the wire format of a program's document."""
@@ -455,7 +473,7 @@ class Archive:
         for method in methods:
             place = self._package.member_of(method)
             try:
-                program = program_from_tree(self._package.tree_of(method))
+                program = _program_of(self._package.tree_of(method))
                 payloads = self.payloads_of(method)
             except GraphwireError as error:
                 problems.append(Problem(f"{place} {error.place}".rstrip(), "document", error.problem))

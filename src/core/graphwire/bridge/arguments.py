@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import torch
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 
-from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge import torch_private
+from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.operators import decode_operator, encode_operator
 from graphwire.bridge.tensors import (
     DTYPES,
@@ -149,7 +150,29 @@ def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> Argumen
     return Argument(as_slice=SliceValue(*parts))
 
 
+def is_encoded(context: EncodeContext, value: Any) -> bool:
+    """Whether a constant codec owns a value that is no tensor."""
+    return any(codec.owns(value) for codec in context.registry.constant_codecs.values())
+
+
+def class_of(value: Any) -> str:
+    """The class of an object, as a graph knows it."""
+    return torch_private.script_class(value) or f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _encode_object(context: EncodeContext, value: Any) -> Argument:
+    """An object that a node is given itself, which becomes a payload."""
+    context.features.add("constants")
+    key = next((name for name, known in context.constants.items() if known is value), None)
+    if key is None:
+        key = f"{GRAPH_CONSTANT}{len(context.constants)}.object"
+        context.constants[key] = value
+    return Argument(as_custom_obj=CustomObjArgument(key, class_of(value)))
+
+
 def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> Argument:
+    if is_encoded(context, value):
+        return _encode_object(context, value)
     try:
         return Argument(as_operator=encode_operator(context, value).name)
     except (EncodeError, TypeError):

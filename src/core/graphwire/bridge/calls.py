@@ -125,8 +125,13 @@ def _decode(context: DecodeContext, scope: Scope, inputs: list[NamedArgument]) -
 def _decode_by_schema(
     called: Operator, record: Node, given: list[Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    values = dict(zip((named.name for named in record.inputs), given, strict=True))
-    kinds = {named.name: named.kind for named in record.inputs}
+    # An input without a name (documents of the first design have such) is the parameter at its position.
+    names = [
+        named.name or (called.parameters[index][0] if index < len(called.parameters) else "")
+        for index, named in enumerate(record.inputs)
+    ]
+    values = dict(zip(names, given, strict=True))
+    kinds = {name: named.kind for name, named in zip(names, record.inputs, strict=True)}
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     gap = False

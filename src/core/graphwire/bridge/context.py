@@ -17,6 +17,9 @@ from graphwire.schema.program import NodeSource, PluginRequirement, StackFrame
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import TensorMeta
 
+GRAPH_CONSTANT = "graph::"
+"""The start of the payload names of tensors and objects that nodes refer to without a graph input."""
+
 
 @dataclass(slots=True)
 class Operator:

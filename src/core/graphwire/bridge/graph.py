@@ -15,9 +15,10 @@ from torch.utils import _pytree as pytree
 from graphwire.bridge import torch_private
 from graphwire.bridge.arguments import arm_of, decode_argument, encode_argument, encode_exactly
 from graphwire.bridge.calls import decode_inputs, encode_inputs
-from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.metadata import decode_metadata, encode_metadata
 from graphwire.bridge.operators import decode_operator, encode_operator
+from graphwire.bridge.places import deviations, move, place_by_rule
 from graphwire.bridge.propagation import propagated_values
 from graphwire.bridge.results import decode_results, encode_results
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
@@ -34,9 +35,6 @@ from graphwire.bridge.values import (
 )
 from graphwire.errors import DecodeError, EncodeError, GraphwireError
 from graphwire.schema.graph import Argument, Graph, GraphArgument, Node
-
-GRAPH_CONSTANT = "graph::"
-"""The start of the payload names of tensors that a subgraph reads as its own attributes."""
 
 _LITERALS = (int, float, bool, str, type(None))
 
@@ -60,18 +58,22 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
             _encode_node(context, scope, node, top_level)
         except GraphwireError as error:
             raise error.within(f"graph.{node.name}") from None
+    record.placed = deviations(module.graph.nodes, scope.order)
     return record
 
 
 def _encode_node(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> None:
     if node.op == "placeholder":
+        place_by_rule(scope.order, node)
         scope.record.inputs.append(_encode_placeholder(context, scope, node, top_level))
     elif node.op == "call_function":
         if node not in scope.folded:
+            place_by_rule(scope.order, node)
             scope.record.nodes.append(_encode_call(context, scope, node))
     elif node.op == "get_attr":
         _encode_attribute(context, scope, node)
     elif node.op == "output":
+        place_by_rule(scope.order, node)
         _encode_output(context, scope, node)
     else:
         raise EncodeError(f"an exported graph has no {node.op!r} nodes", remedy="Export the program again")
@@ -240,6 +242,7 @@ def decode_graph(
         except GraphwireError as error:
             raise error.within(f"graph.nodes[{index}] ({node.name or node.target})") from None
     _decode_output(scope)
+    move(scope.graph, record.placed)
     return scope.graph, scope.module
 
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from torch._ops import HigherOrderOperator
-
+from graphwire.bridge import torch_private
 from graphwire.bridge.context import OpaqueOrigin, Operator
 from graphwire.errors import UnknownOperatorError
 from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument, Node
@@ -40,7 +39,7 @@ class CallForm:
         return cls(inputs, "schema", len(record.outputs))
 
 
-class OpaqueOperator(HigherOrderOperator):
+class OpaqueOperator(torch_private.HigherOrderOperator):
     """An operator by its name alone."""
 
     def __init__(self, name: str, form: CallForm, origin: OpaqueOrigin) -> None:

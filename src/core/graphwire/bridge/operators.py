@@ -113,7 +113,7 @@ def _advice(name: str) -> str:
 
 
 def _described(target: Any, name: str, handler: OpHandler) -> Operator:
-    operator = Operator(target, name, handler, codec=handler if isinstance(handler, NodeCodec) else None)
+    operator = Operator(target, name, handler, codec=_codec_of(handler))
     if handler.convention == "schema":
         schema = getattr(target, "_schema", None) or handler.schema_of(target)  # type: ignore[attr-defined]
         operator.parameters = [(argument.name, argument.kwarg_only) for argument in schema.arguments]
@@ -121,6 +121,11 @@ def _described(target: Any, name: str, handler: OpHandler) -> Operator:
     elif handler.convention == "symbolic":
         operator.parameters = [(parameter, False) for parameter in _parameter_names(target)]
     return operator
+
+
+def _codec_of(handler: Any) -> NodeCodec | None:
+    # Not by `isinstance`: asking a Protocol takes as long as all the rest.
+    return handler if hasattr(handler, "encode_node") else None
 
 
 def _parameter_names(function: Any) -> list[str]:

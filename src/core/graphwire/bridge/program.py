@@ -13,9 +13,9 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from graphwire.bridge import torch_private
-from graphwire.bridge.arguments import decode_argument, encode_argument
-from graphwire.bridge.context import DecodeContext, EncodeContext, OpaqueOrigin
-from graphwire.bridge.graph import GRAPH_CONSTANT, decode_graph, encode_graph
+from graphwire.bridge.arguments import class_of, decode_argument, encode_argument, is_encoded
+from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext, OpaqueOrigin
+from graphwire.bridge.graph import decode_graph, encode_graph
 from graphwire.bridge.metadata import decode_sources, encode_custom
 from graphwire.bridge.opaque import OpaqueOperator
 from graphwire.bridge.operators import check_operators
@@ -38,7 +38,7 @@ from graphwire.bridge.torch_pytree import (
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
 from graphwire.errors import DecodeError, EncodeError, GraphwireError
 from graphwire.hooks.registry import Registry
-from graphwire.schema.graph import Argument, Graph, TensorArgument
+from graphwire.schema.graph import Argument, CustomObjArgument, Graph, TensorArgument
 from graphwire.schema.module_call import ModuleCallEntry, NamedTupleDef
 from graphwire.schema.program import (
     SCHEMA_VERSION,
@@ -195,22 +195,32 @@ def _encode_examples(
     if examples is None:
         return None, {}
     leaves, spec = pytree.tree_flatten(examples)
-    tensors = {f"leaf_{index}": leaf for index, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)}
+    held = {
+        f"leaf_{index}": leaf
+        for index, leaf in enumerate(leaves)
+        if isinstance(leaf, torch.Tensor) or is_encoded(context, leaf)
+    }
     features = set(context.features)
     try:
         arguments = [
-            Argument(as_tensor=TensorArgument(f"leaf_{index}"))
-            if isinstance(leaf, torch.Tensor)
+            _encode_payload_reference(f"leaf_{index}", leaf)
+            if f"leaf_{index}" in held
             else encode_argument(context, {}, leaf)
             for index, leaf in enumerate(leaves)
         ]
         encoded: dict[str, EncodedValue] = {}
-        metas = encode_payloads(context, tensors, table, encoded)
+        metas = encode_payloads(context, held, table, encoded)
         return ExampleInputs(encode_treespec(spec, context.registry), arguments, encoded), metas
     except GraphwireError as error:
         context.features = features
         warnings.warn(f"the example inputs are not saved: {error}", GraphwireWarning, stacklevel=2)
         return None, {}
+
+
+def _encode_payload_reference(name: str, value: Any) -> Argument:
+    if isinstance(value, torch.Tensor):
+        return Argument(as_tensor=TensorArgument(name))
+    return Argument(as_custom_obj=CustomObjArgument(name, class_of(value)))
 
 
 # ----------------------------------------------------------------------------------------------------- decode

@@ -104,6 +104,8 @@ def _encode_elements(
         unused, place = f"{stem}_{index}", f"{path}[{index}]"
         first = reading[0] if reading else None
         own = NOTHING if first is None else encode_metadata(context, first.meta)
+        if first is not None:
+            scope.order.setdefault(first)
         inner = elements_of(value)
         if inner is not None:
             below = unused if first is None else f"{first.name}_unused"
@@ -116,7 +118,10 @@ def _encode_elements(
         else:
             name = unused if first is None else first.name
             argument = encode_value(context, scope, name, value)
-            if first is not None and (name == unused or own != metadata):
+            if first is not None and arm_of(argument) in LITERAL_ARMS:
+                own.name = first.name
+                scope.record.value_metadata[place] = own
+            elif first is not None and (name == unused or own != metadata):
                 scope.record.value_metadata[name] = own
             scope.nodes.update((each, argument) for each in reading)
         arguments.append(argument)
@@ -193,7 +198,14 @@ def _read_elements(
         arm, unused = arm_of(element), f"{stem}_{index}"
         if arm in CONTAINER_ARMS:
             _read_container(scope, node, key, element, value, unused, f"{path}[{index}]", metadata)
-        elif arm not in LITERAL_ARMS:
+        elif arm in LITERAL_ARMS:
+            noted = scope.record.value_metadata.get(f"{path}[{index}]")
+            if noted is not None and noted.name is not None:
+                reader = scope.graph.create_node(
+                    "call_function", operator.getitem, (node, key), {}, noted.name
+                )
+                scope.complete(reader, noted.name, value, decode_metadata(scope.context, noted))
+        else:
             name = name_of(element)
             if name != unused or name in scope.record.value_metadata:
                 reader = scope.graph.create_node("call_function", operator.getitem, (node, key), {}, name)

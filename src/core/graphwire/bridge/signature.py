@@ -130,7 +130,7 @@ def encode_input_spec(spec: Any) -> InputSpec:
     if kind is InputKind.BUFFER:
         return InputSpec(buffer=InputToBufferSpec(tensor, target, bool(spec.persistent)))
     if kind is InputKind.CONSTANT_TENSOR:
-        return InputSpec(tensor_constant=InputToTensorConstantSpec(tensor, target))
+        return InputSpec(tensor_constant=InputToTensorConstantSpec(tensor, target, spec.persistent))
     raise EncodeError(f"an input of kind {kind} has no record")
 
 
@@ -148,7 +148,8 @@ def decode_input_spec(record: InputSpec) -> Any:
     if (buffer := record.buffer) is not None:
         return make(InputKind.BUFFER, _tensor(buffer.arg), buffer.buffer_name, buffer.persistent)
     if (constant := record.tensor_constant) is not None:
-        return make(InputKind.CONSTANT_TENSOR, _tensor(constant.arg), constant.tensor_constant_name)
+        arg, name = _tensor(constant.arg), constant.tensor_constant_name
+        return make(InputKind.CONSTANT_TENSOR, arg, name, constant.persistent)
     if (literal := record.constant_input) is not None:
         argument = torch_signature.ConstantArgument(literal.name, _decode_literal(literal.value))
         return make(InputKind.USER_INPUT, argument, None)

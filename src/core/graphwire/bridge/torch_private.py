@@ -13,6 +13,7 @@ import sympy
 import torch
 from torch._export.verifier import SpecViolationError, load_verifier
 from torch._library.fake_class_registry import FakeScriptObject
+from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.exported_program import _create_graph_module_for_export
 from torch.fx.experimental.sym_node import SymNode
@@ -31,6 +32,7 @@ from graphwire.errors import DecodeError
 __all__ = [
     "FakeTensor",
     "FakeTensorMode",
+    "HigherOrderOperator",
     "ShapeEnv",
     "ValueRanges",
     "constrain_for_size",

@@ -62,6 +62,8 @@ class EncodeScope:
     module: torch.fx.GraphModule
     nodes: dict[torch.fx.Node, Argument] = field(default_factory=dict)
     """The arguments that refer to the values so far, by the node that makes each."""
+    order: dict[torch.fx.Node, None] = field(default_factory=dict)
+    """The nodes so far in the order that the record implies."""
     folded: set[torch.fx.Node] = field(default_factory=set)
     """`getitem` nodes that became the name of an element."""
 

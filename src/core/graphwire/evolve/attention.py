@@ -2,16 +2,20 @@
 
 The newer operator has two results of the older one's nine (an older file leaves out the two that are integers). A program
 that uses another one keeps its form.
+
+The result of `scaled_dot_product_attention` has other strides from 2.5 on. A `view` that a newer torch found possible fails on
+the older strides; downward it becomes a `reshape`, which is the same where a view is possible, in a graph that changes nothing
+in place (as all graphs up to 2.4).
 """
 
 from __future__ import annotations
 
 from graphwire.evolve.new_values import NewValues
-from graphwire.evolve.trees import Node, Record, Report, Where, arm_of
+from graphwire.evolve.trees import Edits, Node, Record, Report, Where, arm_of, name_of, rewrite
 from graphwire.evolve.versions import Version, first_release
 from graphwire.schema.scalars import Layout, ScalarType
 
-__all__ = ["FLASH", "FLASH_FOR_CPU", "attention_down", "attention_up"]
+__all__ = ["FLASH", "FLASH_FOR_CPU", "attention_down", "attention_up", "reshape_attention"]
 
 FLASH = "torch.ops.aten._scaled_dot_product_flash_attention.default"
 FLASH_FOR_CPU = "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default"
@@ -60,3 +64,28 @@ def attention_down(values: NewValues, node: Node, where: Where, report: Report) 
         others.append({"as_tensor": {"name": values.make_tensor(f"{_STEM}_{index}", meta)}})
     kept = [each for each in inputs if each["name"] in _SHARED]
     return [{**node, "target": FLASH, "inputs": kept, "outputs": [*outputs, *others]}]
+
+
+_ATTENTION = "torch.ops.aten.scaled_dot_product_attention.default"
+_MOVES = frozenset({"torch.ops.aten.permute.default", "torch.ops.aten.transpose.int"})
+_VIEW, _RESHAPE = "torch.ops.aten.view.default", "torch.ops.aten.reshape.default"
+
+
+def reshape_attention(tree: Record) -> Record:
+    """A program whose views of the results of attention, dimensions moved or not, are reshapes."""
+    return rewrite(tree, Edits(graph=_reshaped))
+
+
+def _reshaped(graph: Record, where: Where) -> Record:
+    attended: set[str | None] = set()
+    nodes = []
+    for node in graph["nodes"]:
+        source = name_of(node["inputs"][0]["arg"]) if node["inputs"] else None
+        if node["target"] == _ATTENTION or (node["target"] in _MOVES and source in attended):
+            attended.add(name_of(node["outputs"][0]))
+        if node["target"] == _VIEW and source in attended:
+            size = [{**each, "name": "shape"} if each["name"] == "size" else each for each in node["inputs"]]
+            nodes.append({**node, "target": _RESHAPE, "inputs": size})
+        else:
+            nodes.append(node)
+    return {**graph, "nodes": nodes} if attended else graph

@@ -17,6 +17,7 @@ rewrite always sees the records of the newer version. Forms are as the files of 
     auto_functionalized_v2       downward auto_functionalized, where nothing is a view                 2.9 ← 2.10
     aten.can_cast                parameter `from` → `from_`                                            2.3 → 2.4
     flash attention on a CPU     → aten._scaled_dot_product_flash_attention_for_cpu                    2.2 → 2.3
+    views of attention           downward reshapes                                                     2.4 ← 2.5
     assertions on sizes          a lower bound of 2, which 2.1 made up → 0                             2.1 → 2.2
 
 The dtype and cache flag of wrap_with_autocast may be None in files of 2.6 and 2.7: every release takes None for its own
@@ -28,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from graphwire.evolve.attention import FLASH, FLASH_FOR_CPU, attention_down, attention_up
+from graphwire.evolve.attention import FLASH, FLASH_FOR_CPU, attention_down, attention_up, reshape_attention
 from graphwire.evolve.availability import report_unavailable
 from graphwire.evolve.new_values import NewValues
 from graphwire.evolve.operator_forms import (
@@ -155,6 +156,8 @@ def operators_down(tree: Record, newer: Version, report: Report) -> Record:
 
     if forms:
         tree = _each_node(tree, apply)
+    if newer == Version(7, 3):
+        tree = reshape_attention(tree)
     return report_unavailable(tree, newer, report)
 
 

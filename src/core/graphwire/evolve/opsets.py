@@ -189,9 +189,15 @@ def plan_for(
     Raises:
         OpsetError: a step is missing, or nobody knows a namespace.
     """
-    if wanted is None:
-        target: Mapping[str, int] = installed_opsets(registry)
-    else:
+    target: Mapping[str, int] = installed_opsets(registry)
+    if wanted is not None:
+        if strange := sorted(set(wanted) - set(target) - set(program.opset_version)):
+            raise OpsetError(
+                f"no installed plugin has operators of the namespace {', '.join(strange)}",
+                remedy=f"There are {', '.join(name for name, version in target.items() if version)}",
+            )
+        if wrong := [f"{name}={version}" for name, version in wanted.items() if version < 1]:
+            raise OpsetError(f"versions are counted from 1, and {', '.join(wrong)} is asked for")
         target = {**program.opset_version, **wanted}
     return plan(
         program, target, registry.opset_upgraders, unknown=unknown, providers=_providers(program, registry)

@@ -219,7 +219,7 @@ def _violations(provider: object, protocol: type) -> list[str]:
     if isinstance(provider, type):
         return ["it is a class; provide an instance"]
     wrong = []
-    for name, annotation in protocol.__annotations__.items():
+    for name, annotation in _attributes(protocol).items():
         value = getattr(provider, name, None)
         what, holds = _CHECKS.get(annotation, ("there", lambda value: value is not None))
         if value is None:
@@ -230,6 +230,16 @@ def _violations(provider: object, protocol: type) -> list[str]:
         if callable(member) and not name.startswith("_") and not callable(getattr(provider, name, None)):
             wrong.append(f"it has no method `{name}`")
     return wrong
+
+
+def _attributes(protocol: type) -> dict[str, str]:
+    """The attributes of a Protocol, which it states as properties, and the annotation of each."""
+    return {
+        name: member.fget.__annotations__["return"]
+        for each in reversed(protocol.__mro__)
+        for name, member in vars(each).items()
+        if isinstance(member, property) and member.fget is not None
+    }
 
 
 def _entry_points() -> list[tuple[str, str, EntryPoint]]:

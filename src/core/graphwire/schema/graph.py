@@ -230,5 +230,9 @@ class Graph(msgspec.Struct, omit_defaults=True):
     `N[I]`."""
     output_metadata: ValueMetadata | None = None
     """Extension without requirement: metadata of the output."""
+    placed: dict[str, str] = {}
+    """Extension without requirement: the nodes that read an element or an attribute and stand elsewhere than by rule, each
+    with the node that it stands behind (empty: it stands first). By rule what reads elements stands behind the node that
+    makes them, in their order, and what reads attributes in front of the first node that uses it."""
     output_list: bool = False
     """Extension without requirement: the outputs were returned as a list, not as a tuple."""

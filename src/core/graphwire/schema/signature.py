@@ -49,11 +49,13 @@ class InputToBufferSpec(msgspec.Struct):
     """Whether the buffer is part of the state dict."""
 
 
-class InputToTensorConstantSpec(msgspec.Struct):
+class InputToTensorConstantSpec(msgspec.Struct, omit_defaults=True):
     """An input that is a tensor lifted out of the code, by its name among the constants."""
 
     arg: TensorArgument
     tensor_constant_name: str
+    persistent: bool | None = None
+    """Extension without requirement: what the input says of itself as if it were a buffer (strict export does)."""
 
 
 class InputToCustomObjSpec(msgspec.Struct):

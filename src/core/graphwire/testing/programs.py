@@ -219,7 +219,7 @@ def _node(node: torch.fx.Node) -> Portrait:
         "users": sorted(user.name for user in node.users),
     }
     meta = {key: describe(node.meta[key]) for key, describe in _META.items() if node.meta.get(key)}
-    if "val" in node.meta:
+    if node.meta.get("val") is not None:  # a node that makes nothing may say so or not
         meta["val"] = _value(node.meta["val"])
     return {**described, "meta": meta}
 

@@ -247,5 +247,16 @@ def read_tensor(
     state.records.update(table.records)
 
 
+def read_embedded(name: str, data: bytes, folder: str, stem: str) -> StateDict:
+    """The one tensor of a `torch.save` file that stands inside a document.
+
+    Raises:
+        As `read_state_dict`.
+    """
+    state = StateDict()
+    read_tensor(state, name, ArchiveReader(data), folder, stem, copied=True)
+    return state
+
+
 def _said(value: Any) -> str:
     return value.name if isinstance(value, Foreign) else f"a {type(value).__name__}"

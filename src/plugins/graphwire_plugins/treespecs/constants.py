@@ -1,0 +1,105 @@
+"""Constants that stand as containers without children (`torch.utils._pytree.register_constant`): what `flat_apply` and
+operators with constant arguments keep in a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
+from graphwire.hooks.interfaces import Tree
+
+
+class ConstantFunctions:
+    """What `flat_apply` calls: the context is the function's or class's name.
+
+    It is found among the tensor subclasses and autograd functions that live in this process, and what was declared with
+    `torch.serialization.add_safe_globals`; nothing is imported by a name that a file gives.
+    """
+
+    name = "torch._higher_order_ops.flat_apply._ConstantFunction"
+    version = 1
+
+    def container(self) -> type:
+        from torch._higher_order_ops import flat_apply
+
+        return flat_apply._ConstantFunction
+
+    def dump_context(self, context: Any) -> tuple[int, Tree]:
+        function = context.value.func
+        name = _name(function)
+        if _callables().get(name) is not function:
+            raise EncodeError(
+                f"{name} is called by the graph, and a program that loads could not find it",
+                remedy="Declare it so where it is saved and where it is loaded: "
+                f"`torch.serialization.add_safe_globals([{getattr(function, '__name__', name)}])`",
+            )
+        return 1, {"function": name}
+
+    def load_context(self, tree: Tree, version: int) -> Any:
+        from torch.utils._pytree import ConstantNode
+
+        match tree:
+            case {"function": str(name), **rest} if not rest:
+                function = _callables().get(name)
+                if function is None:
+                    raise UnknownTypeError(
+                        f"this process has no {name!r:.200}, which the graph calls",
+                        remedy="Before you load, import the library that defines it",
+                    )
+                container: Any = self.container()
+                return ConstantNode(container(function))
+        raise DecodeError(f"no function is named by {tree!r:.80}")
+
+    def arity(self, container: Any, context: Any) -> int | None:
+        return 0
+
+
+class FunctionSchemas:
+    """`torch.FunctionSchema`, where a program registers it as a constant: the context is the schema's text."""
+
+    name = "torch.FunctionSchema"
+    version = 1
+
+    def container(self) -> type:
+        import torch
+
+        return torch._C.FunctionSchema
+
+    def dump_context(self, context: Any) -> tuple[int, Tree]:
+        return 1, {"schema": str(context.value)}
+
+    def load_context(self, tree: Tree, version: int) -> Any:
+        import torch
+        from torch.utils._pytree import ConstantNode
+
+        match tree:
+            case {"schema": str(text), **rest} if not rest:
+                try:
+                    return ConstantNode(torch._C.parse_schema(text))
+                except RuntimeError as error:
+                    raise DecodeError(f"no operator schema: {text!r:.200}") from error
+        raise DecodeError(f"no operator schema is described by {tree!r:.80}")
+
+    def arity(self, container: Any, context: Any) -> int | None:
+        return 0
+
+
+def _name(function: Any) -> str:
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}"
+
+
+def _callables() -> dict[str, Any]:
+    import torch
+
+    declared = [each[0] if isinstance(each, tuple) else each for each in torch.serialization.get_safe_globals()]
+    alive = [*_subclasses(torch.Tensor), *_subclasses(torch.autograd.Function)]
+    return {_name(each): each for each in [*declared, *alive]}
+
+
+def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
+    each: type[Any]
+    for each in type.__subclasses__(kind):
+        yield each
+        yield from _subclasses(each)

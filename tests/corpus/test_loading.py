@@ -1,0 +1,58 @@
+"""Every file of the corpus loads and computes what eager computed: straight, and through each wire format without torch."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import warnings
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import graphwire
+from graphwire.bridge.program import GraphwireWarning
+
+
+@pytest.fixture(scope="session")
+def reference() -> ModuleType:
+    """The corpus's own checker. Importing it registers the operators and containers that the files use."""
+    path = Path(__file__).with_name("reference.py")
+    spec = importlib.util.spec_from_file_location("corpus_reference", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it registers types in the ways of several releases
+        spec.loader.exec_module(module)
+    return module
+
+
+def problem_of(reference: ModuleType, original: Path, loaded: Path) -> str | None:
+    """What differs between the loaded program's outputs and the reference beside the original file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphwireWarning)  # example inputs of classes that are not there
+        program = graphwire.load(loaded)
+        warnings.simplefilter("ignore")  # what old programs do to today's torch when they run
+        problem: str | None = reference.check_program(program, str(original.with_suffix("")))
+    return problem
+
+
+def test_each_file_computes_what_eager_computed(reference: ModuleType, files: list[Path]) -> None:
+    problems = {path.stem: problem_of(reference, path, path) for path in files}
+    assert not {name: problem for name, problem in problems.items() if problem}
+
+
+@pytest.mark.parametrize("wire_format", ["json", "msgpack", "cbor"])
+def test_each_file_computes_the_same_after_conversion(
+    reference: ModuleType, files: list[Path], tmp_path: Path, wire_format: str
+) -> None:
+    third = ["json", "msgpack", "cbor"].index(wire_format)
+    problems = {}
+    for path in files[third::3]:
+        converted = tmp_path / path.name
+        graphwire.convert(path, converted, format=wire_format)
+        problems[path.stem] = problem_of(reference, path, converted)
+    assert problems
+    assert not {name: problem for name, problem in problems.items() if problem}
