@@ -35,6 +35,7 @@ from graphwire.schema.graph import (
     SymIntArgument,
     TensorArgument,
     TokenArgument,
+    TreespecArgument,
     ValueMetadata,
 )
 from graphwire.schema.module_call import ModuleCallEntry, ModuleCallSignature, NamedTupleDef
@@ -196,6 +197,7 @@ def arguments() -> Program:
         Argument(as_layout_name="jagged"),
         Argument(as_constant="table"),
         Argument(as_treespec=f"[1, {LEAF}]"),
+        Argument(as_treespec=TreespecArgument("_spec_0", f"[1, {LEAF}]", node="spec_1")),
     ]
     kinds = [None, *ArgumentKind]
     nodes = [
@@ -306,7 +308,11 @@ def signature() -> Program:
         (tensor("t"), InputSpec(buffer=InputToBufferSpec(TensorArgument("t"), "scratch", False))),
         (
             tensor("c"),
-            InputSpec(tensor_constant=InputToTensorConstantSpec(TensorArgument("c"), "lifted_tensor_0")),
+            InputSpec(
+                tensor_constant=InputToTensorConstantSpec(
+                    TensorArgument("c"), "lifted_tensor_0", persistent=True
+                )
+            ),
         ),
         (
             Argument(as_custom_obj=CustomObjArgument("o", "golden.Queue")),
@@ -390,6 +396,7 @@ def provenance() -> Program:
             "golden[1]": ValueMetadata(name="getitem_1"),
         },
         output_metadata=ValueMetadata(from_node=[]),
+        placed={"getitem_1": "golden"},
     )
     return program(
         contents,
@@ -403,7 +410,7 @@ def provenance() -> Program:
             NodeSource("golden", "golden.default", 2, "golden_pass", "create+replace", [0]),
         ],
         guards_code=["L['x'].size()[0] % 8 == 0"],
-        requires=["codecs"],
+        requires=["codecs", "lazy-bits", "placement"],
         producer="graphwire 0",
         plugins=[PluginRequirement("golden", "1.2.3", ["op:golden", "treespec:golden.Pair"])],
         example_inputs=ExampleInputs(

@@ -38,10 +38,6 @@ DOES_NOT_ROUND_TRIP: dict[str, str] = {}
 
 
 GRAPH_DIFFERS = {
-    **dict.fromkeys(
-        ("tensor_split", "unique", "unique_consecutive"),
-        "the `getitem` nodes of a node stand right after it, and stood behind the use of one of them",
-    ),
     "torch.ops.aten._efficient_attention_forward": "`getitem` nodes of integers have `val`, which torch leaves out",
 }
 """The operators whose loaded program computes the same with another graph, and how that differs."""

@@ -115,7 +115,7 @@ PLAIN = [
     {1: "int", None: "none", 1.5: "float", b"b": "bytes", False: "bool"},
     collections.OrderedDict(b=1, a=2),
     set(),
-    {1, 2, "x"},
+    {1, 2, 300},
     [(), {"nested": [({"deep": (1, [2])},)]}],
 ]
 

@@ -31,6 +31,7 @@ from graphwire.schema.graph import (
     Graph,
     GraphArgument,
     Node,
+    TreespecArgument,
     ValueMetadata,
 )
 from graphwire.schema.symbols import SymBool, SymFloat, SymInt
@@ -69,12 +70,7 @@ class Scope:
         self.defined[name] = kind
         if not is_value_name(name):
             walk.check_name(place, name)
-        if (
-            self.closed
-            and kind != "literal"
-            and name not in self.values[kind]
-            and not self.propagating
-        ):
+        if self.closed and kind != "literal" and name not in self.values[kind] and not self.propagating:
             walk.report(place, "missing-value", f"{kind}_values has no entry for the value {quoted(name)}")
 
     def use(self, walk: Walk, place: Place | None, kind: str, name: str) -> None:
@@ -192,8 +188,16 @@ def _type_name(walk: Walk, scope: Scope, place: Place, value: str, nesting: int,
         walk.report(place, "element-type", f"{quoted(value)} cannot name an element type or layout")
 
 
-def _treespec(walk: Walk, scope: Scope, place: Place, value: str, nesting: int, defines: bool) -> None:
-    walk.check_text(place, "treespec", parse_treespec, value)
+def _treespec(
+    walk: Walk, scope: Scope, place: Place, value: str | TreespecArgument, nesting: int, defines: bool
+) -> None:
+    if isinstance(value, str):
+        walk.check_text(place, "treespec", parse_treespec, value)
+        return
+    walk.check_name((place, ".name"), value.name)
+    if value.node is not None:
+        walk.check_name((place, ".node"), value.node)
+    walk.check_text((place, ".spec"), "treespec", parse_treespec, value.spec)
 
 
 def _results(walk: Walk, scope: Scope, place: Place, value: str, nesting: int, defines: bool) -> None:
@@ -376,7 +380,9 @@ def check_graph(
         The values that the graph defines.
     """
     scope = Scope(graph)
-    scope.containers.update(origin.name for origin in graph.value_metadata.values() if origin.name is not None)
+    scope.containers.update(
+        origin.name for origin in graph.value_metadata.values() if origin.name is not None
+    )
     _check_inputs(walk, scope, place, graph, literals, nesting)
     for index, node in enumerate(graph.nodes):
         _check_node(walk, scope, (place, f".nodes[{index}]"), node, nesting)

@@ -38,6 +38,7 @@ from graphwire.schema.graph import (
     SymFloatArgument,
     SymIntArgument,
     TensorArgument,
+    TreespecArgument,
 )
 from graphwire.schema.symbols import decode_float, encode_float
 
@@ -162,7 +163,6 @@ def class_of(value: Any) -> str:
 
 def _encode_object(context: EncodeContext, value: Any) -> Argument:
     """An object that a node is given itself, which becomes a payload."""
-    context.features.add("constants")
     key = next((name for name, known in context.constants.items() if known is value), None)
     if key is None:
         key = f"{GRAPH_CONSTANT}{len(context.constants)}.object"
@@ -288,7 +288,7 @@ class Scope(Protocol):
     def subgraph(self, argument: GraphArgument) -> Any:
         """The node that reads a subgraph."""
 
-    def treespec(self, text: str) -> Any:
+    def treespec(self, argument: str | TreespecArgument) -> Any:
         """The node that reads a container structure."""
 
     def constant(self, name: str) -> Any:

@@ -34,7 +34,7 @@ from graphwire.bridge.values import (
     note_metadata,
 )
 from graphwire.errors import DecodeError, EncodeError, GraphwireError
-from graphwire.schema.graph import Argument, Graph, GraphArgument, Node
+from graphwire.schema.graph import Argument, Graph, GraphArgument, Node, TreespecArgument
 
 _LITERALS = (int, float, bool, str, type(None))
 
@@ -114,7 +114,10 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
         argument = Argument(as_constant=key)
     elif isinstance(value, pytree.TreeSpec):
         context.features.add("treespecs")
-        argument = Argument(as_treespec=encode_treespec(value, context.registry))
+        named = None if node.name == path else node.name
+        argument = Argument(
+            as_treespec=TreespecArgument(path, encode_treespec(value, context.registry), named)
+        )
     else:
         kind = type(value)
         raise EncodeError(
@@ -164,6 +167,7 @@ class _GraphScope(DecodeScope):
         self.module = torch.nn.Module()
         self._attributes: dict[str, torch.fx.Node] = {}
         self._subgraphs: dict[str, Graph] = {}
+        self._treespecs: dict[str, str] = {}
 
     def subgraph(self, argument: GraphArgument) -> torch.fx.Node:
         """The node that reads a subgraph, which becomes an attribute of this graph's module."""
@@ -177,11 +181,17 @@ class _GraphScope(DecodeScope):
             raise DecodeError(f"two different subgraphs are named {argument.name!r}")
         return self._attribute(name, argument.name)
 
-    def treespec(self, text: str) -> torch.fx.Node:
+    def treespec(self, argument: str | TreespecArgument) -> torch.fx.Node:
         """The node that reads a container structure, which becomes an attribute of this graph's module."""
-        target = f"_spec_{len(self._attributes)}"
-        setattr(self.module, target, decode_treespec(text, self.context.registry))
-        return self._attribute(target, target)
+        if isinstance(argument, str):
+            argument = TreespecArgument(f"_spec_{len(self._attributes)}", argument)
+        known = self._treespecs.get(argument.name)
+        if known is None and not hasattr(self.module, argument.name):
+            setattr(self.module, argument.name, decode_treespec(argument.spec, self.context.registry))
+            self._treespecs[argument.name] = argument.spec
+        elif known != argument.spec:
+            raise DecodeError(f"two different attributes are named {argument.name!r}")
+        return self._attribute(argument.node or argument.name, argument.name)
 
     def constant(self, name: str) -> torch.fx.Node:
         """The node that reads a tensor of the graph's own, which becomes an attribute of this graph's module."""

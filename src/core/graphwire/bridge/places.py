@@ -51,22 +51,23 @@ def _reads(node: torch.fx.Node) -> bool:
 
 
 def move(graph: torch.fx.Graph, placed: Mapping[str, str]) -> None:
-    """Put nodes where they stood.
+    """Put nodes where they stood. Of nodes that an upgrade has removed nothing is asked.
 
     Raises:
-        DecodeError: there is no such node, or none that may stand there.
+        DecodeError: a node would stand before what it reads, or behind what uses it.
     """
+    if not placed:
+        return
     named = {node.name: node for node in graph.nodes}
     for name, behind in placed.items():
         node, anchor = named.get(name), named.get(behind)
         if node is None or not _reads(node) or (anchor is None and behind):
-            raise DecodeError(f"there is no node {name!r} to stand behind {behind!r}")
+            continue
         if anchor is None:
             graph._root.append(node)
         else:
             anchor.append(node)
-    if placed:
-        try:
-            graph.lint()
-        except RuntimeError as error:
-            raise DecodeError(f"nodes cannot stand where they are put: {error}") from error
+    try:
+        graph.lint()
+    except RuntimeError as error:
+        raise DecodeError(f"nodes cannot stand where they are put: {error}") from error

@@ -13,6 +13,7 @@ import sympy
 import torch
 from torch._export.verifier import SpecViolationError, load_verifier
 from torch._library.fake_class_registry import FakeScriptObject
+from torch._library.opaque_object import get_opaque_type_name, is_opaque_type
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.exported_program import _create_graph_module_for_export
@@ -166,7 +167,9 @@ def script_class(value: Any) -> str | None:
     """The class of a script object or opaque value, or of what stands for one in a trace; None for another value."""
     if isinstance(value, FakeScriptObject):
         return str(value.script_class_name)
-    return str(value._type().qualified_name()) if isinstance(value, torch.ScriptObject) else None
+    if isinstance(value, torch.ScriptObject):
+        return str(value._type().qualified_name())
+    return get_opaque_type_name(type(value)) if is_opaque_type(type(value)) else None
 
 
 def guards_of(program: torch.export.ExportedProgram) -> list[str]:

@@ -101,6 +101,16 @@ class GraphArgument(msgspec.Struct, omit_defaults=True):
     """Extension without requirement: the name of the node that reads the attribute, where it is another."""
 
 
+class TreespecArgument(msgspec.Struct, omit_defaults=True):
+    """A container structure, and the attribute name it has on its owner."""
+
+    name: str
+    spec: str
+    """Text of the treespec protocol."""
+    node: str | None = None
+    """The name of the node that reads the attribute, where it is another."""
+
+
 class Argument(msgspec.Struct, omit_defaults=True):
     """One argument or result: exactly one arm is set. The arms after `as_float_lists` are extensions."""
 
@@ -144,8 +154,8 @@ class Argument(msgspec.Struct, omit_defaults=True):
     """Extension `layouts`: a layout that Layout has no number for."""
     as_constant: str | None = None
     """Extension `constants`: a payload of the program, by its name among the constants."""
-    as_treespec: str | None = None
-    """Extension `treespecs`: a container structure, as text of the treespec protocol."""
+    as_treespec: str | TreespecArgument | None = None
+    """Extension `treespecs`: a container structure, as text of the treespec protocol or with the attribute that it is."""
     as_results: str | None = None
     """Extension `results`: all results of an earlier node together, by the node's name."""
 

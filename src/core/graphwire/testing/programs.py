@@ -286,7 +286,10 @@ def _tensor_meta(tensor: torch.Tensor) -> Portrait:
 
 
 def _size(size: int | torch.SymInt) -> Any:
-    """A size, stride or offset; one that turned out to be a number is no other than that number."""
+    """A size, stride or offset; one that turned out to be a number is no other than that number, and the length of the rows
+    of a nested tensor has none."""
+    if isinstance(size, torch.SymInt) and torch_private.symbolic_node(size).is_nested_int():
+        return "jagged"
     if isinstance(size, torch.SymInt) and (number := torch_private.symbolic_parts(size)[0]).is_Integer:
         return int(number)
     return _value(size)

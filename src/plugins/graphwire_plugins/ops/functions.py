@@ -31,6 +31,11 @@ class _FunctionTable(ABC):
         except TypeError:  # not hashable, so in no table
             return None
 
+    @property
+    def functions(self) -> Iterable[Callable[..., Any]]:
+        """The functions in the table."""
+        return self._functions.values()
+
     def resolve(self, name: str) -> Any | None:
         """The function that the table has under `name`."""
         return self._functions.get(name)

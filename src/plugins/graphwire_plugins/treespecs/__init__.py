@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import TreespecSerializer
+from graphwire_plugins.treespecs.constants import ConstantFunctions, FunctionSchemas
 from graphwire_plugins.treespecs.mappings import DefaultDict, Dict, OrderedDict
 from graphwire_plugins.treespecs.sequences import Deque, List, NamedTuple, ReturnTypes, Size, Tuple
 
 __all__ = [
+    "ConstantFunctions",
     "DefaultDict",
     "Deque",
     "Dict",
+    "FunctionSchemas",
     "List",
     "NamedTuple",
     "OrderedDict",
@@ -38,4 +41,6 @@ def graphwire_treespec_serializers() -> list[TreespecSerializer]:
         NamedTuple(),
         Size(),
         ReturnTypes(),
+        ConstantFunctions(),
+        FunctionSchemas(),
     ]

@@ -9,22 +9,25 @@ from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.hooks.interfaces import Tree
+from graphwire_plugins.ops.functions import PredispatchFunctions
 
 
 class ConstantFunctions:
     """What `flat_apply` calls: the context is the function's or class's name.
 
-    It is found among the tensor subclasses and autograd functions that live in this process, and what was declared with
-    `torch.serialization.add_safe_globals`; nothing is imported by a name that a file gives.
+    It is found among torch's own functions that stand in graphs, the tensor subclasses and autograd functions that live in
+    this process, and what was declared with `torch.serialization.add_safe_globals`; nothing is imported by a name that a
+    file gives.
     """
 
     name = "torch._higher_order_ops.flat_apply._ConstantFunction"
     version = 1
 
     def container(self) -> type:
-        from torch._higher_order_ops import flat_apply
+        from torch._higher_order_ops.flat_apply import _ConstantFunction
 
-        return flat_apply._ConstantFunction
+        container: type = _ConstantFunction
+        return container
 
     def dump_context(self, context: Any) -> tuple[int, Tree]:
         function = context.value.func
@@ -93,9 +96,11 @@ def _name(function: Any) -> str:
 def _callables() -> dict[str, Any]:
     import torch
 
-    declared = [each[0] if isinstance(each, tuple) else each for each in torch.serialization.get_safe_globals()]
+    declared = [
+        each[0] if isinstance(each, tuple) else each for each in torch.serialization.get_safe_globals()
+    ]
     alive = [*_subclasses(torch.Tensor), *_subclasses(torch.autograd.Function)]
-    return {_name(each): each for each in [*declared, *alive]}
+    return {_name(each): each for each in [*PredispatchFunctions().functions, *declared, *alive]}
 
 
 def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:

@@ -1,0 +1,200 @@
+"""Higher-order operators: operators whose arguments are graphs, and those that wrap others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from construct import Family, holding
+from torch import Tensor, nn
+from torch._higher_order_ops.associative_scan import associative_scan
+from torch._higher_order_ops.hints_wrap import hints_wrapper
+from torch._higher_order_ops.map import map as map_over
+from torch._higher_order_ops.out_dtype import out_dtype
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.strict_mode import strict_mode
+from torch._higher_order_ops.while_loop import while_loop
+from torch.compiler import nested_compile_region
+from torch.export import Dim
+from torch.nn.attention.flex_attention import flex_attention
+
+operators = Family("higher-order operators")
+
+
+def _cond(x: Tensor) -> Any:
+    return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+
+def _cond_on_size(self: Any, x: Tensor) -> Any:
+    return torch.cond(x.shape[0] > 4, lambda x: x.cos() + self.buffer.sum(), lambda x: x.sin(), (x,))
+
+
+def _cond_of_numbers(x: Tensor) -> Any:
+    return x[torch.cond(x.sum() > 3, lambda: 0, lambda: 1, ())]
+
+
+def _cond_in_cond(x: Tensor) -> Any:
+    def inner(y: Tensor) -> Any:
+        return torch.cond(y.mean() > 0, lambda z: (z - 1, z + 1), lambda z: (z * 2, z / 2), (y,))
+
+    return torch.cond(x.sum() > 0, inner, lambda y: (y + 3, -y), (x,))
+
+
+operators.exported("cond", _cond, torch.ones(3), calls=((-torch.ones(3),),))
+operators.exported(
+    "cond on a size, with a captured buffer",
+    holding(_cond_on_size, buffer=nn.Buffer(torch.ones(2))),
+    torch.ones(6, 4),
+    calls=((torch.ones(4, 4),),),
+    dynamic_shapes={"x": {0: Dim("n", min=3)}},
+)
+operators.exported(
+    "cond that returns numbers", _cond_of_numbers, torch.ones(3, 3), calls=((torch.zeros(3, 3),),)
+)
+operators.exported("cond in cond, several results", _cond_in_cond, torch.ones(3), calls=((-torch.ones(3),),))
+
+
+def _while_loop(i: Tensor, x: Tensor) -> Any:
+    return while_loop(lambda i, x: i > 0, lambda i, x: (i - 1, x + x.cos()), (i, x))
+
+
+def _while_loop_of_items(x: Tensor) -> Any:
+    def condition(index: Tensor, total: Tensor) -> Any:
+        return index.item() < x.size(0)
+
+    def body(index: Tensor, total: Tensor) -> Any:
+        row = index.item()
+        torch._check_is_size(row, max=x.size(0) - 1)
+        return index + 1, total + x[row]
+
+    return while_loop(condition, body, (torch.full((), 0, dtype=torch.int64), torch.zeros(x.size(1))))[1]
+
+
+operators.exported("while_loop", _while_loop, torch.tensor(3), torch.ones(2))
+operators.exported(
+    "while_loop with unbacked values inside", _while_loop_of_items, torch.ones(5, 2), strict=False
+)
+operators.exported("map", lambda xs, y: map_over(lambda x, y: x + y, xs, y), torch.ones(3, 2), torch.ones(2))
+
+
+def _scan(initial: Tensor, xs: dict[str, Tensor]) -> Any:
+    return scan(lambda carry, x: (carry + x["a"], {"sum": carry + x["b"]}), initial, xs)
+
+
+operators.exported("scan over a dict", _scan, torch.zeros(2), {"a": torch.ones(4, 2), "b": torch.ones(4, 2)})
+operators.exported(
+    "associative_scan",
+    lambda x: associative_scan(lambda a, b: a + b, x, 1, combine_mode="generic"),
+    torch.ones(2, 5),
+)
+
+
+def _flex_attention(self: Any, q: Tensor, k: Tensor, v: Tensor) -> Any:
+    return flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + self.bias[h])
+
+
+_QUERY = torch.ones(1, 2, 8, 4)
+operators.exported(
+    "flex_attention with score_mod and a captured buffer",
+    holding(_flex_attention, bias=nn.Buffer(torch.ones(2))),
+    _QUERY,
+    _QUERY,
+    _QUERY,
+    strict=False,
+)
+
+
+def _gradient_modes(x: Tensor) -> Any:
+    with torch.no_grad():
+        y = x + 1
+    with torch.enable_grad():
+        z = y * 2
+    return y, z, None
+
+
+def _autocast(x: Tensor, y: Tensor) -> Any:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        z = x @ y
+    return z.float()
+
+
+operators.exported("wrap_with_set_grad_enabled", _gradient_modes, torch.ones(3))
+operators.exported("wrap_with_autocast", _autocast, torch.ones(3, 3), torch.ones(3, 3))
+operators.exported(
+    "tag_activation_checkpoint",
+    lambda x: torch.utils.checkpoint.checkpoint(lambda y: y.sin().cos(), x, use_reentrant=False),
+    torch.ones(3),
+    strict=False,
+)
+
+
+@nested_compile_region
+def _region(x: Tensor) -> Tensor:
+    return x.sin() * 2
+
+
+operators.exported("invoke_subgraph, called twice", lambda x: _region(x) + _region(x + 1), torch.ones(3))
+operators.exported("strict_mode", lambda x: strict_mode(lambda y: y.sin(), (x,)), torch.ones(3))
+_BYTES = torch.ones(2, 2, dtype=torch.int8)
+operators.exported(
+    "out_dtype", lambda x, y: out_dtype(torch.ops.aten.mm.default, torch.int32, x, y), _BYTES, _BYTES
+)
+
+
+def _hints(x: Tensor) -> Any:
+    def inner(x: Tensor) -> Tensor:
+        return torch.relu(x)
+
+    def outer(x: Tensor) -> Tensor:
+        return torch.abs(hints_wrapper(inner, (x,), {}, hints={"inner": True}))
+
+    return hints_wrapper(outer, (x,), {}, hints={"outer": 2})
+
+
+operators.exported("hints_wrapper in hints_wrapper", _hints, torch.ones(3), strict=True)
+operators.exported(
+    "print", lambda x: (torch.ops.higher_order.print("value {x}", x=3), x + 1)[1], torch.ones(3), strict=False
+)
+
+
+@torch.library.custom_op("graphwire_constructs::shift", mutates_args={"x", "others"})
+def _shift(x: Tensor, others: list[Tensor], step: int) -> Tensor:
+    x.add_(step)
+    for other in others:
+        other.add_(step)
+    return x.clone()
+
+
+@_shift.register_fake
+def _(x: Tensor, others: list[Tensor], step: int) -> Tensor:
+    return torch.empty_like(x)
+
+
+def _mutating(x: Tensor, y: Tensor, z: Tensor) -> Any:
+    return torch.ops.graphwire_constructs.shift(x, [y, z], 2) + y
+
+
+operators.exported("a mutating operator", _mutating, torch.ones(3), torch.ones(3), torch.ones(3))
+operators.exported(
+    "auto_functionalized", _mutating, torch.ones(3), torch.ones(3), torch.ones(3), decomposed=True
+)
+
+
+def _vmapped(x: Tensor, y: Tensor) -> Any:
+    return torch.vmap(lambda a, b: (a * b + 1).sum(dim=0))(x, y)
+
+
+operators.exported("vmap before dispatch", _vmapped, torch.ones(3, 2), torch.ones(3, 2))
+
+
+class _Doubling(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return gradient * 2
+
+
+operators.exported("a custom autograd function", lambda x: _Doubling.apply(x) + 1, torch.ones(3))

@@ -1,0 +1,139 @@
+"""Writes `docs/coverage.md`: every construct of this folder, what graphwire keeps of it, and what torch's own file does.
+
+python tests/constructs/make_coverage.py
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import torch
+from construct import Construct, quiet
+from families import CONSTRUCTS, FAMILIES
+from torch.export import ExportedProgram
+
+import graphwire
+from graphwire.errors import EncodeError
+from graphwire.testing.programs import assert_same_program, assert_same_values
+
+FORMATS = ("json", "msgpack", "cbor")
+_NONE = "\N{EN DASH}"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "coverage.md"
+
+_HEAD = """# What is kept
+
+Every construct that a program of `torch.export` can hold, as the tests in `tests/constructs` try them; made by
+`python tests/constructs/make_coverage.py` with torch {torch}, and checked in JSON, msgpack and CBOR.
+
+- *save*, *load*: without an error; *load* also means that the loaded program is the saved one again, node by node with its
+  metadata, signature, ranges, guards and weights (`graphwire.testing.programs.assert_same_program`).
+- *run*: it computes the same, to the last bit; a dash where a program cannot be run here.
+- *same bytes*: saving the loaded program again gives the same bytes.
+- *torch*: the same program through `torch.export.save` and `load`, by the same measures. *load* is the mere absence of an
+  error there; *equal* is what *load* means for graphwire.
+
+*refused* is an error by policy, which says what to do.
+"""
+
+
+def _tries(action: Callable[[], Any]) -> tuple[str, Any]:
+    try:
+        return "yes", action()
+    except Exception:
+        return "no", None
+
+
+def _row(construct: Construct) -> list[str]:
+    if construct.refusal is not None:
+        try:
+            graphwire.dumps(construct.program())
+        except EncodeError:
+            ours = ["refused"]
+        else:
+            ours = ["no"]
+        return ours + [_NONE] * 3 + _torch_columns(construct)
+    program = construct.program()
+    columns = [_columns(program, construct, format) for format in FORMATS]
+    ours = ["yes" if all(column[i] == "yes" for column in columns) else columns[0][i] for i in range(4)]
+    return ours + _torch_columns(construct)
+
+
+def _columns(program: ExportedProgram, construct: Construct, format: str) -> list[str]:
+    save, saved = _tries(lambda: graphwire.dumps(program, format=format))
+    load, loaded = _tries(lambda: _equal(graphwire.loads(saved), program)) if save == "yes" else (_NONE, None)
+    if load != "yes":
+        return [save, load, _NONE, _NONE]
+    again, _ = _tries(lambda: _assert(graphwire.dumps(graphwire.loads(saved), format=format) == saved))
+    return [save, load, _runs(loaded, construct), again]
+
+
+def _torch_columns(construct: Construct) -> list[str]:
+    program = construct.program()
+    buffer = io.BytesIO()
+    save, _ = _tries(lambda: torch.export.save(program, buffer))
+    buffer.seek(0)
+    load, loaded = _tries(lambda: torch.export.load(buffer)) if save == "yes" else (_NONE, None)
+    if load != "yes":
+        return [save, load, _NONE, _NONE]
+    equal, _ = _tries(lambda: _equal(loaded, program))
+    return [save, load, equal, _runs(loaded, construct)]
+
+
+def _runs(loaded: ExportedProgram, construct: Construct) -> str:
+    if not construct.calls:
+        return _NONE
+
+    def run() -> None:
+        expected = construct.program()
+        for call in construct.calls:
+            results = []
+            for each in (expected, loaded):
+                args = copy.deepcopy(call)
+                torch.manual_seed(0)
+                results.append((each.module()(*args), args))
+            assert_same_values(results[1], results[0])
+
+    return _tries(run)[0]
+
+
+def _equal(loaded: ExportedProgram, program: ExportedProgram) -> ExportedProgram:
+    assert_same_program(loaded, program)
+    return loaded
+
+
+def _assert(holds: bool) -> None:
+    assert holds
+
+
+def main() -> None:
+    """Write the table."""
+    lines = [_HEAD.format(torch=torch.__version__.partition("+")[0])]
+    worse = []
+    for family in FAMILIES:
+        lines += [
+            f"\n## {family[0].upper()}{family[1:]}\n",
+            "| construct | save | load | run | same bytes | torch: save | load | equal | run |",
+            "|---|---|---|---|---|---|---|---|---|",
+        ]
+        for construct in CONSTRUCTS.values():
+            if construct.family == family:
+                with quiet():
+                    row = _row(construct)
+                lines.append(f"| {' | '.join([construct.name, *row])} |")
+                if "no" in row[:4]:
+                    worse.append(construct.name)
+                print(lines[-1], flush=True)
+    DOCUMENT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if worse:
+        raise SystemExit(f"not kept: {', '.join(worse)}")
+
+
+if __name__ == "__main__":
+    main()
