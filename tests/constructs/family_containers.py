@@ -23,7 +23,7 @@ class Color(enum.Enum):
 
 
 @dataclasses.dataclass
-class Pair:
+class TensorPair:
     """A dataclass with a serialized name, one of whose fields may be None."""
 
     first: Tensor
@@ -31,7 +31,7 @@ class Pair:
     third: Tensor | None = None
 
 
-class Point(NamedTuple):
+class TensorPoint(NamedTuple):
     """A namedtuple with a serialized name."""
 
     x: Tensor
@@ -51,9 +51,9 @@ class UnnamedPair:
     first: Tensor
 
 
-torch.export.register_dataclass(Pair, serialized_type_name="graphwire_constructs.Pair")
+torch.export.register_dataclass(TensorPair, serialized_type_name="graphwire_constructs.TensorPair")
 torch.export.register_dataclass(UnnamedPair)
-pytree._register_namedtuple(Point, serialized_type_name="graphwire_constructs.Point")
+pytree._register_namedtuple(TensorPoint, serialized_type_name="graphwire_constructs.TensorPoint")
 
 _X = torch.ones(2)
 _OUTPUTS: dict[str, Any] = {
@@ -63,8 +63,8 @@ _OUTPUTS: dict[str, Any] = {
         dict, {"a": collections.defaultdict(list, {"b": x})}
     ),
     "deque": lambda x: collections.deque([x, x + 1], maxlen=3),
-    "a namedtuple": lambda x: Point(x, x + 1),
-    "a dataclass": lambda x: Pair(x, x + 1),
+    "a namedtuple": lambda x: TensorPoint(x, x + 1),
+    "a dataclass": lambda x: TensorPair(x, x + 1),
     "dict keys that are no text": lambda x: {1: x, (2, "a"): x + 1, None: x * 2, 2.5: x, True and "t": x},
     "enum keys": lambda x: {Color.RED: x, Color.BLUE: x + 1},
     "torch.return_types": lambda x: torch.topk(x, 1),
@@ -72,8 +72,8 @@ _OUTPUTS: dict[str, Any] = {
 }
 for _name, _function in _OUTPUTS.items():
     containers.exported(f"output: {_name}", _function, _X, strict=False)
-containers.exported("input: a dataclass", lambda pair: pair.first + pair.second, Pair(_X, _X))
-containers.exported("input: a namedtuple", lambda point: point.x + point.y, Point(_X, _X))
+containers.exported("input: a dataclass", lambda pair: pair.first + pair.second, TensorPair(_X, _X))
+containers.exported("input: a namedtuple", lambda point: point.x + point.y, TensorPoint(_X, _X))
 containers.exported(
     "input: dict keys that are no text", lambda d: d[1] + d[-2], {1: _X, -2: _X}, strict=False
 )

@@ -33,7 +33,7 @@ class Access(enum.Flag):
     WRITE = enum.auto()
 
 
-Pair = collections.namedtuple("Pair", ["left", "right"])
+LeftAndRight = collections.namedtuple("LeftAndRight", ["left", "right"])
 Unnamed = collections.namedtuple("Unnamed", ["value"])
 
 KEYS = ["text", "", "é\ud800", 1, -(10**30), 2.5, -0.0, math.inf, None, True, Color.RED]
@@ -51,8 +51,8 @@ REFUSED_KEYS = [frozenset(), 1j, torch.float32, (object,), Access.READ | Access.
 
 @pytest.fixture(scope="module", autouse=True)
 def _names() -> None:
-    if Pair not in pytree.SUPPORTED_SERIALIZED_TYPES:
-        pytree._register_namedtuple(Pair, serialized_type_name="tests.treespecs.Pair")
+    if LeftAndRight not in pytree.SUPPORTED_SERIALIZED_TYPES:
+        pytree._register_namedtuple(LeftAndRight, serialized_type_name="tests.treespecs.LeftAndRight")
 
 
 def dicts(keys: list[object]) -> list[dict[object, int]]:
@@ -132,13 +132,13 @@ class TestDeque(TreespecContract):
 
 class TestNamedTuple(TreespecContract):
     serializer = treespecs.NamedTuple()
-    examples = (Pair(1, 2), Pair((1,), None))
+    examples = (LeftAndRight(1, 2), LeftAndRight((1,), None))
     refused = (Unnamed(1),)
     bad_contexts = (
         ("no such name", 1),
         (3, 1),
         ("builtins.tuple", 1),
-        ({"class_name": "Pair", "fields": ["x"]}, 1),
+        ({"class_name": "LeftAndRight", "fields": ["x"]}, 1),
     )
 
     def test_the_error_gives_the_line_to_add(self) -> None:
@@ -152,7 +152,10 @@ class TestNamedTuple(TreespecContract):
         )
 
     def test_what_2_1_wrote_is_found_by_class_name_and_fields(self) -> None:
-        assert self.serializer.load_context({"class_name": "Pair", "fields": ["left", "right"]}, 1) is Pair
+        assert (
+            self.serializer.load_context({"class_name": "LeftAndRight", "fields": ["left", "right"]}, 1)
+            is LeftAndRight
+        )
 
 
 class TestSize(TreespecContract):

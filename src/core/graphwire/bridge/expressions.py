@@ -6,6 +6,7 @@ what comes back, and no text can make sympy compute: evaluation would simplify o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
@@ -186,6 +187,8 @@ def _degree(tree: Expression, degrees: Sequence[int]) -> int:
         exponent = tree.operands[1]
         if exponent.head in ("Integer", "Rational"):
             return degrees[0] * (abs(int(exponent.args[0])) + (head == "LShift"))
+        if exponent.head == "Float" and abs(power := float(exponent.args[0])) <= MAX_DEGREE:
+            return degrees[0] * math.ceil(abs(power))
         # torch computes its own powers of symbols only as far as 64 bits reach; sympy's have no end.
         bounded = head != "Pow" and symbols_of(exponent)
         return max(degrees) if bounded else degrees[0] * degrees[1] * 1024

@@ -1,0 +1,201 @@
+"""A file open for reading."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, cast
+
+from graphwire.analysis.summary import Inspection, MethodInspection, summarize
+from graphwire.analysis.validate import check, validate
+from graphwire.api.documents import program_of_tree
+from graphwire.errors import (
+    ArchiveError,
+    GraphwireError,
+    Problem,
+)
+from graphwire.evolve.embedded import embedded_tensors
+from graphwire.hooks.registry import Registry, default_registry
+from graphwire.schema.program import Program
+from graphwire.wire.archive import Readable
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.package import Package
+from graphwire.wire.payloads import CONSTANTS, Payloads
+from graphwire.wire.torch_save import read_embedded
+
+if TYPE_CHECKING:
+    pass
+
+
+class Archive:
+    """A file open for reading: its programs as records, its payloads by name. Nothing is read before it is asked for.
+
+    Made by `graphwire.open`. Any thread may use it. Mapped payloads outlive it.
+    """
+
+    def __init__(self, file: Readable, registry: Registry, limits: Limits) -> None:
+        self.registry = registry
+        self._package = Package(file, registry, limits=limits)
+        self._programs: dict[str, Program] = {}
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The names of the programs."""
+        return tuple(self._package.members)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all records."""
+        return self._package.archive.names
+
+    @property
+    def size(self) -> int:
+        """The file's length in bytes."""
+        return self._package.archive.nbytes
+
+    @property
+    def extra_files(self) -> tuple[str, ...]:
+        """The paths of what the caller of `save` added."""
+        return self._package.extra_files
+
+    def read_extra(self, path: str) -> bytes:
+        """The bytes of what the caller of `save` added."""
+        return self._package.read_extra(path)
+
+    def method(self, name: str | None) -> str:
+        """The program's name: `name`, or the only one there is.
+
+        Raises:
+            ArchiveError: there are several, or none of that name.
+        """
+        if name is None:
+            if len(self.methods) > 1:
+                names = ", ".join(map(repr, self.methods))
+                raise ArchiveError(
+                    f"the file holds several programs: {names}", remedy="Pass method= to pick one"
+                )
+            return self.methods[0]
+        self._package.member_of(name)
+        return name
+
+    @cached_property
+    def program(self) -> Program:
+        """The records of the only program, checked."""
+        return self.program_of(self.method(None))
+
+    @cached_property
+    def payloads(self) -> Payloads:
+        """The payloads of the only program."""
+        return self.payloads_of(self.method(None))
+
+    def program_of(self, method: str) -> Program:
+        """The records of a program, checked.
+
+        Raises:
+            SchemaError: the document is not a valid program of a schema that we read.
+        """
+        program = self._programs.get(method)
+        if program is None:
+            program = program_of_tree(self._package.tree_of(method))
+            check(program)
+            self.payloads_of(method).complete(program)
+            self._programs[method] = program
+        return program
+
+    def payloads_of(self, method: str, *, copied: bool = False) -> Payloads:
+        """The payloads of a program; with `copied`, records are read and checked rather than mapped."""
+        payloads = self._package.payloads_of(method, copied=copied)
+        if self._package.layout.spec.name == "A1":  # torch 2.1 writes lifted tensors into the document
+            for index, tensor in enumerate(embedded_tensors(self._package.tree_of(method))):
+                state = read_embedded(
+                    tensor.name, cast("bytes", tensor.data), CONSTANTS, f"embedded_{index}_"
+                )
+                payloads.constants.update(state.metas)
+                payloads.records = {**payloads.records, **state.records}
+        return payloads
+
+    def format_of(self, method: str) -> str:
+        """The name of the wire format of a program's document."""
+        return self._package.format_of(method).name
+
+    def inspect(self, file: str = "") -> Inspection:
+        """What the file holds.
+
+        Args:
+            file: how to call the file.
+        """
+        reader = self._package.archive
+        methods = []
+        producer = ""
+        for name in self.methods:
+            program, payloads = self.program_of(name), self.payloads_of(name)
+            producer = program.producer or f"torch {program.torch_version}"
+            member = self._package.member_of(name)
+            summary = summarize(program, name=name, weights=payloads.weights, constants=payloads.constants)
+            methods.append(
+                MethodInspection(
+                    name, self.format_of(name), reader.size(member), reader.stored_size(member), summary
+                )
+            )
+        payload_bytes = sum(reader.size(name) for name in self._package.payload_records)
+        return Inspection(
+            file, self.size, self._package.layout.title, producer, methods, payload_bytes, list(self.names)
+        )
+
+    def problems(self) -> list[Problem]:
+        """Every problem: records that are not what was written or that could be run, programs that break rules. Reads the
+        whole file."""
+        problems = self._package.problems()
+        for name in self.names:
+            try:
+                self._package.archive.verify(name)
+            except GraphwireError as error:
+                problems.append(Problem(error.place or name, "record", error.problem))
+        try:
+            methods = self.methods
+        except GraphwireError as error:
+            return [*problems, Problem(error.place, "archive", error.problem)]
+        for method in methods:
+            place = self._package.member_of(method)
+            try:
+                program = program_of_tree(self._package.tree_of(method))
+                payloads = self.payloads_of(method)
+            except GraphwireError as error:
+                problems.append(Problem(f"{place} {error.place}".rstrip(), "document", error.problem))
+                continue
+            problems += [p._replace(place=f"{place} {p.place}") for p in validate(program)]
+            problems += [p._replace(place=f"{method}: {p.place}") for p in payloads.problems()]
+        return problems
+
+    def check_payloads(self) -> None:
+        """Check the checksum of every payload.
+
+        Raises:
+            ChecksumError: a record's bytes are not the ones that were written.
+        """
+        for name in self._package.payload_records:
+            self._package.archive.verify(name)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._package.close()
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open(file: Readable, *, registry: Registry | None = None, limits: Limits = DEFAULT_LIMITS) -> Archive:
+    """Open a file to look at its programs as records, without torch.
+
+    Args:
+        file: a path, a binary file object open for reading, or the file's bytes.
+
+    Raises:
+        ArchiveError: the file is no archive, or a damaged one.
+    """
+    return Archive(file, registry or default_registry(), limits)

@@ -1,0 +1,131 @@
+"""Whether two programs are one, and where they differ."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+from graphwire.analysis.validate import check
+from graphwire.api.archive import Archive, open
+from graphwire.api.programs import to_schema
+from graphwire.errors import (
+    EncodeError,
+)
+from graphwire.hooks.registry import Registry
+from graphwire.schema.program import Program
+from graphwire.wire.archive import Readable
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.payloads import Payloads
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+    from graphwire.analysis.diff import Diff
+
+Source: TypeAlias = "Readable | Archive | Program | ExportedProgram"
+"""A program wherever it is: in a file, opened or not, as records, or torch's own."""
+
+
+def canonicalize(
+    source: Source,
+    *,
+    method: str | None = None,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Program:
+    """The canonical form of a program, as records: equal for two exports of one model, and a program that computes the
+    same. Files are read without torch. `graphwire.analysis.canonical` says what is made the same.
+
+    Raises:
+        As `content_hash`.
+    """
+    from graphwire.analysis.canonical import canonicalize as canonical_program
+
+    with _opened(source, method, registry, limits) as (program, _):
+        return canonical_program(program)
+
+
+def content_hash(
+    source: Source,
+    *,
+    method: str | None = None,
+    weights: bool = False,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> str:
+    """The SHA-256 of a program's canonical form, in hexadecimal: the same for two exports of one model, whatever wrote
+    them to which file, and another one after any change of what it computes.
+
+    Args:
+        source: a file, opened or not, records, or what `torch.export.export` made.
+        method: which program of a file of several.
+        weights: whether the elements of weights and constants count, too, which reads them all.
+
+    Raises:
+        ArchiveError: the file is no archive, is damaged, or holds no such program.
+        SchemaError: the program is not valid.
+        EncodeError: torch's program holds what the schema cannot say, or records have no weights.
+    """
+    from graphwire.analysis.content import content_hash as hash_of
+
+    with _opened(source, method, registry, limits) as (program, payloads):
+        return hash_of(program, _weights_of(payloads) if weights else None)
+
+
+def diff(
+    a: Source,
+    b: Source,
+    *,
+    method: str | None = None,
+    weights: bool = False,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Diff:
+    """What is not the same in two programs: nodes by module and operator, inputs, outputs, ranges, versions, weights.
+
+    Args:
+        a: a file, opened or not, records, or what `torch.export.export` made.
+        b: likewise.
+        method: which program of files of several.
+        weights: whether the elements of weights and constants are compared, too, which reads them all.
+
+    Raises:
+        As `content_hash`.
+    """
+    from graphwire.analysis.diff import diff as diff_of
+
+    with (
+        _opened(a, method, registry, limits) as (one, one_payloads),
+        _opened(b, method, registry, limits) as (other, other_payloads),
+    ):
+        if weights or (one_payloads is not None and other_payloads is not None):
+            payloads = (_weights_of(one_payloads), _weights_of(other_payloads))
+            return diff_of(one, other, payloads, elements=weights)
+        return diff_of(one, other)
+
+
+@contextmanager
+def _opened(
+    source: Source, method: str | None, registry: Registry | None, limits: Limits
+) -> Iterator[tuple[Program, Payloads | None]]:
+    """A valid program, and its payloads where it has them, for as long as its file is open."""
+    if isinstance(source, Program):
+        check(source)
+        yield source, None
+    elif isinstance(source, Archive):
+        name = source.method(method)
+        yield source.program_of(name), source.payloads_of(name)
+    elif isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)) or hasattr(source, "read"):
+        with open(source, registry=registry, limits=limits) as archive:
+            name = archive.method(method)
+            yield archive.program_of(name), archive.payloads_of(name)
+    else:
+        yield to_schema(source, registry=registry)
+
+
+def _weights_of(payloads: Payloads | None) -> Payloads:
+    if payloads is None:
+        raise EncodeError("records alone have no weights", remedy="Pass the file, or torch's program")
+    return payloads

@@ -1,0 +1,137 @@
+"""Records to the bytes of a wire format and back, without payloads: programs and treespecs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, overload
+
+from graphwire.analysis.validate import check
+from graphwire.evolve.schema import upgrade as upgrade_tree
+from graphwire.hooks.interfaces import Tree
+from graphwire.hooks.registry import Registry, default_registry
+from graphwire.schema.program import Program
+from graphwire.schema.tree import program_from_tree
+from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec
+from graphwire.wire.document import detect_format, read_document, write_program
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.treespec_document import check_protocol, read_treespec, write_treespec
+
+if TYPE_CHECKING:
+    pass
+
+
+def encode(program: Program, format: str = "json", *, registry: Registry | None = None) -> bytes:
+    """A program's records as a document of a wire format, without payloads.
+
+    Raises:
+        UnknownFormatError: no installed plugin provides the format.
+    """
+    return write_program(program, (registry or default_registry()).wire_format(format))
+
+
+def decode(
+    buffer: bytes | bytearray | memoryview,
+    format: str | None = None,
+    *,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Program:
+    """The program of a document.
+
+    Args:
+        format: its wire format; found by how the document begins when it is not given.
+
+    Raises:
+        UnknownFormatError: no installed format knows the document.
+        FormatError: the bytes are no document of the format.
+        SchemaError: the document is not a valid program of a schema that we read.
+    """
+    registry = registry or default_registry()
+    if format is None:
+        wire_format = detect_format(buffer, registry.wire_formats.values())
+    else:
+        wire_format = registry.wire_format(format)
+    program = program_of_tree(read_document(buffer, wire_format, limits))
+    check(program)
+    return program
+
+
+def program_of_tree(tree: Tree) -> Program:
+    """The program of a document of any schema version."""
+    current, _ = upgrade_tree(tree)
+    return program_from_tree(current)
+
+
+@overload
+def treespec_dumps(
+    spec: Any, protocol: int | None = None, format: None = None, *, registry: Registry | None = None
+) -> str: ...
+
+
+@overload
+def treespec_dumps(
+    spec: Any, protocol: int | None = None, *, format: str, registry: Registry | None = None
+) -> bytes: ...
+
+
+def treespec_dumps(
+    spec: Any,
+    protocol: int | None = None,
+    format: str | None = None,
+    *,
+    registry: Registry | None = None,
+) -> str | bytes:
+    """The structure of a container as text that torch reads, or as a document of a wire format.
+
+    Args:
+        spec: a `graphwire.schema.treespec.TreeSpec`, for which torch is not needed, or a `torch.utils._pytree.TreeSpec`.
+        protocol: of the text; 1 is the only one.
+        format: the name of an installed wire format; None for text.
+
+    Raises:
+        EncodeError: a container type that nobody serves, or a context that cannot be said.
+        SchemaError: there is no such protocol.
+        UnknownFormatError: no installed plugin provides the format.
+    """
+    check_protocol(protocol)
+    registry = registry or default_registry()
+    if isinstance(spec, TreeSpec):
+        text = format_treespec(spec)
+    else:
+        from graphwire.bridge.treespec import encode_treespec
+
+        text = encode_treespec(spec, registry)
+    return text if format is None else write_treespec(parse_treespec(text), registry.wire_format(format))
+
+
+def treespec_loads(
+    data: str | bytes | bytearray | memoryview,
+    format: str | None = None,
+    *,
+    to_torch: bool = False,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Any:
+    """The structure of a container from text that torch or `treespec_dumps` wrote, or from a document of a wire format.
+
+    Args:
+        format: the wire format of bytes; found by how they begin when it is not given, where that tells.
+        to_torch: give a `torch.utils._pytree.TreeSpec`, whose types this process must know, and not the records of
+            `graphwire.schema.treespec`, for which torch is not needed.
+
+    Raises:
+        SchemaError: it is no treespec.
+        FormatError: the bytes are no document of the format.
+        UnknownTypeError: torch's is asked for, and nobody serves a container type in this process.
+    """
+    registry = registry or default_registry()
+    if isinstance(data, str):
+        spec = parse_treespec(data)
+    else:
+        formats = registry.wire_formats.values()
+        wire_format = detect_format(data, formats) if format is None else registry.wire_format(format)
+        spec = read_treespec(data, wire_format, limits)
+    if not to_torch:
+        return spec
+    from graphwire.bridge.treespec import decode_treespec
+
+    return decode_treespec(format_treespec(spec), registry)

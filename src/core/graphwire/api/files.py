@@ -1,0 +1,170 @@
+"""Files to files, and what a file holds, without torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+
+from graphwire.analysis.summary import Inspection
+from graphwire.api.archive import Archive, open
+from graphwire.api.opsets import applied
+from graphwire.errors import (
+    GraphwireError,
+    Problem,
+)
+from graphwire.evolve.opsets import Plan, plan_for
+from graphwire.evolve.requirements import check_plugins
+from graphwire.hooks.registry import PluginInfo, Registry, default_registry
+from graphwire.schema.program import Program
+from graphwire.wire.archive import Readable
+from graphwire.wire.atomic import replacing
+from graphwire.wire.document import write_program
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.package import Document, write_package
+
+if TYPE_CHECKING:
+    pass
+
+
+PathOrFile: TypeAlias = "str | os.PathLike[str] | BinaryIO"
+"""Where a file is written: a path, or a binary file object."""
+
+
+def convert(
+    src: Readable,
+    dst: PathOrFile,
+    *,
+    format: str,
+    opset_version: Mapping[str, int] | None = None,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> None:
+    """Write the programs of one file to another in another wire format, payloads and all, without torch.
+
+    What the programs say stays as it is, the versions of their operators too: a program is converted where its plugins are
+    not installed.
+
+    Args:
+        opset_version: by operator namespace, the version to bring operators to.
+
+    Raises:
+        As `open`, `Archive.program_of` and `save`.
+    """
+    with open(src, registry=registry, limits=limits) as archive:
+        programs = {name: archive.program_of(name) for name in archive.methods}
+        if opset_version is not None:
+            plans = {
+                name: plan_for(program, archive.registry, wanted=opset_version)
+                for name, program in programs.items()
+            }
+            programs = {n: applied(p, plans[n], archive.registry) for n, p in programs.items()}
+        _rewrite(archive, programs, dst, dict.fromkeys(programs, format))
+
+
+def upgrade(
+    src: Readable,
+    dst: PathOrFile,
+    *,
+    format: str | None = None,
+    opset_version: Mapping[str, int] | None = None,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> dict[str, Plan]:
+    """Write the programs of one file to another with their operators at the installed opsets, without torch.
+
+    Args:
+        src: the file to read.
+        dst: the file to write; it may be the same path.
+        format: the wire format to write; that of each program by default.
+        opset_version: by operator namespace, the version to bring operators to; the installed ones by default.
+
+    Returns:
+        What was done, by the name of the program.
+
+    Raises:
+        MissingPluginError: a program needs plugins that are not in force here.
+        OpsetError: operators cannot be brought to that version. Nothing is written.
+        As `open`, `Archive.program_of` and `save`.
+    """
+    with open(src, registry=registry, limits=limits) as archive:
+        plans = _plans(archive, opset_version)
+        programs = {n: applied(archive.program_of(n), plan, archive.registry) for n, plan in plans.items()}
+        formats = {name: format or archive.format_of(name) for name in programs}
+        _rewrite(archive, programs, dst, formats)
+    return plans
+
+
+def plan_upgrade(
+    src: Readable,
+    *,
+    opset_version: Mapping[str, int] | None = None,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> dict[str, Plan]:
+    """What `upgrade` would do, by the name of the program: the steps, the nodes each touches, and what it refuses.
+
+    Raises:
+        As `upgrade`; but what single nodes refuse stands in the plan.
+    """
+    with open(src, registry=registry, limits=limits) as archive:
+        return _plans(archive, opset_version)
+
+
+def _plans(archive: Archive, wanted: Mapping[str, int] | None) -> dict[str, Plan]:
+    plans = {}
+    for name in archive.methods:
+        program = archive.program_of(name)
+        check_plugins(program, archive.registry)
+        plans[name] = plan_for(program, archive.registry, wanted=wanted)
+    return plans
+
+
+def _rewrite(
+    archive: Archive, programs: Mapping[str, Program], dst: PathOrFile, formats: Mapping[str, str]
+) -> None:
+    """Write programs with the payloads and extra files of an archive."""
+    documents = {}
+    for name, program in programs.items():
+        wire_format = archive.registry.wire_format(formats[name])
+        document = write_program(program, wire_format)
+        documents[name] = Document(document, wire_format.suffix, archive.payloads_of(name))
+    extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
+    if isinstance(dst, (str, os.PathLike)):
+        with replacing(dst) as stream:
+            write_package(stream, documents, extra_files)
+    else:
+        write_package(dst, documents, extra_files)
+
+
+def inspect(
+    file: Readable, *, registry: Registry | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Inspection:
+    """What a file holds, without reading a payload and without torch.
+
+    Raises:
+        As `open` and `Archive.program_of`.
+    """
+    with open(file, registry=registry, limits=limits) as archive:
+        return archive.inspect("" if not isinstance(file, (str, os.PathLike)) else os.fspath(file))
+
+
+def verify(
+    file: Readable, *, registry: Registry | None = None, limits: Limits = DEFAULT_LIMITS
+) -> list[Problem]:
+    """Every problem of a file: records that are not what was written, programs that break rules. Reads all of it.
+
+    Returns:
+        The problems, each with its place; none for a file in order.
+    """
+    try:
+        archive = open(file, registry=registry, limits=limits)
+    except GraphwireError as error:
+        return [Problem(error.place or "archive", "archive", error.problem)]
+    with archive:
+        return archive.problems()
+
+
+def plugins() -> tuple[PluginInfo, ...]:
+    """The plugins that are installed, and for each one that is off, why."""
+    return default_registry().plugins

@@ -1,0 +1,52 @@
+"""A checked program, brought to the opsets that are asked for or installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphwire.analysis.validate import check
+from graphwire.errors import (
+    OpsetError,
+    ValidationError,
+)
+from graphwire.evolve.opsets import Plan, UnknownOps, apply, plan_for
+from graphwire.evolve.requirements import check_plugins, kept_requirements, with_requirements
+from graphwire.hooks.registry import Registry
+from graphwire.schema.program import Program
+
+if TYPE_CHECKING:
+    from graphwire.bridge.context import OpaqueOrigin
+
+
+def at_installed_opsets(
+    program: Program, registry: Registry, unknown_ops: UnknownOps
+) -> tuple[Program, OpaqueOrigin | None]:
+    """A checked program at the installed opsets, and what operators that cannot be had here are kept with."""
+    from graphwire.bridge.context import OpaqueOrigin
+
+    check_plugins(program, registry, operators=unknown_ops == "error")
+    plan = plan_for(program, registry, unknown=unknown_ops)
+    origin = None
+    if unknown_ops == "opaque":
+        kept = kept_requirements(program, registry, plan.opaque)
+        versions = {namespace: program.opset_version[namespace] for namespace in plan.opaque}
+        origin = OpaqueOrigin(versions, kept)
+    return applied(program, plan, registry), origin
+
+
+def applied(program: Program, plan: Plan, registry: Registry) -> Program:
+    """The program that a plan leads to, checked: what upgraders make is no safer than what stands in a file."""
+    changed = apply(program, plan)
+    if changed is program:
+        return program
+    changed = with_requirements(changed, registry)
+    try:
+        check(changed)
+    except ValidationError as error:
+        names = ", ".join(str(step) for step in plan.steps if step.nodes)
+        raise OpsetError(
+            f"upgraders made a program that is not valid ({names})",
+            problems=error.problems,
+            remedy="Report it to the authors of the plugins that brought them",
+        ) from None
+    return changed

@@ -1,0 +1,231 @@
+"""Programs of torch to files and back: save, load, and the steps in between."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+from graphwire.analysis.validate import check
+from graphwire.api.archive import open
+from graphwire.api.files import PathOrFile
+from graphwire.api.opsets import applied, at_installed_opsets
+from graphwire.errors import (
+    EncodeError,
+)
+from graphwire.evolve.opsets import UnknownOps, plan_for
+from graphwire.hooks.registry import Registry, default_registry
+from graphwire.schema.program import Program
+from graphwire.wire.archive import Readable
+from graphwire.wire.atomic import replacing
+from graphwire.wire.collector import paused_collector
+from graphwire.wire.document import write_program
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.package import Document, write_package
+from graphwire.wire.payloads import Payloads
+
+if TYPE_CHECKING:
+    import torch
+    from torch.export import ExportedProgram
+
+
+DEFAULT_METHOD = "model"
+"""The name of a program that is saved alone."""
+
+
+def save(
+    program: ExportedProgram | Mapping[str, ExportedProgram],
+    file: PathOrFile,
+    *,
+    format: str = "json",
+    opset_version: Mapping[str, int] | None = None,
+    extra_files: Mapping[str, bytes] | None = None,
+    registry: Registry | None = None,
+) -> None:
+    """Write a program, or several that share weights, to a file.
+
+    A path is replaced in one step when everything is written and on the disk; after an error the old file is whole. With
+    `format="json"`, a program that needs none of our extensions can be read by `torch.export.load`.
+
+    Args:
+        program: what `torch.export.export` made, or such programs by name.
+        file: a path, or a binary file object open for writing (it need not seek).
+        format: the name of an installed wire format (`graphwire.plugins()` lists them).
+        opset_version: by operator namespace, the version to write instead of the installed one.
+        extra_files: bytes to keep beside the program, by relative path.
+        registry: the plugins in force; those installed by default.
+
+    Raises:
+        EncodeError: the program holds what the schema cannot say. Nothing is written.
+        OpsetError: operators cannot be written in the version asked for. Nothing is written.
+        UnknownFormatError: no installed plugin provides the format. Nothing is written.
+        OSError: the path cannot be written.
+    """
+    registry = registry or default_registry()
+    with paused_collector:
+        documents = _documents(program, format, registry, opset_version)
+    if isinstance(file, (str, os.PathLike)):
+        with replacing(file) as stream:
+            write_package(stream, documents, extra_files)
+    else:
+        write_package(file, documents, extra_files)
+
+
+def dumps(
+    program: ExportedProgram | Mapping[str, ExportedProgram],
+    *,
+    format: str = "json",
+    opset_version: Mapping[str, int] | None = None,
+    extra_files: Mapping[str, bytes] | None = None,
+    registry: Registry | None = None,
+) -> bytes:
+    """The bytes of the file that `save` writes. Arguments and errors are those of `save`."""
+    stream = io.BytesIO()
+    save(
+        program,
+        stream,
+        format=format,
+        opset_version=opset_version,
+        extra_files=extra_files,
+        registry=registry,
+    )
+    return stream.getvalue()
+
+
+def load(
+    file: Readable,
+    *,
+    method: str | None = None,
+    device: str | int | torch.device | None = None,
+    weights: Literal["map", "copy"] | None = "map",
+    verify: bool = False,
+    unknown_ops: UnknownOps = "error",
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> ExportedProgram:
+    """Read a program from a file that `save` or torch 2.9 and later wrote. Nothing that the file says is executed.
+
+    Args:
+        file: a path, a binary file object open for reading, or the file's bytes.
+        method: which program to read from a file of several.
+        device: where weights, metadata and the device arguments of nodes are put; by default where they were.
+        weights: `map` shares the file's memory, copy-on-write, and reads what is touched when it is touched; `copy` reads
+            all of it now; None reads none of it and makes weights without elements, on the meta device.
+        verify: check the checksum of every payload now, which reads them. The program's own is always checked.
+        unknown_ops: what becomes of operators that are not installed, or not in a version that the program can be brought
+            to: `error`, or `opaque`: calls that can be looked at and saved again, and fail when they are run.
+        registry: the plugins in force; those installed by default.
+        limits: bounds on what the file may make us do.
+
+    Raises:
+        ArchiveError: the file is no archive, is damaged, or holds no such program.
+        SchemaError: the document is not a valid program of a schema that we read; a ValidationError lists all problems.
+        MissingPluginError: the program needs plugins that are not in force here; the message names all of them.
+        OpsetError: its operators cannot be brought to the installed version.
+        DecodeError: this installation lacks something that the program needs.
+        LimitError: the file is beyond `limits`.
+    """
+    from graphwire.bridge.program import GraphwireWarning, decode_program
+    from graphwire.bridge.tensors import target_device
+
+    with open(file, registry=registry, limits=limits) as archive, paused_collector:
+        name = archive.method(method)
+        program = archive.program_of(name)
+        payloads = archive.payloads_of(name, copied=weights == "copy")
+        payloads.check_read(program)
+        for warning in payloads.warnings:
+            warnings.warn(warning, GraphwireWarning, stacklevel=2)
+        if verify and weights is not None:
+            archive.check_payloads()
+        program, origin = at_installed_opsets(program, archive.registry, unknown_ops)
+        return decode_program(
+            program,
+            payloads,
+            archive.registry,
+            device=target_device(device),
+            graph_only=weights is None,
+            origin=origin,
+        )
+
+
+def loads(
+    data: bytes | bytearray | memoryview,
+    *,
+    method: str | None = None,
+    device: str | int | torch.device | None = None,
+    weights: Literal["map", "copy"] | None = "map",
+    verify: bool = False,
+    unknown_ops: UnknownOps = "error",
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> ExportedProgram:
+    """The program in the bytes of a file. Arguments and errors are those of `load`."""
+    return load(
+        data,
+        method=method,
+        device=device,
+        weights=weights,
+        verify=verify,
+        unknown_ops=unknown_ops,
+        registry=registry,
+        limits=limits,
+    )
+
+
+def to_schema(program: ExportedProgram, *, registry: Registry | None = None) -> tuple[Program, Payloads]:
+    """A program as schema records, and its payloads, which lend the memory of the program's own tensors.
+
+    Raises:
+        EncodeError: the program holds what the schema cannot say.
+    """
+    from graphwire.bridge.program import encode_program
+
+    return encode_program(program, registry or default_registry())
+
+
+def from_schema(
+    program: Program,
+    payloads: Payloads,
+    *,
+    device: str | int | torch.device | None = None,
+    unknown_ops: UnknownOps = "error",
+    registry: Registry | None = None,
+) -> ExportedProgram:
+    """The program of schema records, checked first, and brought to the installed opsets. `unknown_ops` as in `load`.
+
+    Raises:
+        ValidationError: the records break rules of the schema.
+        MissingPluginError, OpsetError: as `load`.
+        DecodeError: this installation lacks something that the program needs.
+    """
+    from graphwire.bridge.program import decode_program
+    from graphwire.bridge.tensors import target_device
+
+    registry = registry or default_registry()
+    check(program)
+    program, origin = at_installed_opsets(program, registry, unknown_ops)
+    return decode_program(program, payloads, registry, device=target_device(device), origin=origin)
+
+
+def _documents(
+    program: ExportedProgram | Mapping[str, ExportedProgram],
+    format: str,
+    registry: Registry,
+    opset_version: Mapping[str, int] | None,
+) -> dict[str, Document]:
+    from graphwire.bridge.program import encode_program, record_tables
+
+    wire_format = registry.wire_format(format)
+    programs = program if isinstance(program, Mapping) else {DEFAULT_METHOD: program}
+    if not programs:
+        raise EncodeError("there is no program to save")
+    tables = record_tables(programs.values())
+    documents = {}
+    for name, each in programs.items():
+        record, payloads = encode_program(each, registry, tables)
+        if opset_version is not None:
+            record = applied(record, plan_for(record, registry, wanted=opset_version), registry)
+        documents[name] = Document(write_program(record, wire_format), wire_format.suffix, payloads)
+    return documents
