@@ -34,7 +34,7 @@ test: $(INSTALLED)-test
 test-transformers: $(INSTALLED)-transformers
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/transformers $(PYTEST_ARGS)
 
-lint: $(INSTALLED)-dev docs
+lint: $(INSTALLED)-test $(INSTALLED)-dev docs
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy

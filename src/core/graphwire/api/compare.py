@@ -1,4 +1,4 @@
-"""Whether two programs are one, and where they differ."""
+"""Whether two programs are one, where they differ, and who can read one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from graphwire.api.archive import Archive, open
 from graphwire.api.programs import to_schema
 from graphwire.errors import (
     EncodeError,
+    Obstacle,
 )
+from graphwire.evolve.targets import supports as obstacles_of
 from graphwire.hooks.registry import Registry
 from graphwire.schema.program import Program
+from graphwire.schema.tree import to_tree
 from graphwire.wire.archive import Readable
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import Payloads
@@ -43,7 +46,7 @@ def canonicalize(
     """
     from graphwire.analysis.canonical import canonicalize as canonical_program
 
-    with _opened(source, method, registry, limits) as (program, _):
+    with opened(source, method, registry, limits) as (program, _):
         return canonical_program(program)
 
 
@@ -70,7 +73,7 @@ def content_hash(
     """
     from graphwire.analysis.content import content_hash as hash_of
 
-    with _opened(source, method, registry, limits) as (program, payloads):
+    with opened(source, method, registry, limits) as (program, payloads):
         return hash_of(program, _weights_of(payloads) if weights else None)
 
 
@@ -97,8 +100,8 @@ def diff(
     from graphwire.analysis.diff import diff as diff_of
 
     with (
-        _opened(a, method, registry, limits) as (one, one_payloads),
-        _opened(b, method, registry, limits) as (other, other_payloads),
+        opened(a, method, registry, limits) as (one, one_payloads),
+        opened(b, method, registry, limits) as (other, other_payloads),
     ):
         if weights or (one_payloads is not None and other_payloads is not None):
             payloads = (_weights_of(one_payloads), _weights_of(other_payloads))
@@ -106,8 +109,30 @@ def diff(
         return diff_of(one, other)
 
 
+def supports(
+    source: Source,
+    target: str,
+    *,
+    method: str | None = None,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> list[Obstacle]:
+    """Everything in a program that a target (`torch-2.6`, a schema version) cannot express; empty when it can be written.
+
+    Args:
+        source: a file, opened or not, records, or what `torch.export.export` made.
+        target: what is to read it.
+        method: which program of a file of several.
+
+    Raises:
+        SchemaVersionError: there is no such target.
+    """
+    with opened(source, method, registry, limits) as (program, _):
+        return obstacles_of(to_tree(program), target)
+
+
 @contextmanager
-def _opened(
+def opened(
     source: Source, method: str | None, registry: Registry | None, limits: Limits
 ) -> Iterator[tuple[Program, Payloads | None]]:
     """A valid program, and its payloads where it has them, for as long as its file is open."""

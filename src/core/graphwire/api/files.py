@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 from graphwire.analysis.summary import Inspection
 from graphwire.api.archive import Archive, open
 from graphwire.api.opsets import applied
+from graphwire.api.targets import written
 from graphwire.errors import (
     GraphwireError,
     Problem,
@@ -19,7 +20,6 @@ from graphwire.hooks.registry import PluginInfo, Registry, default_registry
 from graphwire.schema.program import Program
 from graphwire.wire.archive import Readable
 from graphwire.wire.atomic import replacing
-from graphwire.wire.document import write_program
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package import Document, write_package
 
@@ -35,7 +35,8 @@ def convert(
     src: Readable,
     dst: PathOrFile,
     *,
-    format: str,
+    format: str = "json",
+    target: str | None = None,
     opset_version: Mapping[str, int] | None = None,
     registry: Registry | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -46,6 +47,8 @@ def convert(
     not installed.
 
     Args:
+        format: the wire format to write.
+        target: write what an older reader reads: a release such as `torch-2.6`, or a version of the schema.
         opset_version: by operator namespace, the version to bring operators to.
 
     Raises:
@@ -59,7 +62,7 @@ def convert(
                 for name, program in programs.items()
             }
             programs = {n: applied(p, plans[n], archive.registry) for n, p in programs.items()}
-        _rewrite(archive, programs, dst, dict.fromkeys(programs, format))
+        _rewrite(archive, programs, dst, dict.fromkeys(programs, format), target)
 
 
 def upgrade(
@@ -121,20 +124,25 @@ def _plans(archive: Archive, wanted: Mapping[str, int] | None) -> dict[str, Plan
 
 
 def _rewrite(
-    archive: Archive, programs: Mapping[str, Program], dst: PathOrFile, formats: Mapping[str, str]
+    archive: Archive,
+    programs: Mapping[str, Program],
+    dst: PathOrFile,
+    formats: Mapping[str, str],
+    target: str | None = None,
 ) -> None:
     """Write programs with the payloads and extra files of an archive."""
-    documents = {}
+    documents: dict[str, Document] = {}
+    layout = "B2"
     for name, program in programs.items():
-        wire_format = archive.registry.wire_format(formats[name])
-        document = write_program(program, wire_format)
-        documents[name] = Document(document, wire_format.suffix, archive.payloads_of(name))
+        encoded = {name: (program, archive.payloads_of(name))}
+        made, layout = written(encoded, formats[name], target, archive.registry)
+        documents |= made
     extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
     if isinstance(dst, (str, os.PathLike)):
         with replacing(dst) as stream:
-            write_package(stream, documents, extra_files)
+            write_package(stream, documents, extra_files, layout=layout)
     else:
-        write_package(dst, documents, extra_files)
+        write_package(dst, documents, extra_files, layout=layout)
 
 
 def inspect(

@@ -12,6 +12,7 @@ from graphwire.analysis.validate import check
 from graphwire.api.archive import open
 from graphwire.api.files import PathOrFile
 from graphwire.api.opsets import applied, at_installed_opsets
+from graphwire.api.targets import written
 from graphwire.errors import (
     EncodeError,
 )
@@ -21,9 +22,8 @@ from graphwire.schema.program import Program
 from graphwire.wire.archive import Readable
 from graphwire.wire.atomic import replacing
 from graphwire.wire.collector import paused_collector
-from graphwire.wire.document import write_program
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package import Document, write_package
+from graphwire.wire.package import write_package
 from graphwire.wire.payloads import Payloads
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def save(
     file: PathOrFile,
     *,
     format: str = "json",
+    target: str | None = None,
     opset_version: Mapping[str, int] | None = None,
     extra_files: Mapping[str, bytes] | None = None,
     registry: Registry | None = None,
@@ -53,30 +54,34 @@ def save(
         program: what `torch.export.export` made, or such programs by name.
         file: a path, or a binary file object open for writing (it need not seek).
         format: the name of an installed wire format (`graphwire.plugins()` lists them).
+        target: write what an older reader reads: a release such as `torch-2.6`, or a version of the schema.
         opset_version: by operator namespace, the version to write instead of the installed one.
         extra_files: bytes to keep beside the program, by relative path.
         registry: the plugins in force; those installed by default.
 
     Raises:
         EncodeError: the program holds what the schema cannot say. Nothing is written.
+        TargetError: the target cannot express the program; every obstacle is named. Nothing is written.
         OpsetError: operators cannot be written in the version asked for. Nothing is written.
         UnknownFormatError: no installed plugin provides the format. Nothing is written.
         OSError: the path cannot be written.
     """
     registry = registry or default_registry()
     with paused_collector:
-        documents = _documents(program, format, registry, opset_version)
+        encoded = _encoded(program, registry, opset_version)
+        documents, layout = written(encoded, format, target, registry)
     if isinstance(file, (str, os.PathLike)):
         with replacing(file) as stream:
-            write_package(stream, documents, extra_files)
+            write_package(stream, documents, extra_files, layout=layout)
     else:
-        write_package(file, documents, extra_files)
+        write_package(file, documents, extra_files, layout=layout)
 
 
 def dumps(
     program: ExportedProgram | Mapping[str, ExportedProgram],
     *,
     format: str = "json",
+    target: str | None = None,
     opset_version: Mapping[str, int] | None = None,
     extra_files: Mapping[str, bytes] | None = None,
     registry: Registry | None = None,
@@ -87,6 +92,7 @@ def dumps(
         program,
         stream,
         format=format,
+        target=target,
         opset_version=opset_version,
         extra_files=extra_files,
         registry=registry,
@@ -209,23 +215,21 @@ def from_schema(
     return decode_program(program, payloads, registry, device=target_device(device), origin=origin)
 
 
-def _documents(
+def _encoded(
     program: ExportedProgram | Mapping[str, ExportedProgram],
-    format: str,
     registry: Registry,
     opset_version: Mapping[str, int] | None,
-) -> dict[str, Document]:
+) -> dict[str, tuple[Program, Payloads]]:
     from graphwire.bridge.program import encode_program, record_tables
 
-    wire_format = registry.wire_format(format)
     programs = program if isinstance(program, Mapping) else {DEFAULT_METHOD: program}
     if not programs:
         raise EncodeError("there is no program to save")
     tables = record_tables(programs.values())
-    documents = {}
+    encoded = {}
     for name, each in programs.items():
         record, payloads = encode_program(each, registry, tables)
         if opset_version is not None:
             record = applied(record, plan_for(record, registry, wanted=opset_version), registry)
-        documents[name] = Document(write_program(record, wire_format), wire_format.suffix, payloads)
-    return documents
+        encoded[name] = record, payloads
+    return encoded

@@ -96,6 +96,12 @@ def _parser() -> argparse.ArgumentParser:
     convert.add_argument(
         "--format", metavar="NAME", required=True, help="the wire format, such as json or msgpack"
     )
+    convert.add_argument(
+        "--target",
+        dest="reader",
+        metavar="RELEASE",
+        help="write what an older reader reads, such as torch-2.6 (with --format json)",
+    )
     convert.set_defaults(run=_convert)
 
     verify = commands.add_parser(
@@ -175,7 +181,7 @@ def _convert(arguments: argparse.Namespace) -> int:
     from graphwire.cli.progress import progress
 
     with progress(f"Converting to {escaped(arguments.format)}"):
-        api.convert(arguments.source, arguments.target, format=arguments.format)
+        api.convert(arguments.source, arguments.target, format=arguments.format, target=arguments.reader)
     size = size_text(arguments.target.stat().st_size)
     print_line(f"{escaped(str(arguments.target))}: {escaped(arguments.format)}, {size}", sys.stdout)
     return OK

@@ -251,6 +251,8 @@ def _data(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
         return {"class": kind, "items": [inner(item) for item in value]}
     if isinstance(value, slice):
         return {"class": kind, "items": [inner(part) for part in (value.start, value.stop, value.step)]}
+    if isinstance(value, torch.ScriptObject):
+        return _payload(value)
     if isinstance(value, (float, complex)):
         return f"{kind.__name__} {value!r}"  # which tells 0.0 from -0.0, and has nan equal to nan
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from graphwire.errors import FormatError, GraphwireError, LimitError, UnknownFormatError
@@ -11,7 +12,14 @@ from graphwire.schema.tree import to_tree
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.tree import MAX_DEPTH, survey
 
-__all__ = ["HEAD_BYTES", "detect_format", "read_document", "write_document", "write_program"]
+__all__ = [
+    "HEAD_BYTES",
+    "detect_format",
+    "read_document",
+    "write_document",
+    "write_plain_json",
+    "write_program",
+]
 
 HEAD_BYTES = 64
 """How much of a document's start a format sees when it is asked whether it knows it."""
@@ -47,6 +55,18 @@ def write_program(program: Program, wire_format: WireFormat) -> bytes:
     if isinstance(wire_format, RecordFormat) and _is_flat(program):
         return wire_format.encode_records(program)
     return write_document(to_tree(program), wire_format)
+
+
+def write_plain_json(tree: Tree, *, bare_tokens: bool) -> bytes:
+    """A tree as the JSON that releases of torch read: no rules of ours, and infinities as bare tokens where asked for.
+
+    Raises:
+        FormatError: it holds bytes, or a float that is not finite where tokens are not asked for.
+    """
+    try:
+        return json.dumps(tree, ensure_ascii=False, allow_nan=bare_tokens, separators=(",", ":")).encode()
+    except (TypeError, ValueError) as error:
+        raise FormatError(f"the tree cannot be written as plain JSON ({error})") from error
 
 
 def _is_flat(program: Program) -> bool:

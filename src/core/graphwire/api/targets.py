@@ -1,0 +1,60 @@
+"""Writing for an older reader: the document of its schema, in its archive layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from graphwire.errors import EncodeError
+from graphwire.evolve.schema import downgrade
+from graphwire.evolve.targets import Target, target_named
+from graphwire.hooks.registry import Registry
+from graphwire.schema.program import Program
+from graphwire.schema.tree import to_tree
+from graphwire.wire.document import write_plain_json, write_program
+from graphwire.wire.package import Document
+from graphwire.wire.payloads import Payloads
+
+
+class Written(NamedTuple):
+    """Programs as their reader wants them."""
+
+    documents: dict[str, Document]
+    layout: str
+    """The archive layout, a key of `wire.layouts.LAYOUTS`."""
+
+
+def written(
+    programs: Mapping[str, tuple[Program, Payloads]], format: str, target: str | None, registry: Registry
+) -> Written:
+    """The documents of programs: in a wire format of today, or in the schema, JSON and layout of a target.
+
+    Raises:
+        UnknownFormatError: no installed plugin provides the format.
+        SchemaVersionError: there is no such target.
+        TargetError: the target cannot express a program; every obstacle is named.
+        EncodeError: the target has no archive, or `format` is not what it reads.
+    """
+    wire_format = registry.wire_format(format)
+    if target is None:
+        documents = {
+            name: Document(write_program(program, wire_format), wire_format.suffix, payloads)
+            for name, (program, payloads) in programs.items()
+        }
+        return Written(documents, "B2")
+    reader = target_named(target)
+    if reader.layout is None:
+        raise EncodeError(
+            f"{target} has documents and no archives", remedy="Name a release, such as torch-2.6"
+        )
+    if format != "json":
+        raise EncodeError(f"{target} reads JSON, not {format}", remedy='Write it with format="json"')
+    return Written({name: _document(reader, *program) for name, program in programs.items()}, reader.layout)
+
+
+def _document(reader: Target, program: Program, payloads: Payloads) -> Document:
+    tree = downgrade(to_tree(program), reader.version)
+    data = write_plain_json(tree, bare_tokens=reader.nonfinite == "token")
+    beside = replace(payloads, examples=program.example_inputs, encoded=program.encoded_values)
+    return Document(data, ".json", beside)

@@ -1,0 +1,76 @@
+"""Files written for an older reader: in its layout, and computing the same; or refused with every reason."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+import torch
+from programs import Example, convnet, structured
+from running import results
+
+import graphwire
+from graphwire.errors import EncodeError, SchemaVersionError, TargetError
+from graphwire.testing.programs import assert_same_values
+
+
+@pytest.fixture(scope="module")
+def example() -> Example:
+    return convnet(1)
+
+
+@pytest.mark.parametrize(
+    ("target", "layout"),
+    [("torch-2.13", "B2"), ("torch-2.9", "B2"), ("torch-2.8", "B1"), ("torch-2.6", "A4")],
+)
+def test_a_file_for_an_older_release_has_its_layout_and_computes_the_same(
+    example: Example, target: str, layout: str
+) -> None:
+    data = graphwire.dumps(example.program, target=target)
+    assert graphwire.inspect(data).layout.startswith(layout)
+    expected = results(example.program.module(), example.calls)
+    assert_same_values(results(graphwire.loads(data).module(), example.calls), expected)
+
+
+def test_torch_reads_traces_and_example_inputs_in_a_file_for_it(example: Example) -> None:
+    data = graphwire.dumps(example.program, target="torch-2.8")
+    loaded = torch.export.load(io.BytesIO(data))
+    ours = {
+        node.name: node.meta.get("stack_trace")
+        for node in example.program.graph.nodes
+        if node.op == "call_function"
+    }
+    theirs = {
+        node.name: node.meta.get("stack_trace") for node in loaded.graph.nodes if node.op == "call_function"
+    }
+    assert theirs == ours
+    assert_same_values(
+        results(loaded.module(), example.calls), results(example.program.module(), example.calls)
+    )
+
+
+def test_what_a_target_cannot_express_is_refused_with_every_reason(tmp_path: Path) -> None:
+    program = structured().program
+    obstacles = graphwire.supports(program, "torch-2.1")
+    assert len(obstacles) > 1
+    path = tmp_path / "model.pt2"
+    with pytest.raises(TargetError) as caught:
+        graphwire.save(program, path, target="torch-2.1")
+    assert set(caught.value.obstacles) == set(obstacles)
+    assert not path.exists()
+
+
+def test_a_file_is_converted_for_an_older_release(example: Example, tmp_path: Path) -> None:
+    graphwire.save(example.program, tmp_path / "new.gw", format="msgpack")
+    graphwire.convert(tmp_path / "new.gw", tmp_path / "old.pt2", target="torch-2.6")
+    assert graphwire.inspect(tmp_path / "old.pt2").layout.startswith("A4")
+    expected = results(example.program.module(), example.calls)
+    assert_same_values(results(graphwire.load(tmp_path / "old.pt2").module(), example.calls), expected)
+
+
+def test_unknown_targets_and_formats_that_a_target_does_not_read_are_refused(example: Example) -> None:
+    with pytest.raises(SchemaVersionError, match=r"there is no target 'torch-0\.4'"):
+        graphwire.dumps(example.program, target="torch-0.4")
+    with pytest.raises(EncodeError, match="reads JSON, not cbor"):
+        graphwire.dumps(example.program, target="torch-2.6", format="cbor")
