@@ -370,7 +370,7 @@ def _payload(value: Any) -> Any:
         state, name = torch.ScriptObject.__getstate__(value)
         return {"class": name, "state": _data(state, _payload)}
     if not isinstance(value, torch.Tensor):
-        return _data(value)
+        return _data(value, _payload)
     kind = torch.nn.Parameter if isinstance(value, torch.nn.Parameter) else type(value)
     described = {"class": kind, **_tensor_meta(value), "conj": value.is_conj(), "neg": value.is_neg()}
     if _is_composed(value):
