@@ -36,6 +36,13 @@ def operation(function, *operands):
     return operands[0] if strange or immense or made.is_Boolean else made
 
 
+def small(value):
+    """A power or shift as shapes have them: a symbol, or a small number."""
+    if value.is_Symbol and value.is_integer:
+        return value
+    return sympy.Integer(int(value) % 3) if value.is_Integer else sympy.Integer(2)
+
+
 BINARY = [
     lambda a, b: a + b,
     lambda a, b: a - b,
@@ -49,9 +56,9 @@ BINARY = [
     shape_functions.FloatTrueDiv,
     shape_functions.Max,
     shape_functions.Min,
-    shape_functions.PowByNatural,
-    shape_functions.LShift,
-    shape_functions.RShift,
+    lambda a, b: shape_functions.PowByNatural(a, small(b)),
+    lambda a, b: shape_functions.LShift(a, small(b)),
+    lambda a, b: shape_functions.RShift(a, small(b)),
     shape_functions.BitwiseFn_bitwise_and,
     shape_functions.BitwiseFn_bitwise_or,
     lambda a, b: shape_functions.ModularIndexing(a, 2, b),
