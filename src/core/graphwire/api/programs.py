@@ -6,7 +6,7 @@ import io
 import os
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
 from graphwire.analysis.validate import check
 from graphwire.api.archive import open
@@ -87,17 +87,17 @@ def dumps(
     registry: Registry | None = None,
 ) -> bytes:
     """The bytes of the file that `save` writes. Arguments and errors are those of `save`."""
-    stream = io.BytesIO()
+    stream = _Pieces()
     save(
         program,
-        stream,
+        cast("BinaryIO", stream),
         format=format,
         target=target,
         opset_version=opset_version,
         extra_files=extra_files,
         registry=registry,
     )
-    return stream.getvalue()
+    return b"".join(stream.pieces)
 
 
 def load(
@@ -213,6 +213,21 @@ def from_schema(
     check(program)
     program, origin = at_installed_opsets(program, registry, unknown_ops)
     return decode_program(program, payloads, registry, device=target_device(device), origin=origin)
+
+
+class _Pieces(io.RawIOBase):
+    """A stream that keeps what is written as it is given, to be copied once: the payloads are lent until then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[Any] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.pieces.append(data)
+        return len(data)
 
 
 def _encoded(

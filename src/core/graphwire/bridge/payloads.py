@@ -56,12 +56,15 @@ class RecordTable:
     records: dict[str, Record] = field(default_factory=dict)
     _names: dict[tuple[str, int], tuple[str, int, int]] = field(default_factory=dict)
     _spans: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    _measured: set[int] = field(default_factory=set)
+    """The ids of tensors that are measured; the programs keep them alive meanwhile."""
 
     def measure(self, values: Iterable[Any]) -> None:
         """Note how much of their storages tensors reach. Done ahead for every program of a file, so that one record holds
         what all of them read of a storage."""
         for tensor in values:
-            if _is_plain(tensor) and _placement(tensor) is None:
+            if id(tensor) not in self._measured and _is_plain(tensor) and _placement(tensor) is None:
+                self._measured.add(id(tensor))
                 key = _storage_key(tensor, tensor.untyped_storage())
                 low, high = _span(tensor)
                 known = self._spans.get(key)
@@ -100,6 +103,8 @@ def _span(tensor: torch.Tensor) -> tuple[int, int]:
     start = tensor.storage_offset()
     if tensor.numel() == 0:
         return start * item, start * item
+    if tensor.is_contiguous():
+        return start * item, (start + tensor.numel()) * item
     reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return start * item, (start + reach + 1) * item
 

@@ -17,7 +17,25 @@ msgspec.json.Decoder(Program)
 
 
 def to_tree(record: Any) -> Any:
-    """A record as dicts, lists and scalars, in the shape that torch's JSON has."""
+    """A record as dicts, lists and scalars, in the shape that torch's JSON has. Not to be changed: the metas of a program's
+    values, most of it, are made once for each distinct record, and stand in the tree under each name."""
+    if not isinstance(record, Program):
+        return _plain(record)
+    module = record.graph_module
+    graph = msgspec.structs.replace(module.graph, tensor_values={})
+    bare = msgspec.structs.replace(record, graph_module=msgspec.structs.replace(module, graph=graph))
+    tree = _plain(bare)
+    metas: dict[int, Any] = {}
+    values = tree["graph_module"]["graph"]["tensor_values"] = {}
+    for name, meta in module.graph.tensor_values.items():
+        made = metas.get(id(meta))
+        if made is None:
+            made = metas[id(meta)] = _plain(meta)
+        values[name] = made
+    return tree
+
+
+def _plain(record: Any) -> Any:
     return msgspec.to_builtins(record, builtin_types=(bytes, bytearray, memoryview))
 
 

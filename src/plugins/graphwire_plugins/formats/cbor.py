@@ -15,13 +15,15 @@ import io
 from typing import Any, NoReturn
 
 import cbor2
-import msgspec
 
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
+from graphwire.schema.program import Program
+from graphwire.schema.tree import to_tree
 from graphwire.wire.tree import MAX_DEPTH, survey
 
+_MARK = b"the metas of the values"
 _SELF_DESCRIBED = b"\xd9\xd9\xf7"
 
 
@@ -38,7 +40,17 @@ class CborFormat:
         return self._dump(tree)
 
     def encode_records(self, records: Any) -> bytes:
-        return self._dump(msgspec.to_builtins(records))
+        tree = to_tree(records)
+        if not isinstance(records, Program):
+            return self._dump(tree)
+        # The metas of values are most of a program, and few are distinct: each is encoded once, and put in where a mark is.
+        graph = tree["graph_module"]["graph"]
+        metas, graph["tensor_values"] = graph["tensor_values"], _MARK
+        data, mark = self._dump(tree), cbor2.dumps(_MARK)
+        if data.count(mark) != 1:
+            graph["tensor_values"] = metas
+            return self._dump(tree)
+        return data.replace(mark, _encode_metas(metas))
 
     def _dump(self, tree: Tree) -> bytes:
         try:
@@ -76,6 +88,23 @@ class CborFormat:
 
     def matches(self, head: bytes) -> bool:
         return head.startswith(_SELF_DESCRIBED)
+
+
+def _encode_metas(metas: dict[str, Any]) -> bytes:
+    """A map whose values are shared objects, as `cbor2` writes it."""
+    count = len(metas)
+    width = next(
+        width for width, limit in ((0, 24), (1, 1 << 8), (2, 1 << 16), (4, 1 << 32)) if count < limit
+    )
+    head = bytes([0xA0 | (count if width == 0 else 23 + width.bit_length())])
+    pieces = [head + count.to_bytes(width, "big") if width else head]
+    known: dict[int, bytes] = {}
+    for name, meta in metas.items():
+        encoded = known.get(id(meta))
+        if encoded is None:
+            encoded = known[id(meta)] = cbor2.dumps(meta)
+        pieces += (cbor2.dumps(name), encoded)
+    return b"".join(pieces)
 
 
 def _refuse(value: Any, _immutable: bool) -> NoReturn:

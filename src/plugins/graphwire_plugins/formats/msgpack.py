@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgpack
-import msgspec
 
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
+from graphwire.schema.tree import to_tree
 from graphwire.wire.tree import survey
 
 _BIG_INT = 1
@@ -37,7 +37,7 @@ class MsgpackFormat:
         return self._pack(tree)
 
     def encode_records(self, records: Any) -> bytes:
-        return self._pack(msgspec.to_builtins(records))
+        return self._pack(to_tree(records))
 
     def _pack(self, tree: Tree) -> bytes:
         try:
