@@ -19,14 +19,13 @@ from graphwire.schema.expression import (
     call,
     float_number,
     format_expression,
-    format_infix,
     integer,
     parse_expression,
-    parse_infix,
     rational,
     symbol,
     symbols_of,
 )
+from graphwire.schema.infix import format_infix, parse_infix
 
 identifiers = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True).filter(
     lambda name: not (keyword.iskeyword(name) or name.startswith("__") or name in CONSTANTS)

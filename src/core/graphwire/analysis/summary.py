@@ -14,8 +14,9 @@ import msgspec
 from graphwire.analysis.holdings import HeldTensor, Holding, holding, tensors_of_graph, tensors_of_payloads
 from graphwire.analysis.names import spelled
 from graphwire.errors import GraphwireError
-from graphwire.schema.expression import format_infix, parse_expression
+from graphwire.schema.expression import parse_expression
 from graphwire.schema.graph import Argument, Graph
+from graphwire.schema.infix import format_infix
 from graphwire.schema.program import PluginRequirement, Program
 from graphwire.schema.symbols import RangeConstraint, SymBool, SymFloat, SymInt
 from graphwire.schema.tensor import PayloadMeta

@@ -10,14 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from graphwire.errors import ExpressionError
-from graphwire.schema.expression import (
-    Expression,
-    format_expression,
-    format_infix,
-    parse_expression,
-    parse_infix,
-    symbols_of,
-)
+from graphwire.schema.expression import Expression, format_expression, parse_expression, symbols_of
+from graphwire.schema.infix import format_infix, parse_infix
 from graphwire.schema.symbols import RangeConstraint
 
 __all__ = ["SymbolNames", "parsed", "renamed_expression"]

@@ -43,9 +43,9 @@ from graphwire.analysis.names import quoted, spelled
 from graphwire.analysis.value_rules import check_metadata
 from graphwire.analysis.walk import Place, Walk, path_of, report_arms
 from graphwire.errors import Problem, ValidationError
-from graphwire.schema.expression import parse_infix
 from graphwire.schema.graph import Argument, Graph
 from graphwire.schema.guard import check_guard
+from graphwire.schema.infix import parse_infix
 from graphwire.schema.module_call import ModuleCallSignature
 from graphwire.schema.program import FEATURES, SCHEMA_VERSION, EncodedValue, GraphModule, Program
 from graphwire.schema.signature import GraphSignature, InputSpec

@@ -12,7 +12,8 @@ from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext, EncodeContext, SymbolicInteger
 from graphwire.bridge.expressions import decode_expression, encode_expression
 from graphwire.errors import DecodeError
-from graphwire.schema.expression import parse_infix, symbols_of
+from graphwire.schema.expression import symbols_of
+from graphwire.schema.infix import parse_infix
 from graphwire.schema.symbols import (
     RangeConstraint,
     SymBool,

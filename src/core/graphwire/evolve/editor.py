@@ -23,8 +23,9 @@ from msgspec.structs import replace
 from graphwire.errors import OpsetError
 from graphwire.evolve.rewriting import GraphRewrite
 from graphwire.evolve.values import Value, decode_value, defined_values, encode_value
-from graphwire.schema.expression import format_infix, parse_expression
+from graphwire.schema.expression import parse_expression
 from graphwire.schema.graph import Argument, ArgumentKind, CustomObjArgument, NamedArgument, Node
+from graphwire.schema.infix import format_infix
 from graphwire.schema.symbols import SymBool, SymFloat, SymInt
 from graphwire.schema.tensor import TensorMeta
 

@@ -12,14 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from graphwire.schema.expression import (
-    Expression,
-    call,
-    format_expression,
-    format_infix,
-    parse_expression,
-    parse_infix,
-)
+from graphwire.schema.expression import Expression, call, format_expression, parse_expression
+from graphwire.schema.infix import format_infix, parse_infix
 
 __all__ = ["assumptions_of", "foreign_operations", "renamed_symbols", "to_constructor", "to_infix"]
 
