@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
+from graphwire.hooks import discovery
 from graphwire.hooks import registry as registry_module
-from graphwire.hooks.hookspecs import hookimpl
+from graphwire.hooks.hookspecs import API_VERSION, hookimpl
 from graphwire.hooks.registry import GraphwirePluginWarning, PluginInfo, Registry, default_registry
 from graphwire_plugins import treespecs
 
@@ -285,20 +286,96 @@ def test_malformed_entry_points_of_a_stranger_are_a_warning(install: Install) ->
         Registry.discover(allow=[])
 
 
-def test_two_plugins_of_one_name_are_a_conflict_that_names_both(install: Install) -> None:
+def test_two_plugins_of_one_name_are_a_conflict_that_names_both_when_the_name_is_needed(
+    install: Install,
+) -> None:
     install("gw-one", "1.0", {"one": "gw_one"}, gw_one=FORMAT.format(name="same", suffix=".one"))
     install("gw-two", "2.0", {"two": "gw_two"}, gw_two=FORMAT.format(name="same", suffix=".two"))
-    with pytest.raises(PluginConflictError) as caught:
-        Registry.discover(allow=["one", "two"])
-    message = str(caught.value)
-    assert "the wire format 'same'" in message
-    assert "`one` of gw-one==1.0" in message
-    assert "`two` of gw-two==2.0" in message
-    assert "GRAPHWIRE_DISABLE_PLUGINS" in message
-    assert (
-        Registry.discover(allow=["one", "two"], block=["gw-two"]).owner_of("wire_format", "same").name
-        == "one"
-    )  # type: ignore[union-attr]
+    install("gw-three", "3.0", {"three": "gw_three"}, gw_three=FORMAT.format(name="other", suffix=".three"))
+    with pytest.warns(GraphwirePluginWarning, match="the wire format 'same' is claimed by") as warned:
+        registry = Registry.discover(allow=["one", "two", "three"])
+    assert len(warned) == 2
+    assert list(registry.wire_formats) == ["other"]
+    statuses = {plugin.name: plugin.status for plugin in registry.plugins}
+    assert {name: statuses[name] for name in ("one", "two", "three")} == {
+        "one": "broken",
+        "two": "broken",
+        "three": "active",
+    }
+    for find in (lambda: registry.wire_format("same"), lambda: registry.wire_format_of_suffix(".one")):
+        with pytest.raises(PluginConflictError) as caught:
+            find()
+        message = str(caught.value)
+        assert "the wire format 'same'" in message
+        assert "`one` of gw-one==1.0" in message
+        assert "`two` of gw-two==2.0" in message
+        assert "GRAPHWIRE_DISABLE_PLUGINS" in message
+    one = Registry.discover(allow=["one", "two"], block=["gw-two"]).owner_of("wire_format", "same")
+    assert one is not None
+    assert one.name == "one"
+
+
+def test_nobody_takes_a_name_from_the_box(install: Install) -> None:
+    install("gw-json", "1.0", {"mine": "gw_json"}, gw_json=FORMAT.format(name="json", suffix=".mine"))
+    with pytest.warns(
+        GraphwirePluginWarning, match="'json' is claimed by plugin `json` of graphwire"
+    ) as warned:
+        registry = Registry.discover(allow=["graphwire", "gw-json"])
+    assert len(warned) == 1
+    owner = registry.owner_of("wire_format", "json")
+    assert owner is not None
+    assert owner.distribution == "graphwire"
+
+
+# ------------------------------------------------------------------------------------------ the version of the interface
+
+
+def test_a_plugin_for_a_newer_interface_is_refused_by_name_and_the_rest_works(install: Install) -> None:
+    source = FORMAT.format(name="newer", suffix=".newer")
+    install("gw-newer", "9.1", {"newer": "gw_newer"}, gw_newer=f"GRAPHWIRE_API = {API_VERSION + 1}\n{source}")
+    current = FORMAT.format(name="current", suffix=".current")
+    install("gw-now", "1", {"now": "gw_now"}, gw_now=f"GRAPHWIRE_API = {API_VERSION}\n{current}")
+    with pytest.warns(GraphwirePluginWarning, match=r"`newer` of gw-newer==9\.1 .*update graphwire"):
+        registry = Registry.discover(allow=["newer", "now"])
+    assert list(registry.wire_formats) == ["current"]
+    with pytest.raises(
+        UnknownFormatError, match=f"written for version {API_VERSION + 1} of the plugin interface"
+    ):
+        registry.wire_format("newer")
+
+
+def test_the_version_that_a_plugin_is_written_for_is_known() -> None:
+    class Versioned(Plugin):
+        GRAPHWIRE_API = API_VERSION
+
+    assert Registry.of(Versioned()).plugins[0].api_version == API_VERSION
+    assert Registry.of(Plugin()).plugins[0].api_version == 1
+
+
+@pytest.mark.parametrize("version", [0, -1, "1", 1.0, True, None])
+def test_a_version_that_is_none_is_refused(version: object) -> None:
+    class Versioned(Plugin):
+        GRAPHWIRE_API = version
+
+    with pytest.raises(PluginError, match="GRAPHWIRE_API"):
+        Registry.of(Versioned())
+
+
+def test_a_plugin_that_imports_what_graphwire_has_not_may_be_for_another_version(install: Install) -> None:
+    install(
+        "gw-later", "1", {"later": "gw_later"}, gw_later="from graphwire.hooks.hookspecs import later_hook"
+    )
+    with pytest.warns(GraphwirePluginWarning, match="written for another version than graphwire"):
+        Registry.discover(allow=["later"])
+
+
+def test_a_plugin_that_is_slow_to_load_is_told_of(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discovery, "SLOW_SECONDS", 0.02)
+    source = FORMAT.format(name="slow", suffix=".slow")
+    install("gw-slow", "1", {"slow": "gw_slow"}, gw_slow=f"import time\ntime.sleep(0.03)\n{source}")
+    with pytest.warns(GraphwirePluginWarning, match=r"`slow` of gw-slow==1 takes 0\.\d s to load"):
+        registry = Registry.discover(allow=["slow"])
+    assert list(registry.wire_formats) == ["slow"]
 
 
 def test_filters_take_entry_points_and_distributions(

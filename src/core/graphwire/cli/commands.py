@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from graphwire.cli.compare import add_commands
+from graphwire.cli.new_plugin import add_new_plugin
 from graphwire.cli.report import escaped, print_line, print_sections, size_text
 from graphwire.cli.upgrade import add_upgrade
 from graphwire.errors import GraphwireError, ValidationError
@@ -122,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     plugins.set_defaults(run=_plugins)
     add_upgrade(commands, common, data)
     add_commands(commands, common, data)
+    add_new_plugin(commands, common)
     return parser
 
 
@@ -218,7 +220,17 @@ def _plugins(arguments: argparse.Namespace) -> int:
 
 
 def _plugin_tree(plugin: Any) -> dict[str, Any]:
-    fields = ("name", "distribution", "version", "hooks", "names", "load_seconds", "status", "reason")
+    fields = (
+        "name",
+        "distribution",
+        "version",
+        "api_version",
+        "hooks",
+        "names",
+        "load_seconds",
+        "status",
+        "reason",
+    )
     tree = {field: getattr(plugin, field) for field in fields}
     return tree | {
         "hooks": list(plugin.hooks),

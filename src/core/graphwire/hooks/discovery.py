@@ -6,6 +6,7 @@ import os
 import re
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -27,6 +28,7 @@ __all__ = [
     "Hook",
     "LoadedPlugin",
     "PluginInfo",
+    "conflict_of",
     "discover_plugins",
     "load_plugin",
 ]
@@ -35,6 +37,8 @@ ALLOW_VARIABLE = "GRAPHWIRE_PLUGINS"
 """Environment variable: the only plugins to load, by entry-point or distribution name, separated by commas."""
 BLOCK_VARIABLE = "GRAPHWIRE_DISABLE_PLUGINS"
 """Environment variable: plugins not to load, written likewise. It wins over the one above."""
+SLOW_SECONDS = 2.0
+"""A plugin that takes longer to load is told of: everybody who starts graphwire waits for it."""
 
 
 class GraphwirePluginWarning(UserWarning):
@@ -81,6 +85,8 @@ class PluginInfo:
     """The hooks that it implements, such as `graphwire_wire_formats`."""
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """The names that it owns, by kind of provider (`wire_format`, `op_handler`, …)."""
+    api_version: int = 1
+    """The version of the plugin interface that it is written for (`hookspecs.API_VERSION` is ours)."""
     load_seconds: float = 0.0
     """How long importing it and calling its hooks took."""
     status: Literal["active", "blocked", "broken"] = "active"
@@ -111,7 +117,8 @@ def discover_plugins(
         block: names of plugins not to load; None asks `GRAPHWIRE_DISABLE_PLUGINS`.
 
     Returns:
-        The plugins in order of distribution and entry-point name, also those that are blocked or broken.
+        The plugins in order of distribution and entry-point name, also those that are blocked or broken. Of two that claim
+        one name neither is active; but nobody takes a name from the box.
     """
     allowed, allow_source = _filter(allow, ALLOW_VARIABLE, "allow=")
     blocked, block_source = _filter(block, BLOCK_VARIABLE, "block=")
@@ -127,9 +134,15 @@ def discover_plugins(
             plugins.append(_inactive(info, "blocked", f"it is not named in {allow_source}"))
         else:
             plugins.append(load_plugin(info, entry_point.load))
+    plugins = _without_conflicts(plugins)
     for plugin in plugins:
         if plugin.info.status == "broken":
             _warn(f"{plugin.info} is left out: {plugin.info.reason}")
+        elif plugin.info.load_seconds > SLOW_SECONDS:
+            _warn(
+                f"{plugin.info} takes {plugin.info.load_seconds:.1f} s to load; what is slow to import belongs inside the "
+                "functions that need it"
+            )
     for name in sorted((allowed or frozenset()) - seen):
         _warn(f"{allow_source} names {name!r}, and no plugin or distribution of that name is installed")
     return tuple(plugins)
@@ -144,13 +157,70 @@ def load_plugin(info: PluginInfo, load: Callable[[], Any]) -> LoadedPlugin:
     """
     start = time.perf_counter()
     try:
-        hooks, providers, names = _ask(load())
+        plugin = load()
+        info = replace(info, api_version=_api_version(plugin))
+        hooks, providers, names = _ask(plugin)
     # A plugin is a stranger's code: even one that exits the interpreter on import must not take the others with it.
     except (Exception, SystemExit) as error:  # noqa: BLE001
-        reason = error.problem if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-        return _inactive(info, "broken", reason, time.perf_counter() - start)
+        return _inactive(info, "broken", _reason(error), time.perf_counter() - start)
     seconds = time.perf_counter() - start
     return LoadedPlugin(replace(info, hooks=hooks, names=names, load_seconds=seconds), providers)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, PluginError):
+        return error.problem
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == hookspecs.PROJECT:
+        from graphwire.version import PRODUCER
+
+        reason += f"; it may be written for another version than {PRODUCER}"
+    return reason
+
+
+def _api_version(plugin: Any) -> int:
+    """The version of the interface that a plugin is written for, one that we have.
+
+    Raises:
+        PluginError: it is none, or a newer one.
+    """
+    version = getattr(plugin, hookspecs.API_ATTRIBUTE, 1)
+    if type(version) is not int or version < 1:
+        raise PluginError(f"its {hookspecs.API_ATTRIBUTE} is {version!r:.80}, not a number from 1")
+    if version > hookspecs.API_VERSION:
+        from graphwire.version import PRODUCER
+
+        raise PluginError(
+            f"it is written for version {version} of the plugin interface, and {PRODUCER} has version "
+            f"{hookspecs.API_VERSION}: update graphwire"
+        )
+    return version
+
+
+def _without_conflicts(plugins: Sequence[LoadedPlugin]) -> list[LoadedPlugin]:
+    """The plugins, those that claim a name which another one claims made inactive. The box keeps its names."""
+    claimants: dict[tuple[str, str], list[PluginInfo]] = defaultdict(list)
+    for info, _ in plugins:
+        for kind, names in info.names.items():
+            for name in names:
+                claimants[kind, name].append(info)
+    reasons: dict[PluginInfo, str] = {}
+    for (kind, name), infos in claimants.items():
+        if len(infos) > 1:
+            for info in infos:
+                if _normal(info.distribution) != hookspecs.PROJECT:
+                    reasons.setdefault(info, conflict_of(kind, name, infos[0], infos[1]))
+    return [
+        LoadedPlugin(replace(plugin.info, status="broken", reason=reasons[plugin.info]), {})
+        if plugin.info in reasons
+        else plugin
+        for plugin in plugins
+    ]
+
+
+def conflict_of(kind: str, name: str, first: PluginInfo | None, second: PluginInfo | None) -> str:
+    """What is wrong where two plugins claim one name."""
+    return f"the {kind.replace('_', ' ')} {name!r} is claimed by {first} and by {second}"
 
 
 def _ask(plugin: Any) -> tuple[tuple[str, ...], dict[str, tuple[Any, ...]], dict[str, tuple[str, ...]]]:

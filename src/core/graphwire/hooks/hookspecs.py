@@ -11,6 +11,12 @@ from graphwire.hooks.interfaces import ConstantCodec, OpHandler, OpsetUpgrader, 
 PROJECT = "graphwire"
 """The pluggy project name, and the entry-point group that plugins register under."""
 
+API_VERSION = 1
+"""The version of this interface: the hooks, and the Protocols of what they return. A change that an older plugin would not
+survive makes it one more; so does a hook or a method that a newer plugin may rely on."""
+API_ATTRIBUTE = "GRAPHWIRE_API"
+"""The attribute by which a plugin says the version that it is written for; 1 where it does not."""
+
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 

@@ -19,6 +19,7 @@ from graphwire.hooks.discovery import (
     GraphwirePluginWarning,
     LoadedPlugin,
     PluginInfo,
+    conflict_of,
     discover_plugins,
     load_plugin,
 )
@@ -94,11 +95,11 @@ class Registry:
         """
         plugins = tuple(loaded)
         owners: dict[tuple[str, str], PluginInfo] = {}
-        for info, _ in plugins:
+        for info in (plugin.info for plugin in plugins if plugin.info.status == "active"):
             for kind, names in info.names.items():
                 for name in names:
                     if (other := owners.setdefault((kind, name), info)) is not info:
-                        raise _conflict(f"the {kind.replace('_', ' ')} {name!r}", other, info)
+                        raise _conflict(conflict_of(kind, name, other, info))
         provided = {
             hook.kind: [provider for plugin in plugins for provider in plugin.providers.get(hook.kind, ())]
             for hook in HOOKS
@@ -140,14 +141,12 @@ class Registry:
     def discover(cls, *, allow: Iterable[str] | None = None, block: Iterable[str] | None = None) -> Registry:
         """The plugins that installed distributions register in the entry-point group `graphwire`.
 
-        A plugin that cannot be used is left out with a `GraphwirePluginWarning`, and its reason kept in `plugins`.
+        A plugin that cannot be used is left out with a `GraphwirePluginWarning`, and its reason kept in `plugins`; so are
+        two that claim one name, unless it is the box's, which keeps it.
 
         Args:
             allow: entry-point or distribution names of the only plugins to load; None asks `GRAPHWIRE_PLUGINS`.
             block: names of plugins not to load; None asks `GRAPHWIRE_DISABLE_PLUGINS`. It wins over `allow`.
-
-        Raises:
-            PluginConflictError: two plugins claim one name.
         """
         return cls(discover_plugins(allow, block))
 
@@ -181,6 +180,7 @@ class Registry:
 
         Raises:
             UnknownFormatError: no active plugin provides it; the message says what does, and why one may not.
+            PluginConflictError: two plugins claim it.
         """
         try:
             return self.wire_formats[name]
@@ -288,17 +288,20 @@ class Registry:
                 if other is each:
                     other = by_container.setdefault(each.container, each)
                 if other is not each:
-                    raise _conflict(
-                        f"the container type {each.name!r} ({each.container!r})",
-                        self.owner_of("treespec_serializer", other.serializer.name),
-                        self.owner_of("treespec_serializer", serializer.name),
-                    )
+                    owners = [
+                        self.owner_of("treespec_serializer", each.name)
+                        for each in (other.serializer, serializer)
+                    ]
+                    raise _conflict(conflict_of("container type", each.name, *owners))
         return _TreespecTypes(
             MappingProxyType(by_name), MappingProxyType(by_container), MappingProxyType(failures)
         )
 
-    def _unknown_format(self, problem: str, name: str) -> UnknownFormatError:
+    def _unknown_format(self, problem: str, name: str) -> UnknownFormatError | PluginConflictError:
         off = [plugin for plugin in self.plugins if plugin.status != "active"]
+        claimants = [each for each in off if {name, f".{name}"} & set(each.names.get("wire_format", ()))]
+        if claimants:
+            return _conflict(claimants[0].reason)
         named = [plugin for plugin in off if name in (plugin.name, plugin.distribution)]
         remedies = [f"Installed: {', '.join(sorted(self.wire_formats)) or 'none'}"]
         for plugin in named or [plugin for plugin in off if plugin.status == "broken"]:
@@ -316,11 +319,7 @@ _defaults: dict[tuple[str, str], Registry] = {}
 
 
 def default_registry() -> Registry:
-    """The registry of what is installed: discovered once per process and setting of the two environment variables.
-
-    Raises:
-        PluginConflictError: two installed plugins claim one name.
-    """
+    """The registry of what is installed: discovered once per process and setting of the two environment variables."""
     key = (os.environ.get(ALLOW_VARIABLE, ""), os.environ.get(BLOCK_VARIABLE, ""))
     registry = _defaults.get(key)
     if registry is None:
@@ -344,11 +343,8 @@ def _types_of(serializer: TreespecSerializer) -> list[TreespecType]:
     return [TreespecType(name, each, serializer) for name, each in types.items()]
 
 
-def _conflict(what: str, first: PluginInfo | None, second: PluginInfo | None) -> PluginConflictError:
-    return PluginConflictError(
-        f"{what} is claimed by {first} and by {second}",
-        remedy=f"Uninstall one, or name it in {BLOCK_VARIABLE}",
-    )
+def _conflict(problem: str) -> PluginConflictError:
+    return PluginConflictError(problem, remedy=f"Uninstall one, or name it in {BLOCK_VARIABLE}")
 
 
 def _itself(plugin: Any) -> Any:
