@@ -67,9 +67,20 @@ def save(
         OSError: the path cannot be written.
     """
     registry = registry or default_registry()
-    with paused_collector:
-        encoded = _encoded(program, registry, opset_version)
-        documents, layout = written(encoded, format, target, registry)
+    with paused_collector:  # until the records are gone again, which then leave nothing to collect
+        _save(program, file, format, target, opset_version, extra_files, registry)
+
+
+def _save(
+    program: ExportedProgram | Mapping[str, ExportedProgram],
+    file: PathOrFile,
+    format: str,
+    target: str | None,
+    opset_version: Mapping[str, int] | None,
+    extra_files: Mapping[str, bytes] | None,
+    registry: Registry,
+) -> None:
+    documents, layout = written(_encoded(program, registry, opset_version), format, target, registry)
     if isinstance(file, (str, os.PathLike)):
         with replacing(file) as stream:
             write_package(stream, documents, extra_files, layout=layout)

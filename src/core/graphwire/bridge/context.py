@@ -56,7 +56,8 @@ class EncodeContext:
     features: set[str] = field(default_factory=set)
     provided: set[tuple[str, str]] = field(default_factory=set)
     """`(kind, name)` of what plugins provided: `op`, `treespec`, `codec`."""
-    operators: dict[Any, Operator] = field(default_factory=dict)
+    operators: dict[int, Operator] = field(default_factory=dict)
+    """By the id of the FX target, whose own hash torch computes in Python."""
     expressions: dict[Any, str] = field(default_factory=dict)
     integers: dict[int, SymbolicInteger] = field(default_factory=dict)
     """By the id of torch's node, which is kept alive meanwhile."""

@@ -64,16 +64,16 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
 
 def _encode_node(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> None:
     if node.op == "placeholder":
-        place_by_rule(scope.order, node)
+        place_by_rule(scope.order, node, scope.attributes)
         scope.record.inputs.append(_encode_placeholder(context, scope, node, top_level))
     elif node.op == "call_function":
         if node not in scope.folded:
-            place_by_rule(scope.order, node)
+            place_by_rule(scope.order, node, scope.attributes)
             scope.record.nodes.append(_encode_call(context, scope, node))
     elif node.op == "get_attr":
         _encode_attribute(context, scope, node)
     elif node.op == "output":
-        place_by_rule(scope.order, node)
+        place_by_rule(scope.order, node, scope.attributes)
         _encode_output(context, scope, node)
     else:
         raise EncodeError(f"an exported graph has no {node.op!r} nodes", remedy="Export the program again")
@@ -124,6 +124,7 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
             f"attribute {path!r} is a {kind.__module__}.{kind.__qualname__}, which cannot be written"
         )
     scope.nodes[node] = argument
+    scope.attributes.add(node)
     note_metadata(context, scope, node.name, node, always=True)
 
 

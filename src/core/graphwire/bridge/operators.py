@@ -20,9 +20,9 @@ def encode_operator(context: EncodeContext, target: Any) -> Operator:
     Raises:
         EncodeError: no handler owns the target.
     """
-    operator = context.operators.get(target)
+    operator = context.operators.get(id(target))
     if operator is None:
-        operator = context.operators[target] = _named(context, target)
+        operator = context.operators[id(target)] = _named(context, target)
     return operator
 
 

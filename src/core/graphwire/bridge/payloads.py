@@ -70,10 +70,10 @@ class RecordTable:
                 known = self._spans.get(key)
                 self._spans[key] = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
 
-    def add_all(self, tensors: Mapping[str, torch.Tensor]) -> None:
+    def add_all(self, tensors: Sequence[torch.Tensor]) -> None:
         """Make records for the storages of all tensors, each as long as its tensors need."""
-        self.measure(tensors.values())
-        for tensor in tensors.values():
+        self.measure(tensors)
+        for tensor in tensors:
             storage = tensor.untyped_storage()
             key = _storage_key(tensor, storage)
             low, high = self._spans[key]
@@ -118,14 +118,15 @@ def encode_payloads(
         EncodeError: a value is no plain tensor, and no codec owns it.
     """
     plain = _plain_parts(context, values, encoded)
-    table.add_all({name: tensor for name, tensor in plain.items() if _placement(tensor) is None})
+    placements = {name: _placement(tensor) for name, tensor in plain.items()}
+    table.add_all([tensor for name, tensor in plain.items() if placements[name] is None])
     metas: dict[str, PayloadMeta] = {}
     first: dict[int, str] = {}
     for name, tensor in plain.items():
-        metas[name] = _encode_tensor(context, tensor, table)
-        if id(tensor) in first:
-            metas[name].same_as = first[id(tensor)]
-        first.setdefault(id(tensor), name)
+        meta = metas[name] = _encode_tensor(context, tensor, table, placements[name])
+        known = first.setdefault(id(tensor), name)
+        if known is not name:
+            meta.same_as = known
     return metas
 
 
@@ -161,10 +162,11 @@ def _placement(value: Any) -> str | None:
     return "meta" if isinstance(value, torch.Tensor) and value.device.type == "meta" else None
 
 
-def _encode_tensor(context: EncodeContext, tensor: torch.Tensor, table: RecordTable) -> PayloadMeta:
+def _encode_tensor(
+    context: EncodeContext, tensor: torch.Tensor, table: RecordTable, placement: str | None
+) -> PayloadMeta:
     meta = encode_tensor_meta(context, tensor)
     is_parameter = isinstance(tensor, torch.nn.Parameter)
-    placement = _placement(tensor)
     if placement is not None:
         context.features.add("placement")
         return PayloadMeta("", is_parameter, False, meta, placement=placement)

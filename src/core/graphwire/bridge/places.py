@@ -5,7 +5,7 @@ By rule they stand beside the node that makes, or first uses, what they read; a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import torch
 
@@ -14,11 +14,14 @@ from graphwire.errors import DecodeError
 __all__ = ["deviations", "move", "place_by_rule"]
 
 
-def place_by_rule(order: dict[torch.fx.Node, None], node: torch.fx.Node) -> None:
-    """Add a node to the order that a record implies, behind the attributes that it is the first to use."""
-    for used in node.all_input_nodes:
-        if used.op == "get_attr":
-            order.setdefault(used)
+def place_by_rule(
+    order: dict[torch.fx.Node, None], node: torch.fx.Node, attributes: Collection[torch.fx.Node]
+) -> None:
+    """Add a node to the order that a record implies, behind those of `attributes` that it is the first to use."""
+    if attributes:
+        for used in node.all_input_nodes:
+            if used in attributes:
+                order.setdefault(used)
     order.setdefault(node)
 
 

@@ -156,7 +156,9 @@ def _opsets(context: EncodeContext) -> dict[str, int]:
 
 def _origins(context: EncodeContext) -> list[OpaqueOrigin]:
     """What the operators that nobody here has were kept with."""
-    return [target.origin for target in context.operators if isinstance(target, OpaqueOperator)]
+    return [
+        each.target.origin for each in context.operators.values() if isinstance(each.target, OpaqueOperator)
+    ]
 
 
 def _requirements(context: EncodeContext) -> list[PluginRequirement]:

@@ -64,6 +64,8 @@ class EncodeScope:
     """The arguments that refer to the values so far, by the node that makes each."""
     order: dict[torch.fx.Node, None] = field(default_factory=dict)
     """The nodes so far in the order that the record implies."""
+    attributes: set[torch.fx.Node] = field(default_factory=set)
+    """The `get_attr` nodes so far."""
     folded: set[torch.fx.Node] = field(default_factory=set)
     """`getitem` nodes that became the name of an element."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import zlib
 from collections.abc import Iterator
 from types import TracebackType
+
+from zlib_ng import zlib_ng
 
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError
 from graphwire.wire import zip_layout as layout
@@ -117,7 +118,7 @@ class ArchiveReader:
             )
         pieces = list(self._pieces(entry, whole=True))
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        _check(entry, zlib.crc32(data))
+        _check(entry, zlib_ng.crc32(data))
         return data
 
     def map(self, name: str) -> memoryview:
@@ -154,7 +155,7 @@ class ArchiveReader:
         while piece:
             memory[at : at + len(piece)] = piece
             at += len(piece)
-            crc = zlib.crc32(piece, crc)
+            crc = zlib_ng.crc32(piece, crc)
             piece = next(pieces, b"")
         _check(entry, crc)
         return memory
@@ -171,7 +172,7 @@ class ArchiveReader:
         entry = self._entry(name)
         crc = 0
         for piece in self._pieces(entry, whole=False):
-            crc = zlib.crc32(piece, crc)
+            crc = zlib_ng.crc32(piece, crc)
         _check(entry, crc)
 
     def nested(self, name: str) -> ArchiveReader:
@@ -237,7 +238,7 @@ class ArchiveReader:
 
 
 def _inflate(source: Source, entry: Entry, start: int, *, whole: bool) -> Iterator[bytes]:
-    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    inflater = zlib_ng.decompressobj(-zlib_ng.MAX_WBITS)
     left = entry.size
     at = 0
     pending = b""
@@ -256,7 +257,7 @@ def _inflate(source: Source, entry: Entry, start: int, *, whole: bool) -> Iterat
                 break
             if piece:
                 yield piece
-    except zlib.error as error:
+    except zlib_ng.error as error:  # type: ignore[misc] # an instance, says its stub
         raise ArchiveError(
             f"the record is deflated, but damaged ({error})", place=f"record {entry.name!r}", remedy=_RENEWED
         ) from error

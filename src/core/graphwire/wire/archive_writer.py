@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType, TracebackType
 from typing import BinaryIO, NamedTuple
+
+from zlib_ng import zlib_ng
 
 from graphwire.errors import ArchiveError
 from graphwire.wire import zip_layout as layout
@@ -18,7 +19,7 @@ PT2_RECORDS: Mapping[str, bytes] = MappingProxyType(
 """What PyTorch's reader looks for before anything else. `archive_format` comes first: a file's head tells what it is."""
 
 _DEFLATE_LEVEL = 6
-"""Of a 390 KB program: level 1 leaves 18.9 KB in 0.6 ms, 6 leaves 13.6 KB in 1.5 ms, 9 leaves 11.8 KB in 2.4 ms."""
+"""Of a 316 KB program: level 3 leaves 15.4 KB in 0.3 ms, 6 leaves 11.9 KB in 0.7 ms, 9 leaves 11.0 KB in 1.6 ms."""
 _PIECE_BYTES = 1 << 20
 """Checksum and copy go over the data in pieces that fit the processor's cache, so memory is read once."""
 
@@ -70,11 +71,11 @@ class ArchiveWriter:
         """
         full_name = self._claim(name)
         content = memoryview(data).cast("B")
-        crc = zlib.crc32(content)
+        crc = zlib_ng.crc32(content)
         method = layout.STORED
         packed: bytes | memoryview = content
         if compress:
-            deflater = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+            deflater = zlib_ng.compressobj(_DEFLATE_LEVEL, zlib_ng.DEFLATED, -zlib_ng.MAX_WBITS)
             deflated = deflater.compress(content) + deflater.flush()
             if len(deflated) < content.nbytes:
                 method, packed = layout.DEFLATED, deflated
@@ -106,7 +107,7 @@ class ArchiveWriter:
                 break
             for start in range(0, view.nbytes, _PIECE_BYTES):
                 piece = view[start : start + _PIECE_BYTES]
-                crc = zlib.crc32(piece, crc)
+                crc = zlib_ng.crc32(piece, crc)
                 self._put(piece)
         if seen != nbytes:
             count = f"{seen:,} bytes" if seen < nbytes else "more bytes"
