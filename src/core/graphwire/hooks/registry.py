@@ -23,6 +23,7 @@ from graphwire.hooks.discovery import (
     discover_plugins,
     load_plugin,
 )
+from graphwire.hooks.hookspecs import PROJECT
 from graphwire.hooks.interfaces import ConstantCodec, OpHandler, OpsetUpgrader, TreespecSerializer, WireFormat
 
 __all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "TreespecType", "default_registry"]
@@ -76,7 +77,7 @@ class Registry:
     """Treespec serializers by name."""
     opset_upgraders: tuple[OpsetUpgrader, ...]
     constant_codecs: Mapping[str, ConstantCodec]
-    """Constant codecs by name."""
+    """Constant codecs by name, those in the box behind the others."""
     plugins: tuple[PluginInfo, ...]
     """Every plugin that was found, also the blocked and the broken ones, in order of distribution and name."""
 
@@ -107,7 +108,12 @@ class Registry:
         formats: list[WireFormat] = provided["wire_format"]
         handlers: list[OpHandler] = provided["op_handler"]
         serializers: list[TreespecSerializer] = provided["treespec_serializer"]
-        codecs: list[ConstantCodec] = provided["constant_codec"]
+        codecs: list[ConstantCodec] = [
+            codec
+            # Those in the box own whatever can be taken apart: who knows a class better is asked first.
+            for plugin in sorted(plugins, key=lambda plugin: plugin.info.distribution == PROJECT)
+            for codec in plugin.providers.get("constant_codec", ())
+        ]
         state: dict[str, Any] = {
             "wire_formats": MappingProxyType({each.name: each for each in formats}),
             "wire_formats_by_suffix": MappingProxyType({each.suffix: each for each in formats}),

@@ -65,7 +65,7 @@ class WireFormatContract:
         assert re.fullmatch(r"[a-z][a-z0-9_]*", self.wire_format.name)
 
     def test_its_suffix_starts_with_a_dot(self) -> None:
-        assert re.fullmatch(r"(\.[a-z0-9]+)+", self.wire_format.suffix)
+        assert re.fullmatch(r"\.[a-z0-9]+", self.wire_format.suffix)
 
     def test_its_media_type_is_one(self) -> None:
         assert re.fullmatch(r"[a-z]+/[a-z0-9.+-]+", self.wire_format.media_type)

@@ -65,7 +65,7 @@ class SparseTensors:
         import torch
 
         if not isinstance(tree, dict) or not all(
-            isinstance(tree.get(key), types) for key, types in _FIELDS.items()
+            key in tree and isinstance(tree[key], types) for key, types in _FIELDS.items()
         ):
             raise DecodeError(f"no sparse tensor is described by {tree!r:.200}")
         layout = tree["layout"]

@@ -1,0 +1,191 @@
+"""The contract of a constant codec, as tests that a plugin author subclasses.
+
+from graphwire.testing.constant_codec import ConstantCodecContract
+
+class TestPacked(ConstantCodecContract):
+    codec = PackedTensors()
+    examples = (lambda: pack(torch.ones(3)), lambda: pack(torch.zeros(0)))
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+
+from graphwire.errors import DecodeError, GraphwireError
+from graphwire.hooks.hookspecs import hookimpl
+from graphwire.hooks.interfaces import ConstantCodec, Tree
+from graphwire.hooks.registry import Registry, default_registry
+from graphwire.testing.programs import assert_same_values
+from graphwire.testing.strategies import same_tree
+from graphwire.wire.tree import survey
+
+__all__ = ["ConstantCodecContract"]
+
+HEAVY_MODULES = ("torch", "sympy", "numpy", "transformers")
+"""What a plugin's module must not import before one of its functions needs it."""
+
+_PLAIN: tuple[Any, ...] = (
+    None,
+    True,
+    3,
+    2.5,
+    "text",
+    b"bytes",
+    [],
+    {},
+    object(),
+    torch.ones(2),
+    torch.nn.ReLU(),
+)
+"""What is no constant of any codec but perhaps a plain tensor's, which needs none."""
+
+_JUNK: tuple[Any, ...] = (
+    *(None, True, -1, 3.5, "", "text", b"", [], {}, [[]], {"x": 1}, [None], "os.system"),
+    *(
+        {"class": "os.system"},
+        {"class": "builtins.eval", "state": ["1"]},
+        {"object": "os:system", "state": {}},
+    ),
+)
+
+
+class ConstantCodecContract:
+    """What every constant codec keeps. Subclass it as `TestSomething`, and set the first two attributes."""
+
+    codec: ConstantCodec
+    """The codec to test."""
+    examples: Sequence[Callable[[], Any]]
+    """Each makes a constant that the codec owns; together, every form of it that matters."""
+    module: str | None = None
+    """The module to import for the test of heavy imports; None for the codec's own."""
+
+    def assert_same(self, actual: Any, expected: Any) -> None:
+        """Override: that two constants of the codec are the same, where their values alone do not say so."""
+        assert_same_values(actual, expected)
+
+    @pytest.fixture
+    def registry(self) -> Registry:
+        """The installed plugins, and this codec where it is not among them."""
+        registry = default_registry()
+        known = self.codec.name in registry.constant_codecs
+        return registry if known else registry.extended(_Plugin(self.codec))
+
+    def test_it_is_a_codec(self) -> None:
+        assert isinstance(self.codec, ConstantCodec)
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", self.codec.name)
+
+    def test_it_owns_its_constants_and_nothing_plain(self) -> None:
+        assert self.examples
+        for make in self.examples:
+            assert self.codec.owns(make()) is True
+        for value in _PLAIN:
+            assert self.codec.owns(value) is False
+
+    def test_a_constant_comes_back(self) -> None:
+        for make in self.examples:
+            value = make()
+            again = self.codec.decode(*self.codec.encode(value))
+            assert type(again) is type(value)
+            self.assert_same(again, value)
+
+    def test_a_constant_is_a_tree_and_tensors(self) -> None:
+        for make in self.examples:
+            tree, tensors = self.codec.encode(make())
+            survey(tree)
+            assert all(isinstance(tensor, torch.Tensor) for tensor in tensors)
+
+    def test_the_same_constant_makes_the_same_tree_and_no_tensor_is_copied(self) -> None:
+        for make in self.examples:
+            value = make()
+            (one, tensors), (other, more) = self.codec.encode(value), self.codec.encode(value)
+            assert same_tree(one, other)
+            assert len(tensors) == len(more)
+            for first, second in zip(tensors, more, strict=True):
+                assert first is second or _storage(first) == _storage(second)
+
+    def test_a_file_keeps_it(self, registry: Registry) -> None:
+        import graphwire
+
+        for make in self.examples:
+            value = make()
+            program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+            program.constants["kept"] = value
+            record, payloads = graphwire.to_schema(program, registry=registry)
+            assert [each.codec for each in record.encoded_values.values()][:1] == [self.codec.name]
+            again = graphwire.from_schema(record, payloads, registry=registry).constants["kept"]
+            assert type(again) is type(value)
+            self.assert_same(again, value)
+
+    def test_whatever_stands_in_a_file_is_a_constant_or_refused(self) -> None:
+        for make in self.examples:
+            tree, tensors = self.codec.encode(make())
+            for junk in (*_JUNK, *_damaged(tree)):
+                for given in (tensors, [], [*tensors, *tensors], [torch.ones(3)] * len(tensors)):
+                    try:
+                        self.codec.decode(junk, given)
+                    except GraphwireError:
+                        continue
+
+    def test_what_is_no_tree_of_its_own_is_refused(self) -> None:
+        trees: list[Tree] = ["os.system", {"class": "builtins.eval", "state": ["1"]}]
+        for junk in trees:
+            with pytest.raises(DecodeError):
+                self.codec.decode(junk, [])
+
+    def test_threads_do_not_meet(self) -> None:
+        values = [make() for make in self.examples]
+
+        def work(_: int) -> None:
+            for value in values:
+                self.assert_same(self.codec.decode(*self.codec.encode(value)), value)
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(16)))
+
+    def test_its_module_imports_nothing_heavy(self) -> None:
+        module = self.module or type(self.codec).__module__
+        code = (
+            f"import sys, importlib; importlib.import_module({module!r}); "
+            f"print(*(name for name in {HEAVY_MODULES!r} if name in sys.modules))"
+        )
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == [], f"{module} imports {done.stdout} before a function needs it"
+
+
+def _damaged(tree: Tree) -> list[Tree]:
+    """A tree with each of its entries left out, and with each as something else."""
+    if not isinstance(tree, dict):
+        return []
+    fewer: list[Tree] = [{k: v for k, v in tree.items() if k != key} for key in tree]
+    junk: list[Tree] = [None, -1, "os.system", [[]], {}]
+    other: list[Tree] = [{**tree, key: value} for key in tree for value in junk]
+    return fewer + other
+
+
+def _storage(tensor: torch.Tensor) -> tuple[int, int]:
+    return tensor.untyped_storage().data_ptr(), tensor.storage_offset()
+
+
+class _Plugin:
+    """A plugin of one codec."""
+
+    def __init__(self, codec: ConstantCodec) -> None:
+        self._codec = codec
+
+    @hookimpl
+    def graphwire_constant_codecs(self) -> list[ConstantCodec]:
+        return [self._codec]
