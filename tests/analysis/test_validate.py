@@ -751,6 +751,32 @@ def a_name_of_an_input_that_is_not_its_own(tree):
 
 
 @breaks
+def an_empty_range_that_tracing_found(tree):
+    tree["graph_module"]["inline_constraints"] = {"u0": {"min_val": 3, "max_val": 2}}
+    return [("graph_module.inline_constraints['u0']", "range")]
+
+
+@breaks
+def a_composition_of_no_value(tree):
+    graph_of(tree)["compositions"] = {"nothing": {"codec": "tensor_subclass", "tree": None, "parts": []}}
+    return [("graph_module.graph.compositions['nothing']", "undefined-value")]
+
+
+@breaks
+def a_composition_of_a_tensor_of_negative_size(tree):
+    name, meta = next(iter(graph_of(tree)["tensor_values"].items()))
+    part = {"meta": {**meta, "sizes": [{"as_int": -1}], "strides": [{"as_int": 1}]}}
+    inner = {"meta": meta, "composition": {"codec": "tensor_subclass", "tree": None, "parts": [part]}}
+    composition = {"codec": "tensor_subclass", "tree": None, "parts": [inner], "integers": [{}]}
+    graph_of(tree)["compositions"] = {name: composition}
+    place = f"graph_module.graph.compositions['{name}']"
+    return [
+        (f"{place}.integers[0]", "arm"),
+        (f"{place}.parts[0].composition.parts[0].meta.sizes[0]", "extent"),
+    ]
+
+
+@breaks
 def a_namedtuple_with_a_field_that_is_code(tree):
     tree["graph_module"]["treespec_namedtuple_fields"] = {"a.P": {"field_names": ["x", "y, z=exit()"]}}
     return [("graph_module.treespec_namedtuple_fields['a.P'].field_names[1]", "name")]

@@ -84,6 +84,20 @@ def test_a_parameter_and_a_buffer_share_a_storage() -> None:
     assert loaded.state_dict["seen"][0] == 7.0
 
 
+def test_a_constant_shares_the_storage_of_a_weight_in_our_reader_and_has_a_copy_for_others() -> None:
+    module = nn.Module()
+    module.weight = nn.Parameter(torch.arange(6.0))
+    module.register_buffer("tail", module.weight.detach()[2:], persistent=False)
+    module.forward = lambda x: x * module.weight + module.tail.sum()
+    program = export(module, (torch.ones(6),), strict=False)
+    data = graphwire.dumps(program)
+    loaded = graphwire.loads(data)
+    loaded.constants["tail"][0] = 7.0
+    assert loaded.state_dict["weight"][2] == 7.0
+    theirs = torch.export.load(io.BytesIO(data))
+    assert_same_values(theirs.module()(torch.ones(6)), program.module()(torch.ones(6)))
+
+
 def test_a_small_part_of_a_large_storage_is_written_alone() -> None:
     large = torch.arange(100_000.0)
     program = holding(first=large[40_000:40_010], second=large[40_008:40_020])

@@ -10,7 +10,8 @@ import torch
 from construct import Family, holding
 from torch import Tensor, nn
 from torch._higher_order_ops.torchbind import enable_torchbind_tracing
-from torch.export import ExportedProgram, export
+from torch.export import Dim, ExportedProgram, export
+from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils._python_dispatch import return_and_correct_aliasing
 
 constants = Family("constants")
@@ -72,6 +73,41 @@ constants.add(
     lambda: _with_parameter(Scaled(torch.ones(3), 2.0)).run_decompositions(),
     (torch.ones(3),),
 )
+
+
+constants.add(
+    "a buffer of a tensor subclass",
+    lambda: export(
+        holding(lambda self, x: x * self.scaled, scaled=nn.Buffer(Scaled(torch.ones(3), 2.0))),
+        (torch.ones(3),),
+        strict=False,
+    ),
+    (torch.ones(3),),
+)
+constants.exported(
+    "a tensor subclass as input and as output",
+    lambda x, y: (x + y, x.clone()),
+    TwoTensor(torch.ones(3, 2), torch.zeros(3, 2)),
+    torch.ones(3, 2),
+    calls=((TwoTensor(torch.ones(5, 2), torch.zeros(5, 2)), torch.ones(5, 2)),),
+    dynamic_shapes=({0: Dim.DYNAMIC}, {0: Dim.DYNAMIC}),
+    strict=False,
+)
+
+
+class Named(nn.Parameter):
+    """A parameter that knows more of itself, as those of libraries that place or load weights do."""
+
+    axes: tuple[str, ...]
+
+
+def _with_named() -> ExportedProgram:
+    weight = Named(torch.ones(3))
+    weight.axes = ("rows",)
+    return export(holding(lambda self, x: x * self.weight, weight=weight), (torch.ones(3),))
+
+
+constants.add("a parameter of a subclass, with attributes", _with_named, (torch.ones(3),))
 
 
 def _with_constant(value: Any) -> ExportedProgram:

@@ -68,6 +68,46 @@ def _aliased() -> ExportedProgram:
 tensors.add("two weights over one storage in part", _aliased, (torch.ones(2),))
 
 
+_ALIASES: dict[str, Any] = {
+    "a buffer that is not saved, over a parameter": lambda whole: {
+        "kept": nn.Parameter(whole),
+        "lent": nn.Buffer(whole, persistent=False),
+    },
+    "a buffer that is not saved, over a part of a parameter": lambda whole: {
+        "kept": nn.Parameter(whole[:8]),
+        "lent": nn.Buffer(whole[4:], persistent=False),
+    },
+    "a constant over a part of a buffer": lambda whole: {"kept": nn.Buffer(whole[2:]), "lent": whole[:4]},
+    "a buffer that is a constant too": lambda whole: {"kept": nn.Buffer(whole), "lent": whole},
+    "two constants over one storage": lambda whole: {"kept": whole[:4], "lent": whole[2:]},
+    "one tensor as two buffers, one of them not saved": lambda whole: {
+        "kept": (whole, True),
+        "lent": (whole, False),
+    },
+}
+
+
+def _sharing(attributes: dict[str, Any]) -> ExportedProgram:
+    plain = {name: value for name, value in attributes.items() if not isinstance(value, tuple)}
+    module = holding(lambda self, x: x + self.kept.sum() + self.lent.sum(), **plain)
+    for name, value in attributes.items():
+        if isinstance(value, tuple):
+            module.register_buffer(name, value[0], persistent=value[1])
+    return export(module, (torch.ones(2),), strict=False)
+
+
+for _name, _make in _ALIASES.items():
+    tensors.add(_name, lambda make=_make: _sharing(make(torch.arange(12.0))), (torch.ones(2),))
+
+
+def _two_ways() -> ExportedProgram:
+    weight = nn.Parameter(torch.arange(12.0))
+    return _sharing({"kept": weight, "lent": (weight, False)})
+
+
+tensors.add("a parameter as a buffer that is not saved", _two_ways)  # torch cannot make a module of it
+
+
 def _on_meta() -> ExportedProgram:
     with torch.device("meta"):
         return export(nn.Linear(2, 3), (torch.ones(1, 2),))

@@ -72,7 +72,7 @@ from graphwire.schema.signature import (
     UserOutputSpec,
 )
 from graphwire.schema.symbols import RangeConstraint, SymBool, SymExpr, SymExprHint, SymFloat, SymInt
-from graphwire.schema.tensor import PayloadMeta, SparseMeta, TensorMeta
+from graphwire.schema.tensor import Composition, Part, PayloadMeta, SparseMeta, TensorMeta
 from graphwire.wire.package import Document, write_package
 from graphwire.wire.payloads import Payloads
 
@@ -422,8 +422,40 @@ def provenance() -> Program:
     )
 
 
+def in_memory() -> Program:
+    """What torch knows of a program that its own files do not say: tensor subclasses among the values, parameters and
+    buffers, the ranges that were found while it was traced."""
+    size = SymInt(as_expr=SymExpr("Symbol('s0', positive=True, integer=True)", SymExprHint(as_int=4)))
+    meta = tensor_meta(sizes=[size, SymInt(as_int=3)])
+    inner = Composition("golden", {"scale": 2}, [Part(meta)])
+    outer = Composition(
+        "golden", {"sizes": [{"graphwire.integer": 0}, 3]}, [Part(meta, inner), Part(meta)], [size]
+    )
+    contents = graph(
+        inputs=[tensor("p"), tensor("x")],
+        outputs=[tensor("x")],
+        tensor_values={"p": tensor_meta(), "x": meta},
+        compositions={"x": outer},
+        held_as={"p": "parameter"},
+    )
+    return program(
+        contents,
+        signature=GraphSignature(
+            [
+                InputSpec(parameter=InputToParameterSpec(TensorArgument("p"), "layer.weight")),
+                InputSpec(user_input=UserInputSpec(tensor("x"))),
+            ],
+            [OutputSpec(user_output=UserOutputSpec(tensor("x")))],
+        ),
+        range_constraints={"s0": RangeConstraint(2, 8)},
+        inline_constraints={"u0": RangeConstraint(0, None)},
+        requires=["codecs"],
+        encoded_values={"table": EncodedValue("golden", None, ["table#0"], buffer=True)},
+    )
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
-    each.__name__: each for each in (arguments, values, signature, provenance)
+    each.__name__: each for each in (arguments, values, signature, provenance, in_memory)
 }
 
 
@@ -454,12 +486,19 @@ def payloads() -> Payloads:
             "conjugate": PayloadMeta("weight_1", False, False, complex_meta, conj=True, neg=True),
             "absent": PayloadMeta("", False, False, tensor_meta(device=Device("meta")), placement="meta"),
         },
-        constants={"table": PayloadMeta("tensor_0", False, False, tensor_meta(ScalarType.BYTE))},
+        constants={
+            "table": PayloadMeta("tensor_0", False, False, tensor_meta(ScalarType.BYTE)),
+            "lent": PayloadMeta(
+                "tensor_1", True, False, matrix, weight="layer.weight", shared="data/weights/weight_0"
+            ),
+            "kept": PayloadMeta("tensor_0", False, False, tensor_meta(ScalarType.BYTE), buffer=False),
+        },
         sample_inputs={"leaf_0": PayloadMeta("tensor_0", False, False, tensor_meta(ScalarType.BYTE))},
         records={
             "data/weights/weight_0": Bytes(bytes(range(24))),
             "data/weights/weight_1": Bytes(bytes(range(16))),
             "data/constants/tensor_0": Bytes(b"golden"),
+            "data/constants/tensor_1": Bytes(bytes(range(24))),
             "data/sample_inputs/tensor_0": Bytes(b"inputs"),
         },
     )

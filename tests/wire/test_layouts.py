@@ -355,6 +355,7 @@ def test_a_weight_on_the_meta_device_has_no_elements() -> None:
     [
         (config(w=entry("weight_9")), "missing-record"),
         (config(w=entry("../../models/model.json")), "missing-record"),
+        (config(w={**entry("weight_0"), "shared": "data/weights/weight_9"}), "missing-record"),
         (config(w=entry("weight_0", size=1 << 62)), "extent"),
         (config(w=entry("weight_0", size=-1)), "extent"),
         (config(w=entry("weight_0", size=3)), "extent"),

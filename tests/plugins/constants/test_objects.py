@@ -12,7 +12,13 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.testing.programs import assert_same_values
-from graphwire_plugins.constants import JaggedTensors, QuantizedTensors, ScriptObjects, TensorSubclasses
+from graphwire_plugins.constants import (
+    JaggedTensors,
+    PlainSubclasses,
+    QuantizedTensors,
+    ScriptObjects,
+    TensorSubclasses,
+)
 from graphwire_plugins.constants.plain_data import decode_data, encode_data
 
 
@@ -137,6 +143,46 @@ def test_a_subclass_that_is_described_wrongly_is_refused(change: dict[str, Any])
     tree, tensors = TensorSubclasses().encode(TwoTensor(torch.ones(1), torch.ones(1)))
     with pytest.raises(DecodeError):
         TensorSubclasses().decode({**tree, **change}, tensors)  # type: ignore[dict-item]
+
+
+class Annotated(torch.nn.Parameter):
+    """A parameter with attributes."""
+
+    axes: tuple[str, ...]
+
+
+def test_a_subclass_with_elements_of_its_own_comes_back_over_the_same_memory() -> None:
+    codec, value = PlainSubclasses(), Annotated(torch.arange(3.0))
+    value.axes = ("rows",)
+    assert codec.owns(value)
+    again = codec.decode(*codec.encode(value))
+    assert type(again) is Annotated
+    assert isinstance(again, torch.nn.Parameter)
+    assert (again.axes, again.requires_grad) == (("rows",), True)
+    assert again.data_ptr() == value.data_ptr()
+    assert not any(codec.owns(other) for other in (torch.ones(3), torch.nn.Parameter(torch.ones(3))))
+
+
+def test_an_attribute_that_is_no_data_is_refused() -> None:
+    value = Annotated(torch.arange(3.0))
+    value.load = lambda tensor: tensor  # type: ignore[attr-defined]
+    with pytest.raises(EncodeError, match="is no data"):
+        PlainSubclasses().encode(value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"class": "torch.testing._internal.two_tensor.TwoTensor"},
+        {"class": None},
+        {"state": [1]},
+        {"state": {"dict": [[1, 2]]}},
+    ],
+)
+def test_a_subclass_over_elements_that_is_described_wrongly_is_refused(change: dict[str, Any]) -> None:
+    tree, tensors = PlainSubclasses().encode(Annotated(torch.ones(1)))
+    with pytest.raises(DecodeError):
+        PlainSubclasses().decode({**tree, **change}, tensors)  # type: ignore[dict-item]
 
 
 def test_a_jagged_tensor_with_gaps_comes_back() -> None:

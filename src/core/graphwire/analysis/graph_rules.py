@@ -16,6 +16,7 @@ from graphwire.analysis import names
 from graphwire.analysis.names import is_value_name, quoted
 from graphwire.analysis.value_rules import (
     check_class,
+    check_composition,
     check_device,
     check_indices,
     check_meta,
@@ -405,6 +406,11 @@ def check_graph(
 def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:
     for name, meta in graph.tensor_values.items():
         check_meta(walk, (place, f".tensor_values[{quoted(name)}]"), meta)
+    for name, composition in graph.compositions.items():
+        here = (place, f".compositions[{quoted(name)}]")
+        check_composition(walk, here, composition)
+        if name not in graph.tensor_values:
+            walk.report(here, "undefined-value", f"nothing makes the tensor {quoted(name)}")
     symbolic: dict[str, Mapping[str, SymInt | SymFloat | SymBool]] = {
         "sym_int": graph.sym_int_values,
         "sym_float": graph.sym_float_values,

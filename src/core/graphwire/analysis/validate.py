@@ -49,6 +49,7 @@ from graphwire.schema.infix import parse_infix
 from graphwire.schema.module_call import ModuleCallSignature
 from graphwire.schema.program import FEATURES, SCHEMA_VERSION, EncodedValue, GraphModule, Program
 from graphwire.schema.signature import GraphSignature, InputSpec
+from graphwire.schema.symbols import RangeConstraint
 from graphwire.schema.treespec import parse_treespec
 
 __all__ = ["DEFAULT_LIMITS", "ValidationLimits", "check", "validate"]
@@ -316,16 +317,22 @@ def _check_versions(walk: Walk, program: Program) -> None:
 
 
 def _check_conditions(walk: Walk, program: Program) -> None:
-    for text, limits in program.range_constraints.items():
-        here = (None, f"range_constraints[{quoted(text)}]")
+    _check_ranges(walk, "range_constraints", program.range_constraints)
+    inline = program.graph_module.inline_constraints
+    _check_ranges(walk, "graph_module.inline_constraints", inline or {})
+    for index, guard in enumerate(program.guards_code):
+        walk.check_text((None, f"guards_code[{index}]"), "guard", check_guard, guard)
+
+
+def _check_ranges(walk: Walk, place: str, ranges: Mapping[str, RangeConstraint]) -> None:
+    for text, limits in ranges.items():
+        here = (None, f"{place}[{quoted(text)}]")
         walk.check_text(here, "expression", parse_infix, text)
         least, most = limits.min_val, limits.max_val
         if type(least) is bool or type(most) is bool:
             walk.report(here, "range", "a truth value is no end of a range")
         elif least is not None and most is not None and least > most:
             walk.report(here, "range", f"the range from {spelled(least)} to {spelled(most)} is empty")
-    for index, guard in enumerate(program.guards_code):
-        walk.check_text((None, f"guards_code[{index}]"), "guard", check_guard, guard)
 
 
 def _check_extras(walk: Walk, program: Program) -> None:

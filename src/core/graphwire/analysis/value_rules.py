@@ -14,10 +14,11 @@ from graphwire.schema.expression import parse_expression
 from graphwire.schema.graph import CustomObjArgument
 from graphwire.schema.scalars import Device, Layout
 from graphwire.schema.symbols import SymBool, SymExpr, SymFloat, SymInt
-from graphwire.schema.tensor import TensorMeta
+from graphwire.schema.tensor import Composition, TensorMeta
 
 __all__ = [
     "check_class",
+    "check_composition",
     "check_device",
     "check_indices",
     "check_meta",
@@ -100,6 +101,16 @@ def check_meta(walk: Walk, place: Place, meta: TensorMeta) -> None:
         check_device(walk, (place, ".device"), meta.device)
     if not meta.dtype or not meta.layout or meta.dtype_name is not None or meta.layout_name is not None:
         _check_kinds(walk, place, meta)
+
+
+def check_composition(walk: Walk, place: Place, composition: Composition) -> None:
+    for index, integer in enumerate(composition.integers):
+        check_symbol(walk, (place, f".integers[{index}]"), integer)
+    for index, part in enumerate(composition.parts):
+        here = (place, f".parts[{index}]")
+        check_meta(walk, (here, ".meta"), part.meta)
+        if part.composition is not None:
+            check_composition(walk, (here, ".composition"), part.composition)
 
 
 def _check_kinds(walk: Walk, place: Place, meta: TensorMeta) -> None:

@@ -90,6 +90,8 @@ def _encode_placeholder(
             scope.record.input_names = [p.name for p in node.graph.find_nodes(op="placeholder")]
     else:
         argument = encode_value(context, scope, node.name, value)
+        if (held_as := torch_private.held_as(value)) is not None:
+            scope.record.held_as[node.name] = held_as
     scope.nodes[node] = argument
     return argument
 
@@ -268,6 +270,9 @@ def _decode_placeholder(
     else:
         name = name_of(argument)
     value = decode_value(scope, argument, input_value=True)
+    held_as = scope.record.held_as.get(name)
+    if held_as is not None and isinstance(value, torch.Tensor):
+        torch_private.hold_as(value, held_as)
     node = scope.graph.placeholder(name)
     node.target = name
     scope.add(name, node, value, scope.metadata(name, {}))

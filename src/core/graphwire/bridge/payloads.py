@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -55,16 +56,22 @@ class RecordTable:
     stem: str
     records: dict[str, Record] = field(default_factory=dict)
     _names: dict[tuple[str, int], tuple[str, int, int]] = field(default_factory=dict)
+    weights: RecordTable | None = None
+    """Of the constants: the records of the weights, in whose storages constants may lie too. Both are measured as one."""
     _spans: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
-    _measured: set[int] = field(default_factory=set)
-    """The ids of tensors that are measured; the programs keep them alive meanwhile."""
+    _measured: dict[int, torch.Tensor] = field(default_factory=dict)
+    """The tensors that are measured, by id: kept here, since the parts of others may be made for the asking."""
+
+    def __post_init__(self) -> None:
+        if self.weights is not None:
+            self._spans, self._measured = self.weights._spans, self.weights._measured
 
     def measure(self, values: Iterable[Any]) -> None:
         """Note how much of their storages tensors reach. Done ahead for every program of a file, so that one record holds
         what all of them read of a storage."""
         for tensor in values:
             if id(tensor) not in self._measured and _is_plain(tensor) and _placement(tensor) is None:
-                self._measured.add(id(tensor))
+                self._measured[id(tensor)] = tensor
                 key = _storage_key(tensor, tensor.untyped_storage())
                 low, high = _span(tensor)
                 known = self._spans.get(key)
@@ -87,9 +94,14 @@ class RecordTable:
             self.records[self.folder + name] = StorageRecord(storage, low, high - low)
             self._names[key] = (name, low, high)
 
-    def place(self, tensor: torch.Tensor) -> tuple[str, int]:
-        """The record that holds a tensor, and the byte of its storage that the record begins with."""
-        return self._names[_storage_key(tensor, tensor.untyped_storage())][:2]
+    def place(self, tensor: torch.Tensor) -> tuple[str, int, str | None]:
+        """The record that holds a tensor, the byte of its storage that the record begins with, and the full name of the
+        weights' record that is the same."""
+        key = _storage_key(tensor, tensor.untyped_storage())
+        name, low, high = self._names[key]
+        weight = None if self.weights is None else self.weights._names.get(key)
+        shared = f"{WEIGHTS}{weight[0]}" if weight is not None and weight[1:] == (low, high) else None
+        return name, low, shared
 
 
 def _storage_key(tensor: torch.Tensor, storage: torch.UntypedStorage) -> tuple[str, int]:
@@ -110,9 +122,16 @@ def _span(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def encode_payloads(
-    context: EncodeContext, values: Mapping[str, Any], table: RecordTable, encoded: dict[str, EncodedValue]
+    context: EncodeContext,
+    values: Mapping[str, Any],
+    table: RecordTable,
+    encoded: dict[str, EncodedValue],
+    weights: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, PayloadMeta]:
     """The metas of named values, their storages added to `table` and what codecs wrote to `encoded`.
+
+    Args:
+        weights: where the values are constants, the program's weights, which some of them may be.
 
     Raises:
         EncodeError: a value is no plain tensor, and no codec owns it.
@@ -122,11 +141,14 @@ def encode_payloads(
     table.add_all([tensor for name, tensor in plain.items() if placements[name] is None])
     metas: dict[str, PayloadMeta] = {}
     first: dict[int, str] = {}
+    owners = {id(weight): name for name, weight in reversed([*weights.items()])}
     for name, tensor in plain.items():
         meta = metas[name] = _encode_tensor(context, tensor, table, placements[name])
         known = first.setdefault(id(tensor), name)
         if known is not name:
             meta.same_as = known
+        if weights:
+            meta.weight = owners.get(id(tensor))
     return metas
 
 
@@ -170,11 +192,12 @@ def _encode_tensor(
     if placement is not None:
         context.features.add("placement")
         return PayloadMeta("", is_parameter, False, meta, placement=placement)
-    name, start = table.place(tensor)
+    name, start, shared = table.place(tensor)
     if start:
         meta = type(meta)(**{field: getattr(meta, field) for field in meta.__struct_fields__})
         meta.storage_offset = SymInt(as_int=tensor.storage_offset() - start // tensor.element_size())
-    record = PayloadMeta(name, is_parameter, False, meta)
+    record = PayloadMeta(name, is_parameter, False, meta, shared=shared)
+    record.buffer = torch_private.buffer_mark(tensor)
     if tensor.is_conj() or tensor.is_neg():
         context.features.add("lazy-bits")
         record.conj, record.neg = tensor.is_conj(), tensor.is_neg()
@@ -188,7 +211,7 @@ def _encode_with_codec(
         if codec.owns(value):
             tree, tensors = codec.encode(value)
             parts = {f"{name}#{index}": tensor for index, tensor in enumerate(tensors)}
-            encoded[name] = EncodedValue(codec.name, tree, list(parts))
+            encoded[name] = EncodedValue(codec.name, tree, list(parts), torch_private.buffer_mark(value))
             context.features.add("codecs")
             context.provided.add(("constant_codec", codec.name))
             return _plain_parts(context, parts, encoded)
@@ -244,10 +267,12 @@ def decode_payloads(
     encoded: Mapping[str, EncodedValue],
     *,
     ties_noted: bool,
+    weights: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The values of a folder's payloads by name; tensors that share a storage, or are one tensor, do so again.
 
     Args:
+        weights: where the values are constants, the program's weights, which some of them may be.
         ties_noted: whether the writer noted which names are one tensor. torch does not; there, parameters that lie in
             one place in one way are taken for one parameter, as they were in the module.
 
@@ -261,6 +286,9 @@ def decode_payloads(
         try:
             if meta.same_as is not None and meta.same_as in values:
                 values[name] = values[meta.same_as]
+                continue
+            if meta.weight is not None and meta.weight in weights:
+                values[name] = weights[meta.weight]
                 continue
             tie = None if ties_noted or not meta.is_param else (meta.path_name, repr(meta.tensor_meta))
             values[name] = ties.get(tie) if tie in ties else _decode_tensor(context, meta, folder, table)
@@ -289,6 +317,8 @@ def _compose(
         if key not in made:
             parts = [value_of(part, depth + 1) for part in key]
             found = _decode_with_codec(context, name, value, parts)
+            if value.buffer is not None:
+                torch_private.mark_buffer(found, value.buffer)
             if not key:
                 return found
             made[key] = found
@@ -331,7 +361,10 @@ def _decode_tensor(
         tensor = torch._neg_view(tensor)
     if meta.is_param:
         return torch.nn.Parameter(tensor.detach(), requires_grad=described.requires_grad)
-    return tensor.requires_grad_() if described.requires_grad else tensor
+    tensor = tensor.requires_grad_() if described.requires_grad else tensor
+    if meta.buffer is not None:
+        torch_private.mark_buffer(tensor, meta.buffer)
+    return tensor
 
 
 def _strided(meta: PayloadMeta, folder: str, table: StorageTable) -> torch.Tensor:
@@ -346,7 +379,7 @@ def _strided(meta: PayloadMeta, folder: str, table: StorageTable) -> torch.Tenso
     if meta.placement == "meta" or table.graph_only:
         return torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
     device = table.place_device(torch.device(described.device.type, described.device.index))
-    storage = table.storage(folder + meta.path_name, device)
+    storage = table.storage(meta.shared or folder + meta.path_name, device)
     if needed > storage.nbytes():
         raise ArchiveError(f"the tensor needs {needed:,} bytes, its record has {storage.nbytes():,}")
     return torch.empty(0, dtype=dtype, device=device).set_(storage, offset, sizes, strides)

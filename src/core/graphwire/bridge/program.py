@@ -26,7 +26,7 @@ from graphwire.bridge.signature import (
     encode_module_calls,
     encode_signature,
 )
-from graphwire.bridge.symbols import decode_ranges, encode_ranges, range_constraints, settle_hints
+from graphwire.bridge.symbols import decode_ranges, encode_ranges, ranges_by_expression, settle_hints
 from graphwire.bridge.torch_pytree import (
     children_of,
     context_of,
@@ -66,8 +66,11 @@ class RecordTables:
     """The records of one file: programs saved together share their storages."""
 
     weights: RecordTable = field(default_factory=lambda: RecordTable(WEIGHTS, "weight_"))
-    constants: RecordTable = field(default_factory=lambda: RecordTable(CONSTANTS, "tensor_"))
+    constants: RecordTable = field(init=False)
     sample_inputs: RecordTable = field(default_factory=lambda: RecordTable(SAMPLE_INPUTS, "tensor_"))
+
+    def __post_init__(self) -> None:
+        self.constants = RecordTable(CONSTANTS, "tensor_", weights=self.weights)
 
 
 def record_tables(programs: Iterable[ExportedProgram]) -> RecordTables:
@@ -90,7 +93,7 @@ def encode_program(
     Raises:
         EncodeError: it holds what the schema cannot say; `place` says where.
     """
-    tables = tables or RecordTables()
+    tables = tables or record_tables([program])
     context = EncodeContext(registry, constants={})
     module = program.graph_module
     try:
@@ -101,11 +104,10 @@ def encode_program(
     _note_what_torch_refuses(context, graph, calls)
     encoded: dict[str, EncodedValue] = {}
     weights = encode_payloads(context, program.state_dict, tables.weights, encoded)
-    constants = encode_payloads(
-        context, {**context.constants, **program.constants}, tables.constants, encoded
-    )
+    held = {**context.constants, **program.constants}
+    constants = encode_payloads(context, held, tables.constants, encoded, program.state_dict)
     examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs)
-    custom = module.meta.get("custom")
+    custom, inline = module.meta.get("custom"), module.meta.get("inline_constraints")
     record = Program(
         graph_module=GraphModule(
             graph=graph,
@@ -115,6 +117,7 @@ def encode_program(
             treespec_namedtuple_fields=dict(_namedtuples(program.module_call_graph)),
             stack_frames=list(context.frames),
             node_sources=context.source_records,
+            inline_constraints=None if inline is None else encode_ranges(inline),
         ),
         opset_version=_opsets(context),
         range_constraints=encode_ranges(program.range_constraints),
@@ -263,12 +266,14 @@ def decode_program(
         origin=origin,
     )
     check_operators(context, module_record.graph)
-    torch_private.reserve_unbacked(shape_env, context.ranges)
+    inline = decode_ranges(module_record.inline_constraints or {})
+    torch_private.reserve_unbacked(shape_env, [*context.ranges, *inline])
     table = StorageTable(payloads.records, place, graph_only)
     noted = record.producer is not None
-    state, constants = (
-        decode_payloads(context, metas, folder, table, record.encoded_values, ties_noted=noted)
-        for metas, folder in ((payloads.weights, WEIGHTS), (payloads.constants, CONSTANTS))
+    encoded = record.encoded_values
+    state = decode_payloads(context, payloads.weights, WEIGHTS, table, encoded, ties_noted=noted)
+    constants = decode_payloads(
+        context, payloads.constants, CONSTANTS, table, encoded, ties_noted=noted, weights=state
     )
     context.constants = constants
     signature = decode_signature(module_record.signature)
@@ -284,7 +289,7 @@ def decode_program(
         graph=graph,
         graph_signature=signature,
         state_dict=state,
-        range_constraints=range_constraints(context),
+        range_constraints=ranges_by_expression(context, context.ranges),
         module_call_graph=calls,
         example_inputs=_decode_examples(context, record, payloads, table),
         constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
@@ -292,6 +297,8 @@ def decode_program(
     )
     if custom := module_record.metadata.get("custom"):
         program.graph_module.meta["custom"] = json.loads(custom)
+    if module_record.inline_constraints is not None:
+        program.graph_module.meta["inline_constraints"] = ranges_by_expression(context, inline)
     torch_private.set_guards(program, list(record.guards_code))
     return program
 

@@ -199,16 +199,16 @@ def _unseen_symbol(name: str) -> sympy.Symbol:
     return sympy.Symbol(name, positive=None if name.startswith("u") else True, integer=True)
 
 
-def range_constraints(context: DecodeContext) -> dict[sympy.Basic, Any]:
-    """The program's ranges by expression, after the graph was decoded. A symbol that the graph does not show is made
+def ranges_by_expression(context: DecodeContext, ranges: Mapping[str, Any]) -> dict[sympy.Basic, Any]:
+    """Ranges that are given by text, by expression, after the graph was decoded. A symbol that the graph does not show is made
     as torch makes symbols: a positive integer, an integer without backing, or a float."""
     result = {}
-    for text, ranges in context.ranges.items():
+    for text, values in ranges.items():
         expression = parse_infix(text)
         for name in symbols_of(expression):
             if name not in context.symbols:
                 context.symbols[name] = _unseen_symbol(name)
                 _declare(context, name)
                 context.pending.discard(context.symbols[name])
-        result[decode_expression(expression, context.symbols)] = ranges
+        result[decode_expression(expression, context.symbols)] = values
     return result

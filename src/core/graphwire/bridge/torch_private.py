@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import sympy
 import torch
@@ -36,6 +36,7 @@ __all__ = [
     "HigherOrderOperator",
     "ShapeEnv",
     "ValueRanges",
+    "buffer_mark",
     "constrain_for_size",
     "declare_symbol",
     "defer_assertion",
@@ -46,8 +47,11 @@ __all__ = [
     "fresh_unbacked_symbols",
     "graph_module",
     "guards_of",
+    "held_as",
+    "hold_as",
     "int_oo",
     "is_unbacked",
+    "mark_buffer",
     "new_shape_env",
     "reserve_unbacked",
     "set_guards",
@@ -78,6 +82,34 @@ def fake_tensor(
     """A fake tensor on `device` that has the sizes, strides and type of `meta`, and owns it from now on."""
     fake = FakeTensor(mode, meta, device)
     return fake.requires_grad_() if requires_grad else fake
+
+
+_MARKS: dict[Literal["parameter", "buffer"], str] = {"parameter": "_is_param", "buffer": "_is_buffer"}
+
+
+def held_as(value: Any) -> Literal["parameter", "buffer"] | None:
+    """What a tensor that is no plain one passes for, an `nn.Parameter` or an `nn.Buffer`; None for any other value."""
+    if type(value) is FakeTensor:
+        for kind, mark in _MARKS.items():
+            if getattr(value, mark, False):
+                return kind
+    return None
+
+
+def hold_as(fake: torch.Tensor, kind: Literal["parameter", "buffer"]) -> None:
+    """Let a fake tensor pass for an `nn.Parameter` or `nn.Buffer`; making one of it would go through the dispatcher."""
+    setattr(fake, _MARKS[kind], True)
+
+
+def buffer_mark(tensor: Any) -> bool | None:
+    """Of a `torch.nn.Buffer`, whether it is persistent; None of what is none."""
+    marked = getattr(tensor, "_is_buffer", False)
+    return bool(getattr(tensor, "persistent", True)) if marked is True else None
+
+
+def mark_buffer(tensor: torch.Tensor, persistent: bool) -> None:
+    """Let `tensor` be a `torch.nn.Buffer`, as one made of it would be."""
+    tensor.persistent, tensor._is_buffer = persistent, True
 
 
 def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) -> torch.fx.GraphModule:

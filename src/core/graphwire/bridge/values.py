@@ -14,6 +14,7 @@ from torch.export.graph_signature import CustomObjArgument as TorchCustomObject
 
 from graphwire.bridge import torch_private
 from graphwire.bridge.arguments import arm_of, encode_argument
+from graphwire.bridge.compositions import decode_composition, encode_composition
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.metadata import decode_metadata, encode_metadata
 from graphwire.bridge.symbols import (
@@ -80,6 +81,10 @@ def encode_value(context: EncodeContext, scope: EncodeScope, name: str, value: A
     if isinstance(value, torch.Tensor):
         _undefined(record.tensor_values, name)
         record.tensor_values[name] = encode_tensor_meta(context, value)
+        if type(value) is not torch_private.FakeTensor:
+            composition = encode_composition(context, value)
+            if composition is not None:
+                record.compositions[name] = composition
         return Argument(as_tensor=TensorArgument(name))
     if isinstance(value, (bool, torch.SymBool)):
         _undefined(record.sym_bool_values, name)
@@ -239,6 +244,16 @@ def decode_value(scope: DecodeScope, argument: Argument, *, input_value: bool = 
         raise DecodeError(f"nothing is known of the value {error.args[0]!r}") from None
 
 
+def _tensor(context: DecodeContext, record: Graph, argument: Argument, input_value: bool) -> Any:
+    assert argument.as_tensor is not None  # the arm of the table below
+    name = argument.as_tensor.name
+    if record.compositions and (composition := record.compositions.get(name)) is not None:
+        value = decode_composition(context, composition, input_value=input_value)
+        if value is not None:
+            return value
+    return decode_tensor_meta(context, record.tensor_values[name], input_value=input_value)
+
+
 def _literal(argument: Argument, arm: str) -> Any:
     if arm == "as_none":
         return None
@@ -256,7 +271,7 @@ def _custom_object(record: CustomObjArgument) -> TorchCustomObject:
 
 
 _VALUES: dict[str, Any] = {
-    "as_tensor": lambda c, r, a, i: decode_tensor_meta(c, r.tensor_values[a.as_tensor.name], input_value=i),
+    "as_tensor": _tensor,
     "as_sym_int": lambda c, r, a, _: _known_or(r.sym_int_values, a.as_sym_int, decode_int, c),
     "as_sym_float": lambda c, r, a, _: _known_or(r.sym_float_values, a.as_sym_float, decode_sym_float, c),
     "as_sym_bool": lambda c, r, a, _: _known_or(r.sym_bool_values, a.as_sym_bool, decode_sym_bool, c),

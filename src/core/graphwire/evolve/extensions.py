@@ -40,8 +40,16 @@ _OBSTACLES = {
 _SEEN_IN_PAYLOADS = ("lazy-bits", "placement")
 
 _NODE = ("stack", "from_node", "container")
-_GRAPH = ("input_names", "value_metadata", "output_metadata", "output_list", "placed")
-_MODULE = ("stack_frames", "node_sources")
+_GRAPH = (
+    "input_names",
+    "value_metadata",
+    "output_metadata",
+    "output_list",
+    "placed",
+    "compositions",
+    "held_as",
+)
+_MODULE = ("stack_frames", "node_sources", "inline_constraints")
 _PROGRAM = ("requires", "producer", "plugins", "example_inputs", "encoded_values")
 _CALL = ("input_names", "output_names")
 

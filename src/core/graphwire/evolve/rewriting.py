@@ -46,6 +46,8 @@ class GraphRewrite:
         self._new_names: dict[str, str] = {}
         self._lost: dict[str, Value] = {}
         """Values that no node makes any more, by name."""
+        self._rewritten: set[str] = set()
+        """The names of values whose nodes were rewritten."""
 
     # ------------------------------------------------------------------------------------------------------- nodes
 
@@ -71,9 +73,9 @@ class GraphRewrite:
         self._nodes += nodes
         made = {value.name for node in nodes for output in node.outputs for value in defined_values(output)}
         for output in old.outputs:
-            self._lost.update(
-                (value.name, value) for value in defined_values(output) if value.name not in made
-            )
+            values = list(defined_values(output))
+            self._rewritten.update(value.name for value in values)
+            self._lost.update((value.name, value) for value in values if value.name not in made)
 
     def finish(self, place: str, problems: list[Problem]) -> tuple[Graph, Mapping[str, str]]:
         """The new graph, and the new names of values that others replaced.
@@ -94,8 +96,14 @@ class GraphRewrite:
         if missing := self._lost.keys() - self._new_names.keys():
             self._report_uses(missing, outputs, place, problems)
         metadata = {k: v for k, v in graph.value_metadata.items() if k not in self._lost}
+        compositions = {k: v for k, v in graph.compositions.items() if k not in self._rewritten}
         return replace(
-            graph, nodes=self._nodes, outputs=outputs, value_metadata=metadata, **self._tables
+            graph,
+            nodes=self._nodes,
+            outputs=outputs,
+            value_metadata=metadata,
+            compositions=compositions,
+            **self._tables,
         ), self._new_names
 
     def _report_uses(

@@ -278,7 +278,11 @@ class ConstantCodec(Protocol):
         ...
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
-        """The value as a tree and plain strided tensors; the tree is data alone."""
+        """The value as a tree and plain strided tensors; the tree is data alone.
+
+        A value in a graph may be given too: its tensors are fake ones, without elements, and sizes in the tree may be
+        `torch.SymInt`. A codec that cannot say such a value raises an error, and the graph says less of it.
+        """
         ...
 
     def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:

@@ -13,7 +13,7 @@ import msgspec
 
 from graphwire.schema.scalars import Device, Layout, MemoryFormat, ScalarType
 from graphwire.schema.symbols import Float, SymBool, SymFloat, SymInt
-from graphwire.schema.tensor import TensorMeta
+from graphwire.schema.tensor import Composition, TensorMeta
 
 
 class TensorArgument(msgspec.Struct, frozen=True):
@@ -244,5 +244,10 @@ class Graph(msgspec.Struct, omit_defaults=True):
     """Extension without requirement: the nodes that read an element or an attribute and stand elsewhere than by rule, each
     with the node that it stands behind (empty: it stands first). By rule what reads elements stands behind the node that
     makes them, in their order, and what reads attributes in front of the first node that uses it."""
+    compositions: dict[str, Composition] = {}
+    """Extension without requirement: the values that are tensor subclasses, by name. `tensor_values` says of each what is
+    seen from outside."""
+    held_as: dict[str, Literal["parameter", "buffer"]] = {}
+    """Extension without requirement: the inputs of which it is known that they are an `nn.Parameter` or an `nn.Buffer`."""
     output_list: bool = False
     """Extension without requirement: the outputs were returned as a list, not as a tuple."""

@@ -71,6 +71,9 @@ class GraphModule(msgspec.Struct, omit_defaults=True):
     """Extension without requirement: each frame that some node's `stack` refers to, once."""
     node_sources: list[NodeSource] = []
     """Extension without requirement: each provenance that some node's `from_node` refers to, once."""
+    inline_constraints: dict[str, RangeConstraint] | None = None
+    """Extension without requirement: the ranges of unbacked symbols that tracing found, by symbol. The program's own ranges
+    are `Program.range_constraints`."""
 
 
 class SchemaVersion(msgspec.Struct, frozen=True):
@@ -89,7 +92,7 @@ class PluginRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
     """What it provided: `op:NAMESPACE`, `treespec:NAME`, `codec:NAME`."""
 
 
-class EncodedValue(msgspec.Struct):
+class EncodedValue(msgspec.Struct, omit_defaults=True):
     """Extension `codecs`: a value as its codec wrote it."""
 
     codec: str
@@ -97,6 +100,8 @@ class EncodedValue(msgspec.Struct):
     """Plain data (None, bool, int, float, str, bytes, list, dict)."""
     tensors: list[str]
     """The payloads that the tree refers to by position."""
+    buffer: bool | None = None
+    """Of a `torch.nn.Buffer`: whether it is persistent."""
 
 
 class ExampleInputs(msgspec.Struct, omit_defaults=True):

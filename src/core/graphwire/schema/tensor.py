@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, ScalarType
@@ -47,6 +49,26 @@ class TensorMeta(msgspec.Struct, omit_defaults=True):
         return self.dtype_name or DTYPE_NAMES.get(self.dtype, "unknown")
 
 
+class Part(msgspec.Struct, omit_defaults=True):
+    """A tensor that another one consists of."""
+
+    meta: TensorMeta
+    composition: Composition | None = None
+    """What it consists of itself."""
+
+
+class Composition(msgspec.Struct, omit_defaults=True):
+    """Of which tensors a value of a tensor subclass consists, as a constant codec says it."""
+
+    codec: str
+    tree: Any
+    """Plain data. `{"graphwire.integer": I}` in it stands for row I of `integers`."""
+    parts: list[Part]
+    """What the tree refers to by position."""
+    integers: list[SymInt] = []
+    """The symbolic integers in the tree."""
+
+
 class PayloadMeta(msgspec.Struct, omit_defaults=True):
     """Where one weight or constant lies in an archive, and how its record is read."""
 
@@ -58,6 +80,13 @@ class PayloadMeta(msgspec.Struct, omit_defaults=True):
     tensor_meta: TensorMeta | None
     same_as: str | None = None
     """Extension without requirement: the earlier payload that is the very same tensor object (a tied weight)."""
+    weight: str | None = None
+    """Extension without requirement, of a constant: the weight that is the very same tensor object."""
+    shared: str | None = None
+    """Extension without requirement, of a constant: the full name of the weights' record in whose storage it lies. Its own
+    record is a copy of that one, for readers that look for it."""
+    buffer: bool | None = None
+    """Extension without requirement, of a `torch.nn.Buffer`: whether it is persistent."""
     conj: bool = False
     """Extension `lazy-bits`: the tensor is read through a pending conjugation."""
     neg: bool = False

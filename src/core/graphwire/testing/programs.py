@@ -109,19 +109,24 @@ def portrait(program: ExportedProgram) -> Portrait:
     return {
         "graph_module": _graph_module(program.graph_module),
         "signature": _signature(program.graph_signature),
-        "range_constraints": {
-            str(expression): (str(values.lower), str(values.upper))
-            for expression, values in program.range_constraints.items()
-        },
+        "range_constraints": _ranges(program.range_constraints),
+        "inline_constraints": _ranges(program.graph_module.meta.get("inline_constraints")),
         "symbols": _symbols(program),
         "module_call_graph": [_module_call(entry) for entry in program.module_call_graph],
         "guards": torch_private.guards_of(program),
         "verifiers": list(program.verifiers),
         "state_dict": _held(program.state_dict),
         "constants": _held(program.constants),
+        "memory": _memory(program),
         "example_inputs": None if program.example_inputs is None else _tree_of_values(program.example_inputs),
         "custom": _data(program.graph_module.meta.get("custom")),
     }
+
+
+def _ranges(ranges: Mapping[Any, Any] | None) -> Portrait | None:
+    if ranges is None:
+        return None
+    return {str(expression): (str(each.lower), str(each.upper)) for expression, each in ranges.items()}
 
 
 def _signature(signature: Any) -> Portrait:
@@ -264,7 +269,12 @@ def _data(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
 def _value(value: Any) -> Any:
     """What is known of a value: the sizes and the place of a tensor, the expression of a symbolic value."""
     if isinstance(value, torch.Tensor):
-        return _tensor_meta(value)
+        described = {"class": _class_of(value), **_tensor_meta(value)}
+        if is_traceable_wrapper_subclass(value) and not value.is_nested:
+            attributes, context = value.__tensor_flatten__()
+            described["inner"] = {name: _value(getattr(value, name)) for name in attributes}
+            described["context"] = _data(context, _value)
+        return described
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         expression, hint = torch_private.symbolic_parts(value)
         # torch's schema has no hint for a truth value.
@@ -337,8 +347,19 @@ _META: dict[str, Callable[[Any], Any]] = {
 
 
 def _held(values: Mapping[str, Any]) -> Portrait:
-    """Named tensors and objects, which of them are one, and which lie in one storage."""
-    tensors = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
+    """Named tensors and objects."""
+    return {name: _payload(value) for name, value in values.items()}
+
+
+def _memory(program: ExportedProgram) -> Portrait:
+    """Which weights and constants are one tensor, and which lie in one storage."""
+    held = {"state_dict": program.state_dict, "constants": program.constants}
+    tensors = {
+        f"{where}.{name}": value
+        for where, values in held.items()
+        for name, value in values.items()
+        if isinstance(value, torch.Tensor)
+    }
     stored = {
         name: value
         for name, value in tensors.items()
@@ -346,7 +367,6 @@ def _held(values: Mapping[str, Any]) -> Portrait:
     }
     places = {name: value.untyped_storage().data_ptr() for name, value in stored.items()}
     return {
-        "values": {name: _payload(value) for name, value in values.items()},
         "identical": _groups({name: id(value) for name, value in tensors.items()}),
         "sharing": _groups({name: place for name, place in places.items() if place}),
     }
@@ -371,8 +391,12 @@ def _payload(value: Any) -> Any:
         return {"class": name, "state": _data(state, _payload)}
     if not isinstance(value, torch.Tensor):
         return _data(value, _payload)
-    kind = torch.nn.Parameter if isinstance(value, torch.nn.Parameter) else type(value)
-    described = {"class": kind, **_tensor_meta(value), "conj": value.is_conj(), "neg": value.is_neg()}
+    described = {
+        "class": _class_of(value),
+        **_tensor_meta(value),
+        "conj": value.is_conj(),
+        "neg": value.is_neg(),
+    }
     if _is_composed(value):
         attributes, context = value.__tensor_flatten__()
         described["inner"] = {name: _payload(getattr(value, name)) for name in attributes}
@@ -380,6 +404,13 @@ def _payload(value: Any) -> Any:
     elif _has_elements(value):
         described["elements"] = [_digest(part) for part in _parts(value.detach())]
     return described
+
+
+def _class_of(tensor: torch.Tensor) -> list[type]:
+    """A tensor's class, whether it has elements or not, and what else it passes for."""
+    kind = torch.Tensor if type(tensor) is torch_private.FakeTensor else type(tensor)
+    marks = (torch.nn.Parameter, torch.nn.Buffer)
+    return [kind, *(mark for mark in marks if isinstance(tensor, mark) and kind is not mark)]
 
 
 def _is_composed(tensor: torch.Tensor) -> bool:

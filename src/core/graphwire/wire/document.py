@@ -75,6 +75,7 @@ def _is_flat(program: Program) -> bool:
     return not (
         program.requires
         or program.encoded_values
+        or program.graph_module.graph.compositions
         or any(node.is_hop_single_tensor_return is not None for node in nodes)
     )
 

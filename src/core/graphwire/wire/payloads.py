@@ -107,16 +107,16 @@ class Payloads:
                 if meta.use_pickle or meta.tensor_meta is None or meta.placement is not None:
                     continue
                 record = self.records.get(folder + meta.path_name)
-                if record is None:
-                    problems.append(
-                        Problem(place, "missing-record", f"there is no record {meta.path_name!r}")
-                    )
+                shared = record if meta.shared is None else self.records.get(meta.shared)
+                if record is None or shared is None:
+                    missing = meta.path_name if record is None else meta.shared
+                    problems.append(Problem(place, "missing-record", f"there is no record {missing!r}"))
                 elif (needed := extent(meta.tensor_meta)) is None:
                     problems.append(
                         Problem(place, "extent", "the sizes, strides and offset describe no tensor")
                     )
-                elif needed > record.nbytes:
-                    problem = f"the tensor needs {needed:,} bytes, its record has {record.nbytes:,}"
+                elif needed > (length := min(record.nbytes, shared.nbytes)):
+                    problem = f"the tensor needs {needed:,} bytes, its record has {length:,}"
                     problems.append(Problem(place, "extent", problem))
         return problems
 

@@ -8,11 +8,12 @@ from graphwire_plugins.constants.jagged import JaggedTensors
 from graphwire_plugins.constants.objects import OpaqueValues, ScriptObjects
 from graphwire_plugins.constants.quantized import QuantizedTensors
 from graphwire_plugins.constants.sparse import SparseTensors
-from graphwire_plugins.constants.subclasses import TensorSubclasses
+from graphwire_plugins.constants.subclasses import PlainSubclasses, TensorSubclasses
 
 __all__ = [
     "JaggedTensors",
     "OpaqueValues",
+    "PlainSubclasses",
     "QuantizedTensors",
     "ScriptObjects",
     "SparseTensors",
@@ -29,6 +30,7 @@ def graphwire_constant_codecs() -> list[ConstantCodec]:
         QuantizedTensors(),
         JaggedTensors(),
         TensorSubclasses(),
+        PlainSubclasses(),
         ScriptObjects(),
         OpaqueValues(),
     ]

@@ -33,6 +33,8 @@ def encode_data(value: Any, tensors: list[Any]) -> Tree:
     if isinstance(value, torch.Tensor):
         tensors.append(value)
         return {"tensor": len(tensors) - 1}
+    if isinstance(value, torch.SymInt):
+        return value  # of a value in a graph: whoever asked writes it
     for kind, (tag, write) in _torch_kinds().items():
         if type(value) is kind:
             return {tag: write(value)}

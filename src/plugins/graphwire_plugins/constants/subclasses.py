@@ -1,7 +1,10 @@
-"""Tensor subclasses that flatten themselves (`__tensor_flatten__`): their inner tensors, and the rest as data.
+"""Tensor subclasses: those that flatten themselves (`__tensor_flatten__`) by their inner tensors, those that only add
+behaviour to elements of their own by these; the rest as data.
 
-The tree is `{"class", "attributes", "context", "sizes", "strides", "parameter", "requires_grad"}`; the tensors are the
-inner ones, in the order of the attributes, then those in the context. An inner tensor may be of a subclass again.
+The tree of the former is `{"class", "attributes", "context", "sizes", "strides", "parameter", "requires_grad"}`; the tensors
+are the inner ones, in the order of the attributes, then those in the context. An inner tensor may be of a subclass again.
+The tree of the latter is `{"class", "requires_grad", "state"}`, where the state is the instance's attributes; the tensors are
+the plain one, then those in the state.
 
 The class is the one of that module and qualified name among the subclasses of `torch.Tensor` that live in this process:
 those that the program which loads has defined or imported. Nothing is imported by a name that a file gives.
@@ -73,6 +76,8 @@ class TensorSubclasses:
         if len(attributes) > len(tensors) or not all(isinstance(each, str) for each in attributes):
             raise DecodeError(f"{len(tensors)} tensors are given for the attributes {attributes!r:.200}")
         kind = _class_of(described["class"])
+        if not hasattr(kind, "__tensor_unflatten__"):
+            raise DecodeError(f"{described['class']} does not say how it is put together")
         context = decode_data(described["context"], tensors)
         inner = dict(zip(attributes, tensors, strict=False))
         try:
@@ -88,6 +93,62 @@ class TensorSubclasses:
         return made.requires_grad_() if described["requires_grad"] and not made.requires_grad else made
 
 
+class PlainSubclasses:
+    """Strided tensors of a subclass of `torch.Tensor` or `torch.nn.Parameter` that holds its elements itself."""
+
+    name = "plain_subclass"
+
+    def owns(self, value: Any) -> bool:
+        """Whether `value` is of a subclass that leaves what operators do to torch."""
+        import torch
+
+        return (
+            isinstance(value, torch.Tensor)
+            and type(value) not in (torch.Tensor, torch.nn.Parameter)
+            and type(value).__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl
+            and value.layout is torch.strided
+            and not value.is_quantized
+        )
+
+    def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
+        """The tree, and the value as a plain tensor over the same memory.
+
+        Raises:
+            EncodeError: the instance has an attribute that is no data.
+        """
+        import torch
+
+        tensors = [torch.Tensor._make_subclass(torch.Tensor, value.detach())]
+        tree: Tree = {
+            "class": _name(type(value)),
+            "requires_grad": value.requires_grad,
+            "state": encode_data(dict(vars(value)), tensors),
+        }
+        return tree, tensors
+
+    def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
+        """The tensor again, over the same memory. Neither `__new__` nor `__init__` of the class is called.
+
+        Raises:
+            DecodeError: the tree or the tensors are none that `encode` makes.
+            UnknownTypeError: this process has no such class.
+        """
+        import torch
+
+        match tree:
+            case {"class": str(name), "requires_grad": bool(requires_grad), "state": state} if tensors:
+                kind = _class_of(name)
+                if kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl:
+                    raise DecodeError(f"{name} does not hold its elements itself")
+                attributes = decode_data(state, tensors)
+                if type(attributes) is not dict or not all(type(key) is str for key in attributes):
+                    raise DecodeError(f"the attributes of a {name} are {attributes!r:.200}")
+                made = torch.Tensor._make_subclass(kind, tensors[0], requires_grad)
+                vars(made).update(attributes)
+                return made
+        raise DecodeError(f"no tensor is described by {tree!r:.200} and {len(tensors)} tensors")
+
+
 def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
@@ -97,7 +158,7 @@ def _class_of(name: str) -> Any:
 
     # The latest, where a class was defined again (in a notebook, say).
     for kind in reversed(list(_subclasses(torch.Tensor))):
-        if _name(kind) == name and hasattr(kind, "__tensor_unflatten__"):
+        if _name(kind) == name:
             return kind
     raise UnknownTypeError(
         f"this process has no tensor subclass {name!r:.200}",

@@ -1,0 +1,87 @@
+"""What is known of a value that is a tensor subclass: of which tensors without elements it consists.
+
+A constant codec takes such a value apart and makes it again, as it does with a constant; what stands for its parts are
+fake tensors, and symbolic integers stand where a constant has numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from graphwire.bridge import torch_private
+from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.symbols import decode_int, encode_int
+from graphwire.bridge.tensors import decode_tensor_meta, encode_tensor_meta
+from graphwire.errors import DecodeError
+from graphwire.schema.symbols import SymInt
+from graphwire.schema.tensor import Composition, Part
+
+_INTEGER = "graphwire.integer"
+
+
+def encode_composition(context: EncodeContext, tensor: torch.Tensor) -> Composition | None:
+    """How a value that is no plain fake tensor consists of such; None where no codec knows it."""
+    for codec in context.registry.constant_codecs.values():
+        if codec.owns(tensor):
+            try:
+                tree, tensors = codec.encode(tensor)
+            except Exception:  # noqa: BLE001 a codec need not know values without elements, and these only inform
+                return None
+            integers: list[SymInt] = []
+            parts = [_encode_part(context, part) for part in tensors]
+            return Composition(codec.name, _without_symbols(context, tree, integers), parts, integers)
+    return None
+
+
+def _encode_part(context: EncodeContext, tensor: torch.Tensor) -> Part:
+    plain = type(tensor) is torch_private.FakeTensor
+    return Part(encode_tensor_meta(context, tensor), None if plain else encode_composition(context, tensor))
+
+
+def _without_symbols(context: EncodeContext, tree: Any, integers: list[SymInt]) -> Any:
+    if isinstance(tree, torch.SymInt):
+        integers.append(encode_int(context, tree))
+        return {_INTEGER: len(integers) - 1}
+    if isinstance(tree, dict):
+        return {key: _without_symbols(context, item, integers) for key, item in tree.items()}
+    if isinstance(tree, list):
+        return [_without_symbols(context, item, integers) for item in tree]
+    return tree
+
+
+def decode_composition(context: DecodeContext, record: Composition, *, input_value: bool) -> Any:
+    """The value over fake tensors; None where this process has not what it takes to make it, which only a constant of its
+    class demands."""
+    codec = context.registry.constant_codecs.get(record.codec)
+    if codec is None:
+        return None
+    parts = [_decode_part(context, part, input_value) for part in record.parts]
+    integers = [decode_int(context, integer) for integer in record.integers]
+    tree = _with_symbols(record.tree, integers)
+    if any(part is None for part in parts):
+        return None
+    try:
+        return codec.decode(tree, parts)
+    except Exception:  # noqa: BLE001 as above
+        return None
+
+
+def _decode_part(context: DecodeContext, part: Part, input_value: bool) -> Any:
+    if part.composition is not None:
+        return decode_composition(context, part.composition, input_value=input_value)
+    return decode_tensor_meta(context, part.meta, input_value=input_value)
+
+
+def _with_symbols(tree: Any, integers: list[Any]) -> Any:
+    if isinstance(tree, dict):
+        if tree.keys() == {_INTEGER}:
+            index = tree[_INTEGER]
+            if type(index) is not int or not 0 <= index < len(integers):
+                raise DecodeError(f"{index!r:.80} is no row of the integers of a tensor subclass")
+            return integers[index]
+        return {key: _with_symbols(item, integers) for key, item in tree.items()}
+    if isinstance(tree, list):
+        return [_with_symbols(item, integers) for item in tree]
+    return tree
