@@ -82,6 +82,16 @@ def test_sharing_counts() -> None:
     assert tied["weight", "a"] != loose["weight", "a"]
 
 
+def test_sharing_between_weights_and_constants_counts() -> None:
+    meta = _meta([2], [1])
+    records = {f"data/{folder}/weight_0": Bytes(b"ab") for folder in ("weights", "constants")}
+    found = [
+        payload_digests(Payloads({"a": meta}, {"b": _meta([2], [1], shared=shared)}, records=records))
+        for shared in ("data/weights/weight_0", None)
+    ]
+    assert found[0]["weight", "a"] != found[1]["weight", "a"]
+
+
 def test_a_record_that_is_missing_or_short_is_named() -> None:
     with pytest.raises(MissingRecordError, match="weight_0"):
         payload_digests(Payloads({"w": _meta([2], [1])}))

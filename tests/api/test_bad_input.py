@@ -317,9 +317,11 @@ def test_a_custom_operator_that_is_not_registered_is_named_with_what_to_do(tmp_p
     assert result == "[3.0, 3.0]"
 
 
-def test_a_weight_of_a_class_of_its_own_is_refused_by_name() -> None:
+def test_a_weight_of_a_class_that_does_not_say_what_it_consists_of_is_refused_by_name() -> None:
     class Odd(Tensor):
-        pass
+        @classmethod
+        def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return function(*args, **(kwargs or {}))
 
     program = export(nn.Linear(1, 1), (torch.ones(1, 1),))
     program.state_dict["bias"] = torch.zeros(1).as_subclass(Odd)

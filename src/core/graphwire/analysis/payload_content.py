@@ -54,13 +54,15 @@ def payload_digests(payloads: PayloadSet) -> dict[tuple[str, str], str]:
         MissingRecordError: a payload has no record, or one that is too short.
     """
     found = {}
+    held = {"weight": payloads.weights, "constant": payloads.constants}
+    sharing: dict[str, list[str]] = {}
     for kind, folder in _FOLDERS.items():
-        metas = payloads.weights if kind == "weight" else payloads.constants
-        sharing: dict[str, list[str]] = {}
-        for name, meta in metas.items():
-            sharing.setdefault(meta.path_name, []).append(name)
-        for name, meta in metas.items():
-            shared = sorted(sharing[meta.path_name]) if meta.placement is None else []
+        for name, meta in held[kind].items():
+            sharing.setdefault(meta.shared or folder + meta.path_name, []).append(name)
+    for kind, folder in _FOLDERS.items():
+        for name, meta in held[kind].items():
+            storage = meta.shared or folder + meta.path_name
+            shared = sorted(sharing[storage]) if meta.placement is None else []
             digest = hashlib.sha256(msgspec.json.encode([payload_facts(meta), shared[1:] and shared]))
             if meta.placement is None:
                 for part in _parts(payloads, folder + meta.path_name, meta):
