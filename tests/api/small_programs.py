@@ -14,14 +14,13 @@ import torch
 import torch.nn.functional as F
 from programs import Example, Inputs
 from torch import Tensor, nn
-from torch._higher_order_ops.effects import _register_effectful_op
+from torch._higher_order_ops import effects as torch_effects
 from torch._higher_order_ops.map import map as map_over
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
-from torch._library.effects import EffectType
 from torch.export import Dim, ExportedProgram, export
 from torch.export.experimental import _export_forward_backward
-from torch.fx.traceback import annotate, preserve_node_meta
+from torch.fx import traceback
 
 SMALL_PROGRAMS: dict[str, Callable[[], Example]] = {}
 """A maker for each program, by name."""
@@ -124,7 +123,7 @@ def _(x: Tensor) -> Any:
     return torch.empty_like(x)
 
 
-_register_effectful_op(torch.ops.graphwire_test.note.default, EffectType.ORDERED)
+torch_effects._register_effectful_op(torch.ops.graphwire_test.note.default, torch_effects._EffectType.ORDERED)
 
 
 @_program
@@ -621,13 +620,13 @@ def annotated() -> Any:
     """Data of the user's own on nodes, placeholders, the output and the program."""
 
     def forward(x: Tensor) -> Any:
-        with annotate({"stage": 1, "tags": ["a", "b"]}):
+        with traceback.annotate({"stage": 1, "tags": ["a", "b"]}):
             y = x.sin()
-        with annotate({"stage": 2}):
+        with traceback.annotate({"stage": 2}):
             return y.topk(2), y
 
     x = torch.randn(3)
-    with preserve_node_meta():
+    with traceback.preserve_node_meta():
         program = _exported(module_of(forward), x)
     for node in program.graph.nodes:
         if node.op in ("placeholder", "output"):

@@ -27,7 +27,7 @@ class Model(torch.nn.Module):
         return self.table[i] + self.other[i]
 
 def exported(rows):
-    return torch.export.export(Model(rows), (torch.tensor(1),))
+    return torch.export.export(Model(rows), (torch.tensor([1]),))
 """
 
 _SAVE = """
@@ -40,11 +40,11 @@ print(json.dumps(status("VmHWM") - before))
 """
 
 _LOAD = """
-graphwire.load(sys.argv[1] + ".small").module()(torch.tensor(1))
+graphwire.load(sys.argv[1] + ".small").module()(torch.tensor([1]))
 before = status("VmRSS")
 program = graphwire.load(sys.argv[1])
 after = status("VmRSS")
-assert program.module()(torch.tensor(70_000)).tolist() == [0.75] * 1024
+assert program.module()(torch.tensor([70_000])).tolist() == [[0.75] * 1024]
 print(json.dumps(after - before))
 """
 

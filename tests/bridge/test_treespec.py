@@ -169,7 +169,7 @@ def test_every_return_type_comes_back() -> None:
         spec = pytree.tree_structure([kind(range(kind.n_sequence_fields))])
         again = decode_treespec(encode_treespec(spec, REGISTRY), REGISTRY)
         assert again == spec
-        assert again.child(0).type is kind
+        assert torch_pytree.children_of(again)[0].type is kind
 
 
 def test_specs_of_older_releases_are_read() -> None:
@@ -360,7 +360,7 @@ def test_depth_has_a_limit() -> None:
             decode_treespec(nested(depth), REGISTRY)
     with pytest.raises(LimitError):
         decode_treespec(nested(10), REGISTRY, max_depth=9)
-    spec = pytree.treespec_leaf()
+    spec = torch_pytree.leaf_spec()
     for _ in range(MAX_DEPTH + 1):
         spec = pytree.TreeSpec(tuple, None, [spec])
     with pytest.raises(LimitError):
@@ -377,7 +377,7 @@ def test_the_names_of_keyword_arguments() -> None:
     assert keyword_names(pytree.tree_structure(((1,), {"mask": 1, "a b": (2,)}))) == ("mask", "a b")
     assert keyword_names(pytree.tree_structure(((1,), {}))) == ()
     assert keyword_names(pytree.tree_structure((1,))) == ()
-    assert keyword_names(pytree.treespec_leaf()) == ()
+    assert keyword_names(torch_pytree.leaf_spec()) == ()
 
 
 def test_a_serializer_of_a_plugin_goes_before_torchs_table() -> None:
@@ -503,5 +503,8 @@ def same(one: Any, other: Any) -> bool:
         one.type is other.type
         and identical(one.context, other.context)
         and one.num_children == other.num_children
-        and all(same(a, b) for a, b in zip(one.children(), other.children(), strict=True))
+        and all(
+            same(a, b)
+            for a, b in zip(torch_pytree.children_of(one), torch_pytree.children_of(other), strict=True)
+        )
     )

@@ -8,7 +8,7 @@ import torch
 from construct import Family, holding
 from torch import Tensor, nn
 from torch.export import ExportedProgram, export
-from torch.fx.traceback import annotate, preserve_node_meta
+from torch.fx import traceback
 
 metadata = Family("metadata")
 
@@ -25,14 +25,14 @@ metadata.add("custom data on inputs, nodes, the output and the graph", _with_cus
 
 
 def _annotated(x: Tensor) -> Tensor:
-    with annotate({"stage": 0}):
+    with traceback.annotate({"stage": 0}):
         x = x + 1
-        with annotate({"stream": 2}):
+        with traceback.annotate({"stream": 2}):
             x = x * 2
     return x / 3
 
 
-metadata.exported("annotations", _annotated, torch.ones(3), context=preserve_node_meta)
+metadata.exported("annotations", _annotated, torch.ones(3), context=traceback.preserve_node_meta)
 
 
 def _sliced(self: Any, x: Tensor) -> Tensor:

@@ -78,6 +78,17 @@ def test_what_no_release_can_say_is_an_obstacle_for_all() -> None:
         assert [obstacle.first for obstacle in supports(changed, "torch-2.15")] == ["graphwire"]
 
 
+def test_a_container_that_torch_has_no_name_for_is_an_obstacle_for_all() -> None:
+    def forward(x: torch.Tensor) -> Any:
+        return {(1, 2): x.topk(2)}
+
+    module = type("Function", (torch.nn.Module,), {"forward": staticmethod(forward)})()
+    program = torch.export.export(module, (torch.ones(3),))
+    for target in ("torch-2.15", "torch-2.8", "torch-2.1"):
+        found = {each.construct.rpartition(": ")[2] for each in graphwire.supports(program, target)}
+        assert found >= {"builtins.dict@2", "torch.return_types.topk"}
+
+
 def test_a_tuple_of_one_kind_is_the_list_that_torch_would_write() -> None:
     tree = documents()["2.13.0", "linear"]
     node = tree["graph_module"]["graph"]["nodes"][0]

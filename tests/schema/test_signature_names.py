@@ -74,7 +74,7 @@ def _exported(name: str) -> tuple[ExportedProgram, Program]:
 def test_every_property_says_what_torch_says(name) -> None:
     program, record = _exported(name)
     theirs, ours = program.graph_signature, SignatureNames(record.graph_module.signature)
-    for each in PROPERTIES:
+    for each in filter(functools.partial(hasattr, theirs), PROPERTIES):
         expected = getattr(theirs, each)
         assert getattr(ours, each) == (dict(expected) if hasattr(expected, "items") else expected), each
         if each in ("user_inputs", "user_outputs"):
@@ -91,7 +91,7 @@ def test_every_property_says_what_torch_says(name) -> None:
 def test_torch_has_no_property_that_we_lack() -> None:
     theirs = torch.export.ExportGraphSignature
     public = {name for name, value in vars(theirs).items() if isinstance(value, property)}
-    assert public == {*PROPERTIES, "backward_signature"}
+    assert public <= {*PROPERTIES, "backward_signature"}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -155,7 +155,7 @@ def test_replace_all_uses_does_what_torch_does(name) -> None:
         theirs.replace_all_uses(old, f"renamed_{number}")
         replace_all_uses(ours, old, f"renamed_{number}")
     gradients = SignatureNames(ours).backward_signature is not None
-    for each in PROPERTIES:
+    for each in filter(functools.partial(hasattr, theirs), PROPERTIES):
         assert getattr(SignatureNames(ours), each) == getattr(theirs, each), each
     assert gradients == (theirs.backward_signature is not None)
 

@@ -18,6 +18,7 @@
     │   └── ChecksumError            a record's bytes are not the ones that were written
     ├── LimitError                   a size, depth or count beyond the limits in force
     ├── OpsetError                   operators cannot be brought to another version of theirs; `.problems` says which
+    ├── TorchReleaseError            the installed torch is older than graphwire runs on
     └── PluginError                  a plugin that cannot be used
         ├── PluginConflictError      two plugins claim one name
         └── MissingPluginError       the file needs a plugin that is not installed
@@ -48,6 +49,7 @@ __all__ = [
     "SchemaError",
     "SchemaVersionError",
     "TargetError",
+    "TorchReleaseError",
     "UnknownFormatError",
     "UnknownOperatorError",
     "UnknownTypeError",
@@ -211,6 +213,10 @@ class OpsetError(GraphwireError):
 
     def __str__(self) -> str:
         return "\n  ".join([super().__str__(), *map(str, self.problems)])
+
+
+class TorchReleaseError(GraphwireError):
+    """The installed torch is older than the oldest that graphwire runs on."""
 
 
 class PluginError(GraphwireError):

@@ -20,7 +20,8 @@ from sympy.logic.boolalg import Boolean
 from sympy.printing.repr import srepr
 from torch.utils._sympy.numbers import int_oo
 
-from graphwire.errors import EncodeError, ExpressionError
+from graphwire.bridge import torch_releases
+from graphwire.errors import DecodeError, EncodeError, ExpressionError
 from graphwire.schema.expression import HEADS, Expression, parse_expression, symbols_of
 
 __all__ = ["decode_expression", "encode_expression"]
@@ -110,6 +111,7 @@ def decode_expression(expression: Expression | str, symbols: MutableMapping[str,
     Raises:
         ExpressionError: the text is not of the grammar, a symbol contradicts the known one of its name, a power is too
             large, or the operands do not fit the operation.
+        DecodeError: this torch does not have the operation.
     """
     tree = parse_expression(expression) if isinstance(expression, str) else expression
     try:
@@ -132,6 +134,8 @@ def _decoded(tree: Expression, symbols: MutableMapping[str, Any]) -> tuple[Any, 
             f"{head} makes an expression of degree {degree}; at most {MAX_DEGREE} is built",
             remedy="No shape is such a power; the text was not written by torch",
         )
+    if head not in _BUILDERS:
+        raise DecodeError(f"this torch has no operation {head}", remedy="Install a newer torch")
     kind = _OPERAND_KIND.get(head, sympy.Expr)
     for operand in operands:
         if not isinstance(operand, kind):
@@ -270,12 +274,8 @@ _RELATIONS = ("Equality", "Unequality", "LessThan", "StrictLessThan", "GreaterTh
 _CONNECTIVES = ("And", "Or", "Xor")
 
 _CLASS_OF: dict[str, Any] = {
+    **{head: kind for head in HEADS if (kind := torch_releases.shape_function(head)) is not None},
     "ExprCondPair": ExprCondPair,
-    **{
-        head: getattr(shape_functions, head, None) or getattr(sympy, head)
-        for head in HEADS
-        if head != "ExprCondPair"
-    },
 }
 
 _BUILDERS: dict[str, Builder] = {

@@ -10,6 +10,7 @@ from torch.export.exported_program import ModuleCallEntry as TorchModuleCallEntr
 from torch.export.exported_program import ModuleCallSignature as TorchModuleCallSignature
 from torch.export.graph_signature import InputKind, OutputKind
 
+from graphwire.bridge import torch_releases
 from graphwire.bridge.arguments import arm_of
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
@@ -163,14 +164,14 @@ def decode_input_spec(record: InputSpec) -> Any:
 
 # ---------------------------------------------------------------------------------------------------- outputs
 
-_TARGETED_OUTPUTS: dict[Any, tuple[str, type]] = {
-    OutputKind.BUFFER_MUTATION: ("buffer_mutation", BufferMutationSpec),
-    OutputKind.PARAMETER_MUTATION: ("parameter_mutation", ParameterMutationSpec),
-    OutputKind.GRADIENT_TO_PARAMETER: ("gradient_to_parameter", GradientToParameterSpec),
-    OutputKind.GRADIENT_TO_USER_INPUT: ("gradient_to_user_input", GradientToUserInputSpec),
-    OutputKind.USER_INPUT_MUTATION: ("user_input_mutation", UserInputMutationSpec),
+_TARGETED_OUTPUTS: dict[str, tuple[str, type]] = {
+    "BUFFER_MUTATION": ("buffer_mutation", BufferMutationSpec),
+    "PARAMETER_MUTATION": ("parameter_mutation", ParameterMutationSpec),
+    "GRADIENT_TO_PARAMETER": ("gradient_to_parameter", GradientToParameterSpec),
+    "GRADIENT_TO_USER_INPUT": ("gradient_to_user_input", GradientToUserInputSpec),
+    "USER_INPUT_MUTATION": ("user_input_mutation", UserInputMutationSpec),
 }
-"""For each kind of output that stands for something named: its arm, and the arm's record."""
+"""For each kind of output that stands for something named, by torch's name: its arm, and the arm's record."""
 
 
 def encode_output_spec(spec: Any, output: Argument) -> OutputSpec:
@@ -187,7 +188,7 @@ def encode_output_spec(spec: Any, output: Argument) -> OutputSpec:
     tensor = TensorArgument(spec.arg.name)
     if spec.kind is OutputKind.LOSS_OUTPUT:
         return OutputSpec(loss_output=LossOutputSpec(tensor))
-    arm, record = _TARGETED_OUTPUTS[spec.kind]
+    arm, record = _TARGETED_OUTPUTS[spec.kind.name]
     return OutputSpec(**{arm: record(tensor, spec.target)})
 
 
@@ -204,7 +205,7 @@ def decode_output_spec(record: OutputSpec) -> Any:
         content = getattr(record, arm)
         if content is not None:
             target = getattr(content, content.__struct_fields__[1])
-            return make(kind, _tensor(content.arg), target)
+            return make(torch_releases.output_kind(kind), _tensor(content.arg), target)
     raise DecodeError("an output spec without an arm that this version knows")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import sympy
 import torch
 
-from graphwire.bridge import torch_private
+from graphwire.bridge import torch_private, torch_releases
 from graphwire.bridge.context import DecodeContext, EncodeContext, SymbolicInteger
 from graphwire.bridge.expressions import decode_expression, encode_expression
 from graphwire.errors import DecodeError
@@ -176,7 +176,7 @@ def decode_ranges(constraints: Mapping[str, RangeConstraint]) -> dict[str, Any]:
 def settle_hints(context: DecodeContext) -> None:
     """Give each symbol that never stood alone the value that a linear expression of it implies (a program over
     `2*s0` alone still has to know `s0`)."""
-    backed = context.shape_env.backed_var_to_val
+    backed = torch_releases.backed_values(context.shape_env)
     for (text, hint, *_), _value in list(context.values.items()):
         expression = context.expressions.get(text)
         if expression is None or isinstance(hint, (bool, str, float)) or hint is None:

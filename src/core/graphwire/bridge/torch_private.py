@@ -13,7 +13,6 @@ import sympy
 import torch
 from torch._export.verifier import SpecViolationError, load_verifier
 from torch._library.fake_class_registry import FakeScriptObject
-from torch._library.opaque_object import get_opaque_type_name, is_opaque_type
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.exported_program import _create_graph_module_for_export
@@ -28,6 +27,7 @@ from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils._traceback import CapturedTraceback
 
+from graphwire.bridge import torch_releases
 from graphwire.errors import DecodeError
 
 __all__ = [
@@ -146,8 +146,8 @@ def declare_symbol(
     shape_env: ShapeEnv, symbol: sympy.Symbol, ranges: ValueRanges | None, hint: int | None
 ) -> None:
     """Make `symbol` known: the values it may take, and the one it had (None for a symbol without backing)."""
-    if hint is not None and symbol not in shape_env.backed_var_to_val:
-        shape_env.add_backed_var_to_val(symbol, hint)
+    if hint is not None and symbol not in (values := torch_releases.backed_values(shape_env)):
+        values[symbol] = sympy.Integer(hint)
     if ranges is not None:
         shape_env.constrain_symbol_range(symbol, compiler_min=ranges.lower, compiler_max=ranges.upper)
     shape_env.var_to_stack.setdefault(symbol, CapturedTraceback.extract(skip=1))
@@ -159,7 +159,7 @@ def reserve_unbacked(shape_env: ShapeEnv, names: Iterable[str]) -> None:
         for prefix, counter in (("zuf", "unbacked_symfloat_counter"), ("u", "unbacked_symint_counter")):
             if name.startswith(prefix) and name[len(prefix) :].isdigit():
                 used = int(name[len(prefix) :]) + 1
-                setattr(shape_env, counter, max(getattr(shape_env, counter), used))
+                torch_releases.reserve_numbers(shape_env, counter, used)
 
 
 def is_unbacked(symbol: sympy.Symbol) -> bool:
@@ -201,7 +201,7 @@ def script_class(value: Any) -> str | None:
         return str(value.script_class_name)
     if isinstance(value, torch.ScriptObject):
         return str(value._type().qualified_name())
-    return get_opaque_type_name(type(value)) if is_opaque_type(type(value)) else None
+    return torch_releases.opaque_type_name(type(value))
 
 
 def guards_of(program: torch.export.ExportedProgram) -> list[str]:

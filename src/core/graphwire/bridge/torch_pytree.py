@@ -140,10 +140,11 @@ def registration_by_name(name: str) -> Registration | None:
 
 
 def is_serialized_name(name: str) -> bool:
-    """Whether torch itself knows a container type by this name, in this process."""
+    """Whether torch itself knows a container type by this name: in this process, and in every release of the schema."""
     from torch.utils import _pytree
 
-    return name in _pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE
+    # 2.15 alone names these; a document requires the same wherever it is written.
+    return name in _pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE and not name.startswith("torch.return_types.")
 
 
 def registration_by_fields(name: str, fields: Collection[str]) -> Registration | None:

@@ -7,6 +7,7 @@
     example_inputs               left out: they inform, and torch keeps none of them
     as_mapping, as_slice, as_dtype_name, as_layout_name, as_constant, as_treespec, other sequences, encoded values,
     payload features             obstacles: torch's schema has no word for them
+    treespecs of containers that torch cannot read: also obstacles
 
 Texts in metadata under `graphwire.…` stay: torch ignores what it does not know there.
 """
@@ -20,6 +21,7 @@ from typing import Any
 from graphwire.evolve.step import report_interface
 from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, rewrite
 from graphwire.schema.program import FEATURES
+from graphwire.schema.treespec import parse_treespec, split_version, treespec_nodes
 
 __all__ = ["resolve_extensions"]
 
@@ -36,6 +38,9 @@ _OBSTACLES = {
     "as_sequence": "sequences",
 }
 """The feature behind each arm that torch does not have."""
+
+_RETURNED = "torch.return_types."
+"""What operators return: torch names these types from 2.15 on, whose schema is that of 2.12."""
 
 _SEEN_IN_PAYLOADS = ("lazy-bits", "placement")
 
@@ -66,8 +71,10 @@ def resolve_extensions(tree: Record, report: Report) -> Record:
         if feature in required:
             report(ROOT.at(".requires").obstacle(FEATURES[feature], OURS))
 
-    # torch writes a text as output, and no release of it reads one.
-    report_interface(tree, report, OURS, outputs={"as_string": "a text as output"})
+    # torch writes a text as output, and no release of it reads one; it does not even write a symbolic truth value.
+    unread = {"as_string": "a text as output", "as_sym_bool": "a symbolic truth value as output"}
+    report_interface(tree, report, OURS, outputs=unread)
+    _report_containers(tree, report)
 
     def of_node(node: Record, where: Where) -> Record:
         metadata = dict(node["metadata"])
@@ -92,6 +99,23 @@ def resolve_extensions(tree: Record, report: Report) -> Record:
     )
     module = _without(tree["graph_module"], _MODULE)
     return {**_without(tree, _PROGRAM), "graph_module": module}
+
+
+def _report_containers(tree: Record, report: Report) -> None:
+    """Report the containers of the interface that torch's own reader does not know, once each."""
+    unknown: dict[str, str] = {}
+    for index, call in enumerate(tree["graph_module"]["module_call_graph"]):
+        for field in ("in_spec", "out_spec"):
+            text = (call.get("signature") or {}).get(field, "")
+            if _RETURNED in text or "@" in text:
+                for place, node, _ in treespec_nodes(parse_treespec(text)):
+                    if node.type and (
+                        node.type.startswith(_RETURNED) or split_version(node.type)[0] != node.type
+                    ):
+                        where = f".graph_module.module_call_graph[{index}].signature.{field}"
+                        unknown.setdefault(node.type, f"{where}.{place}" if place else where)
+    for name, place in unknown.items():
+        report(ROOT.at(place).obstacle(f"{FEATURES['containers']}: {name}", OURS))
 
 
 def _without(record: Record, fields: tuple[str, ...]) -> Record:

@@ -75,9 +75,9 @@ class OpaqueValues:
 
     def owns(self, value: Any) -> bool:
         """Whether the class of `value` is registered with torch as opaque."""
-        from torch._library import opaque_object
+        from graphwire.bridge.torch_releases import opaque_type_name
 
-        return opaque_object.is_opaque_type(type(value)) and type(value) in declared_classes().values()
+        return opaque_type_name(type(value)) is not None and type(value) in declared_classes().values()
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
         """The value as a tree, and the tensors in it."""

@@ -130,10 +130,11 @@ def declared_classes() -> dict[str, Any]:
     """What this process declares to torch as fit to be made from a file, by module and qualified name: what
     `torch.serialization.add_safe_globals` was given, and the types registered as opaque or with pytree."""
     import torch
-    from torch._library import opaque_object
     from torch.utils import _pytree
 
-    found = [*opaque_object._OPAQUE_TYPES, *_pytree.SUPPORTED_NODES, *torch.serialization.get_safe_globals()]
+    from graphwire.bridge.torch_releases import opaque_types
+
+    found = [*opaque_types(), *_pytree.SUPPORTED_NODES, *torch.serialization.get_safe_globals()]
     return {_name(each[0] if isinstance(each, tuple) else each): each for each in found}
 
 

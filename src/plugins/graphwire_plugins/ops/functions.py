@@ -102,17 +102,15 @@ class PredispatchFunctions(_FunctionTable):
     @cached_property
     def _functions(self) -> Mapping[str, Callable[..., Any]]:
         import torch
-        import torch.export.custom_ops
-        from torch._functorch import predispatch
         from torch.amp import autocast_mode
         from torch.fx.experimental import symbolic_shapes
 
-        own = [f for f in vars(predispatch).values() if getattr(f, "__module__", "") == predispatch.__name__]
+        from graphwire.bridge.torch_releases import predispatch_functions
+
         return {
-            **_by_name(own),
+            **_by_name(predispatch_functions()),
             **_by_name([autocast_mode._enter_autocast, autocast_mode._exit_autocast]),
             **_by_name([symbolic_shapes.cast_symbool_to_symint_guardless]),
             "torch._C._set_grad_enabled": torch._C._set_grad_enabled,
             "torch.autograd.grad_mode.set_grad_enabled": torch.autograd.grad_mode.set_grad_enabled,
-            **_by_name([torch.export.custom_ops._call_custom_autograd_function_in_pre_dispatch]),
         }
