@@ -1,5 +1,6 @@
 # make demo   install, and show three programs through every wire format
 # make test   install, and run the tests
+# make test-nightly  install, and run the property tests on many more examples, others at every run
 # make test-transformers  install transformers too, and run the tests on its models
 # make lint   formatting, lint rules, types, layers, documentation links
 # make bench  time and size against torch.export.save/load
@@ -17,7 +18,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-transformers lint bench docs clean
+.PHONY: setup demo test test-nightly test-transformers lint bench docs clean
 .DELETE_ON_ERROR:
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
@@ -30,6 +31,9 @@ demo: $(INSTALLED)-base
 
 test: $(INSTALLED)-test
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --ignore tests/transformers $(PYTEST_ARGS)
+
+test-nightly: $(INSTALLED)-test
+	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m hypothesis --ignore tests/transformers $(PYTEST_ARGS)
 
 test-transformers: $(INSTALLED)-transformers
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/transformers $(PYTEST_ARGS)

@@ -15,8 +15,10 @@ _ROOT = Path(__file__).resolve().parents[1]
 for _folder in ("contrib/demo", "tests/api", "tests"):
     sys.path.append(str(_ROOT / _folder))
 
-# The same examples on every run, so that a change and not chance decides; `HYPOTHESIS_PROFILE=default` looks further.
+# The same examples on every run, so that a change and not chance decides; `HYPOTHESIS_PROFILE=default` looks elsewhere.
 settings.register_profile("steady", derandomize=True)
+# Other examples at every run, and many: `make test-nightly`.
+settings.register_profile("nightly", max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 

@@ -37,12 +37,13 @@ Portrait: TypeAlias = dict[str, Any]
 def assert_same_program(actual: ExportedProgram, expected: ExportedProgram) -> None:
     """Fail unless `actual` is `expected` again: the graph node by node with the metadata that a program keeps, subgraphs,
     signature, ranges, module calls, guards, verifiers, example inputs, and every weight and constant bit by bit, with
-    what they share.
+    what they share. Each node of `actual` must also know what uses it; torch forgets that here and there.
 
     Raises:
         AssertionError: they differ; the message lists every difference with its place.
     """
     assert_same_portrait(portrait(actual), portrait(expected))
+    _fail_of_differences("users of nodes", _wrong_users(actual))
 
 
 def assert_same_portrait(actual: Portrait, expected: Portrait) -> None:
@@ -221,12 +222,20 @@ def _node(node: torch.fx.Node) -> Portrait:
         "target": node.target,
         "args": [_argument(argument) for argument in node.args],
         "kwargs": {name: _argument(argument) for name, argument in node.kwargs.items()},
-        "users": sorted(user.name for user in node.users),
     }
     meta = {key: describe(node.meta[key]) for key, describe in _META.items() if node.meta.get(key)}
     if node.meta.get("val") is not None:  # a node that makes nothing may say so or not
         meta["val"] = _value(node.meta["val"])
     return {**described, "meta": meta}
+
+
+def _wrong_users(program: ExportedProgram) -> Iterator[str]:
+    for owner in program.graph_module.modules():
+        for node in owner.graph.nodes if isinstance(owner, torch.fx.GraphModule) else ():
+            missing = [each.name for each in node.all_input_nodes if node not in each.users]
+            unused = [each.name for each in node.users if node not in each.all_input_nodes]
+            if missing or unused:
+                yield f"{node.name} is no user of {missing}, or is not used by {unused}"
 
 
 def _argument(value: Any) -> Any:

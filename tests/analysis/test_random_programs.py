@@ -1,0 +1,122 @@
+"""Random programs have one hash however often they are exported, and another one after any change of what they compute."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import graphwire
+from graphwire.schema.program import Program
+from graphwire.schema.tree import program_from_tree, to_tree
+from graphwire.testing.random_programs import ExportableProgram, exportable_programs
+
+slow = settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """What torch has to say of a random program is not what is tested."""
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        yield
+
+
+OTHER: dict[str, Callable[[Any], Any]] = {
+    "as_int": lambda value: value + 1,
+    "as_float": lambda value: 0.25 if value != 0.25 else 0.75,
+    "as_bool": lambda value: not value,
+    "as_string": lambda value: f"{value}x",
+    "as_ints": lambda value: [*value, 1],
+    "as_floats": lambda value: [*value, 1.0],
+    "as_scalar_type": lambda value: 1 + value % 7,
+    "as_expr": lambda value: {**value, "expr_str": f"Add({value['expr_str']}, Integer(1))"},
+}
+"""For each kind of literal in a program another one."""
+
+
+def changes(tree: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Everything small that can be changed in a program's tree: what it is, and what changes it."""
+    module = tree["graph_module"]
+    yield from _in_graph(module["graph"], "graph")
+    outputs = [each for each in module["signature"]["output_specs"] if "user_output" in each]
+    if len(outputs) > 1 and outputs[0] != outputs[-1]:
+        yield "the order of outputs", lambda: _swap_outputs(module)
+    for name, held in tree["range_constraints"].items():
+        yield f"the range of {name}", lambda held=held: held.update(max_val=(held["max_val"] or 500) + 1)
+    for index, spec in enumerate(module["signature"]["input_specs"]):
+        for arm, field in (("parameter", "parameter_name"), ("buffer", "buffer_name")):
+            if arm in spec and not _is_mutated(module, spec[arm][field]):
+                yield f"inputs[{index}]", lambda held=spec[arm], field=field: held.update({field: "other"})
+
+
+def _is_mutated(module: Any, name: str) -> bool:
+    return any(name in str(spec) for spec in module["signature"]["output_specs"] if "user_output" not in spec)
+
+
+def _swap_outputs(module: Any) -> None:
+    for held in (module["graph"]["outputs"], module["signature"]["output_specs"]):
+        first = len(held) - sum("user_output" in each for each in module["signature"]["output_specs"])
+        held[first], held[-1] = held[-1], held[first]
+
+
+def _in_graph(graph: Any, place: str) -> Iterator[tuple[str, Callable[[], None]]]:
+    for index, node in enumerate(graph["nodes"]):
+        here = f"{place}.nodes[{index}]"
+        yield f"{here}.target", lambda node=node: node.update(target=f"{node['target']}x")
+        for number, named in enumerate(node["inputs"]):
+            yield from _in_argument(named["arg"], f"{here}.inputs[{number}]")
+
+
+def _in_argument(argument: Any, place: str) -> Iterator[tuple[str, Callable[[], None]]]:
+    if isinstance(argument, list):
+        for index, each in enumerate(argument):
+            yield from _in_argument(each, f"{place}[{index}]")
+    elif isinstance(argument, dict):
+        for arm, value in argument.items():
+            if arm == "as_graph":
+                yield from _in_graph(value["graph"], f"{place}.graph")
+            elif arm in OTHER:
+                yield f"{place}.{arm}", lambda arm=arm, value=value: argument.update({arm: OTHER[arm](value)})
+            else:
+                yield from _in_argument(value, place)
+
+
+@slow
+@given(made=exportable_programs())
+def test_a_second_export_has_the_same_hash(made: ExportableProgram) -> None:
+    again = made.again()
+    assert graphwire.content_hash(again, weights=True) == graphwire.content_hash(made.program, weights=True)
+    assert graphwire.diff(again, made.program, weights=True).same
+
+
+@slow
+@given(made=exportable_programs(), data=st.data())
+def test_any_change_has_another_hash_and_is_found(made: ExportableProgram, data: st.DataObject) -> None:
+    record, _ = graphwire.to_schema(made.program)
+    before = graphwire.content_hash(record)
+    count = sum(1 for _ in changes(to_tree(record)))
+    for number in data.draw(
+        st.lists(st.integers(0, count - 1), max_size=5, unique=True) if count else st.just([])
+    ):
+        what, other = changed(record, number)
+        assert graphwire.content_hash(other) != before, f"the hash does not see {what}"
+        assert not graphwire.diff(record, other).same, f"diff does not see {what}"
+
+
+def changed(record: Program, number: int) -> tuple[str, Program]:
+    """A program with one of its `changes`."""
+    tree = copy.deepcopy(to_tree(record))
+    for index, (what, change) in enumerate(changes(tree)):
+        if index == number:
+            change()
+            return what, program_from_tree(tree)
+    raise AssertionError(number)
