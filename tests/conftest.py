@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,23 @@ _ROOT = Path(__file__).resolve().parents[1]
 for _folder in ("contrib/demo", "tests/api", "tests"):
     sys.path.append(str(_ROOT / _folder))
 
+import audit  # noqa: E402
+
 # The same examples on every run, so that a change and not chance decides; `HYPOTHESIS_PROFILE=default` looks elsewhere.
 settings.register_profile("steady", derandomize=True)
 # Other examples at every run, and many: `make test-nightly`.
 settings.register_profile("nightly", max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+audit.watch()
+
+
+@pytest.fixture(autouse=True)
+def _loads_run_nothing() -> Iterator[None]:
+    """No load in any test compiles, runs, imports or writes what its file says."""
+    audit.deeds.clear()
+    yield
+    assert audit.deeds == [], "a load did more than load"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

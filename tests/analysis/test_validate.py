@@ -866,11 +866,11 @@ def test_a_truth_value_is_no_size(tree):
 def test_references_to_constants_are_resolved_when_the_constants_are_known(tree):
     place, node = node_at(tree, LINEAR)
     node["inputs"][1]["arg"] = {"as_custom_obj": {"name": "_custom_obj_0", "class_fqn": "__torch__.torch.A"}}
-    node["inputs"][2]["arg"] = {"as_constant": "tables.0"}
+    node["inputs"][2]["arg"] = {"as_constant": "graph::0.tables.0"}
     tree["requires"] = ["constants"]
     assert found_in(tree) == []
-    assert found_in(tree, constants=["_custom_obj_0", "tables.0"]) == []
-    assert found_in(tree, constants=["tables.0"]) == [
+    assert found_in(tree, constants=["_custom_obj_0", "graph::0.tables.0"]) == []
+    assert found_in(tree, constants=["graph::0.tables.0"]) == [
         (f"{place}.inputs[1].arg.as_custom_obj", "dangling-reference")
     ]
 

@@ -18,7 +18,7 @@ from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree as pytree
 
 from graphwire.bridge import torch_pytree
-from graphwire.bridge.treespec import decode_treespec, encode_treespec, keyword_names
+from graphwire.bridge.treespec import decode_treespec, encode_treespec
 from graphwire.errors import (
     DecodeError,
     EncodeError,
@@ -371,13 +371,6 @@ def test_containers_nest_three_hundred_deep() -> None:
     spec = decode_treespec(nested(300), REGISTRY)
     assert spec.num_nodes == 301
     assert encode_treespec(spec, REGISTRY) == nested(300)
-
-
-def test_the_names_of_keyword_arguments() -> None:
-    assert keyword_names(pytree.tree_structure(((1,), {"mask": 1, "a b": (2,)}))) == ("mask", "a b")
-    assert keyword_names(pytree.tree_structure(((1,), {}))) == ()
-    assert keyword_names(pytree.tree_structure((1,))) == ()
-    assert keyword_names(torch_pytree.leaf_spec()) == ()
 
 
 def test_a_serializer_of_a_plugin_goes_before_torchs_table() -> None:

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import FormatError, SchemaError, UnknownFormatError
-from graphwire.schema.treespec import LEAF, TreeSpec, parse_treespec
+from graphwire.schema.treespec import LEAF, TreeSpec, keywords_of, parse_treespec
 
 
 class Color(enum.Enum):
@@ -134,3 +134,19 @@ def test_records_need_no_torch() -> None:
     for text in _texts():
         assert parse_treespec(text)
     subprocess.run([sys.executable, "-c", textwrap.dedent(code), _texts()[1]], check=True)
+
+
+@pytest.mark.parametrize(
+    ("container", "names"),
+    [
+        (((1,), {"mask": 1, "a b": (2,)}), ["mask", "a b"]),
+        (((1,), {}), []),
+        ((1,), []),
+        (1, []),
+        (((1,), collections.OrderedDict(mask=1)), []),
+    ],
+    ids=repr,
+)
+def test_the_names_of_keyword_arguments(container, names) -> None:
+    text = graphwire.treespec_dumps(pytree.tree_structure(container))
+    assert keywords_of(parse_treespec(text)) == names

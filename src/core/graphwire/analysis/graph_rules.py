@@ -149,9 +149,17 @@ def _constant(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, 
         walk.report(place, "dangling-reference", f"no value and no constant is named {quoted(value)}")
 
 
+def _own_constant(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
+    if not names.is_own_path(value.partition(".")[2]):
+        walk.report(place, "name", f"{quoted(value)} cannot name a constant of the graph's own")
+    _constant(walk, scope, place, value, nesting, defines)
+
+
 def _graph(walk: Walk, scope: Scope, place: Place, value: GraphArgument, nesting: int, defines: bool) -> None:
     if not is_value_name(value.name):
         walk.check_name((place, ".name"), value.name)
+    if value.node is not None:
+        walk.check_name((place, ".node"), value.node)
     check_graph(walk, (place, ".graph"), value.graph, nesting)
 
 
@@ -256,7 +264,7 @@ _ARMS: Final[dict[str, _Arm]] = {
     "as_slice": _Arm(_slice, "slices"),
     "as_dtype_name": _Arm(_type_name, "dtypes"),
     "as_layout_name": _Arm(_type_name, "layouts"),
-    "as_constant": _Arm(_constant, "constants", defines=False),
+    "as_constant": _Arm(_own_constant, "constants", defines=False),
     "as_treespec": _Arm(_treespec, "treespecs", defines=False),
     "as_results": _Arm(_results, "results", defines=False),
 }
@@ -295,7 +303,7 @@ def check_argument(
 
 
 def _check_origin(walk: Walk, place: Place, owner: Node | ValueMetadata) -> None:
-    if "custom" in owner.metadata:
+    if owner.metadata:
         check_metadata(walk, (place, ".metadata"), owner.metadata)
     check_indices(walk, place, "stack", owner.stack, walk.frames, "stack_frames")
     check_indices(walk, place, "from_node", owner.from_node, walk.sources, "node_sources")

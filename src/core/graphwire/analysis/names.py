@@ -8,6 +8,7 @@ they are or, where a part is no identifier (`layers.0`), between double quotes w
 from __future__ import annotations
 
 import re
+import unicodedata
 from keyword import kwlist
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "is_attribute_path",
     "is_dunder",
     "is_operator_name",
+    "is_own_path",
     "is_parameter_name",
     "is_plain_text",
     "is_value_name",
@@ -27,7 +29,9 @@ MAX_NAME = 1024
 """Characters of the longest name. torch joins a module path into one name; real ones stay below 300."""
 
 _KEYWORDS = frozenset({*kwlist, "__debug__"})
-_RESERVED = _KEYWORDS | {"self"}
+_RESERVED = _KEYWORDS | {"self", "torch", "pytree", "fx_pytree", "NoneType"}
+"""What no value is named by: keywords, the module of every generated `forward`, and the globals that its code begins or
+ends with. torch itself cannot run a program with such an input."""
 _UNSAFE = re.compile(r"[\"'\\`]")
 _OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|#[A-Za-z0-9_.]+:[^:\s\"'\\`]+")
 
@@ -38,10 +42,7 @@ def is_dunder(name: str) -> bool:
 
 
 def is_value_name(name: str) -> bool:
-    """Whether `name` can be a local variable of generated code: an ASCII identifier, as torch makes them.
-
-    `self` is none: it is the name of the module in every generated `forward`.
-    """
+    """Whether `name` can be a local variable of generated code: an ASCII identifier, as torch makes them."""
     return (
         name.isidentifier()
         and name.isascii()
@@ -52,12 +53,23 @@ def is_value_name(name: str) -> bool:
 
 
 def is_parameter_name(name: str, *, keyword: bool) -> bool:
-    """Whether `name` can be an argument's name in an operator's schema (`self`, `from`), or be passed by keyword."""
+    """Whether `name` can be an argument's name in an operator's schema (`self`, `from`), or be passed by keyword.
+
+    Python reads an identifier in its normal form (NFKC), so one in another form would name something else than it says.
+    """
     return (
         name.isidentifier()
         and len(name) <= MAX_NAME
         and not is_dunder(name)
         and not (keyword and name in _KEYWORDS)
+        and (name.isascii() or unicodedata.is_normalized("NFKC", name))
+    )
+
+
+def is_own_path(path: str) -> bool:
+    """Whether `path` can be what a graph reads of its own module: it names a value, and is written as code."""
+    return is_value_name(path.replace(".", "_")) and not any(
+        part in _KEYWORDS or is_dunder(part) for part in path.split(".")
     )
 
 

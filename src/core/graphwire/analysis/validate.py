@@ -40,9 +40,9 @@ from msgspec.structs import astuple
 from graphwire.analysis import names
 from graphwire.analysis.graph_rules import Scope, check_argument, check_graph
 from graphwire.analysis.names import quoted, spelled
-from graphwire.analysis.value_rules import check_metadata
+from graphwire.analysis.value_rules import check_lines, check_metadata
 from graphwire.analysis.walk import Place, Walk, path_of, report_arms
-from graphwire.errors import Problem, ValidationError
+from graphwire.errors import GraphwireError, Problem, SchemaError, ValidationError
 from graphwire.schema.graph import Argument, Graph
 from graphwire.schema.guard import check_guard
 from graphwire.schema.infix import parse_infix
@@ -50,7 +50,7 @@ from graphwire.schema.module_call import ModuleCallSignature
 from graphwire.schema.program import FEATURES, SCHEMA_VERSION, EncodedValue, GraphModule, Program
 from graphwire.schema.signature import GraphSignature, InputSpec
 from graphwire.schema.symbols import RangeConstraint
-from graphwire.schema.treespec import parse_treespec
+from graphwire.schema.treespec import keywords_of, parse_treespec
 
 __all__ = ["DEFAULT_LIMITS", "ValidationLimits", "check", "validate"]
 
@@ -181,6 +181,12 @@ def _check_spec(
         elif not rule.needs:
             walk.check_path((here, f".{rule.field}"), target)
         if rule.makes:
+            if target in targets[rule.makes]:
+                walk.report(
+                    (here, f".{rule.field}"),
+                    "duplicate",
+                    f"the {rule.makes} {quoted(target)} is named before",
+                )
             targets[rule.makes].add(target)
     if not rule.arm:
         if value.name is not None:
@@ -264,6 +270,9 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
     for name, definition in module.treespec_namedtuple_fields.items():
         here = (place, f".treespec_namedtuple_fields[{quoted(name)}].field_names")
         _check_names(walk, here, definition.field_names)
+    for index, frame in enumerate(module.stack_frames):
+        for field in ("file", "name", "source"):
+            check_lines(walk, (place, f".stack_frames[{index}].{field}"), getattr(frame, field))
     for index, source in enumerate(module.node_sources):
         for position, earlier in enumerate(source.from_node):
             if not 0 <= earlier < index:
@@ -281,6 +290,17 @@ def _check_names(walk: Walk, place: Place, given: list[str]) -> None:
         walk.report(place, "duplicate", "a name stands twice in this list")
 
 
+def _check_keywords(text: str) -> None:
+    """Check the names of keyword arguments in an input spec: torch writes them into code, between quotes."""
+    try:
+        keywords = keywords_of(parse_treespec(text))
+    except GraphwireError:  # reported as no treespec
+        return
+    for name in keywords:
+        if not (isinstance(name, str) and names.is_parameter_name(name, keyword=True)):
+            raise SchemaError(f"{quoted(str(name))} cannot name a keyword argument")
+
+
 def _check_call(walk: Walk, place: Place, call: ModuleCallSignature) -> None:
     scope = Scope(None)
     for side, arguments, given in (
@@ -296,6 +316,7 @@ def _check_call(walk: Walk, place: Place, call: ModuleCallSignature) -> None:
             if name is not None:
                 walk.check_name((place, f".{side}_names[{index}]"), name)
     walk.check_text((place, ".in_spec"), "treespec", parse_treespec, call.in_spec)
+    walk.check_text((place, ".in_spec"), "name", _check_keywords, call.in_spec)
     walk.check_text((place, ".out_spec"), "treespec", parse_treespec, call.out_spec)
     if call.forward_arg_names is not None:
         _check_names(walk, (place, ".forward_arg_names"), call.forward_arg_names)

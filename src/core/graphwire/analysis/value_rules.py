@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from msgspec.structs import astuple
@@ -12,15 +11,17 @@ from graphwire.analysis.names import is_value_name, quoted, spelled
 from graphwire.analysis.walk import Place, Walk, report_arms
 from graphwire.schema.expression import parse_expression
 from graphwire.schema.graph import CustomObjArgument
+from graphwire.schema.metadata import GRAMMARS
 from graphwire.schema.scalars import Device, Layout
 from graphwire.schema.symbols import SymBool, SymExpr, SymFloat, SymInt
-from graphwire.schema.tensor import Composition, TensorMeta
+from graphwire.schema.tensor import MAX_DIMENSIONS, MAX_ELEMENTS, Composition, TensorMeta, fault_of_extents
 
 __all__ = [
     "check_class",
     "check_composition",
     "check_device",
     "check_indices",
+    "check_lines",
     "check_meta",
     "check_metadata",
     "check_symbol",
@@ -30,6 +31,8 @@ __all__ = [
 
 _MOST = 2**63 - 1
 """What torch counts elements with."""
+_USUAL_EXTENT = 1 << 26
+"""Strides and sizes up to here reach no element that could not be counted."""
 
 
 def check_class(walk: Walk, place: Place | None, value: CustomObjArgument) -> None:
@@ -88,6 +91,7 @@ def _check_extent(walk: Walk, place: Place, extent: SymInt) -> None:
 
 def check_meta(walk: Walk, place: Place, meta: TensorMeta) -> None:
     sizes, strides, offset = meta.sizes, meta.strides, meta.storage_offset
+    wide, count = len(sizes) > MAX_DIMENSIONS, 1
     if len(sizes) != len(strides) and (strides or meta.layout == Layout.Strided):
         walk.report((place, ".strides"), "extent", f"there are {len(sizes)} sizes and {len(strides)} strides")
     for field, extents in ((".sizes", sizes), (".strides", strides)):
@@ -95,6 +99,12 @@ def check_meta(walk: Walk, place: Place, meta: TensorMeta) -> None:
             whole = extent.as_int
             if type(whole) is not int or not 0 <= whole <= _MOST or extent.as_expr is not None:
                 _check_extent(walk, (place, f"{field}[{index}]"), extent)
+            elif whole > _USUAL_EXTENT:
+                wide = True
+            if whole and extents is sizes:
+                count *= whole
+    if wide or count > MAX_ELEMENTS or offset.as_int != 0:
+        _check_reach(walk, place, meta)
     if offset.as_int != 0 or type(offset.as_int) is not int or offset.as_expr is not None:
         _check_extent(walk, (place, ".storage_offset"), offset)
     if (meta.device.type, meta.device.index) not in walk.good_devices:
@@ -111,6 +121,15 @@ def check_composition(walk: Walk, place: Place, composition: Composition) -> Non
         check_meta(walk, (here, ".meta"), part.meta)
         if part.composition is not None:
             check_composition(walk, (here, ".composition"), part.composition)
+
+
+def _check_reach(walk: Walk, place: Place, meta: TensorMeta) -> None:
+    sizes, strides = [size.as_int for size in meta.sizes], [stride.as_int for stride in meta.strides]
+    offset = meta.storage_offset.as_int
+    if not all(value is None or 0 <= value <= _MOST for value in (*sizes, *strides, offset)):
+        return  # reported by itself
+    if fault := fault_of_extents(sizes, strides, offset):
+        walk.report(place, "extent", fault)
 
 
 def _check_kinds(walk: Walk, place: Place, meta: TensorMeta) -> None:
@@ -139,7 +158,12 @@ def check_indices(
 
 
 def check_metadata(walk: Walk, place: Place, metadata: dict[str, str]) -> None:
-    """Check that what torch writes as JSON is JSON."""
-    custom = metadata.get("custom")
-    if custom is not None:
-        walk.check_text((place, "['custom']"), "json", json.loads, custom)
+    """Check the texts that have a grammar, and that a stack trace, which torch writes into comments, ends no line of theirs."""
+    for key in metadata.keys() & GRAMMARS.keys():
+        walk.check_text((place, f"[{key!r}]"), "json", GRAMMARS[key], metadata[key])
+    check_lines(walk, (place, "['stack_trace']"), metadata.get("stack_trace", ""))
+
+
+def check_lines(walk: Walk, place: Place, text: str) -> None:
+    if "\r" in text or "\0" in text:
+        walk.report(place, "text", "a stack trace has line feeds, and no other end of a line")

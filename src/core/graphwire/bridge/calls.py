@@ -134,9 +134,12 @@ def _decode_by_schema(
     kinds = {name: named.kind for name, named in zip(names, record.inputs, strict=True)}
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
+    missing: list[str] = []
     gap = False
     for name, keyword_only in called.parameters:
         if name not in values:
+            if name in called.required:
+                missing.append(name)
             gap = True
             continue
         kind = kinds[name] or ArgumentKind.UNKNOWN
@@ -150,6 +153,8 @@ def _decode_by_schema(
             f"{record.target} has no parameter {', '.join(sorted(values))} on this installation",
             remedy="The operator's signature has changed since the program was written; an opset upgrader is needed",
         )
+    if missing:
+        raise DecodeError(f"{record.target} is not given {', '.join(missing)}, which has no default")
     return tuple(args), kwargs
 
 

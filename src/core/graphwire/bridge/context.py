@@ -30,6 +30,8 @@ class Operator:
     handler: OpHandler
     parameters: list[tuple[str, bool]] = field(default_factory=list)
     """For convention `schema`: each parameter's name, and whether it is keyword-only. For `symbolic`: the names."""
+    required: frozenset[str] = frozenset()
+    """For convention `schema`: the names of the parameters without a default."""
     codec: NodeCodec | None = None
     """The handler, where it writes the inputs of its nodes itself."""
     returns: Any = None

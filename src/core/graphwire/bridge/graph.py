@@ -177,6 +177,7 @@ class _GraphScope(DecodeScope):
         name = argument.node or argument.name
         known = self._subgraphs.get(argument.name)
         if known is None:
+            _check_free(self.module, argument.name)
             graph, module = decode_graph(self.context, argument.graph)
             self.module.register_module(argument.name, torch_private.graph_module(module, graph))
             self._subgraphs[argument.name] = argument.graph
@@ -209,9 +210,11 @@ class _GraphScope(DecodeScope):
         *path, attribute = target.split(".")
         owner = self.module
         for part in path:
-            if not hasattr(owner, part):
+            if part not in owner._modules:
+                _check_free(owner, part)
                 owner.add_module(part, torch.nn.Module())
             owner = owner.get_submodule(part)
+        _check_free(owner, attribute)
         if isinstance(tensor, torch.nn.Parameter):
             owner.register_parameter(attribute, tensor)
         else:
@@ -230,6 +233,11 @@ class _GraphScope(DecodeScope):
                 node.meta.update(decode_metadata(self.context, noted))
             self._attributes[name] = node
         return node
+
+
+def _check_free(module: torch.nn.Module, name: str) -> None:
+    if hasattr(module, name):
+        raise DecodeError(f"{name!r} cannot be an attribute of the graph's module: it has one of that name")
 
 
 def decode_graph(

@@ -18,16 +18,19 @@ from torch.fx.traceback import NodeSource as TorchNodeSource
 from torch.fx.traceback import NodeSourceAction
 
 from graphwire.bridge.context import DecodeContext, EncodeContext
-from graphwire.errors import EncodeError
+from graphwire.errors import DecodeError, EncodeError
 from graphwire.schema.graph import ValueMetadata
+from graphwire.schema.metadata import (
+    EXACT_SOURCE_FN,
+    EXACT_STACK,
+    EXACT_TORCH_FN,
+    SourceRow,
+    parse_functions,
+    parse_modules,
+    parse_parts,
+    parse_sources,
+)
 from graphwire.schema.program import NodeSource, StackFrame
-
-EXACT_STACK = "graphwire.nn_module_stack"
-"""The metadata key of a module stack that torch's text cannot say: JSON rows of key, path and type."""
-EXACT_SOURCE_FN = "graphwire.source_fn_stack"
-"""The metadata key of a source-function stack that torch's text cannot say: JSON rows of name and function."""
-EXACT_TORCH_FN = "graphwire.torch_fn"
-"""The metadata key of a `torch_fn` that torch's text cannot say: a JSON list."""
 
 _NESTING = frozenset("[]()")
 _HEAD = re.compile(r'  File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n')
@@ -173,7 +176,7 @@ def _decode_module_stack(_context: DecodeContext, text: str) -> tuple[str, Any]:
 
 
 def _decode_exact_module_stack(_context: DecodeContext, text: str) -> tuple[str, Any]:
-    return "nn_module_stack", {key: (path, kind) for key, path, kind in json.loads(text)}
+    return "nn_module_stack", {key: (path, kind) for key, path, kind in parse_modules(text)}
 
 
 # -------------------------------------------------------------------------------------- functions and free data
@@ -204,7 +207,9 @@ def _decode_source_fn(context: DecodeContext, text: str) -> tuple[str, Any]:
 
 
 def _decode_exact_source_fn(context: DecodeContext, text: str) -> tuple[str, Any]:
-    return "source_fn_stack", [(name, _function(context, function)) for name, function in json.loads(text)]
+    return "source_fn_stack", [
+        (name, _function(context, function)) for name, function in parse_functions(text)
+    ]
 
 
 def _function(context: DecodeContext, name: str) -> Any:
@@ -271,7 +276,7 @@ _DECODERS: dict[str, Callable[[DecodeContext, str], tuple[str, Any]]] = {
     "source_fn_stack": _decode_source_fn,
     EXACT_SOURCE_FN: _decode_exact_source_fn,
     "torch_fn": lambda _context, text: ("torch_fn", tuple(text.split(";"))),
-    EXACT_TORCH_FN: lambda _context, text: ("torch_fn", tuple(json.loads(text))),
+    EXACT_TORCH_FN: lambda _context, text: ("torch_fn", tuple(parse_parts(text))),
     "custom": lambda _context, text: ("custom", text),
     "stack_trace": lambda _context, text: ("stack_trace", text),
     "from_node": lambda _context, text: ("from_node", decode_source_texts(text)),
@@ -294,28 +299,41 @@ def encode_source(context: EncodeContext, source: TorchNodeSource) -> int:
 
 
 def decode_sources(records: list[NodeSource]) -> list[TorchNodeSource]:
-    """The table of sources as torch's objects; rows refer to earlier rows only."""
+    """The table of sources as torch's objects; rows refer to earlier rows only.
+
+    Raises:
+        DecodeError: a pass did what this torch has no name for.
+    """
     sources: list[TorchNodeSource] = []
-    for record in records:
-        sources.append(_source(record, [sources[index] for index in record.from_node]))
+    for index, record in enumerate(records):
+        try:
+            sources.append(_source(record, [sources[earlier] for earlier in record.from_node]))
+        except DecodeError as error:
+            raise error.within(f"node_sources[{index}]") from None
     return sources
 
 
 def _source(record: NodeSource, origins: list[TorchNodeSource]) -> TorchNodeSource:
     source = TorchNodeSource(None, record.pass_name)
-    source.action = [NodeSourceAction[name.upper()] for name in record.action.split("+") if name]
+    source.action = [_action(name) for name in record.action.split("+") if name]
     source.from_node = origins
     if record.name or record.target or record.graph_id != -1:
         source.node_info = TorchNodeSource.NodeInfo(record.name, record.target, record.graph_id)
     return source
 
 
+def _action(name: str) -> NodeSourceAction:
+    action = NodeSourceAction.__members__.get(name.upper())
+    if action is None:
+        raise DecodeError(f"this torch knows no action {name!r:.80} of a pass", place="action")
+    return action
+
+
 def decode_source_texts(text: str) -> list[TorchNodeSource]:
     """Provenance from the JSON text that torch writes on each node."""
-    rows = json.loads(text)
-    return [_source_of_row(row) for row in rows or []]
+    return [_source_of_row(row) for row in parse_sources(text)]
 
 
-def _source_of_row(row: dict[str, Any]) -> TorchNodeSource:
-    record = NodeSource(row["name"], row["target"], row["graph_id"], row["pass_name"], row["action"])
-    return _source(record, [_source_of_row(origin) for origin in row["from_node"]])
+def _source_of_row(row: SourceRow) -> TorchNodeSource:
+    record = NodeSource(row.name, row.target, row.graph_id, row.pass_name, row.action)
+    return _source(record, [_source_of_row(origin) for origin in row.from_node])

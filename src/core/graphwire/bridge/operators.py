@@ -117,6 +117,7 @@ def _described(target: Any, name: str, handler: OpHandler) -> Operator:
     if handler.convention == "schema":
         schema = getattr(target, "_schema", None) or handler.schema_of(target)  # type: ignore[attr-defined]
         operator.parameters = [(argument.name, argument.kwarg_only) for argument in schema.arguments]
+        operator.required = frozenset(a.name for a in schema.arguments if not a.has_default_value())
         operator.returns = schema.returns
     elif handler.convention == "symbolic":
         operator.parameters = [(parameter, False) for parameter in _parameter_names(target)]

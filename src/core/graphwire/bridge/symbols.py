@@ -11,7 +11,7 @@ import torch
 from graphwire.bridge import torch_private, torch_releases
 from graphwire.bridge.context import DecodeContext, EncodeContext, SymbolicInteger
 from graphwire.bridge.expressions import decode_expression, encode_expression
-from graphwire.errors import DecodeError
+from graphwire.errors import DecodeError, ExpressionError
 from graphwire.schema.expression import symbols_of
 from graphwire.schema.infix import parse_infix
 from graphwire.schema.symbols import (
@@ -210,5 +210,8 @@ def ranges_by_expression(context: DecodeContext, ranges: Mapping[str, Any]) -> d
                 context.symbols[name] = _unseen_symbol(name)
                 _declare(context, name)
                 context.pending.discard(context.symbols[name])
-        result[decode_expression(expression, context.symbols)] = values
+        try:
+            result[decode_expression(expression, context.symbols)] = values
+        except ExpressionError as error:
+            raise error.within(f"range_constraints[{text[:80]!r}]") from None
     return result

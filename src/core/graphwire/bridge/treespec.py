@@ -30,7 +30,7 @@ from graphwire.schema.treespec import (
     with_version,
 )
 
-__all__ = ["decode_treespec", "encode_treespec", "keyword_names"]
+__all__ = ["decode_treespec", "encode_treespec"]
 
 _quoted = json.encoder.encode_basestring_ascii
 _LEAF_TEXT = '{"type": null, "context": null, "children_spec": []}'
@@ -69,17 +69,6 @@ def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH
         return _decode(spec, types, "")
     except RecursionError:
         raise LimitError("a treespec nests containers too deep for Python's recursion limit") from None
-
-
-def keyword_names(in_spec: Any) -> tuple[str, ...]:
-    """The names of the keyword arguments of a program's input spec `((args…), {name: …})`: these reach generated code.
-
-    Empty for a spec of another shape, such as the positional tuple alone.
-    """
-    children = torch_pytree.children_of(in_spec)
-    if in_spec.type is not tuple or len(children) != 2 or children[1].type is not dict:
-        return ()
-    return tuple(torch_pytree.context_of(children[1]))
 
 
 # ---------------------------------------------------------------------------------------------------------- encoding

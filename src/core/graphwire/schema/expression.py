@@ -104,7 +104,7 @@ ASSUMPTIONS: frozenset[str] = frozenset(
 """What a symbol may be assumed to be, in sympy's words."""
 
 _OPERATIONS_LISTED = "The operations are listed in graphwire.schema.expression.HEADS"
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SYMBOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{,1023}")
 _DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?")
 
 
@@ -160,8 +160,10 @@ def symbol(name: str, assumptions: Sequence[tuple[str, bool]] = ()) -> Expressio
     Raises:
         ExpressionError: the name is no identifier, a keyword, a constant's name or a dunder; or an assumption is unknown.
     """
-    if not _IDENTIFIER.fullmatch(name) or iskeyword(name) or name.startswith("__") or name in CONSTANTS:
-        refuse(f"{name!r} cannot name a symbol", remedy="A symbol is named by a plain identifier such as s0")
+    if not _SYMBOL_NAME.fullmatch(name) or iskeyword(name) or name.startswith("__") or name in CONSTANTS:
+        refuse(
+            f"{name[:80]!r} cannot name a symbol", remedy="A symbol is named by a plain identifier such as s0"
+        )
     if assumptions:
         known = [key for key, _ in assumptions]
         if not ASSUMPTIONS.issuperset(known):

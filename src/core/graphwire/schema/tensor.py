@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, ScalarType
 from graphwire.schema.symbols import SymInt
+
+MAX_DIMENSIONS = 64
+"""What torch's kernels iterate over at most (`at::TensorIterator`)."""
+MAX_ELEMENTS = 1 << 59
+"""Of a tensor, and of the storage that it reaches: beyond, bytes cannot be counted with 63 bits."""
+
+
+def fault_of_extents(sizes: Sequence[int | None], strides: Sequence[int | None], offset: int | None) -> str:
+    """What is wrong with the sizes, strides and offset of a tensor, counted in elements; empty where nothing is.
+
+    What is not known (None, a symbol) counts as small.
+    """
+    if len(sizes) > MAX_DIMENSIONS:
+        return f"there are {len(sizes)} sizes, and at most {MAX_DIMENSIONS} are possible"
+    # torch multiplies sizes without the zeros among them, to check strides.
+    if math.prod(size for size in sizes if size) > MAX_ELEMENTS:
+        return "the sizes come to more elements than can be counted"
+    spans = [(size - 1) * stride for size, stride in zip(sizes, strides, strict=False) if size and stride]
+    if (offset or 0) + sum(spans) >= MAX_ELEMENTS:
+        return "the strides and the offset reach further than can be counted"
+    return ""
 
 
 class SparseMeta(msgspec.Struct, frozen=True, omit_defaults=True):

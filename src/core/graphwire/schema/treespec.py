@@ -31,6 +31,7 @@ __all__ = [
     "format_treespec",
     "hashable",
     "is_plain_json",
+    "keywords_of",
     "load_json",
     "parse_treespec",
     "split_version",
@@ -124,6 +125,27 @@ def treespec_nodes(spec: TreeSpec) -> Iterator[tuple[str, TreeSpec, int]]:
         dot = "." if place else ""
         for index in range(len(node.children) - 1, -1, -1):
             stack.append((f"{place}{dot}children_spec[{index}]", node.children[index], depth + 1))
+
+
+def keywords_of(in_spec: TreeSpec) -> list[Any]:
+    """The names of the keyword arguments in the spec of a call, `((args…), {name: …})`; empty for a spec of another shape.
+
+    Raises:
+        SchemaError: the names are no list.
+    """
+    children = in_spec.children
+    if in_spec.type != "builtins.tuple" or len(children) != 2 or children[1].type is None:
+        return []
+    if split_version(children[1].type)[0] != "builtins.dict":
+        return []
+    context = children[1].context
+    try:
+        keys = json.loads(context) if isinstance(context, str) else context
+    except (ValueError, RecursionError) as error:
+        raise SchemaError("the names of keyword arguments are no JSON text") from error
+    if not isinstance(keys, list):
+        raise SchemaError("the names of keyword arguments are no list")
+    return keys
 
 
 def with_version(name: str, version: int) -> str:

@@ -10,7 +10,7 @@ from graphwire.errors import DecodeError, Problem
 from graphwire.schema.program import EncodedValue, ExampleInputs, Program
 from graphwire.schema.scalars import ITEM_SIZES
 from graphwire.schema.symbols import SymInt
-from graphwire.schema.tensor import PayloadMeta, TensorMeta
+from graphwire.schema.tensor import PayloadMeta, TensorMeta, fault_of_extents
 
 WEIGHTS = "data/weights/"
 CONSTANTS = "data/constants/"
@@ -140,6 +140,8 @@ def extent(meta: TensorMeta, item_size: int | None = None) -> int | None:
     sizes, strides = known_integers(meta.sizes), known_integers(meta.strides)
     offset = known_integers([meta.storage_offset])
     if item is None or sizes is None or strides is None or offset is None or len(sizes) != len(strides):
+        return None
+    if fault_of_extents(sizes, strides, offset[0]):
         return None
     if 0 in sizes:
         return 0

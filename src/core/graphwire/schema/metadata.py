@@ -1,0 +1,123 @@
+"""The metadata of nodes that is text with a grammar: JSON, read to its shape.
+
+torch writes module stacks, source functions and `torch_fn` with commas and semicolons between the parts. Where a part
+holds one of these, graphwire writes JSON instead, under a key of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import msgspec
+
+from graphwire.errors import SchemaError
+
+__all__ = [
+    "EXACT_SOURCE_FN",
+    "EXACT_STACK",
+    "EXACT_TORCH_FN",
+    "GRAMMARS",
+    "SourceRow",
+    "parse_functions",
+    "parse_json",
+    "parse_modules",
+    "parse_parts",
+    "parse_sources",
+]
+
+EXACT_STACK = "graphwire.nn_module_stack"
+"""The metadata key of a module stack that torch's text cannot say: JSON rows of key, path and type."""
+EXACT_SOURCE_FN = "graphwire.source_fn_stack"
+"""The metadata key of a source-function stack that torch's text cannot say: JSON rows of name and function."""
+EXACT_TORCH_FN = "graphwire.torch_fn"
+"""The metadata key of a `torch_fn` that torch's text cannot say: a JSON list."""
+
+
+Shape = TypeVar("Shape")
+
+
+class SourceRow(msgspec.Struct, frozen=True):
+    """Where a node comes from, as torch writes it on the node: JSON of the fields of `NodeSource`, origins inside."""
+
+    name: str
+    target: str
+    graph_id: int
+    pass_name: str
+    action: str
+    from_node: list[SourceRow]
+
+
+_MODULES = msgspec.json.Decoder(list[tuple[str, str, str]])
+_FUNCTIONS = msgspec.json.Decoder(list[tuple[str, str]])
+_PARTS = msgspec.json.Decoder(list[str])
+_SOURCES = msgspec.json.Decoder(list[SourceRow] | None)
+
+
+def parse_json(text: str) -> Any:
+    """The value of JSON text, of any shape.
+
+    Raises:
+        SchemaError: the text is none.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"no JSON text: {error}") from error
+
+
+def parse_modules(text: str) -> list[tuple[str, str, str]]:
+    """The rows of key, path and type of a module stack.
+
+    Raises:
+        SchemaError: the text has another shape.
+    """
+    return _parse(_MODULES, text)
+
+
+def parse_functions(text: str) -> list[tuple[str, str]]:
+    """The rows of name and function of a source-function stack.
+
+    Raises:
+        SchemaError: the text has another shape.
+    """
+    return _parse(_FUNCTIONS, text)
+
+
+def parse_parts(text: str) -> list[str]:
+    """The parts of a `torch_fn`.
+
+    Raises:
+        SchemaError: the text has another shape.
+    """
+    return _parse(_PARTS, text)
+
+
+def parse_sources(text: str) -> list[SourceRow]:
+    """The origins of a node; none for `null`.
+
+    Raises:
+        SchemaError: the text has another shape.
+    """
+    return _parse(_SOURCES, text) or []
+
+
+def _parse(decoder: msgspec.json.Decoder[Shape], text: str) -> Shape:
+    try:
+        return decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise SchemaError(f"metadata of another shape: {error}") from error
+
+
+GRAMMARS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
+    {
+        "custom": parse_json,
+        "from_node": parse_sources,
+        EXACT_STACK: parse_modules,
+        EXACT_SOURCE_FN: parse_functions,
+        EXACT_TORCH_FN: parse_parts,
+    }
+)
+"""The keys of metadata whose text has a grammar, each with its reader."""

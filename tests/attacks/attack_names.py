@@ -1,0 +1,419 @@
+"""Texts that torch writes into Python: names, paths, keywords, metadata."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hostile import Attack, Change, Tree, get, put
+
+from graphwire.errors import DecodeError, ValidationError
+
+G = "graph_module.graph"
+BARE_CALL = "breakpoint()"
+
+
+def _renamed(new: str) -> Any:
+    """The file with the value `linear` under another name, wherever it stands."""
+    return lambda victim: victim.with_text('"linear"', json.dumps(new))
+
+
+_VALUES = {
+    "a call": BARE_CALL,
+    "a statement": "x; import os",
+    "a line": "x\nimport os",
+    "a keyword": "lambda",
+    "a soft constant": "None",
+    "a dunder": "__class__",
+    "debug": "__debug__",
+    "self": "self",
+    "empty": "",
+    "a number": "1x",
+    "a comma": "a, b",
+    "an attribute": "os.path",
+    "a full-width letter": "ｅval",
+    "a ligature": "ﬁle",
+    "a zero-width joiner": "a\u200db",
+    "overlong": "a" * 100_000,
+    "a null": "a\0b",
+    "a comment": "a#",
+    "an equals sign": "a=b",
+    "torch": "torch",
+    "NoneType": "NoneType",
+    "fx_pytree": "fx_pytree",
+    "pytree": "pytree",
+}
+VALUES = [
+    Attack(f"a value named as {what}", _renamed(name), ValidationError, r"cannot name a value.*\[name\]")
+    for what, name in _VALUES.items()
+] + [
+    # What an argument of a model can be named: torch's code gives such a value another name where it needs the global.
+    Attack(f"a value named as {name}", _renamed(name), None)
+    for name in ("device", "inf", "nan", "getattr", "slice", "operator", "exec")
+]
+
+_PATHS = {
+    "quotes": 'lin."+x+"',
+    "a backslash": "lin.\\",
+    "a dunder": "__class__.weight",
+    "dunders inside": "lin.__dict__.weight",
+    "an empty part": "lin..weight",
+    "a line": "lin.\nimport os",
+    "a line separator": "lin.a\u2028b",
+    "a dot alone": ".",
+    "overlong": "a." * 50_000,
+    "empty": "",
+}
+
+
+def _parameter(name: str) -> Any:
+    def make(victim: Any) -> bytes:
+        tree = victim.document
+        put("graph_module.signature.input_specs[0].parameter.parameter_name", name)(tree)
+        config = json.loads(victim.records["data/weights/model_weights_config.json"])
+        config["config"] = {
+            (name if key == "lin.weight" else key): each for key, each in config["config"].items()
+        }
+        return bytes(
+            victim.with_records(
+                {
+                    "models/model.json": json.dumps(tree).encode(),
+                    "data/weights/model_weights_config.json": json.dumps(config).encode(),
+                }
+            )
+        )
+
+    return make
+
+
+PATHS = [
+    Attack(f"a parameter at {what}", _parameter(name), ValidationError, r"parameter_name: .*\[path\]")
+    for what, name in _PATHS.items()
+]
+
+
+def _document(
+    name: str, told: str, *changes: Change, error: type[Exception] | None = ValidationError
+) -> Attack:
+    return Attack(name, lambda victim: victim.with_document(*changes), error, told)
+
+
+NODE = f"{G}.nodes[0]"
+CALLS = "graph_module.module_call_graph"
+LEAF = {"type": None, "context": None, "children_spec": []}
+
+
+def _tuple(*children: Tree) -> Tree:
+    return {"type": "builtins.tuple", "context": "null", "children_spec": list(children)}
+
+
+def _keyword(key: Any, kind: str = "builtins.dict") -> str:
+    keyed = {"type": kind, "context": json.dumps([key]), "children_spec": [LEAF]}
+    return json.dumps([1, _tuple(_tuple(LEAF), keyed)])
+
+
+def _cond(tree: Tree) -> Tree:
+    return next(node for node in get(tree, f"{G}.nodes") if node["target"].endswith("cond"))
+
+
+def _subgraph_named(name: str) -> Change:
+    def change(tree: Tree) -> None:
+        _cond(tree)["inputs"][1]["arg"]["as_graph"]["name"] = name
+
+    return change
+
+
+def _subgraph_node(name: str) -> Change:
+    def change(tree: Tree) -> None:
+        _cond(tree)["inputs"][1]["arg"]["as_graph"]["node"] = name
+
+    return change
+
+
+def _inner_value(tree: Tree) -> None:
+    graph = _cond(tree)["inputs"][1]["arg"]["as_graph"]["graph"]
+    text = json.dumps(graph).replace('"sin"', '"import"')
+    graph.clear()
+    graph.update(json.loads(text))
+
+
+def _constant(path: str) -> Change:
+    """Let a node read a tensor of the graph's own, at `path`."""
+
+    def change(tree: Tree) -> None:
+        tree["requires"] = ["constants"]
+        put(f"{NODE}.inputs[2].arg", {"as_constant": f"graph::0.{path}"})(tree)
+
+    return change
+
+
+TEXTS = [
+    _document(
+        "a keyword argument that is a call",
+        r"nodes\[0\].*\[name\]",
+        put(f"{NODE}.inputs[0].name", "a=breakpoint(),b"),
+        put(f"{NODE}.inputs[0].kind", 2),
+    ),
+    _document(
+        "a keyword argument that is a keyword",
+        r"nodes\[0\].*\[name\]",
+        put(f"{NODE}.inputs[0].name", "lambda"),
+        put(f"{NODE}.inputs[0].kind", 2),
+    ),
+    _document(
+        "a keyword argument that is a dunder",
+        r"nodes\[0\].*\[name\]",
+        put(f"{NODE}.inputs[0].name", "__class__"),
+    ),
+    _document(
+        "a keyword argument in another normal form",
+        r"nodes\[0\].*\[name\]",
+        put(f"{NODE}.inputs[0].name", "ｓelf"),
+    ),
+    _document(
+        "a node named as a statement", r"nodes\[0\].name.*\[name\]", put(f"{NODE}.name", "x;import os")
+    ),
+    _document("a subgraph named as a call", r"as_graph.name.*\[name\]", _subgraph_named(BARE_CALL)),
+    _document("a subgraph named as a path", r"as_graph.name.*\[name\]", _subgraph_named("a.b")),
+    _document(
+        "a subgraph named as a method of modules",
+        "'forward' cannot be an attribute",
+        _subgraph_named("forward"),
+        error=DecodeError,
+    ),
+    _document(
+        "a subgraph named as a table of modules",
+        "'_modules' cannot be an attribute",
+        _subgraph_named("_modules"),
+        error=DecodeError,
+    ),
+    _document(
+        "a subgraph's reader named as a statement", r"as_graph.*\[name\]", _subgraph_node("x=breakpoint();y")
+    ),
+    _document("a value in a subgraph named as a keyword", r"as_graph.graph.*\[name\]", _inner_value),
+    _document(
+        "a graph's constant named as a statement",
+        r"as_constant.*\[(path|name)\]",
+        _constant("x=breakpoint();y"),
+    ),
+    _document("a graph's constant named as a keyword", r"as_constant.*\[(path|name)\]", _constant("class")),
+    _document(
+        "a graph's constant named as a call in its path",
+        r"as_constant.*\[(path|name)\]",
+        _constant("a.b(breakpoint())"),
+    ),
+    _document(
+        "metadata of a value named as a call",
+        r"value_metadata.*\[name\]",
+        put(f"{G}.value_metadata", {BARE_CALL: {}}),
+    ),
+    _document(
+        "metadata of an element of a call",
+        r"value_metadata.*\[name\]",
+        put(f"{G}.value_metadata", {f"{BARE_CALL}[0]": {}}),
+    ),
+    _document(
+        "metadata that names a reader as a statement",
+        r"value_metadata.*\[name\]",
+        put(f"{G}.value_metadata", {"linear": {"name": "x;y"}}),
+    ),
+    _document(
+        "a literal input named as a call",
+        r"input_specs\[4\].*\[(name|wrong-kind)\]",
+        put(
+            "graph_module.signature.input_specs[4]",
+            {"constant_input": {"name": BARE_CALL, "value": {"as_int": 1}}},
+        ),
+    ),
+    _document(
+        "an output's name with a line break",
+        r"output_specs\[0\].*\[name\]",
+        put("graph_module.signature.output_specs[0].user_output.name", "x\nimport os"),
+    ),
+    _document(
+        "a module call at a call", r"module_call_graph\[1\].fqn.*\[path\]", put(f"{CALLS}[1].fqn", "a.'+b+'")
+    ),
+    _document(
+        "a module call at a dunder",
+        r"module_call_graph\[1\].fqn.*\[path\]",
+        put(f"{CALLS}[1].fqn", "__init__.__globals__"),
+    ),
+    _document(
+        "a forward argument that is a call",
+        r"forward_arg_names\[0\].*\[name\]",
+        put(f"{CALLS}[0].signature.forward_arg_names", ["x=breakpoint()", "scale"]),
+    ),
+    _document(
+        "a forward argument that is a keyword",
+        r"forward_arg_names\[0\].*\[name\]",
+        put(f"{CALLS}[0].signature.forward_arg_names", ["import", "scale"]),
+    ),
+    _document(
+        "a forward argument with a star",
+        r"forward_arg_names\[0\].*\[name\]",
+        put(f"{CALLS}[0].signature.forward_arg_names", ["*args", "scale"]),
+    ),
+    _document(
+        "a forward argument in full width",
+        r"forward_arg_names\[0\].*\[name\]",
+        put(f"{CALLS}[0].signature.forward_arg_names", ["ｘ", "scale"]),
+    ),
+    _document(
+        "forward arguments of one name",
+        r"forward_arg_names.*\[duplicate\]",
+        put(f"{CALLS}[0].signature.forward_arg_names", ["x", "x"]),
+    ),
+    _document(
+        "a keyword of the input spec that is a call",
+        r"in_spec.*\[(name|treespec)\]",
+        put(f"{CALLS}[0].signature.in_spec", _keyword("a':breakpoint(),'b")),
+    ),
+    _document(
+        "a keyword of the input spec that is a keyword",
+        r"in_spec.*\[(name|treespec)\]",
+        put(f"{CALLS}[0].signature.in_spec", _keyword("lambda")),
+    ),
+    _document(
+        "a keyword of the input spec that is a number",
+        r"in_spec.*\[(name|treespec)\]",
+        put(f"{CALLS}[0].signature.in_spec", _keyword(3)),
+    ),
+    _document(
+        "a keyword of the input spec behind another version",
+        r"in_spec",
+        put(f"{CALLS}[0].signature.in_spec", _keyword("a':breakpoint(),'b", "builtins.dict@2")),
+    ),
+    _document(
+        "a keyword of the input spec behind an escape",
+        r"in_spec.*\[(name|treespec)\]",
+        put(f"{CALLS}[0].signature.in_spec", _keyword("\\':breakpoint(),\\'")),
+    ),
+    _document(
+        "a namedtuple's field that is a call",
+        r"treespec_namedtuple_fields.*\[name\]",
+        put("graph_module.treespec_namedtuple_fields", {"P": {"field_names": ["a=breakpoint()"]}}),
+    ),
+    _document(
+        "a namedtuple's field that is a dunder",
+        r"treespec_namedtuple_fields.*\[name\]",
+        put("graph_module.treespec_namedtuple_fields", {"P": {"field_names": ["__class__"]}}),
+    ),
+    _document(
+        "a device that is a call",
+        r"device.*\[device\]",
+        put(f"{G}.tensor_values['linear'].device.type", "cpu')+breakpoint()+('"),
+    ),
+    _document(
+        "a device of a huge index",
+        r"device.*\[device\]",
+        put(f"{G}.tensor_values['linear'].device.index", 2**40),
+    ),
+    _document(
+        "an element type that is a call",
+        r"dtype.*\[element-type\]",
+        put(f"{G}.tensor_values['linear'].dtype", 0),
+        put(f"{G}.tensor_values['linear'].dtype_name", "float()"),
+        put("requires", ["dtypes"]),
+    ),
+    _document(
+        "a namespace that is a call",
+        r"opset_version.*\[name\]",
+        put("opset_version", {"aten": 10, "x'+breakpoint()+'": 1}),
+    ),
+    _document(
+        "custom metadata that is no JSON",
+        r"nodes\[0\].metadata.*\[json\]",
+        put(f"{NODE}.metadata['custom']", "{'a': breakpoint()}"),
+    ),
+    _document(
+        "custom metadata nested without end",
+        r"nodes\[0\].metadata.*\[json\]",
+        put(f"{NODE}.metadata['custom']", "[" * 100_000),
+    ),
+    _document(
+        "a module stack that is no JSON",
+        r"nodes\[0\].metadata.*\[(json|metadata)\]",
+        put(f"{NODE}.metadata['graphwire.nn_module_stack']", "nonsense"),
+    ),
+    _document(
+        "a module stack of the wrong shape",
+        r"nodes\[0\].metadata.*\[(json|metadata)\]",
+        put(f"{NODE}.metadata['graphwire.nn_module_stack']", "[[1]]"),
+    ),
+    _document(
+        "a source-function stack that is no JSON",
+        r"nodes\[0\].metadata.*\[(json|metadata)\]",
+        put(f"{NODE}.metadata['graphwire.source_fn_stack']", "["),
+    ),
+    _document(
+        "a source-function stack of the wrong shape",
+        r"nodes\[0\].metadata.*\[(json|metadata)\]",
+        put(f"{NODE}.metadata['graphwire.source_fn_stack']", "[3]"),
+    ),
+    _document(
+        "a torch_fn that is a number",
+        r"nodes\[0\].metadata.*\[(json|metadata)\]",
+        put(f"{NODE}.metadata['graphwire.torch_fn']", "3"),
+    ),
+    _document(
+        "a provenance that is no JSON",
+        r"nodes\[0\].metadata.*\[(json|metadata)\]",
+        put(f"{NODE}.metadata['from_node']", "breakpoint()"),
+    ),
+    _document(
+        "a provenance of the wrong shape",
+        r"nodes\[0\].metadata.*\[(json|metadata)\]",
+        put(f"{NODE}.metadata['from_node']", "[1]"),
+    ),
+    _document(
+        "a provenance with an unknown action",
+        r"node_sources.0.*action",
+        put(
+            "graph_module.node_sources",
+            [
+                {
+                    "name": "a",
+                    "target": "b",
+                    "graph_id": 1,
+                    "pass_name": "p",
+                    "action": "launch",
+                    "from_node": [],
+                }
+            ],
+        ),
+        error=DecodeError,
+    ),
+    _document(
+        "a provenance nested without end",
+        r"nodes\[0\].metadata.*\[(json|metadata)\]",
+        put(f"{NODE}.metadata['from_node']", '[{"from_node":' * 50_000),
+    ),
+    _document(
+        "a stack trace that ends its line",
+        r"nodes\[0\].metadata.*\[(text|metadata)\]",
+        put(f"{NODE}.metadata['stack_trace']", 'File "x\rimport os\r", line 1, in f\n  y'),
+    ),
+    _document(
+        "a frame that ends its line",
+        r"stack_frames\[0\].*\[(text|metadata)\]",
+        put("graph_module.stack_frames", [{"file": "x\rimport os", "line": 1, "name": "f", "source": "y\n"}]),
+    ),
+    _document("a frame with a negative index", r"nodes\[0\].stack.*\[index\]", put(f"{NODE}.stack", [-1])),
+    _document(
+        "a source before itself",
+        r"node_sources\[0\].*\[index\]",
+        put(
+            "graph_module.node_sources",
+            [
+                {
+                    "name": "a",
+                    "target": "b",
+                    "graph_id": 1,
+                    "pass_name": "p",
+                    "action": "create",
+                    "from_node": [0],
+                }
+            ],
+        ),
+    ),
+]

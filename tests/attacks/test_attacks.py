@@ -1,0 +1,87 @@
+"""Hostile files, one class of attack each: every one gets its error before anything ran, or does no harm.
+
+`tests/conftest.py` watches what each load does: code that is compiled or run, imports, files, processes, sockets.
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+import time
+import warnings
+from collections import Counter
+
+import attack_names
+import attack_programs
+import pytest
+import torch
+from hostile import Attack, Victim, victim
+
+import graphwire
+from graphwire.bridge.program import GraphwireWarning
+from graphwire.errors import ArchiveError, FormatError, SchemaError
+
+SECONDS = 5
+MEBIBYTES = 300
+
+ATTACKS: list[Attack] = [
+    *(attack_names.VALUES + attack_names.PATHS + attack_names.TEXTS),
+    *(
+        attack_programs.OPERATORS
+        + attack_programs.EXPRESSIONS
+        + attack_programs.RANGES
+        + attack_programs.GUARDS
+        + attack_programs.STRUCTURE
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def good() -> Victim:
+    return victim()
+
+
+def results(program: torch.export.ExportedProgram) -> torch.Tensor:
+    torch.manual_seed(1)
+    found: torch.Tensor = program.module()(torch.rand(4, 3), scale=torch.tensor(2.0))
+    return found
+
+
+@pytest.fixture(scope="module")
+def expected(good: Victim) -> torch.Tensor:
+    return results(graphwire.loads(good.data))
+
+
+def test_the_victim_is_in_order(good: Victim) -> None:
+    assert graphwire.verify(good.data) == []
+    assert graphwire.verify(good.with_records({})) == []
+
+
+def test_every_attack_has_a_name_of_its_own() -> None:
+    assert [name for name, count in Counter(attack.name for attack in ATTACKS).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_the_attack_fails(attack: Attack, good: Victim, expected: torch.Tensor) -> None:
+    data = attack.make(good)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    if attack.error is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphwireWarning)
+            program = graphwire.loads(data)
+        assert torch.equal(results(program), expected)
+    else:
+        with pytest.raises(attack.error) as caught:
+            graphwire.loads(data)
+        assert re.search(attack.told, str(caught.value), re.DOTALL), str(caught.value)[:1000]
+        assert len(str(caught.value)) < 100_000
+        # What this installation lacks, and what torch makes of it, `verify` cannot know.
+        assert graphwire.verify(data) or not isinstance(
+            caught.value, (SchemaError, ArchiveError, FormatError)
+        )
+    assert time.perf_counter() - start < SECONDS
+    grown = (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    )  # in KiB; of a peak, so only ever more
+    assert grown < MEBIBYTES << 10

@@ -1,0 +1,105 @@
+"""What a load does beside loading, as Python's audit hooks tell it: every load in the tests is watched.
+
+A file must not make a load compile or run code, import a module, start a process, open a socket, or open a file for
+writing. An event counts when `graphwire.load` (or `loads`, `open`, `verify`, `inspect`) is among the callers, and nothing
+that is fixed in the source stands between:
+
+- an `import` statement: the module's name stands in our source or in a library's, not in a file;
+- the discovery of installed plugins;
+- the parser of guards, which makes a syntax tree and no code (`ast.parse`);
+- torch's own generated code of a graph module, of names that were checked: the one named exception;
+- classes that the standard library and libraries build from templates of their own (`namedtuple`, `dataclass`).
+"""
+
+from __future__ import annotations
+
+import dis
+import os
+import sys
+from types import CodeType, FrameType
+from typing import Any
+
+WATCHED = frozenset(
+    {
+        "compile",
+        "exec",
+        "import",
+        "open",
+        "code.__new__",
+        "marshal.loads",
+        "pickle.find_class",
+        "os.exec",
+        "os.fork",
+        "os.forkpty",
+        "os.posix_spawn",
+        "os.spawn",
+        "os.startfile",
+        "os.system",
+        "os.remove",
+        "os.rename",
+        "subprocess.Popen",
+        "pty.spawn",
+        "shutil.rmtree",
+        "socket.__new__",
+        "socket.connect",
+        "socket.getaddrinfo",
+        "urllib.Request",
+        "webbrowser.open",
+        "ctypes.dlopen",
+    }
+)
+
+_LOADS = (
+    "load",
+    "loads",
+    "open",
+    "verify",
+    "inspect",
+    "decode",
+    "treespec_loads",
+    "program_of",
+    "from_schema",
+)
+_IMPORT_NAME = dis.opmap["IMPORT_NAME"]
+_EXCEPTIONS = (
+    ("graphwire/hooks/discovery.py", ""),
+    ("/ast.py", "parse"),
+    ("torch/fx/graph_module.py", "_exec_with_source"),
+    ("torch/fx/graph_module.py", "_method_from_src"),
+    ("torch/fx/graph_module.py", "_forward_from_src"),
+    ("/collections/__init__.py", "namedtuple"),
+    ("/dataclasses.py", ""),
+)
+"""Source file, by its end, and function (empty for all of them) below which an event is none of the file's doing."""
+
+deeds: list[str] = []
+"""What loads did, since somebody last cleared this."""
+
+
+def watch() -> None:
+    """Watch every load of this process, in all threads, from now on."""
+    sys.addaudithook(_note)
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in WATCHED and not _is_reading(event, arguments):
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if code.co_code[frame.f_lasti] == _IMPORT_NAME or _is_exception(code):
+                return
+            if "graphwire/api/" in code.co_filename and code.co_name in _LOADS:
+                deeds.append(f"{event} {str(arguments)[:300]}")
+                return
+            frame = frame.f_back
+
+
+def _is_reading(event: str, arguments: tuple[Any, ...]) -> bool:
+    if event != "open":
+        return False
+    flags = arguments[2] if isinstance(arguments[2], int) else 0
+    return not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+
+
+def _is_exception(code: CodeType) -> bool:
+    return any(code.co_filename.endswith(file) and name in ("", code.co_name) for file, name in _EXCEPTIONS)
