@@ -6,6 +6,7 @@ that is fixed in the source stands between:
 
 - an `import` statement: the module's name stands in our source or in a library's, not in a file;
 - the discovery of installed plugins;
+- the codec of an encoding that the source names (`cp437`, of zip names);
 - the parser of guards, which makes a syntax tree and no code (`ast.parse`);
 - torch's own generated code of a graph module, of names that were checked: the one named exception;
 - classes that the standard library and libraries build from templates of their own (`namedtuple`, `dataclass`).
@@ -64,6 +65,7 @@ _IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 _EXCEPTIONS = (
     ("graphwire/hooks/discovery.py", ""),
     ("/ast.py", "parse"),
+    ("/encodings/__init__.py", "search_function"),
     ("torch/fx/graph_module.py", "_exec_with_source"),
     ("torch/fx/graph_module.py", "_method_from_src"),
     ("torch/fx/graph_module.py", "_forward_from_src"),
