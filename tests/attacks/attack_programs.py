@@ -413,11 +413,6 @@ STRUCTURE = [
         put(f"{SIGNATURE}.input_specs[0].parameter.arg.name", "x"),
     ),
     _document(
-        "two parameters of one name",
-        r"input_specs\[1\].*\[duplicate\]",
-        put(f"{SIGNATURE}.input_specs[1].parameter.parameter_name", "lin.weight"),
-    ),
-    _document(
         "a parameter below another one",
         r"input_specs|lin.weight",
         put(f"{SIGNATURE}.input_specs[1].parameter.parameter_name", "lin.weight.x"),

@@ -181,12 +181,6 @@ def _check_spec(
         elif not rule.needs:
             walk.check_path((here, f".{rule.field}"), target)
         if rule.makes:
-            if target in targets[rule.makes]:
-                walk.report(
-                    (here, f".{rule.field}"),
-                    "duplicate",
-                    f"the {rule.makes} {quoted(target)} is named before",
-                )
             targets[rule.makes].add(target)
     if not rule.arm:
         if value.name is not None:
