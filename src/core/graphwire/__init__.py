@@ -35,10 +35,12 @@ from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.registry import PluginInfo, Registry
 from graphwire.version import __version__
 from graphwire.wire.limits import Limits
+from graphwire.wire.pickle_limits import PickleLimits
 
 __all__ = [
     "Archive",
     "Limits",
+    "PickleLimits",
     "PluginInfo",
     "Registry",
     "__version__",

@@ -108,7 +108,11 @@ class Archive:
         if self._package.layout.spec.name == "A1":  # torch 2.1 writes lifted tensors into the document
             for index, tensor in enumerate(embedded_tensors(self._package.tree_of(method))):
                 state = read_embedded(
-                    tensor.name, cast("bytes", tensor.data), CONSTANTS, f"embedded_{index}_"
+                    tensor.name,
+                    cast("bytes", tensor.data),
+                    CONSTANTS,
+                    f"embedded_{index}_",
+                    self._package.archive.limits,
                 )
                 payloads.constants.update(state.metas)
                 payloads.records = {**payloads.records, **state.records}

@@ -47,7 +47,8 @@ class ArchiveReader:
 
     def _start(self, source: Source, limits: Limits) -> None:
         self._source = source
-        self._limits = limits
+        self.limits = limits
+        """The bounds in force."""
         try:
             entries = read_directory(source, limits)
             self.root = _root([entry.name for entry in entries])
@@ -110,9 +111,9 @@ class ArchiveReader:
             ArchiveError: it is damaged in another way.
         """
         entry = self._entry(name)
-        if entry.size > self._limits.program_bytes:
+        if entry.size > self.limits.program_bytes:
             raise LimitError(
-                f"the record has {entry.size:,} bytes, more than {self._limits.program_bytes:,}",
+                f"the record has {entry.size:,} bytes, more than {self.limits.program_bytes:,}",
                 place=f"record {name!r}",
                 remedy="Raise Limits.program_bytes for a file that you trust",
             )
@@ -192,7 +193,7 @@ class ArchiveReader:
         else:
             source = BufferSource(self.read(name))
         try:
-            inner._start(source, self._limits)
+            inner._start(source, self.limits)
         except ArchiveError as error:
             raise error.within(f"record {name!r}") from error.__cause__
         return inner
@@ -227,7 +228,7 @@ class ArchiveReader:
             for at in range(0, entry.size, max(step, 1)):
                 yield self._source.read_at(start + at, min(step, entry.size - at))
             return
-        limits = self._limits
+        limits = self.limits
         if entry.size > max(limits.inflate_free_bytes, limits.inflate_ratio * entry.stored_bytes):
             raise LimitError(
                 f"the record inflates from {entry.stored_bytes:,} to {entry.size:,} bytes",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from graphwire.wire.pickle_limits import DEFAULT_PICKLE_LIMITS, PickleLimits
+
 __all__ = ["DEFAULT_LIMITS", "Limits"]
 
 
@@ -30,6 +32,8 @@ class Limits:
     """Containers inside each other in one document. No format of ours reaches further than 400 (`tree.MAX_DEPTH`)."""
     tree_nodes: int = 1 << 26
     """Values (containers and scalars, without keys) in one document."""
+    pickle: PickleLimits = DEFAULT_PICKLE_LIMITS
+    """The bounds on each pickle of an old file: weights, constants, example inputs."""
 
 
 DEFAULT_LIMITS = Limits()

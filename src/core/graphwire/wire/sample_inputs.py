@@ -6,6 +6,7 @@ A program does not need them. Whatever is not read, or cannot be written, is lef
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, GraphwireError
@@ -25,7 +26,6 @@ from graphwire.schema.treespec import (
 )
 from graphwire.wire.archive_reader import ArchiveReader
 from graphwire.wire.payloads import SAMPLE_INPUTS, Payloads
-from graphwire.wire.pickle_reader import PickleLimits
 from graphwire.wire.pickle_values import (
     DefaultDictData,
     DequeData,
@@ -46,7 +46,8 @@ _LAYOUTS = {
     "torch.sparse_bsr": Layout.SparseBsr,
     "torch.sparse_bsc": Layout.SparseBsc,
 }
-_LIMITS = PickleLimits(depth=100)  # Python recurses over the structure of the inputs
+_MAX_DEPTH = 100
+"""Containers inside each other: Python recurses over the structure of the inputs."""
 
 
 # ------------------------------------------------------------------------------------------------------ decode
@@ -64,7 +65,9 @@ def read_sample_inputs(
     if member not in reader or reader.size(member) == 0:
         return
     try:
-        saved = TorchSave(reader.nested(member), limits=_LIMITS)
+        bounds = reader.limits.pickle
+        limits = replace(bounds, depth=min(bounds.depth, _MAX_DEPTH))
+        saved = TorchSave(reader.nested(member), limits=limits)
         if saved.value is None or saved.value == {}:
             return
         table = TensorTable(saved, SAMPLE_INPUTS, stem, copied=copied)

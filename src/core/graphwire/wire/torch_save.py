@@ -19,8 +19,10 @@ from graphwire.schema.scalars import DTYPE_NAMES, ITEM_SIZES, Device, Layout, Sc
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import PayloadMeta, TensorMeta
 from graphwire.wire.archive_reader import ArchiveReader
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import Record
-from graphwire.wire.pickle_reader import DEFAULT_PICKLE_LIMITS, PickleLimits, read_pickle
+from graphwire.wire.pickle_limits import PickleLimits
+from graphwire.wire.pickle_reader import read_pickle
 from graphwire.wire.pickle_values import Foreign, SparseTensor, Storage, StridedTensor
 from graphwire.wire.records import ArchiveRecord, SwappedRecord
 
@@ -49,12 +51,16 @@ def number_width(dtype: str) -> int:
     return _HALVED.get(dtype) or ITEM_SIZES[dtype]
 
 
+_REMEDY = "Raise Limits.pickle for a file that you trust"
+
+
 class TorchSave:
     """A `torch.save` file, its pickle read.
 
     Args:
         reader: the file's archive.
         foreign: whether values of classes that are not read stand as `Foreign`; otherwise they are refused.
+        limits: the bounds in force; those of the archive by default.
 
     Raises:
         MissingRecordError: it has no pickle: an older format of torch.save, or something else.
@@ -64,17 +70,21 @@ class TorchSave:
     """
 
     def __init__(
-        self, reader: ArchiveReader, *, foreign: bool = False, limits: PickleLimits = DEFAULT_PICKLE_LIMITS
+        self, reader: ArchiveReader, *, foreign: bool = False, limits: PickleLimits | None = None
     ) -> None:
         self.reader = reader
+        limits = limits or reader.limits.pickle
         order = reader.read("byteorder") if "byteorder" in reader else b"little"
         if order not in (b"little", b"big"):
             raise ArchiveError(f"the byte order is {order[:16]!r}", place="byteorder")
         self.is_swapped = order == b"big"
         """Whether the storages are big-endian."""
         if (size := reader.size("data.pkl")) > limits.nbytes:
-            raise LimitError(f"the pickle has {size:,} bytes, more than {limits.nbytes:,}")
-        self.value: Any = read_pickle(reader.read("data.pkl"), limits=limits, foreign=foreign)
+            raise LimitError(f"the pickle has {size:,} bytes, more than {limits.nbytes:,}", remedy=_REMEDY)
+        try:
+            self.value: Any = read_pickle(reader.read("data.pkl"), limits=limits, foreign=foreign)
+        except LimitError as error:
+            raise LimitError(error.problem, place=error.place, remedy=error.remedy or _REMEDY) from None
         """What was saved: plain data, and the records of `pickle_values`."""
 
 
@@ -206,7 +216,6 @@ def read_state_dict(
     stem: str,
     *,
     copied: bool = False,
-    limits: PickleLimits = DEFAULT_PICKLE_LIMITS,
 ) -> StateDict:
     """The named tensors of a `torch.save` file. Nothing is read but its pickle.
 
@@ -219,7 +228,7 @@ def read_state_dict(
         DecodeError: it is no dict of named values, or the pickle is damaged.
         LimitError: it is beyond the limits.
     """
-    saved = TorchSave(reader, foreign=True, limits=limits)
+    saved = TorchSave(reader, foreign=True)
     if not isinstance(saved.value, dict) or not all(type(name) is str for name in saved.value):
         raise DecodeError(f"a state dict is expected, not {_said(saved.value)}")
     table = TensorTable(saved, folder, stem, copied=copied)
@@ -247,14 +256,16 @@ def read_tensor(
     state.records.update(table.records)
 
 
-def read_embedded(name: str, data: bytes, folder: str, stem: str) -> StateDict:
+def read_embedded(
+    name: str, data: bytes, folder: str, stem: str, limits: Limits = DEFAULT_LIMITS
+) -> StateDict:
     """The one tensor of a `torch.save` file that stands inside a document.
 
     Raises:
         As `read_state_dict`.
     """
     state = StateDict()
-    read_tensor(state, name, ArchiveReader(data), folder, stem, copied=True)
+    read_tensor(state, name, ArchiveReader(data, limits=limits), folder, stem, copied=True)
     return state
 
 
