@@ -6,7 +6,7 @@ import io
 import os
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 
 from graphwire.analysis.validate import check
 from graphwire.api.archive import open
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 
+Containers: TypeAlias = Literal["named", "plain"]
+
 DEFAULT_METHOD = "model"
 """The name of a program that is saved alone."""
 
@@ -42,6 +44,7 @@ def save(
     format: str = "json",
     target: str | None = None,
     opset_version: Mapping[str, int] | None = None,
+    containers: Containers = "named",
     extra_files: Mapping[str, bytes] | None = None,
     registry: Registry | None = None,
 ) -> None:
@@ -56,6 +59,9 @@ def save(
         format: the name of an installed wire format (`graphwire.plugins()` lists them).
         target: write what an older reader reads: a release such as `torch-2.6`, or a version of the schema.
         opset_version: by operator namespace, the version to write instead of the installed one.
+        containers: what becomes of inputs and outputs that are namedtuples or dataclasses for which nobody registered a
+            serialized name. `named`: an error, which gives the line that registers it; `plain`: they are tuples, and dicts
+            without the fields that are None, wherever the program is loaded, so nothing need be registered there.
         extra_files: bytes to keep beside the program, by relative path.
         registry: the plugins in force; those installed by default.
 
@@ -68,7 +74,7 @@ def save(
     """
     registry = registry or default_registry()
     with paused_collector:  # until the records are gone again, which then leave nothing to collect
-        _save(program, file, format, target, opset_version, extra_files, registry)
+        _save(program, file, format, target, opset_version, containers, extra_files, registry)
 
 
 def _save(
@@ -77,10 +83,12 @@ def _save(
     format: str,
     target: str | None,
     opset_version: Mapping[str, int] | None,
+    containers: Containers,
     extra_files: Mapping[str, bytes] | None,
     registry: Registry,
 ) -> None:
-    documents, layout = written(_encoded(program, registry, opset_version), format, target, registry)
+    encoded = _encoded(program, registry, opset_version, containers)
+    documents, layout = written(encoded, format, target, registry)
     if isinstance(file, (str, os.PathLike)):
         with replacing(file) as stream:
             write_package(stream, documents, extra_files, layout=layout)
@@ -94,6 +102,7 @@ def dumps(
     format: str = "json",
     target: str | None = None,
     opset_version: Mapping[str, int] | None = None,
+    containers: Containers = "named",
     extra_files: Mapping[str, bytes] | None = None,
     registry: Registry | None = None,
 ) -> bytes:
@@ -105,6 +114,7 @@ def dumps(
         format=format,
         target=target,
         opset_version=opset_version,
+        containers=containers,
         extra_files=extra_files,
         registry=registry,
     )
@@ -191,15 +201,18 @@ def loads(
     )
 
 
-def to_schema(program: ExportedProgram, *, registry: Registry | None = None) -> tuple[Program, Payloads]:
-    """A program as schema records, and its payloads, which lend the memory of the program's own tensors.
+def to_schema(
+    program: ExportedProgram, *, containers: Containers = "named", registry: Registry | None = None
+) -> tuple[Program, Payloads]:
+    """A program as schema records, and its payloads, which lend the memory of the program's own tensors. `containers` as
+    in `save`.
 
     Raises:
         EncodeError: the program holds what the schema cannot say.
     """
     from graphwire.bridge.program import encode_program
 
-    return encode_program(program, registry or default_registry())
+    return encode_program(program, registry or default_registry(), plain_containers=containers == "plain")
 
 
 def from_schema(
@@ -245,6 +258,7 @@ def _encoded(
     program: ExportedProgram | Mapping[str, ExportedProgram],
     registry: Registry,
     opset_version: Mapping[str, int] | None,
+    containers: Containers,
 ) -> dict[str, tuple[Program, Payloads]]:
     from graphwire.bridge.program import encode_program, record_tables
 
@@ -254,7 +268,7 @@ def _encoded(
     tables = record_tables(programs.values())
     encoded = {}
     for name, each in programs.items():
-        record, payloads = encode_program(each, registry, tables)
+        record, payloads = encode_program(each, registry, tables, plain_containers=containers == "plain")
         if opset_version is not None:
             record = applied(record, plan_for(record, registry, wanted=opset_version), registry)
         encoded[name] = record, payloads

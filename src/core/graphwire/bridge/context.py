@@ -55,6 +55,8 @@ class EncodeContext:
     registry: Registry
     constants: dict[str, Any]
     """Values that nodes refer to by name, found while the graph was walked; they become payloads."""
+    plain_containers: bool = False
+    """Whether inputs and outputs of types without a serialized name are written as tuples and dicts."""
     features: set[str] = field(default_factory=set)
     provided: set[tuple[str, str]] = field(default_factory=set)
     """`(kind, name)` of what plugins provided: `op`, `treespec`, `codec`."""

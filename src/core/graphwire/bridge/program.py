@@ -83,18 +83,23 @@ def record_tables(programs: Iterable[ExportedProgram]) -> RecordTables:
 
 
 def encode_program(
-    program: ExportedProgram, registry: Registry, tables: RecordTables | None = None
+    program: ExportedProgram,
+    registry: Registry,
+    tables: RecordTables | None = None,
+    *,
+    plain_containers: bool = False,
 ) -> tuple[Program, Payloads]:
     """A program as a record, and its payloads, whose records lend the memory of the program's own tensors.
 
     Args:
         tables: the records of the file, made by `record_tables` for all programs that are saved into it.
+        plain_containers: write inputs and outputs of types without a serialized name as tuples and dicts.
 
     Raises:
         EncodeError: it holds what the schema cannot say; `place` says where.
     """
     tables = tables or record_tables([program])
-    context = EncodeContext(registry, constants={})
+    context = EncodeContext(registry, constants={}, plain_containers=plain_containers)
     module = program.graph_module
     try:
         graph = encode_graph(context, module, top_level=True)
@@ -215,7 +220,8 @@ def _encode_examples(
         ]
         encoded: dict[str, EncodedValue] = {}
         metas = encode_payloads(context, held, table, encoded)
-        return ExampleInputs(encode_treespec(spec, context.registry), arguments, encoded), metas
+        text = encode_treespec(spec, context.registry, plain=context.plain_containers)
+        return ExampleInputs(text, arguments, encoded), metas
     except GraphwireError as error:
         context.features = features
         warnings.warn(f"the example inputs are not saved: {error}", GraphwireWarning, stacklevel=2)

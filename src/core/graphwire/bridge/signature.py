@@ -264,8 +264,8 @@ def _encode_call(context: EncodeContext, signature: Any) -> ModuleCallSignature:
     return ModuleCallSignature(
         inputs=[argument for argument, _ in inputs],
         outputs=[argument for argument, _ in outputs],
-        in_spec=encode_treespec(signature.in_spec, context.registry),
-        out_spec=encode_treespec(signature.out_spec, context.registry),
+        in_spec=encode_treespec(signature.in_spec, context.registry, plain=context.plain_containers),
+        out_spec=encode_treespec(signature.out_spec, context.registry, plain=context.plain_containers),
         forward_arg_names=signature.forward_arg_names or None,
         input_names=[n for _, n in inputs] if any(n is not None for _, n in inputs) else None,
         output_names=[n for _, n in outputs] if any(n is not None for _, n in outputs) else None,

@@ -15,10 +15,12 @@ __all__ = [
     "flatten_one",
     "is_flattened",
     "is_namedtuple",
+    "is_registered_by_fields",
     "is_serialized_name",
     "is_treespec",
     "leaf_spec",
     "make_treespec",
+    "nameless_fields",
     "registration_by_fields",
     "registration_by_name",
     "registration_of",
@@ -181,6 +183,21 @@ def field_names(container: Any) -> tuple[str, ...] | None:
     return None
 
 
+def nameless_fields(container: Any, context: Any) -> list[str] | None:
+    """The names of the children of a namedtuple or dataclass that nobody registered a serialized name for; None for any
+    other container.
+
+    Args:
+        container: the type of a `TreeSpec`.
+        context: its context.
+    """
+    if is_namedtuple(context):
+        return None if registration_of(context) else list(context._fields)
+    if is_registered_by_fields(container) and registration_of(container) is None:
+        return list(context[0])
+    return None
+
+
 def class_name(container: Any) -> str:
     """A class's module and qualified name, joined by a dot."""
     return f"{container.__module__}.{container.__qualname__}"
@@ -190,14 +207,15 @@ def _registration(container: Any, name: str) -> Registration:
     from torch.utils import _pytree
 
     found = _pytree.SUPPORTED_SERIALIZED_TYPES[container]
-    by_fields = found.to_dumpable_context is None and _is_registered_by_fields(container)
+    by_fields = found.to_dumpable_context is None and is_registered_by_fields(container)
     reads_names = getattr(found.from_dumpable_context, "__module__", "") == _pytree.__name__
     return Registration(
         name, container, found.to_dumpable_context, found.from_dumpable_context, by_fields, reads_names
     )
 
 
-def _is_registered_by_fields(container: Any) -> bool:
+def is_registered_by_fields(container: Any) -> bool:
+    """Whether torch flattens a class by the fields that it has as a dataclass."""
     from torch.utils import _pytree
 
     flatten = getattr(_pytree.SUPPORTED_NODES.get(container), "flatten_fn", None)

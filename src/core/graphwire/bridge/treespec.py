@@ -36,8 +36,12 @@ _quoted = json.encoder.encode_basestring_ascii
 _LEAF_TEXT = '{"type": null, "context": null, "children_spec": []}'
 
 
-def encode_treespec(spec: Any, registry: Registry) -> str:
+def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> str:
     """The JSON text (protocol 1) of a `TreeSpec`.
+
+    Args:
+        plain: write a namedtuple or dataclass without a serialized name as a tuple or, with its fields as keys, a dict.
+            A dataclass's fields that are None are no children of it, and no keys.
 
     Raises:
         EncodeError: a container type that has no serializer and no serialized name, or a context that cannot be said;
@@ -46,7 +50,7 @@ def encode_treespec(spec: Any, registry: Registry) -> str:
     """
     if not torch_pytree.is_treespec(spec):
         raise EncodeError(f"a {type(spec).__qualname__} is no torch.utils._pytree.TreeSpec")
-    return f"[{PROTOCOL}, {_encode(spec, registry.treespec_types_by_container(), MAX_DEPTH)}]"
+    return f"[{PROTOCOL}, {_encode(spec, registry.treespec_types_by_container(), plain, MAX_DEPTH)}]"
 
 
 def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH) -> Any:
@@ -74,25 +78,30 @@ def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH
 # ---------------------------------------------------------------------------------------------------------- encoding
 
 
-def _encode(spec: Any, served: Mapping[Any, TreespecType], depth_left: int) -> str:
+def _encode(spec: Any, served: Mapping[Any, TreespecType], plain: bool, depth_left: int) -> str:
     container = spec.type
     if container is None:
         return _LEAF_TEXT
     if depth_left == 0:
         raise LimitError(f"a treespec nests containers deeper than {MAX_DEPTH} levels")
-    name, context = _encode_node(container, torch_pytree.context_of(spec), served)
+    name, context = _encode_node(container, torch_pytree.context_of(spec), served, plain)
     children = []
     for index, child in enumerate(torch_pytree.children_of(spec)):
         try:
-            children.append(_encode(child, served, depth_left - 1))
+            children.append(_encode(child, served, plain, depth_left - 1))
         except EncodeError as error:
             error.within(f"children_spec[{index}]")
             raise
     return f'{{"type": {_quoted(name)}, "context": {context}, "children_spec": [{", ".join(children)}]}}'
 
 
-def _encode_node(container: Any, context: Any, served: Mapping[Any, TreespecType]) -> tuple[str, str]:
+def _encode_node(
+    container: Any, context: Any, served: Mapping[Any, TreespecType], plain: bool
+) -> tuple[str, str]:
     """A container's name in the text, and its context as JSON."""
+    if plain and (names := torch_pytree.nameless_fields(container, context)) is not None:
+        bare: Any = dict if torch_pytree.is_registered_by_fields(container) else tuple
+        return _encode_node(bare, names if bare is dict else None, served, plain=False)
     if (by := served.get(container)) is not None:
         try:
             version, tree = by.serializer.dump_context(context)
@@ -128,14 +137,16 @@ def _unnamed(container: Any) -> EncodeError:
             f"no plugin serves the container type {name}",
             remedy="The plugin `treespecs` of graphwire does; let it in",
         )
+    plainly = ""
     call = (
         f"torch.utils._pytree.register_pytree_node({bare}, FLATTEN, UNFLATTEN, serialized_type_name={name!r})"
     )
     if torch_pytree.is_flattened(container) and torch_pytree.field_names(container) is not None:
         call = f"torch.export.register_dataclass({bare}, serialized_type_name={name!r})"
+        plainly = '. Or save with containers="plain", which makes dicts of its kind'
     return EncodeError(
         f"the container type {name} has no serialized name",
-        remedy=f"Register it so, in the program that saves and in the one that loads: `{call}`",
+        remedy=f"Register it so, in the program that saves and in the one that loads: `{call}`" + plainly,
     )
 
 

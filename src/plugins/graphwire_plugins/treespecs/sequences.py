@@ -125,7 +125,8 @@ class NamedTuple:
         )
         raise EncodeError(
             f"the namedtuple {name} has no serialized name",
-            remedy=f"Register it so, in the program that saves and in the one that loads: `{call}`",
+            remedy=f"Register it so, in the program that saves and in the one that loads: `{call}`. "
+            'Or save with containers="plain", which makes tuples of its kind',
         )
 
     def load_context(self, tree: Tree, version: int) -> Any:
