@@ -9,6 +9,7 @@ from construct import Family, holding
 from torch import Tensor, nn
 from torch.export import ExportedProgram, export
 from torch.fx import traceback
+from torch.utils.checkpoint import CheckpointPolicy
 
 metadata = Family("metadata")
 
@@ -22,6 +23,22 @@ def _with_custom() -> ExportedProgram:
 
 
 metadata.add("custom data on inputs, nodes, the output and the graph", _with_custom, (torch.ones(1, 2),))
+
+
+def _tagged() -> ExportedProgram:
+    program = export(nn.Linear(2, 4), (torch.ones(1, 2),)).run_decompositions()
+    program.graph_module.meta["quantization_tag"] = "whole"
+    for index, node in enumerate(program.graph.nodes):
+        node.meta |= {
+            "partitioner_tag": "is_forward",
+            "quantization_tag": f"layer {index}",
+            "ac_graph_id": index,
+        }
+        node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+    return program
+
+
+metadata.add("what passes of torch note of nodes", _tagged, (torch.ones(1, 2),))
 
 
 def _annotated(x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from torch.fx.traceback import NodeSource as TorchNodeSource
 from torch.fx.traceback import NodeSourceAction
 
 from graphwire.bridge.context import DecodeContext, EncodeContext
-from graphwire.errors import DecodeError, EncodeError
+from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.schema.graph import ValueMetadata
 from graphwire.schema.metadata import (
     EXACT_SOURCE_FN,
@@ -26,12 +26,16 @@ from graphwire.schema.metadata import (
     EXACT_TORCH_FN,
     SourceRow,
     parse_functions,
+    parse_json,
     parse_modules,
     parse_parts,
     parse_sources,
 )
 from graphwire.schema.program import NodeSource, StackFrame
+from graphwire.schema.treespec import decode_value, encode_value
 
+DECLARED = "graphwire.meta."
+"""What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.treespec.encode_value`)."""
 _NESTING = frozenset("[]()")
 _HEAD = re.compile(r'  File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n')
 
@@ -51,6 +55,8 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     for key, encode in _ENCODERS:
         if value := meta.get(key):
             encode(context, value, texts)
+    if not context.registry.metadata_keys.keys().isdisjoint(meta):
+        encode_declared(context, meta, texts)
     origin = meta.get("from_node")
     sources = (
         None
@@ -67,12 +73,16 @@ def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
         meta["stack_trace"] = decode_stack(context, record.stack)
     for key, text in record.metadata.items():
         decode = _DECODERS.get(key)
+        if decode is None and key.startswith(DECLARED):
+            decode = functools.partial(_decode_declared, key=key.removeprefix(DECLARED))
         if decode is None or not text:
             continue
         known = context.texts.get((key, text))
         if known is None:
             known = context.texts[key, text] = decode(context, text)
         name, value = known
+        if value is None:
+            continue
         meta[name] = value.copy() if isinstance(value, (dict, list)) and name != "custom" else value
     if "custom" in meta:
         meta["custom"] = json.loads(record.metadata["custom"])
@@ -262,6 +272,39 @@ def encode_custom(custom: Any) -> str:
         raise EncodeError(
             f"meta['custom'] is not data that JSON can say ({error})", remedy="Keep plain data there"
         ) from None
+
+
+def encode_declared(context: EncodeContext, meta: Mapping[str, Any], texts: dict[str, str]) -> None:
+    """Add what plugins declare, and a node or a graph module has.
+
+    Raises:
+        EncodeError: a value is no data that can be written exactly.
+    """
+    for key in context.registry.metadata_keys:
+        if (value := meta.get(key)) is not None:
+            texts[DECLARED + key] = json.dumps(encode_value(value, f"meta[{key!r}]"))
+
+
+def decode_declared(context: DecodeContext, metadata: Mapping[str, str]) -> dict[str, Any]:
+    """What plugins declare of the metadata of a graph module."""
+    found = {}
+    for key, text in metadata.items():
+        if key.startswith(DECLARED):
+            name, value = _decode_declared(context, text, key=key.removeprefix(DECLARED))
+            if value is not None:
+                found[name] = value
+    return found
+
+
+def _decode_declared(context: DecodeContext, text: str, *, key: str) -> tuple[str, Any]:
+    if key not in context.registry.metadata_keys:
+        return key, None
+    try:
+        return key, decode_value(parse_json(text), f"metadata[{key!r}]")
+    except RecursionError:
+        raise DecodeError(f"the metadata {key!r:.80} is nested too deeply") from None
+    except UnknownTypeError:  # an enum that nobody imported; a program computes the same without
+        return key, None
 
 
 _ENCODERS = (

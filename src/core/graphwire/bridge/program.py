@@ -16,7 +16,7 @@ from graphwire.bridge import torch_private
 from graphwire.bridge.arguments import class_of, decode_argument, encode_argument, is_encoded
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext, OpaqueOrigin
 from graphwire.bridge.graph import decode_graph, encode_graph
-from graphwire.bridge.metadata import decode_sources, encode_custom
+from graphwire.bridge.metadata import decode_declared, decode_sources, encode_custom, encode_declared
 from graphwire.bridge.opaque import OpaqueOperator
 from graphwire.bridge.operators import check_operators
 from graphwire.bridge.payloads import RecordTable, StorageTable, decode_payloads, encode_payloads
@@ -113,12 +113,14 @@ def encode_program(
     constants = encode_payloads(context, held, tables.constants, encoded, program.state_dict)
     examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs)
     custom, inline = module.meta.get("custom"), module.meta.get("inline_constraints")
+    metadata = {"custom": encode_custom(custom)} if custom else {}
+    encode_declared(context, module.meta, metadata)
     record = Program(
         graph_module=GraphModule(
             graph=graph,
             signature=encode_signature(program.graph_signature, graph.outputs),
             module_call_graph=calls,
-            metadata={"custom": encode_custom(custom)} if custom else {},
+            metadata=metadata,
             treespec_namedtuple_fields=dict(_namedtuples(program.module_call_graph)),
             stack_frames=list(context.frames),
             node_sources=context.source_records,
@@ -303,6 +305,7 @@ def decode_program(
     )
     if custom := module_record.metadata.get("custom"):
         program.graph_module.meta["custom"] = json.loads(custom)
+    program.graph_module.meta.update(decode_declared(context, module_record.metadata))
     if module_record.inline_constraints is not None:
         program.graph_module.meta["inline_constraints"] = ranges_by_expression(context, inline)
     torch_private.set_guards(program, list(record.guards_code))

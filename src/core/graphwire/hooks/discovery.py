@@ -15,7 +15,14 @@ import pluggy
 
 from graphwire.errors import PluginError
 from graphwire.hooks import hookspecs
-from graphwire.hooks.interfaces import ConstantCodec, OpHandler, OpsetUpgrader, TreespecSerializer, WireFormat
+from graphwire.hooks.interfaces import (
+    ConstantCodec,
+    MetadataKey,
+    OpHandler,
+    OpsetUpgrader,
+    TreespecSerializer,
+    WireFormat,
+)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -46,7 +53,7 @@ class GraphwirePluginWarning(UserWarning):
 
 
 class Hook(NamedTuple):
-    """One of the five things that a plugin provides."""
+    """One of the six things that a plugin provides."""
 
     kind: str
     """The kind of provider, such as `wire_format`."""
@@ -68,6 +75,7 @@ HOOKS: tuple[Hook, ...] = (
     Hook("treespec_serializer", "graphwire_treespec_serializers", TreespecSerializer, lambda p: (p.name,)),
     Hook("opset_upgrader", "graphwire_opset_upgraders", OpsetUpgrader, _upgrader_names),
     Hook("constant_codec", "graphwire_constant_codecs", ConstantCodec, lambda p: (p.name,)),
+    Hook("metadata_key", "graphwire_metadata_keys", MetadataKey, lambda p: ()),
 )
 
 

@@ -1,4 +1,4 @@
-"""The five hooks. Each is called once, when a registry is built, and returns what the plugin provides."""
+"""The six hooks. Each is called once, when a registry is built, and returns what the plugin provides."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Iterable
 
 import pluggy
 
-from graphwire.hooks.interfaces import ConstantCodec, OpHandler, OpsetUpgrader, TreespecSerializer, WireFormat
+from graphwire.hooks.interfaces import (
+    ConstantCodec,
+    MetadataKey,
+    OpHandler,
+    OpsetUpgrader,
+    TreespecSerializer,
+    WireFormat,
+)
 
 PROJECT = "graphwire"
 """The pluggy project name, and the entry-point group that plugins register under."""
@@ -44,3 +51,8 @@ def graphwire_opset_upgraders() -> Iterable[OpsetUpgrader]:  # type: ignore[empt
 @hookspec
 def graphwire_constant_codecs() -> Iterable[ConstantCodec]:  # type: ignore[empty-body]
     """Constant codecs: weights and constants that are no plain strided tensors."""
+
+
+@hookspec
+def graphwire_metadata_keys() -> Iterable[MetadataKey]:  # type: ignore[empty-body]
+    """Metadata keys: what nodes and graphs note of themselves, and keep."""

@@ -1,4 +1,4 @@
-"""What a plugin provides: one Protocol for each of the five hooks.
+"""What a plugin provides: one Protocol for each of the six hooks.
 
 A provider is a plain object (an instance, or a module with these names) that is stateless after it was made: the
 registry calls it from any thread. Attributes are read once, when the plugin registers.
@@ -7,14 +7,17 @@ registry calls it from any thread. Attributes are read once, when the plugin reg
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from graphwire.errors import PluginError
 from graphwire.schema.graph import Argument, NamedArgument
 
 __all__ = [
     "ConstantCodec",
     "EncodedConstant",
+    "MetadataKey",
     "NodeCodec",
     "OpHandler",
     "OpsetStep",
@@ -292,3 +295,27 @@ class ConstantCodec(Protocol):
             DecodeError: the tree or the tensors are none that `encode` makes.
         """
         ...
+
+
+OWN_METADATA = frozenset(
+    "val stack_trace nn_module_stack source_fn_stack torch_fn custom from_node unbacked_bindings".split()
+)
+"""The keys of `node.meta` that are kept without being declared."""
+
+
+@dataclass(frozen=True)
+class MetadataKey:
+    """A key of `node.meta`, and of `graph_module.meta`, whose values are kept (hook `graphwire_metadata_keys`): numbers, text,
+    bytes, None, enum members, and lists, tuples and dicts of them.
+
+    Any number of plugins may declare one key. A file that has a key which nobody declares is loaded without it.
+
+    Raises:
+        PluginError: the key is one that is kept in a way of its own.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name in OWN_METADATA:
+            raise PluginError(f"the metadata key {self.name!r} is kept without being declared")

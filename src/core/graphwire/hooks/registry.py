@@ -24,7 +24,14 @@ from graphwire.hooks.discovery import (
     load_plugin,
 )
 from graphwire.hooks.hookspecs import PROJECT
-from graphwire.hooks.interfaces import ConstantCodec, OpHandler, OpsetUpgrader, TreespecSerializer, WireFormat
+from graphwire.hooks.interfaces import (
+    ConstantCodec,
+    MetadataKey,
+    OpHandler,
+    OpsetUpgrader,
+    TreespecSerializer,
+    WireFormat,
+)
 
 __all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "TreespecType", "default_registry"]
 
@@ -60,6 +67,7 @@ class Registry:
         "_treespec_lock",
         "_treespec_types",
         "constant_codecs",
+        "metadata_keys",
         "op_handlers",
         "opset_upgraders",
         "plugins",
@@ -76,6 +84,8 @@ class Registry:
     treespec_serializers: Mapping[str, TreespecSerializer]
     """Treespec serializers by name."""
     opset_upgraders: tuple[OpsetUpgrader, ...]
+    metadata_keys: Mapping[str, MetadataKey]
+    """The keys of `node.meta` that plugins declare, by name."""
     constant_codecs: Mapping[str, ConstantCodec]
     """Constant codecs by name, those in the box behind the others."""
     plugins: tuple[PluginInfo, ...]
@@ -121,6 +131,7 @@ class Registry:
             "treespec_serializers": MappingProxyType({each.name: each for each in serializers}),
             "opset_upgraders": tuple(provided["opset_upgrader"]),
             "constant_codecs": MappingProxyType({each.name: each for each in codecs}),
+            "metadata_keys": MappingProxyType({each.name: each for each in provided["metadata_key"]}),
             "plugins": tuple(plugin.info for plugin in plugins),
             "_plugins": plugins,
             "_owners": owners,

@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from graphwire.bridge import torch_private
 from graphwire.bridge.torch_pytree import children_of, context_of, is_treespec
+from graphwire.hooks.registry import default_registry
 
 __all__ = [
     "Portrait",
@@ -121,6 +122,7 @@ def portrait(program: ExportedProgram) -> Portrait:
         "memory": _memory(program),
         "example_inputs": None if program.example_inputs is None else _tree_of_values(program.example_inputs),
         "custom": _data(program.graph_module.meta.get("custom")),
+        "declared": _declared(program.graph_module.meta),
     }
 
 
@@ -226,6 +228,7 @@ def _node(node: torch.fx.Node) -> Portrait:
     meta = {key: describe(node.meta[key]) for key, describe in _META.items() if node.meta.get(key)}
     if node.meta.get("val") is not None:  # a node that makes nothing may say so or not
         meta["val"] = _value(node.meta["val"])
+    meta |= _declared(node.meta)
     return {**described, "meta": meta}
 
 
@@ -236,6 +239,12 @@ def _wrong_users(program: ExportedProgram) -> Iterator[str]:
             unused = [each.name for each in node.users if node not in each.all_input_nodes]
             if missing or unused:
                 yield f"{node.name} is no user of {missing}, or is not used by {unused}"
+
+
+def _declared(meta: Mapping[str, Any]) -> Portrait:
+    """The metadata that installed plugins declare."""
+    keys = default_registry().metadata_keys
+    return {key: _data(meta[key]) for key in keys if meta.get(key) is not None}
 
 
 def _argument(value: Any) -> Any:
