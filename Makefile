@@ -2,6 +2,7 @@
 # make test   install, and run the tests
 # make test-nightly  install, and run the property tests on many more examples, others at every run
 # make test-transformers  install transformers too, and run the tests on its models
+# make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them
 # make lint   formatting, lint rules, types, layers, documentation links
 # make bench  time and size against torch.export.save/load
 # make docs   check the documentation's links and the README's code
@@ -18,7 +19,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-nightly test-transformers lint bench docs clean
+.PHONY: setup demo test test-nightly test-transformers test-contrib lint bench docs clean
 .DELETE_ON_ERROR:
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
@@ -30,13 +31,16 @@ demo: $(INSTALLED)-base
 	$(PYTHON) contrib/demo
 
 test: $(INSTALLED)-test
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --ignore tests/transformers $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --ignore tests/transformers --ignore tests/contrib/heavy $(PYTEST_ARGS)
 
 test-nightly: $(INSTALLED)-test
-	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m hypothesis --ignore tests/transformers $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m hypothesis --ignore tests/transformers --ignore tests/contrib/heavy $(PYTEST_ARGS)
 
 test-transformers: $(INSTALLED)-transformers
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/transformers $(PYTEST_ARGS)
+
+test-contrib: $(INSTALLED)-contrib
+	$(PYTHON) -m pytest tests/contrib/heavy $(PYTEST_ARGS)
 
 lint: $(INSTALLED)-test $(INSTALLED)-dev docs
 	$(VENV)/bin/ruff check .
@@ -70,6 +74,10 @@ $(INSTALLED)-test: pyproject.toml constraints.txt | $(PYTHON)
 $(INSTALLED)-transformers: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[test,transformers]'
 	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
+
+$(INSTALLED)-contrib: pyproject.toml constraints.txt | $(PYTHON)
+	$(PIP) -e '.[test,contrib]'
+	@touch $@ $(INSTALLED)-test $(INSTALLED)-base $(INSTALLED)-transformers
 
 $(INSTALLED)-dev: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[dev]'

@@ -49,7 +49,7 @@ from graphwire.schema.program import (
     Program,
     SchemaVersion,
 )
-from graphwire.schema.treespec import parse_treespec, treespec_nodes
+from graphwire.schema.treespec import parse_treespec, split_version, treespec_nodes
 from graphwire.version import PRODUCER
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
 
@@ -106,7 +106,7 @@ def encode_program(
         calls = encode_module_calls(context, program.module_call_graph)
     except RecursionError:
         raise EncodeError("the program's arguments or subgraphs are nested too deeply") from None
-    _note_what_torch_refuses(context, graph, calls)
+    _note_containers(context, graph, calls)
     encoded: dict[str, EncodedValue] = {}
     weights = encode_payloads(context, program.state_dict, tables.weights, encoded)
     held = {**context.constants, **program.constants}
@@ -142,8 +142,9 @@ def encode_program(
     return record, Payloads(weights, constants, samples, records)
 
 
-def _note_what_torch_refuses(context: EncodeContext, graph: Graph, calls: Sequence[ModuleCallEntry]) -> None:
-    """Require a feature for what torch's schema can say and torch's own reader refuses."""
+def _note_containers(context: EncodeContext, graph: Graph, calls: Sequence[ModuleCallEntry]) -> None:
+    """Note who serves the program's container types; and require a feature for what torch's schema can say and torch's own
+    reader refuses."""
     if any(output.as_string is not None or output.as_sym_bool is not None for output in graph.outputs):
         context.features.add("outputs")
     signatures = [call.signature for call in calls if call.signature is not None]
@@ -152,6 +153,7 @@ def _note_what_torch_refuses(context: EncodeContext, graph: Graph, calls: Sequen
     names = {node.type for node in nodes if node.type is not None}
     if not all(map(is_serialized_name, names)):
         context.features.add("containers")
+    context.provided.update(("treespec_serializer", split_version(name)[0]) for name in names)
 
 
 def _opsets(context: EncodeContext) -> dict[str, int]:

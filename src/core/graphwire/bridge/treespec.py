@@ -8,7 +8,6 @@ text gives. What torch can say is written as torch writes it, byte for byte.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from graphwire.bridge import torch_pytree
@@ -50,7 +49,7 @@ def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> st
     """
     if not torch_pytree.is_treespec(spec):
         raise EncodeError(f"a {type(spec).__qualname__} is no torch.utils._pytree.TreeSpec")
-    return f"[{PROTOCOL}, {_encode(spec, registry.treespec_types_by_container(), plain, MAX_DEPTH)}]"
+    return f"[{PROTOCOL}, {_encode(spec, registry, plain, MAX_DEPTH)}]"
 
 
 def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH) -> Any:
@@ -78,31 +77,29 @@ def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH
 # ---------------------------------------------------------------------------------------------------------- encoding
 
 
-def _encode(spec: Any, served: Mapping[Any, TreespecType], plain: bool, depth_left: int) -> str:
+def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int) -> str:
     container = spec.type
     if container is None:
         return _LEAF_TEXT
     if depth_left == 0:
         raise LimitError(f"a treespec nests containers deeper than {MAX_DEPTH} levels")
-    name, context = _encode_node(container, torch_pytree.context_of(spec), served, plain)
+    name, context = _encode_node(container, torch_pytree.context_of(spec), registry, plain)
     children = []
     for index, child in enumerate(torch_pytree.children_of(spec)):
         try:
-            children.append(_encode(child, served, plain, depth_left - 1))
+            children.append(_encode(child, registry, plain, depth_left - 1))
         except EncodeError as error:
             error.within(f"children_spec[{index}]")
             raise
     return f'{{"type": {_quoted(name)}, "context": {context}, "children_spec": [{", ".join(children)}]}}'
 
 
-def _encode_node(
-    container: Any, context: Any, served: Mapping[Any, TreespecType], plain: bool
-) -> tuple[str, str]:
+def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) -> tuple[str, str]:
     """A container's name in the text, and its context as JSON."""
     if plain and (names := torch_pytree.nameless_fields(container, context)) is not None:
         bare: Any = dict if torch_pytree.is_registered_by_fields(container) else tuple
-        return _encode_node(bare, names if bare is dict else None, served, plain=False)
-    if (by := served.get(container)) is not None:
+        return _encode_node(bare, names if bare is dict else None, registry, plain=False)
+    if (by := registry.treespec_type_of(container)) is not None:
         try:
             version, tree = by.serializer.dump_context(context)
         except GraphwireError:
@@ -165,13 +162,12 @@ class _Served:
 
 def _types_of(spec: TreeSpec, registry: Registry) -> dict[str, _Served]:
     """Every type that a text names, found before anything is built."""
-    by_name = registry.treespec_types_by_name()
     types: dict[str, _Served] = {}
     unknown: dict[str, str] = {}
     for place, node, _ in treespec_nodes(spec):
         if node.type is None or node.type in types or node.type in unknown:
             continue
-        served = _served(node.type, by_name) or _dataclass_of_old(node)
+        served = _served(node.type, registry) or _dataclass_of_old(node)
         if served is None:
             unknown[node.type] = place
         else:
@@ -181,9 +177,9 @@ def _types_of(spec: TreeSpec, registry: Registry) -> dict[str, _Served]:
     return types
 
 
-def _served(name: str, by_name: Mapping[str, TreespecType]) -> _Served | None:
+def _served(name: str, registry: Registry) -> _Served | None:
     for each, version in ((name, 1), split_version(name)):
-        by = by_name.get(each) or _registered(each)
+        by = registry.treespec_type_named(each) or _registered(each)
         if by is not None and torch_pytree.is_flattened(by.container):
             return _Served(by, version)
     return None
@@ -232,6 +228,9 @@ def _decode_context(served: _Served, node: TreeSpec) -> Any:
         try:
             context = serializer.load_context(node.context, served.version)
             arity = serializer.arity(by.container, context)
+            fit = getattr(serializer, "fit_context", None)
+            if fit is not None and arity in (None, len(node.children)):
+                context = fit(context, node.children)
         except GraphwireError:
             raise
         except Exception as error:

@@ -6,7 +6,7 @@ A document says which distribution brought each operator, container type and cod
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -15,14 +15,16 @@ from graphwire.errors import MissingPluginError, Problem
 from graphwire.evolve.references import walk_nodes
 from graphwire.hooks.registry import PluginInfo, Registry
 from graphwire.schema.program import PluginRequirement, Program
+from graphwire.schema.treespec import parse_treespec, split_version, treespec_nodes
 
 __all__ = ["MissingPlugin", "check_plugins", "kept_requirements", "missing_plugins", "with_requirements"]
 
 _OWN = "graphwire"
 _OPERATOR = "op_handler"
+_TYPE = "treespec_serializer"
 _WHAT = {
     _OPERATOR: "the operator",
-    "treespec_serializer": "the container type",
+    _TYPE: "the container type",
     "constant_codec": "the codec",
 }
 
@@ -168,7 +170,22 @@ def _places(program: Program, names: set[str]) -> dict[str, list[str]]:
     for key, value in program.encoded_values.items():
         if (name := f"constant_codec:{value.codec}") in names:
             places.setdefault(name, []).append(f"encoded_values[{key!r}]")
+    if any(name.startswith(f"{_TYPE}:") for name in names):
+        for place, text in _treespecs(program):
+            for each in sorted(
+                {node.type for _, node, _ in treespec_nodes(parse_treespec(text)) if node.type}
+            ):
+                if (name := f"{_TYPE}:{split_version(each)[0]}") in names:
+                    places.setdefault(name, []).append(place)
     return places
+
+
+def _treespecs(program: Program) -> Iterator[tuple[str, str]]:
+    for index, call in enumerate(program.graph_module.module_call_graph):
+        if call.signature is not None:
+            place = f"graph_module.module_call_graph[{index}].signature"
+            yield f"{place}.in_spec", call.signature.in_spec
+            yield f"{place}.out_spec", call.signature.out_spec
 
 
 def _shortened(places: Sequence[str], most: int = 4) -> str:

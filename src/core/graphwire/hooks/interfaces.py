@@ -13,10 +13,12 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from graphwire.errors import PluginError
 from graphwire.schema.graph import Argument, NamedArgument
+from graphwire.schema.treespec import TreeSpec
 
 __all__ = [
     "ConstantCodec",
     "EncodedConstant",
+    "FittingTreespecSerializer",
     "MetadataKey",
     "NodeCodec",
     "OpHandler",
@@ -210,6 +212,20 @@ class TreespecSerializer(Protocol):
 
     def arity(self, container: type, context: Any) -> int | None:
         """How many children a `container` with this context has; None where any number is right."""
+        ...
+
+
+@runtime_checkable
+class FittingTreespecSerializer(TreespecSerializer, Protocol):
+    """A treespec serializer that looks at the children, too. Optional: for a context that says, in a later version, what an
+    older one left to be seen in the structure, such as a number of layers."""
+
+    def fit_context(self, context: Any, children: Sequence[TreeSpec]) -> Any:
+        """The context that `load_context` gave, made to fit the container's children, which are records.
+
+        Raises:
+            DecodeError: they do not fit.
+        """
         ...
 
 

@@ -66,6 +66,7 @@ class Registry:
         "_prefixes",
         "_treespec_lock",
         "_treespec_types",
+        "_treespec_types_in_box",
         "constant_codecs",
         "metadata_keys",
         "op_handlers",
@@ -97,6 +98,7 @@ class Registry:
     _longest_prefix: int
     _treespec_lock: threading.RLock
     _treespec_types: _TreespecTypes | None
+    _treespec_types_in_box: _TreespecTypes | None
 
     def __init__(self, loaded: Iterable[LoadedPlugin]) -> None:
         """Index plugins that are loaded already.
@@ -141,6 +143,7 @@ class Registry:
             ),
             "_treespec_lock": threading.RLock(),
             "_treespec_types": None,
+            "_treespec_types_in_box": None,
         }
         for name, value in state.items():
             object.__setattr__(self, name, value)
@@ -223,8 +226,28 @@ class Registry:
 
     def treespec_serializer_of(self, container_type: Any) -> TreespecSerializer | None:
         """The serializer of a container type, as `TreeSpec.type` has it."""
-        found = self.treespec_types_by_container().get(container_type)
+        found = self.treespec_type_of(container_type)
         return None if found is None else found.serializer
+
+    def treespec_type_of(self, container_type: Any) -> TreespecType | None:
+        """What serves a container type. Containers of plugins are imported only for a type that none in the box is.
+
+        Raises:
+            PluginConflictError: two serializers serve one name or one class.
+        """
+        found = self._treespec_types_of_box().by_container.get(container_type)
+        return self.treespec_types_by_container().get(container_type) if found is None else found
+
+    def treespec_type_named(self, name: str) -> TreespecType | None:
+        """What serves a serialized name. Containers of plugins are imported only for a name that one of them covers.
+
+        Raises:
+            PluginConflictError: two serializers serve one name or one class.
+        """
+        found = self._treespec_types_of_box().by_name.get(name)
+        if found is None and self.owner_of("treespec_serializer", name) is not None:
+            return self.treespec_types_by_name().get(name)
+        return found
 
     def treespec_types_by_name(self) -> Mapping[str, TreespecType]:
         """Container types by serialized name, those of families included. The first call imports the containers.
@@ -280,15 +303,27 @@ class Registry:
         with self._treespec_lock:
             if self._treespec_types is None:
                 # The one late write: the containers' classes are imported only when a treespec is met.
-                object.__setattr__(self, "_treespec_types", self._index_treespec_types())
+                types = self._index_treespec_types(self.treespec_serializers.values())
+                object.__setattr__(self, "_treespec_types", types)
             assert self._treespec_types is not None
             return self._treespec_types
 
-    def _index_treespec_types(self) -> _TreespecTypes:
+    def _treespec_types_of_box(self) -> _TreespecTypes:
+        if (types := self._treespec_types_in_box) is not None:
+            return types
+        with self._treespec_lock:
+            if self._treespec_types_in_box is None:
+                box = (plugin.providers for plugin in self._plugins if plugin.info.distribution == PROJECT)
+                serializers = (each for providers in box for each in providers.get("treespec_serializer", ()))
+                object.__setattr__(self, "_treespec_types_in_box", self._index_treespec_types(serializers))
+            assert self._treespec_types_in_box is not None
+            return self._treespec_types_in_box
+
+    def _index_treespec_types(self, serializers: Iterable[TreespecSerializer]) -> _TreespecTypes:
         by_name: dict[str, TreespecType] = {}
         by_container: dict[Any, TreespecType] = {}
         failures: dict[str, str] = {}
-        for serializer in self.treespec_serializers.values():
+        for serializer in serializers:
             try:
                 types = _types_of(serializer)
             except Exception as error:  # noqa: BLE001 a stranger's code; the others go on

@@ -89,7 +89,7 @@ class PluginRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
     distribution: str
     version: str
     provides: list[str]
-    """What it provided: `op:NAMESPACE`, `treespec:NAME`, `codec:NAME`."""
+    """What it provided: `op_handler:NAME`, `treespec_serializer:NAME`, `constant_codec:NAME`."""
 
 
 class EncodedValue(msgspec.Struct, omit_defaults=True):

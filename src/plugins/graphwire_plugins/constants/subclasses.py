@@ -67,8 +67,10 @@ class TensorSubclasses:
         """
         import torch
 
-        if not isinstance(tree, dict) or not all(
-            isinstance(tree.get(key), types) for key, types in _FIELDS.items()
+        if (
+            not isinstance(tree, dict)
+            or "context" not in tree
+            or not all(isinstance(tree.get(key), types) for key, types in _FIELDS.items())
         ):
             raise DecodeError(f"no tensor subclass is described by {tree!r:.200}")
         described: dict[str, Any] = tree

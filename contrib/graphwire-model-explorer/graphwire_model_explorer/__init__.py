@@ -1,0 +1,1 @@
+"""Model Explorer shows what graphwire reads. `main` is the module that Model Explorer asks for."""

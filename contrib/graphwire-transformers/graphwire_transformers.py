@@ -1,0 +1,367 @@
+"""The containers of transformers that models take and give: `ModelOutput`s, and caches of keys and values.
+
+| type | context |
+|---|---|
+| `transformers.modeling_outputs.*` | the names of the fields that are set |
+| `DynamicCache`, version 1 | the names of its two lists of tensors: as transformers wrote it before it had sliding windows |
+| `DynamicCache`, version 2 | also the sliding window of each layer, in tokens; None for a layer without one |
+| `StaticCache` | of each layer its length in tokens, and the names of its tensors |
+| `EncoderDecoderCache` | which layers of the cross-attention cache are filled; its two caches are its children |
+
+transformers registers `ModelOutput`s with torch itself, and `DynamicCache` where it is asked to; the other two are registered
+here. transformers is imported when a program has one of these types, and no earlier.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graphwire import hookimpl
+from graphwire.errors import DecodeError, EncodeError
+from graphwire.hooks.interfaces import Tree, TreespecSerializer
+from graphwire.schema.treespec import TreeSpec, dump_json, load_json
+
+__all__ = ["DynamicCaches", "EncoderDecoderCaches", "ModelOutputs", "StaticCaches", "register"]
+
+GRAPHWIRE_API = 1
+"""The version of graphwire's plugin interface that this module is written for."""
+
+_CACHES = "transformers.cache_utils"
+_LISTS = ["key_cache", "value_cache"]
+_STATIC_TENSORS = ("keys", "values", "cumulative_length")
+
+
+@functools.cache
+def register() -> None:
+    """Let torch know the caches. A program that exports a model with one calls this first; one that loads need not."""
+    from torch.utils import _pytree as pytree
+    from transformers import cache_utils
+    from transformers.integrations.executorch import register_dynamic_cache_export_support
+
+    if cache_utils.DynamicCache not in pytree.SUPPORTED_NODES:
+        register_dynamic_cache_export_support()
+    for kind, flatten, unflatten in (
+        (cache_utils.StaticCache, _flatten_static, _unflatten_static),
+        (cache_utils.EncoderDecoderCache, _flatten_pair, _unflatten_pair),
+    ):
+        if kind not in pytree.SUPPORTED_NODES:
+            pytree.register_pytree_node(
+                kind,
+                flatten,
+                unflatten,
+                serialized_type_name=f"{_CACHES}.{kind.__name__}",
+                flatten_with_keys_fn=functools.partial(_with_keys, flatten),
+            )
+
+
+def _with_keys(flatten: Any, value: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    from torch.utils._pytree import SequenceKey
+
+    leaves, context = flatten(value)
+    return [(SequenceKey(index), leaf) for index, leaf in enumerate(leaves)], context
+
+
+# ------------------------------------------------------------------------------------------------------ model outputs
+
+
+class ModelOutputs:
+    """The family of the outputs in `transformers.modeling_outputs`."""
+
+    name = "transformers.modeling_outputs"
+    version = 1
+
+    def container(self) -> Mapping[str, type]:
+        """Each class by its name; those of a single model are known where its module is imported."""
+        from transformers import modeling_outputs
+        from transformers.utils import ModelOutput
+
+        return {
+            f"{self.name}.{name}": kind
+            for name, kind in vars(modeling_outputs).items()
+            if isinstance(kind, type) and issubclass(kind, ModelOutput)
+            # Some are there under older names, too.
+            if (kind.__module__, kind.__name__) == (self.name, name)
+        }
+
+    def dump_context(self, context: Any) -> tuple[int, Tree]:
+        """The names of the fields, as torch writes them."""
+        return 1, dump_json(list(context))
+
+    def load_context(self, tree: Tree, version: int) -> Any:
+        """The names of the fields.
+
+        Raises:
+            DecodeError: they are no names, or one stands there twice.
+        """
+        names = load_json(tree) if isinstance(tree, str) else None
+        if not isinstance(names, list) or not all(
+            isinstance(each, str) and each.isidentifier() for each in names
+        ):
+            raise DecodeError(f"the fields of a ModelOutput are no names: {tree!r:.80}")
+        if len(set(names)) < len(names):
+            raise DecodeError("a field of a ModelOutput stands there twice")
+        return names
+
+    def arity(self, container: type, context: Any) -> int | None:
+        """One value for each field."""
+        return len(context)
+
+
+# ------------------------------------------------------------------------------------------------------ dynamic caches
+
+
+@functools.cache
+def _knows_windows() -> bool:
+    """Whether the installed transformers has sliding windows in the context of a `DynamicCache`."""
+    from torch.utils import _pytree as pytree
+    from transformers import DynamicCache
+
+    register()
+    _, context = pytree.SUPPORTED_NODES[DynamicCache].flatten_fn(DynamicCache())
+    return bool(context != _LISTS)
+
+
+class DynamicCaches:
+    """`DynamicCache`: its children are a list of keys and one of values, each with a tensor for each layer."""
+
+    name = f"{_CACHES}.DynamicCache"
+    version = 2
+
+    def container(self) -> type:
+        """The class, which transformers registers."""
+        from transformers import DynamicCache
+
+        register()
+        return DynamicCache  # type: ignore[no-any-return]
+
+    def dump_context(self, context: Any) -> tuple[int, Tree]:
+        """Version 1 of a transformers without sliding windows, else version 2.
+
+        Raises:
+            EncodeError: the cache is registered with torch in another way than transformers' own for `DynamicCache`.
+        """
+        match context:
+            case ["key_cache", "value_cache"]:
+                return 1, dump_json(context)
+            case [["key_cache", "value_cache"], None]:
+                return 1, dump_json(_LISTS)
+            case [["key_cache", "value_cache"], list(windows)] if _are_windows(windows):
+                return 2, {"windows": list(windows)}
+        raise EncodeError(
+            f"the context of a DynamicCache is {context!r:.120}, which no version says",
+            remedy="Call graphwire_transformers.register() before anybody else registers the cache with torch",
+        )
+
+    def load_context(self, tree: Tree, version: int) -> Any:
+        """The context as the installed transformers has it, from either version.
+
+        Raises:
+            DecodeError: it is none, or has sliding windows that the installed transformers does not know.
+        """
+        windows: Any = None
+        match version, tree:
+            case 1, str(text):
+                match load_json(text):
+                    case ["key_cache", "value_cache"]:
+                        pass
+                    # What torch itself writes of version 2.
+                    case [["key_cache", "value_cache"], list(windows)] if _are_windows(windows):
+                        pass
+                    case _:
+                        raise DecodeError(f"no context of a DynamicCache: {tree!r:.80}")
+            case 2, {"windows": list(windows)} if len(tree) == 1 and _are_windows(windows):
+                pass
+            case _:
+                raise DecodeError(f"no context of a DynamicCache: {tree!r:.80}")
+        if _knows_windows():
+            return [list(_LISTS), windows]
+        if any(window is not None for window in windows or ()):
+            raise DecodeError(
+                "the cache has layers with a sliding window, which the installed transformers does not tell apart",
+                remedy="Install a newer transformers",
+            )
+        return list(_LISTS)
+
+    def fit_context(self, context: Any, children: Sequence[TreeSpec]) -> Any:
+        """The context of version 1 in a transformers that knows sliding windows: no layer has one."""
+        match context:
+            case [lists, None]:
+                return [lists, [None] * len(children[0].children)]
+        return context
+
+    def arity(self, container: type, context: Any) -> int | None:
+        """A list of keys and one of values."""
+        return 2
+
+
+def _are_windows(windows: list[Any]) -> bool:
+    return all(each is None or (type(each) is int and each > 0) for each in windows)
+
+
+# ------------------------------------------------------------------------------------------------------- static caches
+
+
+def _flatten_static(cache: Any) -> tuple[list[Any], Any]:
+    from transformers.cache_utils import StaticLayer
+
+    leaves, layers = [], []
+    for layer in cache.layers:
+        if type(layer) is not StaticLayer or not layer.is_initialized:
+            raise TypeError(
+                f"a StaticCache with a layer {type(layer).__name__} cannot be taken apart: only StaticLayer can, "
+                "after early_initialization"
+            )
+        tensors = [name for name in _STATIC_TENSORS if hasattr(layer, name)]
+        leaves += [getattr(layer, name) for name in tensors]
+        layers.append([layer.max_cache_len, tensors])
+    return leaves, layers
+
+
+def _unflatten_static(leaves: Sequence[Any], context: Any) -> Any:
+    from transformers.cache_utils import StaticCache, StaticLayer
+
+    rest = iter(leaves)
+    layers = []
+    for length, tensors in context:
+        layer = StaticLayer(max_cache_len=length)
+        for name in tensors:
+            setattr(layer, name, next(rest))
+        # torch takes structures apart whose leaves are anything: placeholders, names, None.
+        if hasattr(layer.keys, "shape") and len(layer.keys.shape) == 4 and hasattr(layer.values, "shape"):
+            layer.dtype, layer.device = layer.keys.dtype, layer.keys.device
+            layer.batch_size, layer.num_heads = layer.max_batch_size, _ = layer.keys.shape[:2]
+            layer.k_head_dim, layer.v_head_dim = layer.keys.shape[-1], layer.values.shape[-1]
+        layer.is_initialized = True
+        layers.append(layer)
+    cache = StaticCache.__new__(StaticCache)
+    super(StaticCache, cache).__init__(layers=layers)
+    return cache
+
+
+class StaticCaches:
+    """`StaticCache` with plain layers, initialized (`early_initialization`)."""
+
+    name = f"{_CACHES}.StaticCache"
+    version = 1
+
+    def container(self) -> type:
+        """The class, registered here."""
+        from transformers import StaticCache
+
+        register()
+        return StaticCache  # type: ignore[no-any-return]
+
+    def dump_context(self, context: Any) -> tuple[int, Tree]:
+        """The layers, as JSON text.
+
+        Raises:
+            EncodeError: the cache is registered with torch by somebody else.
+        """
+        if not _is_static(context):
+            raise EncodeError(
+                f"the context of a StaticCache is {context!r:.120}, which no version says",
+                remedy="Call graphwire_transformers.register() before anybody else registers the cache with torch",
+            )
+        return 1, dump_json(context)
+
+    def load_context(self, tree: Tree, version: int) -> Any:
+        """The layers.
+
+        Raises:
+            DecodeError: they are none.
+        """
+        context = load_json(tree) if isinstance(tree, str) else None
+        if not _is_static(context):
+            raise DecodeError(f"no context of a StaticCache: {tree!r:.80}")
+        return context
+
+    def arity(self, container: type, context: Any) -> int | None:
+        """The tensors of all layers."""
+        return sum(len(tensors) for _, tensors in context)
+
+
+def _is_static(context: Any) -> bool:
+    if not isinstance(context, list):
+        return False
+    for layer in context:
+        match layer:
+            case [int(length), list(tensors)] if type(length) is int and length > 0:
+                if tensors not in (list(_STATIC_TENSORS), list(_STATIC_TENSORS[:2])):
+                    return False
+            case _:
+                return False
+    return True
+
+
+# ---------------------------------------------------------------------------------------------- encoder-decoder caches
+
+
+def _flatten_pair(cache: Any) -> tuple[list[Any], Any]:
+    updated = [[layer, filled] for layer, filled in cache.is_updated.items()]
+    return [cache.self_attention_cache, cache.cross_attention_cache], updated
+
+
+def _unflatten_pair(leaves: Sequence[Any], context: Any) -> Any:
+    from transformers import EncoderDecoderCache
+
+    # Its own way to be made looks into the caches, which may be placeholders here.
+    cache = EncoderDecoderCache.__new__(EncoderDecoderCache)
+    cache.self_attention_cache, cache.cross_attention_cache = leaves
+    cache.is_updated = dict(context)
+    return cache
+
+
+class EncoderDecoderCaches:
+    """`EncoderDecoderCache`: two caches, each a container of its own."""
+
+    name = f"{_CACHES}.EncoderDecoderCache"
+    version = 1
+
+    def container(self) -> type:
+        """The class, registered here."""
+        from transformers import EncoderDecoderCache
+
+        register()
+        return EncoderDecoderCache  # type: ignore[no-any-return]
+
+    def dump_context(self, context: Any) -> tuple[int, Tree]:
+        """The layers, and whether each is filled, as JSON text.
+
+        Raises:
+            EncodeError: the cache is registered with torch by somebody else.
+        """
+        if not _is_updated(context):
+            raise EncodeError(
+                f"the context of an EncoderDecoderCache is {context!r:.120}, which no version says",
+                remedy="Call graphwire_transformers.register() before anybody else registers the cache with torch",
+            )
+        return 1, dump_json(context)
+
+    def load_context(self, tree: Tree, version: int) -> Any:
+        """The layers, and whether each is filled.
+
+        Raises:
+            DecodeError: they are none.
+        """
+        context = load_json(tree) if isinstance(tree, str) else None
+        if not _is_updated(context):
+            raise DecodeError(f"no context of an EncoderDecoderCache: {tree!r:.80}")
+        return context
+
+    def arity(self, container: type, context: Any) -> int | None:
+        """Two caches."""
+        return 2
+
+
+def _is_updated(context: Any) -> bool:
+    return isinstance(context, list) and all(
+        isinstance(each, list) and [type(part) for part in each] == [int, bool] for each in context
+    )
+
+
+@hookimpl
+def graphwire_treespec_serializers() -> list[TreespecSerializer]:
+    """The container types of transformers."""
+    return [ModelOutputs(), DynamicCaches(), StaticCaches(), EncoderDecoderCaches()]

@@ -1,0 +1,136 @@
+"""A file records which distribution serves its container types, and says so where it is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+import graphwire
+from graphwire.errors import DecodeError, MissingPluginError
+from graphwire.hooks.discovery import PluginInfo, discover_plugins, load_plugin
+from graphwire.hooks.interfaces import Tree
+from graphwire.hooks.registry import Registry
+from graphwire.schema.treespec import TreeSpec
+
+
+@dataclass
+class Row:
+    cells: list[Any]
+
+
+pytree.register_pytree_node(
+    Row,
+    lambda row: (row.cells, len(row.cells)),
+    lambda cells, _: Row(list(cells)),
+    flatten_with_keys_fn=lambda row: (
+        [(pytree.SequenceKey(i), cell) for i, cell in enumerate(row.cells)],
+        len(row.cells),
+    ),
+)
+
+
+class Rows:
+    """Version 1 said nothing, and version 2 says the length."""
+
+    name = "tests.Row"
+    version = 2
+
+    def container(self) -> type:
+        return Row
+
+    def dump_context(self, context: Any) -> tuple[int, Tree]:
+        return 2, context
+
+    def load_context(self, tree: Tree, version: int) -> Any:
+        if version == 1 and tree is None:
+            return None
+        if version == 2 and type(tree) is int:
+            return tree
+        raise DecodeError(f"no context of a Row: {tree!r:.80}")
+
+    def fit_context(self, context: Any, children: list[TreeSpec]) -> Any:
+        return len(children) if context is None else context
+
+    def arity(self, container: type, context: Any) -> int | None:
+        return context
+
+
+class Plugin:
+    @graphwire.hookimpl
+    def graphwire_treespec_serializers(self) -> list[Any]:
+        return [Rows()]
+
+
+class Model(torch.nn.Module):
+    def forward(self, row: Row) -> Row:
+        return Row([cell + 1 for cell in row.cells])
+
+
+INSTALLED = discover_plugins()
+REGISTRY = Registry([*INSTALLED, load_plugin(PluginInfo("rows", "gw-rows", "1.5"), Plugin)])
+
+
+@pytest.fixture(scope="module")
+def program() -> Any:
+    return torch.export.export(Model(), (Row([torch.ones(2), torch.zeros(3)]),))
+
+
+def test_a_file_records_who_serves_its_containers(program: Any) -> None:
+    with graphwire.open(graphwire.dumps(program, registry=REGISTRY), registry=REGISTRY) as archive:
+        (requirement,) = archive.program.plugins
+    assert (requirement.distribution, requirement.version) == ("gw-rows", "1.5")
+    assert requirement.provides == ["treespec_serializer:tests.Row"]
+
+
+def test_without_the_plugin_one_message_says_what_to_install_and_where_it_is_needed(program: Any) -> None:
+    data = graphwire.dumps(program, registry=REGISTRY)
+    with pytest.raises(MissingPluginError) as caught:
+        graphwire.loads(data, registry=Registry(INSTALLED))
+    text = str(caught.value)
+    assert "pip install 'gw-rows>=1.5'" in text
+    assert "the container type tests.Row comes with gw-rows 1.5" in text
+    assert "module_call_graph[0].signature.in_spec" in text
+
+
+def test_a_context_of_an_older_version_is_made_to_fit_the_structure(program: Any) -> None:
+    record, payloads = graphwire.to_schema(program, registry=REGISTRY)
+    for call in record.graph_module.module_call_graph:
+        if call.signature is not None:
+            for field in ("in_spec", "out_spec"):
+                text = getattr(call.signature, field)
+                setattr(
+                    call.signature,
+                    field,
+                    text.replace('"tests.Row@2", "context": 2', '"tests.Row", "context": null'),
+                )
+    assert '"tests.Row", "context": null' in record.graph_module.module_call_graph[0].signature.in_spec
+    loaded = graphwire.from_schema(record, payloads, registry=REGISTRY)
+    result = loaded.module()(Row([torch.ones(2), torch.zeros(3)]))
+    assert [cell.tolist() for cell in result.cells] == [[2.0, 2.0], [1.0, 1.0, 1.0]]
+
+
+def test_containers_of_plugins_are_imported_only_when_a_program_has_them() -> None:
+    asked = []
+
+    class Heavy(Rows):
+        name = "tests.Heavy"
+
+        def container(self) -> type:
+            asked.append(self.name)
+            return Row
+
+    class HeavyPlugin:
+        @graphwire.hookimpl
+        def graphwire_treespec_serializers(self) -> list[Any]:
+            return [Heavy()]
+
+    registry = Registry([*INSTALLED, load_plugin(PluginInfo("heavy", "gw-heavy", "1"), HeavyPlugin)])
+    plain = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+    graphwire.loads(graphwire.dumps(plain, registry=registry), registry=registry)
+    assert asked == []
+    assert registry.treespec_type_named("tests.Heavy") is not None
+    assert asked == ["tests.Heavy"]
