@@ -76,7 +76,7 @@ def test_a_draft_by_another_hand_is_a_valid_program() -> None:
     assert before == HANDMADE
     program = program_from_tree(tree)
     assert validate(program) == []
-    assert steps[0] == "schema draft-2022 → 1"
+    assert str(steps[0]) == "schema draft-2022 → 1"
     view = program.graph_module.graph.nodes[1]
     assert view.target == "torch.ops.aten.view.default"
     assert view.inputs[0].arg.as_tensor is not None

@@ -7,6 +7,7 @@ program = graphwire.load("model.gw")
 """
 
 from graphwire import errors
+from graphwire.analysis.report import LoadReport
 from graphwire.api import (
     Archive,
     canonicalize,
@@ -25,6 +26,7 @@ from graphwire.api import (
     plugins,
     save,
     supports,
+    targets,
     to_schema,
     treespec_dumps,
     treespec_loads,
@@ -40,6 +42,7 @@ from graphwire.wire.pickle_limits import PickleLimits
 __all__ = [
     "Archive",
     "Limits",
+    "LoadReport",
     "PickleLimits",
     "PluginInfo",
     "Registry",
@@ -62,6 +65,7 @@ __all__ = [
     "plugins",
     "save",
     "supports",
+    "targets",
     "to_schema",
     "treespec_dumps",
     "treespec_loads",

@@ -13,6 +13,7 @@ import msgspec
 
 from graphwire.analysis.holdings import HeldTensor, Holding, holding, tensors_of_graph, tensors_of_payloads
 from graphwire.analysis.names import spelled
+from graphwire.analysis.report import LoadReport
 from graphwire.errors import GraphwireError
 from graphwire.schema.expression import parse_expression
 from graphwire.schema.graph import Argument, Graph
@@ -115,6 +116,8 @@ class MethodInspection(msgspec.Struct, frozen=True):
     stored_bytes: int
     """Of the document as it lies in the file, compressed or not."""
     summary: Summary
+    report: LoadReport
+    """Who wrote it, and what `load` does with it."""
 
 
 class Inspection(msgspec.Struct, frozen=True):

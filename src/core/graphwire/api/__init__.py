@@ -7,7 +7,7 @@ torch is imported only by the functions that take or give a program of torch.
 """
 
 from graphwire.api.archive import Archive, open
-from graphwire.api.compare import canonicalize, content_hash, diff, supports
+from graphwire.api.compare import canonicalize, content_hash, diff, supports, targets
 from graphwire.api.documents import decode, encode, treespec_dumps, treespec_loads
 from graphwire.api.files import convert, inspect, plan_upgrade, plugins, upgrade, verify
 from graphwire.api.programs import dumps, from_schema, load, loads, save, to_schema
@@ -30,6 +30,7 @@ __all__ = [
     "plugins",
     "save",
     "supports",
+    "targets",
     "to_schema",
     "treespec_dumps",
     "treespec_loads",

@@ -6,17 +6,18 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, cast
 
+from graphwire.analysis.report import LoadReport
 from graphwire.analysis.summary import Inspection, MethodInspection, summarize
 from graphwire.analysis.validate import check, validate
-from graphwire.api.documents import program_of_tree
-from graphwire.errors import (
-    ArchiveError,
-    GraphwireError,
-    Problem,
-)
+from graphwire.api.documents import upgraded
+from graphwire.api.report import Origin, plan_or_problems, report_of
+from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem
 from graphwire.evolve.embedded import embedded_tensors
+from graphwire.evolve.targets import supported as targets_of
+from graphwire.evolve.versions import version_of
 from graphwire.hooks.registry import Registry, default_registry
 from graphwire.schema.program import Program
+from graphwire.schema.tree import to_tree
 from graphwire.wire.archive import Readable
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package import Package
@@ -37,6 +38,7 @@ class Archive:
         self.registry = registry
         self._package = Package(file, registry, limits=limits)
         self._programs: dict[str, Program] = {}
+        self._origins: dict[str, Origin] = {}
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -96,11 +98,40 @@ class Archive:
         """
         program = self._programs.get(method)
         if program is None:
-            program = program_of_tree(self._package.tree_of(method))
+            tree = self._package.tree_of(method)
+            program, taken = upgraded(tree)
             check(program)
-            self.payloads_of(method).complete(program)
+            payloads = self.payloads_of(method)
+            payloads.complete(program)
+            self._origins[method] = Origin(version_of(tree), taken, payloads)
             self._programs[method] = program
         return program
+
+    def report(self, method: str) -> LoadReport:
+        """What `load` does with a program: every step that it takes, what it finds itself, and what it leaves out.
+
+        Raises:
+            As `program_of`.
+        """
+        program = self.program_of(method)
+        origin = self._origins[method]
+        return report_of(
+            program,
+            origin,
+            plan_or_problems(program, self.registry),
+            method=method,
+            layout=self._package.layout.title,
+            format=self.format_of(method),
+        )
+
+    def targets(self, method: str) -> dict[str, list[Obstacle]]:
+        """Every target by name, releases first, and what keeps a program from being written for it: nothing, or each
+        construct with its node and the first target that has it. Nothing is written.
+
+        Raises:
+            As `program_of`.
+        """
+        return targets_of(to_tree(self.program_of(method)))
 
     def payloads_of(self, method: str, *, copied: bool = False) -> Payloads:
         """The payloads of a program; with `copied`, records are read and checked rather than mapped."""
@@ -130,17 +161,21 @@ class Archive:
         """
         reader = self._package.archive
         methods = []
-        producer = ""
         for name in self.methods:
             program, payloads = self.program_of(name), self.payloads_of(name)
-            producer = program.producer or f"torch {program.torch_version}"
             member = self._package.member_of(name)
             summary = summarize(program, name=name, weights=payloads.weights, constants=payloads.constants)
             methods.append(
                 MethodInspection(
-                    name, self.format_of(name), reader.size(member), reader.stored_size(member), summary
+                    name,
+                    self.format_of(name),
+                    reader.size(member),
+                    reader.stored_size(member),
+                    summary,
+                    self.report(name),
                 )
             )
+        producer = methods[-1].report.producer if methods else ""
         payload_bytes = sum(reader.size(name) for name in self._package.payload_records)
         return Inspection(
             file, self.size, self._package.layout.title, producer, methods, payload_bytes, list(self.names)
@@ -162,7 +197,7 @@ class Archive:
         for method in methods:
             place = self._package.member_of(method)
             try:
-                program = program_of_tree(self._package.tree_of(method))
+                program, _ = upgraded(self._package.tree_of(method))
                 payloads = self.payloads_of(method)
             except GraphwireError as error:
                 problems.append(Problem(f"{place} {error.place}".rstrip(), "document", error.problem))

@@ -14,6 +14,7 @@ from graphwire.errors import (
     EncodeError,
     Obstacle,
 )
+from graphwire.evolve.targets import supported
 from graphwire.evolve.targets import supports as obstacles_of
 from graphwire.hooks.registry import Registry
 from graphwire.schema.program import Program
@@ -129,6 +130,23 @@ def supports(
     """
     with opened(source, method, registry, limits) as (program, _):
         return obstacles_of(to_tree(program), target)
+
+
+def targets(
+    source: Source,
+    *,
+    method: str | None = None,
+    registry: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> dict[str, list[Obstacle]]:
+    """Every target by name, releases first, and what keeps a program from being written for it, as `supports` says.
+
+    Args:
+        source: a file, opened or not, records, or what `torch.export.export` made.
+        method: which program of a file of several.
+    """
+    with opened(source, method, registry, limits) as (program, _):
+        return supported(to_tree(program))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from graphwire.analysis.validate import check
 from graphwire.evolve.schema import upgrade as upgrade_tree
+from graphwire.evolve.step import Taken
 from graphwire.hooks.interfaces import Tree
 from graphwire.hooks.registry import Registry, default_registry
 from graphwire.schema.program import Program
@@ -50,15 +51,15 @@ def decode(
         wire_format = detect_format(buffer, registry.wire_formats.values())
     else:
         wire_format = registry.wire_format(format)
-    program = program_of_tree(read_document(buffer, wire_format, limits))
+    program, _ = upgraded(read_document(buffer, wire_format, limits))
     check(program)
     return program
 
 
-def program_of_tree(tree: Tree) -> Program:
-    """The program of a document of any schema version."""
-    current, _ = upgrade_tree(tree)
-    return program_from_tree(current)
+def upgraded(tree: Tree) -> tuple[Program, list[Taken]]:
+    """The program of a document of any schema version, and the steps that were taken."""
+    current, taken = upgrade_tree(tree)
+    return program_from_tree(current), taken
 
 
 @overload

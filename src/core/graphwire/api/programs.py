@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 
+from graphwire.analysis.report import LoadReport
 from graphwire.analysis.validate import check
 from graphwire.api.archive import open
 from graphwire.api.files import PathOrFile
@@ -131,8 +132,10 @@ def load(
     unknown_ops: UnknownOps = "error",
     registry: Registry | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    report: Callable[[LoadReport], object] | None = None,
 ) -> ExportedProgram:
-    """Read a program from a file that `save` or torch 2.9 and later wrote. Nothing that the file says is executed.
+    """Read a program from a file that `save`, or `torch.export.save` of torch 2.1 and later, wrote. Nothing that the file says
+    is executed.
 
     Args:
         file: a path, a binary file object open for reading, or the file's bytes.
@@ -145,6 +148,8 @@ def load(
             to: `error`, or `opaque`: calls that can be looked at and saved again, and fail when they are run.
         registry: the plugins in force; those installed by default.
         limits: bounds on what the file may make us do.
+        report: called once, before the program is returned, with what was done: who wrote the file, every step that was
+            taken and the nodes it touched, what was derived, what is absent and what was dropped. `report=print` shows it.
 
     Raises:
         ArchiveError: the file is no archive, is damaged, or holds no such program.
@@ -164,17 +169,25 @@ def load(
         payloads.check_read(program)
         for warning in payloads.warnings:
             warnings.warn(warning, GraphwireWarning, stacklevel=2)
+        told = archive.report(name) if report is not None else None
+        left_out: list[str] = []
         if verify and weights is not None:
             archive.check_payloads()
         program, origin = at_installed_opsets(program, archive.registry, unknown_ops)
-        return decode_program(
+        loaded = decode_program(
             program,
             payloads,
             archive.registry,
             device=target_device(device),
             graph_only=weights is None,
             origin=origin,
+            left_out=left_out,
         )
+    for why in left_out:
+        warnings.warn(f"the example inputs are not loaded: {why}", GraphwireWarning, stacklevel=2)
+    if report is not None and told is not None:
+        report(told.with_dropped("example inputs", left_out))
+    return loaded
 
 
 def loads(
@@ -187,6 +200,7 @@ def loads(
     unknown_ops: UnknownOps = "error",
     registry: Registry | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    report: Callable[[LoadReport], object] | None = None,
 ) -> ExportedProgram:
     """The program in the bytes of a file. Arguments and errors are those of `load`."""
     return load(
@@ -198,6 +212,7 @@ def loads(
         unknown_ops=unknown_ops,
         registry=registry,
         limits=limits,
+        report=report,
     )
 
 

@@ -249,6 +249,7 @@ def decode_program(
     device: torch.device | None = None,
     graph_only: bool = False,
     origin: OpaqueOrigin | None = None,
+    left_out: list[str] | None = None,
 ) -> ExportedProgram:
     """The program that a validated record and its payloads hold.
 
@@ -256,6 +257,7 @@ def decode_program(
         device: where weights, metadata and device arguments are put; None for where they were.
         graph_only: make the weights without elements (on the meta device) and read no payload.
         origin: what operators that cannot be had here are kept with, for inspection; None makes them an error.
+        left_out: is given the reason why the example inputs are left out, if they are; None makes it a warning.
 
     Raises:
         DecodeError: this installation lacks something that the program needs.
@@ -301,7 +303,7 @@ def decode_program(
         state_dict=state,
         range_constraints=ranges_by_expression(context, context.ranges),
         module_call_graph=calls,
-        example_inputs=_decode_examples(context, record, payloads, table),
+        example_inputs=_decode_examples(context, record, payloads, table, left_out),
         constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
         verifiers=[torch_private.verifier_of(dialect) for dialect in record.verifiers],
     )
@@ -325,7 +327,13 @@ def _placement(device: torch.device | None) -> Callable[[torch.device], torch.de
     return place
 
 
-def _decode_examples(context: DecodeContext, record: Program, payloads: Payloads, table: StorageTable) -> Any:
+def _decode_examples(
+    context: DecodeContext,
+    record: Program,
+    payloads: Payloads,
+    table: StorageTable,
+    left_out: list[str] | None,
+) -> Any:
     examples = record.example_inputs
     if examples is None:
         return None
@@ -337,7 +345,10 @@ def _decode_examples(context: DecodeContext, record: Program, payloads: Payloads
         leaves = [decode_argument(context, scope, leaf) for leaf in examples.leaves]
         return unflatten(leaves, decode_treespec(examples.spec, context.registry))
     except (GraphwireError, ValueError, TypeError) as error:
-        warnings.warn(f"the example inputs are not loaded: {error}", GraphwireWarning, stacklevel=2)
+        if left_out is None:
+            warnings.warn(f"the example inputs are not loaded: {error}", GraphwireWarning, stacklevel=2)
+        else:
+            left_out.append(str(error))
         return None
 
 

@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,7 +20,7 @@ from graphwire.cli.compare import add_commands
 from graphwire.cli.new_plugin import add_new_plugin
 from graphwire.cli.report import escaped, print_line, print_sections, size_text
 from graphwire.cli.upgrade import add_upgrade
-from graphwire.errors import GraphwireError, ValidationError
+from graphwire.errors import GraphwireError, Obstacle, ValidationError
 
 __all__ = ["main"]
 
@@ -82,6 +82,11 @@ def _parser() -> argparse.ArgumentParser:
         "--method", metavar="NAME", help="show this program only, of an archive with several"
     )
     inspect.add_argument("--nodes", action="store_true", help="list every node, too")
+    inspect.add_argument(
+        "--targets",
+        action="store_true",
+        help="say which releases of torch and versions of the schema it can be written for, and what keeps it from the others",
+    )
     inspect.set_defaults(run=_inspect)
 
     convert = commands.add_parser(
@@ -147,7 +152,7 @@ def _inspect(arguments: argparse.Namespace) -> int:
     import msgspec
 
     from graphwire import api
-    from graphwire.cli.inspection import inspection_sections, node_section
+    from graphwire.cli.inspection import inspection_sections, node_section, target_section
     from graphwire.cli.node_text import node_texts
 
     inspection = api.inspect(arguments.file)
@@ -160,22 +165,38 @@ def _inspect(arguments: argparse.Namespace) -> int:
             )
         chosen = [method for method in inspection.methods if method.name == arguments.method]
         inspection = msgspec.structs.replace(inspection, methods=chosen)
-    nodes = {}
-    if arguments.nodes:
+    nodes, targets = {}, {}
+    if arguments.nodes or arguments.targets:
         with api.open(arguments.file) as archive:
             for method in inspection.methods:
-                program = archive.program_of(method.name)
-                nodes[method.name] = list(node_texts(program.graph_module.graph))
+                if arguments.nodes:
+                    program = archive.program_of(method.name)
+                    nodes[method.name] = list(node_texts(program.graph_module.graph))
+                if arguments.targets:
+                    targets[method.name] = archive.targets(method.name)
     if arguments.json:
         tree = msgspec.to_builtins(inspection)
         for method_tree in tree["methods"]:
             if method_tree["name"] in nodes:
                 method_tree["nodes"] = msgspec.to_builtins(nodes[method_tree["name"]])
+            if method_tree["name"] in targets:
+                method_tree["targets"] = _target_trees(targets[method_tree["name"]])
         _print_json(tree)
         return OK
     tables = {name: node_section(each) for name, each in nodes.items()}
-    print_sections(inspection_sections(inspection, tables), sys.stdout)
+    sections = [
+        *inspection_sections(inspection, tables),
+        *(target_section(name, each) for name, each in targets.items()),
+    ]
+    print_sections(sections, sys.stdout)
     return OK
+
+
+def _target_trees(targets: Mapping[str, Sequence[Obstacle]]) -> list[dict[str, Any]]:
+    return [
+        {"target": name, "obstacles": [each._asdict() for each in obstacles]}
+        for name, obstacles in targets.items()
+    ]
 
 
 def _convert(arguments: argparse.Namespace) -> int:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from graphwire.cli.report import Section, size_text
 
 if TYPE_CHECKING:  # importing them is for the command that shows them
+    from graphwire.analysis.report import LoadReport
     from graphwire.analysis.summary import Holding, Inspection, MethodInspection, Summary
     from graphwire.cli.node_text import NodeText
-    from graphwire.errors import Problem
+    from graphwire.errors import Obstacle, Problem
     from graphwire.hooks.registry import PluginInfo
 
-__all__ = ["inspection_sections", "node_section", "plugin_section", "problem_section"]
+__all__ = ["inspection_sections", "node_section", "plugin_section", "problem_section", "target_section"]
 
 MOST_OPERATORS = 20
 """How many operators are listed; the rest is in the JSON."""
@@ -45,10 +46,34 @@ def _method_sections(method: MethodInspection) -> Iterator[Section]:
         ]
         yield Section(title, heads, rows)
     yield Section("Dynamic sizes", ("symbol", "range"), [(each.name, each.range) for each in summary.symbols])
+    yield _load_section(method.report)
     yield Section("Guards", rows=[(guard,) for guard in summary.guards])
     modules = [(each.name, each.type, f"{each.nodes:,}", f"{each.elements:,}") for each in summary.modules]
     yield Section("Modules", ("name", "class", "nodes", "parameters"), modules, frozenset({2, 3}))
     yield _operator_section(summary)
+
+
+def _load_section(report: LoadReport) -> Section:
+    """What `load` does with the program."""
+    rows = [("step", each.step, ", ".join(each.nodes)) for each in report.steps]
+    rows += [("derived", text, "") for text in report.derived]
+    rows += [("absent", text, "") for text in report.absent]
+    rows += [("dropped", each.what, each.reason) for each in report.dropped]
+    return Section("On the way to a program", ("", "what", "nodes or reason"), rows)
+
+
+def target_section(name: str, targets: Mapping[str, Sequence[Obstacle]]) -> Section:
+    """The targets that a program can be written for, and what keeps it from the others."""
+    rows: list[tuple[str, str, str, str, str]] = []
+    for target, obstacles in targets.items():
+        if not obstacles:
+            rows.append((target, "yes", "", "", ""))
+        rows += [
+            (target if not index else "", "no" if not index else "", each.node, each.construct, each.first)
+            for index, each in enumerate(obstacles)
+        ]
+    heads = ("target", "can say it", "node", "what it cannot say", "first that can")
+    return Section(f"Targets of program {name}", heads, rows)
 
 
 def _operator_section(summary: Summary) -> Section:
@@ -67,7 +92,11 @@ def _facts(method: MethodInspection) -> Iterator[tuple[str, str]]:
     )
     yield "format", f"{method.format}, {size_text(method.program_bytes)}{stored}"
     yield "torch", summary.torch_version
-    yield "schema", summary.schema_version
+    report = method.report
+    read_as = f", read as {summary.schema_version}" if report.schema_version != summary.schema_version else ""
+    yield "schema", report.schema_version + read_as
+    if report.readable_from:
+        yield "readable from", report.readable_from
     yield (
         "opsets",
         ", ".join(f"{namespace} {version}" for namespace, version in summary.opset_versions.items()),

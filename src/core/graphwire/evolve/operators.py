@@ -50,6 +50,7 @@ from graphwire.evolve.operator_forms import (
     while_loop_up,
 )
 from graphwire.evolve.size_assertions import relax_size_assertions
+from graphwire.evolve.step import Taken
 from graphwire.evolve.trees import Edits, Node, Record, Report, Where, node_label, rewrite
 from graphwire.evolve.versions import Version
 
@@ -118,10 +119,10 @@ FORMS: tuple[Form, ...] = (
 """Every change, oldest first."""
 
 
-def operators_up(tree: Record, newer: Version) -> tuple[Record, list[str]]:
+def operators_up(tree: Record, newer: Version) -> tuple[Record, list[Taken]]:
     """A document that has just become one of `newer`, with the operators' forms of that version, and what was rewritten."""
     forms = {form.old_target: form for form in FORMS if form.newer == newer}
-    done: dict[str, None] = {}
+    done: dict[str, list[str]] = {}
 
     def apply(graph: NewValues, node: Node, where: Where) -> list[Node]:
         form = forms.get(node["target"])
@@ -131,14 +132,15 @@ def operators_up(tree: Record, newer: Version) -> tuple[Record, list[str]]:
         if form.renames:
             result = [{**each, "target": form.new_target} for each in result]
         if result != [node]:
-            done[f"operator {form.new_target.removeprefix('torch.ops.')} in the form of {newer}"] = None
+            what = f"operator {form.new_target.removeprefix('torch.ops.')} in the form of {newer}"
+            done.setdefault(what, []).append(node_label(node))
         return result
 
     if forms:
         tree = _each_node(tree, apply)
     if newer == Version(2):
         tree = relax_size_assertions(tree)
-    return tree, list(done)
+    return tree, [Taken(what, tuple(nodes)) for what, nodes in done.items()]
 
 
 def operators_down(tree: Record, newer: Version, report: Report) -> Record:

@@ -15,7 +15,7 @@ from graphwire.errors import Obstacle, SchemaError, SchemaVersionError, TargetEr
 from graphwire.evolve.extensions import resolve_extensions
 from graphwire.evolve.operators import operators_down, operators_up
 from graphwire.evolve.reader_faults import report_faults
-from graphwire.evolve.step import Step
+from graphwire.evolve.step import Step, Taken
 from graphwire.evolve.steps import (
     compact_5_3,
     draft_2022,
@@ -92,7 +92,7 @@ def _index(version: Version) -> int:
     )
 
 
-def upgrade(tree: Any) -> tuple[Record, list[str]]:
+def upgrade(tree: Any) -> tuple[Record, list[Taken]]:
     """A document of any version as one of the current version.
 
     A document of a newer minor version is taken as it is: what it has beyond the current one is ignored, unless its
@@ -102,7 +102,7 @@ def upgrade(tree: Any) -> tuple[Record, list[str]]:
         tree: as a wire format decodes it.
 
     Returns:
-        The document, and each step that was taken, in words.
+        The document, and each step that was taken, in order.
 
     Raises:
         SchemaVersionError: the version is not one that is known.
@@ -113,11 +113,11 @@ def upgrade(tree: Any) -> tuple[Record, list[str]]:
     if version.major == CURRENT.major and version >= CURRENT:
         _check_requires(tree)
         return tree, []
-    taken: list[str] = []
+    taken: list[Taken] = []
     for step in plan(_nearest(version), CURRENT):
         try:
             tree = step.up(tree)
-            taken.append(f"schema {step.older} → {step.newer}")
+            taken.append(Taken(f"schema {step.older} → {step.newer}", schema=step))
             tree, rewritten = operators_up(tree, step.newer)
         except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
             raise SchemaError(

@@ -9,7 +9,7 @@ from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, r
 from graphwire.evolve.versions import Version, first_release
 from graphwire.schema.scalars import DTYPE_NAMES, ScalarType
 
-__all__ = ["Step", "report_interface", "report_new"]
+__all__ = ["Step", "Taken", "report_interface", "report_new"]
 
 
 class Step(NamedTuple):
@@ -21,11 +21,31 @@ class Step(NamedTuple):
     """A document of `older` as one of `newer`."""
     down: Callable[[Record, Report], Record]
     """A document of `newer` as one of `older`. What `older` cannot say is reported, and left as it is."""
+    derived: tuple[str, ...] = ()
+    """What `newer` says and `older` does not, and the step up finds from the rest."""
+    absent: tuple[str, ...] = ()
+    """What `newer` says and `older` does not, and stays unsaid."""
+    dropped: tuple[tuple[str, str], ...] = ()
+    """What `older` says and the step up leaves behind, each with its reason."""
 
     @property
     def name(self) -> str:
         """Such as `schema 8.2 ↔ 8.7`."""
         return f"schema {self.older} ↔ {self.newer}"
+
+
+class Taken(NamedTuple):
+    """One step that was taken upward."""
+
+    what: str
+    """Such as `schema 8.2 → 8.7`, or `operator higher_order.scan in the form of 8.7`."""
+    nodes: tuple[str, ...] = ()
+    """The nodes that were rewritten, by name or target."""
+    schema: Step | None = None
+    """The step of the schema that it is; None for one of operators."""
+
+    def __str__(self) -> str:
+        return self.what
 
 
 def _arms_refused(

@@ -14,7 +14,7 @@ from graphwire.evolve.schema import obstacles_to
 from graphwire.evolve.trees import Record
 from graphwire.evolve.versions import COMPACT_5_3, DRAFT, RELEASES, Version
 
-__all__ = ["TARGETS", "Target", "minimal_target", "supports", "target_named"]
+__all__ = ["TARGETS", "Target", "minimal_target", "supported", "supports", "target_named"]
 
 Layout = Literal["A1", "A2", "A3", "A4", "B1", "B2"]
 
@@ -81,17 +81,17 @@ def _targets() -> dict[str, Target]:
 TARGETS: Final[dict[str, Target]] = _targets()
 """Every target by name: the releases, oldest first, then the versions."""
 
-_PATCH = re.compile(r"(torch-\d+\.\d+)(?:\.\d+)?(?:\+\w+)?", re.ASCII)
+_PATCH = re.compile(r"(torch-\d+\.\d+)(?:\.\d+)?(?:\+\w+)?|schema-(.+)", re.ASCII)
 
 
 def target_named(name: str) -> Target:
-    """The target of a name; a release may have its patch number (`torch-2.6.0`).
+    """The target of a name; a release may have its patch number (`torch-2.6.0`), a version `schema-` before it.
 
     Raises:
         SchemaVersionError: there is no such target.
     """
     found = _PATCH.fullmatch(name)
-    target = TARGETS.get(found[1] if found else name)
+    target = TARGETS.get((found[1] or found[2]) if found else name)
     if target is None:
         raise SchemaVersionError(f"there is no target {name!r}", remedy=f"Targets: {', '.join(TARGETS)}")
     return target
@@ -106,6 +106,15 @@ def supports(tree: Record, target: Target | str) -> list[Obstacle]:
     if isinstance(target, str):
         target = target_named(target)
     return obstacles_to(tree, target.version)[1]
+
+
+def supported(tree: Record) -> dict[str, list[Obstacle]]:
+    """What `supports` says of every target, by name."""
+    found: dict[Version, list[Obstacle]] = {}
+    for target in TARGETS.values():
+        if target.version not in found:
+            found[target.version] = obstacles_to(tree, target.version)[1]
+    return {name: found[target.version] for name, target in TARGETS.items()}
 
 
 def minimal_target(tree: Record) -> Target | None:

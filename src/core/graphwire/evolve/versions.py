@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 from graphwire.errors import SchemaError
 
-__all__ = ["COMPACT_5_3", "DRAFT", "RELEASES", "Version", "first_release", "stamped", "version_of"]
+__all__ = [
+    "COMPACT_5_3",
+    "DRAFT",
+    "RELEASES",
+    "Version",
+    "first_release",
+    "release_of",
+    "stamped",
+    "version_of",
+]
 
 
 class Version(NamedTuple):
@@ -55,6 +64,11 @@ RELEASES: dict[str, Version] = {
 def first_release(version: Version) -> str:
     """The target that first had a version, such as `torch-2.9` for 8.14; the version's own name where no release had it."""
     return next((f"torch-{name}" for name, known in RELEASES.items() if known == version), str(version))
+
+
+def release_of(version: Version) -> str:
+    """The release of torch that wrote a document which names none, such as `2.3` for 5.1; empty where documents name it."""
+    return next((name for name, known in RELEASES.items() if known == version < Version(7)), "")
 
 
 def version_of(tree: Any) -> Version:

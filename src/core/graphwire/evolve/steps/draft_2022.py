@@ -269,7 +269,7 @@ def _symbol_down(value: Record) -> Record:
 
 
 def _module_down(value: Record, where: Where, report: Report) -> Record:
-    bare = "true" if value["graph"]["is_single_tensor_return"] else "false"
+    bare = "true" if value["graph"].get("is_single_tensor_return") else "false"
     return {
         "name": value["name"],
         "graph": _graph_down(value["graph"], {}, where.at(".graph"), report),
@@ -285,4 +285,14 @@ def _metadata_down(metadata: dict[str, str]) -> Record:
     return {**{key: metadata.get(key, "") for key in own}, "extra": extra}
 
 
-STEP = Step(OLDER, NEWER, up, down)
+STEP = Step(
+    OLDER,
+    NEWER,
+    up,
+    down,
+    derived=(
+        "the signature, from the names of the weights",
+        "the structure of inputs and outputs, where the document notes none",
+    ),
+    absent=("ranges of symbols and operator versions, where the document notes none",),
+)

@@ -174,4 +174,14 @@ def _metadata_down(node: Record, where: Where) -> Record:
 _UP = Edits(node=_metadata_up, graph=_graph_up, sym_int=_hint_up, sym_bool=_condition_up)
 _DOWN = Edits(node=_metadata_down, graph=_graph_down, sym_int=_hint_down, sym_bool=_condition_down)
 
-STEP = Step(OLDER, NEWER, up, down)
+STEP = Step(
+    OLDER,
+    NEWER,
+    up,
+    down,
+    derived=(
+        "the specs of inputs and outputs, from six maps of names",
+        "the structure of keyword arguments, from the last positional one",
+    ),
+    dropped=(("equality constraints", "equal sizes have one symbol"),),
+)

@@ -132,4 +132,13 @@ def _not_persistent(spec: Record, where: Where) -> Record:
     return {"buffer": {key: value for key, value in buffer.items() if key != "persistent"}}
 
 
-STEP = Step(OLDER, NEWER, up, down)
+STEP = Step(
+    OLDER,
+    NEWER,
+    up,
+    down,
+    absent=(
+        "which buffers are not persistent (all are taken as persistent)",
+        "the classes of script objects",
+    ),
+)

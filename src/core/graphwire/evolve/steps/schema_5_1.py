@@ -107,4 +107,10 @@ def _with_stack(convert: Callable[[dict[str, str]], dict[str, str]]) -> Callable
     return of_node
 
 
-STEP = Step(OLDER, NEWER, up, down)
+STEP = Step(
+    OLDER,
+    NEWER,
+    up,
+    down,
+    derived=("names for inputs that are literals",),
+)

@@ -55,4 +55,10 @@ def changes_inputs(target: str) -> bool:
     return (operator.endswith("_") and not operator.endswith("__")) or parts[4].endswith("out")
 
 
-STEP = Step(OLDER, NEWER, up, down)
+STEP = Step(
+    OLDER,
+    NEWER,
+    up,
+    down,
+    absent=("the release of torch that wrote it", "metadata of the module"),
+)

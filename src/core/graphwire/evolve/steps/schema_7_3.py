@@ -121,4 +121,11 @@ def _bound_down(value: float | None, infinity: float) -> float:
     return infinity if value is None else value
 
 
-STEP = Step(OLDER, NEWER, up, down)
+STEP = Step(
+    OLDER,
+    NEWER,
+    up,
+    down,
+    derived=("what symbols are known to be, from how they are named",),
+    absent=("the names of the parameters of modules",),
+)

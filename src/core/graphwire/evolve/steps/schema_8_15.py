@@ -83,4 +83,10 @@ def _without_name(node: Record, where: Where) -> Record:
     return {key: value for key, value in node.items() if key != "name"}
 
 
-STEP = Step(OLDER, NEWER, up, down)
+STEP = Step(
+    OLDER,
+    NEWER,
+    up,
+    down,
+    derived=("names of nodes, from the values that they make",),
+)

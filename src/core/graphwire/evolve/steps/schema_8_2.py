@@ -65,4 +65,14 @@ def _node_down(node: Record, where: Where, report: Report) -> Record:
     return {**node, "inputs": inputs, "outputs": outputs}
 
 
-STEP = Step(OLDER, NEWER, up, down)
+STEP = Step(
+    OLDER,
+    NEWER,
+    up,
+    down,
+    derived=(
+        "how arguments of higher-order operators are passed, from their names",
+        "whether higher-order operators return a bare value, from their results",
+    ),
+    absent=("the fields of namedtuples",),
+)

@@ -34,4 +34,10 @@ def down(tree: Record, report: Report) -> Record:
     return stamped({key: value for key, value in tree.items() if key != "guards_code"}, OLDER)
 
 
-STEP = Step(OLDER, NEWER, up, down)
+STEP = Step(
+    OLDER,
+    NEWER,
+    up,
+    down,
+    absent=("guards",),
+)

@@ -1,0 +1,72 @@
+"""What becomes of a file when it is loaded: who wrote it, the steps that bring it to today, and what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+__all__ = ["LoadReport", "Omission", "StepReport"]
+
+
+class StepReport(msgspec.Struct, frozen=True):
+    """One step on the way to what this installation runs."""
+
+    step: str
+    """Such as `schema 2 → 5.1`, `operator higher_order.scan in the form of 8.7` or `opset aten 9 → 10`."""
+    nodes: list[str] = []
+    """The nodes that it rewrites, by name (or target, where they have none yet); none for a step of the schema, which
+    concerns the document as a whole."""
+
+
+class Omission(msgspec.Struct, frozen=True):
+    """Something that stands in the file and not in the program."""
+
+    what: str
+    """Such as `example inputs`, or the qualified name of a value."""
+    reason: str
+
+
+class LoadReport(msgspec.Struct, frozen=True):
+    """What `load` does with one program of a file; `str` of it is text of some lines for a person."""
+
+    method: str
+    """The program's name."""
+    producer: str
+    """What wrote the file, such as `torch 2.3` or `graphwire 0.1.0`."""
+    schema_version: str
+    """That of the document as it lies in the file."""
+    layout: str
+    """How the archive lays its records out, such as `A3 (torch 2.3)`; empty for a document alone."""
+    format: str
+    """The wire format of the document."""
+    readable_from: str
+    """The first reader of the file as it is, such as `torch-2.9`; empty where the file does not say."""
+    steps: list[StepReport] = []
+    """Every step, in the order in which they are taken: of the schema, of operators' forms, of opsets."""
+    derived: list[str] = []
+    """What the file does not say and is found from what it says."""
+    absent: list[str] = []
+    """What the file does not say and the program does not have, or has as documented here."""
+    dropped: list[Omission] = []
+    """What the file says and the program does not have."""
+
+    def with_dropped(self, what: str, reasons: Sequence[str]) -> LoadReport:
+        """The report with more that was dropped."""
+        more = [Omission(what, reason) for reason in reasons]
+        return msgspec.structs.replace(self, dropped=[*self.dropped, *more])
+
+    def lines(self) -> Iterator[str]:
+        """The report for a reader, a fact a line."""
+        yield f"{self.method}: written by {self.producer}, schema {self.schema_version}, {self.format}"
+        if self.layout:
+            yield f"layout {self.layout}"
+        for each in self.steps:
+            yield each.step
+            yield from (f"  {node}" for node in each.nodes)
+        yield from (f"derived: {text}" for text in self.derived)
+        yield from (f"absent: {text}" for text in self.absent)
+        yield from (f"dropped: {each.what} ({each.reason})" for each in self.dropped)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
