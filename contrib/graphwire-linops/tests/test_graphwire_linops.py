@@ -15,6 +15,7 @@ import graphwire
 from graphwire.errors import DecodeError, EncodeError, OpsetError
 from graphwire.hooks.registry import Registry, default_registry
 from graphwire.testing.op_handler import OpHandlerContract
+from graphwire.testing.opset import OpsetContract
 
 DOCUMENTS = Path(__file__).parent / "documents"
 VERSIONS = range(1, plugin.OPSET + 1)
@@ -27,6 +28,13 @@ class Model(torch.nn.Module):
         turned = ops.project(x, x, True)
         soft = ops.smooth(h) + ops.smooth(turned, 0.25)
         return soft, operators.apply(h, operators.Pointwise.SQUARE)
+
+
+class Smooth(torch.nn.Module):
+    """What every version can say."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.ops.linops.smooth(torch.ops.linops.project(x, x, True))
 
 
 def model() -> ExportedProgram:
@@ -46,6 +54,14 @@ class TestApply(OpHandlerContract):
     plugin = plugin
     programs = (model,)
     steps = STEPS
+
+
+class TestHistory(OpsetContract):
+    steps = STEPS
+    newest = plugin.OPSET
+    programs = (model, lambda: torch.export.export(Smooth(), (torch.ones(3, 4),)))
+    documents = tuple(DOCUMENTS / f"opset_{version}.pt2" for version in VERSIONS)
+    plugin = plugin
 
 
 @pytest.fixture(scope="module")
@@ -105,11 +121,7 @@ def test_an_upgraded_file_needs_the_plugin_of_now(tmp_path: Path, registry: Regi
 
 
 def test_it_goes_down_where_that_can_be_said(registry: Registry) -> None:
-    class Simple(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.ops.linops.smooth(torch.ops.linops.project(x, x, True))
-
-    program = torch.export.export(Simple(), (torch.ones(3, 4),))
+    program = torch.export.export(Smooth(), (torch.ones(3, 4),))
     x = torch.linspace(-1, 1, 12).view(3, 4)
     for version in (3, 2, 1):
         data = graphwire.dumps(program, opset_version={"linops": version}, registry=registry)

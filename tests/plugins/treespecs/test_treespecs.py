@@ -8,11 +8,13 @@ import math
 
 import pytest
 import torch
+from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils import _pytree as pytree
 
 from graphwire.schema.treespec import parse_treespec
 from graphwire.testing.treespec import TreespecContract, identical
 from graphwire_plugins import treespecs
+from graphwire_plugins.ops.functions import PredispatchFunctions
 
 
 class Color(enum.Enum):
@@ -178,3 +180,27 @@ class TestReturnTypes(TreespecContract):
         } == served
         assert set(torch.return_types.all_return_types) <= served
         assert len(served) >= 33
+
+
+def _constant(function: object) -> object:
+    from torch._higher_order_ops.flat_apply import _ConstantFunction
+
+    return _ConstantFunction(function)
+
+
+class TestConstantFunctions(TreespecContract):
+    serializer = treespecs.ConstantFunctions()
+    examples = (*map(_constant, PredispatchFunctions().functions), _constant(TwoTensor))
+    refused = (_constant(torch.Tensor), _constant(math.inf.hex))
+    bad_contexts = ((None, 1), ("torch.sin", 1), ({"function": 1}, 1), ({"function": "os.system"}, 1))
+
+
+class TestFunctionSchemas(TreespecContract):
+    serializer = treespecs.FunctionSchemas()
+    examples = (torch.ops.aten.add.Tensor._schema, torch.ops.aten.topk.default._schema)
+    bad_contexts = ((None, 1), ("add(", 1), ({"schema": "add("}, 1), ({"schema": 1}, 1))
+
+    @pytest.fixture(autouse=True)
+    def _flattened(self) -> None:
+        if torch._C.FunctionSchema not in pytree.SUPPORTED_NODES:
+            pytree.register_constant(torch._C.FunctionSchema)

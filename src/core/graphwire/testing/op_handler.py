@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,11 +32,9 @@ from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import NodeCodec, OpHandler, OpsetUpgrader
 from graphwire.hooks.registry import Registry, default_registry
 from graphwire.schema.graph import ArgumentKind, NamedArgument
+from graphwire.testing.imports import heavy_imports
 
 __all__ = ["OpHandlerContract"]
-
-HEAVY_MODULES = ("torch", "sympy", "numpy", "transformers")
-"""What a plugin's module must not import before one of its functions needs it."""
 
 _ENDINGS = (
     "",
@@ -207,17 +203,7 @@ class OpHandlerContract:
 
     def test_its_module_imports_nothing_heavy(self) -> None:
         module = self.module or type(self.handler).__module__
-        code = (
-            f"import sys, importlib; importlib.import_module({module!r}); "
-            f"print(*(name for name in {HEAVY_MODULES!r} if name in sys.modules))"
-        )
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.split() == [], f"{module} imports {done.stdout} before a function needs it"
+        assert heavy_imports(module) == [], f"{module} imports them before a function needs it"
 
     def _owns(self, registry: Registry, prefix: str) -> bool:
         return type(registry.op_handler(prefix)) is type(self.handler)

@@ -10,9 +10,6 @@ class TestBox(TreespecContract):
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -28,11 +25,9 @@ from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, TreespecSerializer
 from graphwire.hooks.registry import Registry
 from graphwire.schema.treespec import parse_treespec, split_version
+from graphwire.testing.imports import heavy_imports
 
-__all__ = ["HEAVY_MODULES", "TreespecContract", "identical"]
-
-HEAVY_MODULES = ("torch", "sympy", "numpy", "transformers")
-"""What a plugin's module must not import before one of its functions needs it."""
+__all__ = ["TreespecContract", "identical"]
 
 _JUNK: tuple[Any, ...] = (
     *(
@@ -195,21 +190,7 @@ class TreespecContract:
 
     def test_its_module_imports_nothing_heavy(self) -> None:
         module = self.module or type(self.serializer).__module__
-        code = (
-            f"import sys, importlib; importlib.import_module({module!r}); "
-            f"print(*(name for name in {HEAVY_MODULES!r} if name in sys.modules))"
-        )
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.split() == [], f"{module} imports {done.stdout} before a function needs it"
+        assert heavy_imports(module) == [], f"{module} imports them before a function needs it"
 
 
 def identical(one: Any, other: Any) -> bool:

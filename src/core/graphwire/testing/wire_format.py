@@ -12,10 +12,7 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import re
-import subprocess
-import sys
 import threading
 import time
 from typing import Any, ClassVar
@@ -28,6 +25,7 @@ from hypothesis import strategies as st
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks.interfaces import RecordFormat, Tree, WireFormat
 from graphwire.testing import wire_examples as examples
+from graphwire.testing.imports import heavy_imports
 from graphwire.testing.strategies import same_tree, trees
 from graphwire.wire.tree import MAX_DEPTH, survey
 
@@ -73,17 +71,7 @@ class WireFormatContract:
     def test_its_module_imports_nothing_heavy(self) -> None:
         module = type(self.wire_format).__module__
         heavy = ("torch", "sympy", "numpy", "graphwire.testing", "graphwire.bridge")
-        code = f"import sys, {module}; print([name for name in {heavy!r} if name in sys.modules])"
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=environment,
-            timeout=60,
-        )
-        assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
+        assert heavy_imports(module, heavy) == []
 
     # What goes in comes out
 

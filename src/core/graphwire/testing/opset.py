@@ -1,0 +1,217 @@
+"""The contract of a namespace's history, as tests that a plugin author subclasses.
+
+from graphwire.testing.opset import OpsetContract
+
+def doubling() -> ExportedProgram:
+    return torch.export.export(Doubling(), (torch.ones(2),))
+
+class TestHistory(OpsetContract):
+    steps = STEPS
+    newest = 4
+    programs = (doubling,)
+    documents = tuple(Path("documents").glob("opset_*.pt2"))
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import io
+import itertools
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.export import ExportedProgram
+
+import graphwire
+from graphwire.errors import GraphwireError, OpsetError
+from graphwire.hooks.interfaces import OpsetUpgrader
+from graphwire.hooks.registry import Registry, default_registry
+from graphwire.schema.signature_names import SignatureNames
+from graphwire.testing.imports import heavy_imports
+from graphwire.testing.programs import assert_same_values
+
+__all__ = ["OpsetContract"]
+
+
+class OpsetContract:
+    """What every history keeps. Subclass it as `TestSomething`, and set the first three attributes."""
+
+    steps: Sequence[OpsetUpgrader]
+    """All steps of one namespace."""
+    newest: int
+    """The version that the namespace's operator handler gives."""
+    programs: Sequence[Callable[[], ExportedProgram]]
+    """Each makes a program of the newest version, exported with example inputs; together, every operator that the steps
+    down rewrite."""
+    documents: Sequence[Path] = ()
+    """Files of older versions, as they were written then."""
+    plugin: Any = None
+    """The plugin to test it with, where it is not installed."""
+
+    @pytest.fixture
+    def registry(self) -> Registry:
+        """The installed plugins, and this one where it is not among them."""
+        registry = default_registry()
+        known = any(each.namespace == self.namespace for each in registry.opset_upgraders)
+        return registry if known else registry.extended(self.plugin)
+
+    @pytest.fixture
+    def exported(self) -> list[ExportedProgram]:
+        """The programs, exported once."""
+        assert self.programs
+        return _exported(tuple(self.programs))
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the steps."""
+        return self.steps[0].namespace
+
+    # What a step is
+
+    def test_each_is_a_step_of_one_namespace(self) -> None:
+        assert self.steps
+        assert {step.namespace for step in self.steps} == {self.namespace}
+        for step in self.steps:
+            assert isinstance(step, OpsetUpgrader)
+            assert min(step.from_version, step.to_version) >= 1
+            assert abs(step.to_version - step.from_version) == 1
+
+    def test_each_operator_is_rewritten_by_one_function_a_step(self) -> None:
+        seen: set[tuple[int, int, str]] = set()
+        for step in self.steps:
+            for name, function in step.operators.items():
+                assert callable(function)
+                assert (step.from_version, step.to_version, name) not in seen, name
+                seen.add((step.from_version, step.to_version, name))
+
+    def test_the_way_up_has_no_gap(self) -> None:
+        known = {(step.from_version, step.to_version) for step in self.steps}
+        assert {(v, v + 1) for v in range(1, self.newest)} <= known
+        assert max(itertools.chain.from_iterable(known)) == self.newest
+
+    def test_its_modules_import_nothing_heavy(self) -> None:
+        functions = [function for step in self.steps for function in step.operators.values()]
+        modules = {getattr(function, "func", function).__module__ for function in functions}
+        for module in modules:
+            assert heavy_imports(module) == [], f"{module} imports them before a function needs it"
+
+    # Files of older versions
+
+    def test_every_document_comes_up_and_is_valid(self, registry: Registry) -> None:
+        for path in self.documents:
+            data = self._upgraded(path, registry)
+            assert graphwire.verify(data, registry=registry) == []
+            with graphwire.open(data, registry=registry) as archive:
+                assert archive.program.opset_version[self.namespace] == self.newest
+            assert self._upgraded(path, registry) == data, "another upgrade of the same file differs"
+
+    def test_an_upgraded_document_needs_no_upgrade(self, registry: Registry) -> None:
+        for path in self.documents:
+            data = self._upgraded(path, registry)
+            assert not any(plan.steps for plan in graphwire.plan_upgrade(data, registry=registry).values())
+            assert self._upgraded(data, registry) == data
+
+    def test_a_document_computes_the_same_upgraded_before_or_while_it_is_loaded(
+        self, registry: Registry
+    ) -> None:
+        for path in self.documents:
+            before = graphwire.loads(self._upgraded(path, registry), registry=registry)
+            meanwhile = graphwire.load(path, registry=registry)
+            if meanwhile.example_inputs is not None:
+                assert_same_values(_run(before, meanwhile.example_inputs), _run(meanwhile))
+
+    def test_the_plan_names_the_nodes_that_it_touches(self, registry: Registry) -> None:
+        for path in self.documents:
+            for plan in graphwire.plan_upgrade(path, registry=registry).values():
+                assert plan.problems == ()
+                for step in plan.steps:
+                    assert all(node.place.startswith("graph_module.graph.") for node in step.nodes)
+
+    # Down, and up again
+
+    def test_a_program_goes_down_and_computes_the_same_or_says_why_not(
+        self, registry: Registry, exported: list[ExportedProgram]
+    ) -> None:
+        for program, version in itertools.product(exported, range(1, self.newest)):
+            data = self._written(program, version, registry)
+            if data is None:
+                continue
+            assert graphwire.verify(data, registry=registry) == []
+            with graphwire.open(data, registry=registry) as archive:
+                assert archive.program.opset_version[self.namespace] == version
+            torch.testing.assert_close(
+                _run(graphwire.loads(data, registry=registry), program.example_inputs), _run(program)
+            )
+
+    def test_outputs_keep_their_names(self, registry: Registry, exported: list[ExportedProgram]) -> None:
+        for program, version in itertools.product(exported, range(1, self.newest)):
+            data = self._written(program, version, registry)
+            if data is not None:
+                with graphwire.open(data, registry=registry) as archive:
+                    names = SignatureNames(archive.program.graph_module.signature)
+                assert names.user_outputs == program.graph_signature.user_outputs
+
+    def test_steps_change_no_program_that_they_are_given(
+        self, registry: Registry, exported: list[ExportedProgram]
+    ) -> None:
+        for program in exported:
+            before = graphwire.dumps(program, registry=registry)
+            for version in range(1, self.newest):
+                self._written(program, version, registry)
+            assert graphwire.dumps(program, registry=registry) == before
+
+    def test_what_stands_in_a_file_is_rewritten_or_refused(
+        self, registry: Registry, exported: list[ExportedProgram]
+    ) -> None:
+        """A node of an older version may have any arguments."""
+        for program in exported:
+            record, payloads = graphwire.to_schema(program, registry=registry)
+            for version, keep in itertools.product(range(1, self.newest), (0, 1)):
+                damaged = copy.deepcopy(record)
+                damaged.opset_version[self.namespace] = version
+                for node in damaged.graph_module.graph.nodes:
+                    if any(node.target in step.operators for step in self.steps):
+                        node.inputs = node.inputs[:keep]
+                try:
+                    graphwire.from_schema(damaged, payloads, registry=registry)
+                except GraphwireError:
+                    continue
+
+    def test_threads_do_not_meet(self, registry: Registry, exported: list[ExportedProgram]) -> None:
+        def work(_: int) -> list[bytes | None]:
+            old = [self._written(program, max(1, self.newest - 1), registry) for program in exported]
+            return [*old, *(self._upgraded(path, registry) for path in self.documents)]
+
+        with ThreadPoolExecutor(4) as pool:
+            results = list(pool.map(work, range(8)))
+        assert all(each == results[0] for each in results)
+
+    def _upgraded(self, source: Path | bytes, registry: Registry) -> bytes:
+        stream = io.BytesIO()
+        graphwire.upgrade(source, stream, registry=registry)
+        return stream.getvalue()
+
+    def _written(self, program: ExportedProgram, version: int, registry: Registry) -> bytes | None:
+        """A program in an older version; None where that refuses it, with a place for each reason."""
+        try:
+            return graphwire.dumps(program, opset_version={self.namespace: version}, registry=registry)
+        except OpsetError as error:
+            problems = error.problems
+        assert all(problem.place for problem in problems)
+        return None
+
+
+@functools.cache
+def _exported(makers: tuple[Callable[[], ExportedProgram], ...]) -> list[ExportedProgram]:
+    return [make() for make in makers]
+
+
+def _run(program: ExportedProgram, inputs: Any = None) -> Any:
+    args, kwargs = copy.deepcopy(inputs or program.example_inputs)
+    torch.manual_seed(0)
+    return program.module()(*args, **kwargs)
