@@ -52,7 +52,7 @@ from graphwire.schema.signature import GraphSignature, InputSpec
 from graphwire.schema.symbols import RangeConstraint
 from graphwire.schema.treespec import keywords_of, parse_treespec
 
-__all__ = ["DEFAULT_LIMITS", "ValidationLimits", "check", "validate"]
+__all__ = ["DEFAULT_LIMITS", "ValidationLimits", "check", "check_payload_names", "validate"]
 
 
 class ValidationLimits(NamedTuple):
@@ -94,6 +94,25 @@ def check(program: Program) -> None:
         ValidationError: it is not valid; the error holds every problem.
     """
     problems = validate(program)
+    if problems:
+        raise ValidationError(problems, remedy="The file is damaged, or was not written by a known exporter")
+
+
+def check_payload_names(given: Collection[str]) -> None:
+    """Do nothing for names that weights and constants can have: torch sets them as attributes of modules.
+
+    Raises:
+        ValidationError: some are no attribute paths.
+    """
+    problems = [
+        Problem(
+            f"payloads[{quoted(name)}]",
+            "path",
+            f"{quoted(name)} is no attribute path such as layers.0.weight",
+        )
+        for name in given
+        if not names.is_attribute_path(name)
+    ]
     if problems:
         raise ValidationError(problems, remedy="The file is damaged, or was not written by a known exporter")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from graphwire.analysis.report import LoadReport
 from graphwire.analysis.summary import Inspection, MethodInspection, summarize
-from graphwire.analysis.validate import check, validate
+from graphwire.analysis.validate import check, check_payload_names, validate
 from graphwire.api.documents import upgraded
 from graphwire.api.report import Origin, plan_or_problems, report_of
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem
@@ -102,6 +102,7 @@ class Archive:
             program, taken = upgraded(tree)
             check(program)
             payloads = self.payloads_of(method)
+            check_payload_names([*payloads.weights, *payloads.constants])
             payloads.complete(program)
             self._origins[method] = Origin(version_of(tree), taken, payloads)
             self._programs[method] = program
@@ -199,6 +200,7 @@ class Archive:
             try:
                 program, _ = upgraded(self._package.tree_of(method))
                 payloads = self.payloads_of(method)
+                check_payload_names([*payloads.weights, *payloads.constants])
             except GraphwireError as error:
                 problems.append(Problem(f"{place} {error.place}".rstrip(), "document", error.problem))
                 continue

@@ -12,7 +12,13 @@ import torch
 
 from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext, EncodeContext
-from graphwire.bridge.tensors import decode_dtype, decode_layout, decode_tensor_meta, encode_tensor_meta
+from graphwire.bridge.tensors import (
+    decode_device,
+    decode_dtype,
+    decode_layout,
+    decode_tensor_meta,
+    encode_tensor_meta,
+)
 from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, MissingRecordError
 from graphwire.schema.program import EncodedValue
 from graphwire.schema.symbols import SymInt
@@ -296,6 +302,12 @@ def decode_payloads(
                 ties[tie] = values[name]
         except (ArchiveError, DecodeError) as error:
             raise error.within(f"{folder}{name}") from None
+        except (RuntimeError, AssertionError, ValueError, TypeError) as error:
+            raise DecodeError(
+                f"torch cannot make this tensor: {error}",
+                place=f"{folder}{name}",
+                remedy="Where its device is not there, pass device= to put it on another",
+            ) from error
     return _compose(context, values, encoded, folder) if encoded else values
 
 
@@ -354,7 +366,7 @@ def _decode_tensor(
     if meta.placement == "fake":
         tensor = decode_tensor_meta(context, described, input_value=True)
     else:
-        tensor = _strided(meta, folder, table)
+        tensor = _strided(context, meta, folder, table)
     if meta.conj:
         tensor = tensor.conj()
     if meta.neg:
@@ -367,7 +379,7 @@ def _decode_tensor(
     return tensor
 
 
-def _strided(meta: PayloadMeta, folder: str, table: StorageTable) -> torch.Tensor:
+def _strided(context: DecodeContext, meta: PayloadMeta, folder: str, table: StorageTable) -> torch.Tensor:
     described = meta.tensor_meta
     assert described is not None  # checked by the caller
     dtype = decode_dtype(described)
@@ -378,7 +390,7 @@ def _strided(meta: PayloadMeta, folder: str, table: StorageTable) -> torch.Tenso
     offset = described.storage_offset.as_int
     if meta.placement == "meta" or table.graph_only:
         return torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
-    device = table.place_device(torch.device(described.device.type, described.device.index))
+    device = decode_device(context, described.device)
     storage = table.storage(meta.shared or folder + meta.path_name, device)
     if needed > storage.nbytes():
         raise ArchiveError(f"the tensor needs {needed:,} bytes, its record has {storage.nbytes():,}")
@@ -397,3 +409,7 @@ def _decode_with_codec(context: DecodeContext, name: str, value: EncodedValue, p
         return codec.decode(value.tree, parts)
     except GraphwireError as error:
         raise error.within(name) from None
+    except Exception as error:
+        raise DecodeError(
+            f"the constant codec {value.codec} fails: {type(error).__name__}: {error}", place=name
+        ) from error

@@ -50,6 +50,10 @@ MEMORY_FORMATS: dict[MemoryFormat, torch.memory_format] = {
 MEMORY_FORMAT_KINDS: dict[torch.memory_format, MemoryFormat] = {f: kind for kind, f in MEMORY_FORMATS.items()}
 
 
+_MOST_DEVICE = 127
+"""torch counts devices with eight bits, and wraps around."""
+
+
 def dtype_name(dtype: torch.dtype) -> str:
     """torch's name of an element type, without the prefix."""
     return str(dtype).removeprefix("torch.")
@@ -65,6 +69,8 @@ def decode_device(context: DecodeContext, record: Device) -> torch.device:
     key = (record.type, record.index)
     device = context.devices.get(key)
     if device is None:
+        if record.index is not None and not 0 <= record.index <= _MOST_DEVICE:
+            raise DecodeError(f"there is no device {record.type!r}:{record.index}")
         try:
             named = (
                 torch.device(record.type) if record.index is None else torch.device(record.type, record.index)

@@ -104,6 +104,10 @@ class Payloads:
         ):
             for name, meta in metas.items():
                 place = f"{folder}{name}"
+                if meta.placement not in (None, "meta", "fake"):
+                    problems.append(
+                        Problem(place, "placement", f"no tensor is placed at {meta.placement!r:.80}")
+                    )
                 if meta.use_pickle or meta.tensor_meta is None or meta.placement is not None:
                     continue
                 record = self.records.get(folder + meta.path_name)

@@ -78,7 +78,7 @@ class FunctionSchemas:
         from torch.utils._pytree import ConstantNode
 
         match tree:
-            case {"schema": str(text), **rest} if not rest:
+            case {"schema": str(text), **rest} if not rest and _is_shallow(text):
                 try:
                     return ConstantNode(torch._C.parse_schema(text))
                 except RuntimeError as error:
@@ -87,6 +87,18 @@ class FunctionSchemas:
 
     def arity(self, container: Any, context: Any) -> int | None:
         return 0
+
+
+_MOST_CHARACTERS, _MOST_NESTING = 10_000, 16
+
+
+def _is_shallow(text: str) -> bool:
+    """Whether torch's parser, which recurses on the C stack, can be given the text of a schema."""
+    deepest = depth = 0
+    for character in text[: _MOST_CHARACTERS + 1]:
+        depth += (character in "([") - (character in ")]")
+        deepest = max(deepest, depth)
+    return len(text) <= _MOST_CHARACTERS and deepest <= _MOST_NESTING
 
 
 def _name(function: Any) -> str:

@@ -1,0 +1,474 @@
+"""Weights and constants that lie: extents, records, codecs, pickles."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from hostile import CONSTANTS, DOCUMENT, WEIGHTS, Attack, Change, Victim, drop, get, put
+
+import graphwire
+from graphwire.errors import ArchiveError, DecodeError, GraphwireError, LimitError, MissingRecordError
+
+W = "['lin.weight']"
+META = f"{W}.tensor_meta"
+BIAS = "['lin.bias']"
+
+
+def _weights(name: str, told: str, *changes: Change, error: type[Exception] | None = ArchiveError) -> Attack:
+    return Attack(name, lambda victim: victim.with_config(WEIGHTS, *changes), error, told)
+
+
+def _ints(*values: int) -> list[Any]:
+    return [{"as_int": value} for value in values]
+
+
+EXTENTS = [
+    _weights("a weight larger than its record", "lin.weight.*needs", put(f"{META}.sizes", _ints(200, 3))),
+    _weights("a weight of terabytes", "lin.weight", put(f"{META}.sizes", _ints(1 << 40, 3))),
+    _weights(
+        "a weight whose elements overflow",
+        "lin.weight",
+        put(f"{META}.sizes", _ints(1 << 32, 1 << 32)),
+        put(f"{META}.strides", _ints(0, 0)),
+    ),
+    _weights(
+        "a weight whose bytes overflow",
+        "lin.weight",
+        put(f"{META}.sizes", _ints(1 << 61, 1)),
+        put(f"{META}.strides", _ints(1, 1)),
+    ),
+    _weights(
+        "a weight whose strides overflow", "lin.weight", put(f"{META}.strides", _ints(1 << 62, 1 << 62))
+    ),
+    _weights(
+        "a weight of nothing with a huge side",
+        "lin.weight",
+        put(f"{META}.sizes", _ints(0, 1 << 62)),
+        put(f"{META}.strides", _ints(1 << 62, 1)),
+    ),
+    _weights("a weight of nothing beyond 64 bits", "lin.weight", put(f"{META}.sizes", _ints(0, 1 << 70))),
+    _weights(
+        "a weight of nothing at a huge offset",
+        "lin.weight",
+        put(f"{META}.sizes", _ints(0, 3)),
+        put(f"{META}.storage_offset", {"as_int": 1 << 62}),
+    ),
+    _weights("a weight of negative size", "lin.weight", put(f"{META}.sizes", _ints(-2, 3))),
+    _weights("a weight of negative stride", "lin.weight", put(f"{META}.strides", _ints(-3, 1))),
+    _weights("a weight of negative offset", "lin.weight", put(f"{META}.storage_offset", {"as_int": -1})),
+    _weights("a weight behind its record", "lin.weight.*needs", put(f"{META}.storage_offset", {"as_int": 1})),
+    _weights(
+        "a weight far behind its record", "lin.weight", put(f"{META}.storage_offset", {"as_int": 1 << 62})
+    ),
+    _weights(
+        "a weight at an offset beyond 64 bits",
+        "lin.weight",
+        put(f"{META}.storage_offset", {"as_int": 1 << 80}),
+    ),
+    _weights("a weight of a wider type", "lin.weight.*needs", put(f"{META}.dtype", 8)),
+    _weights("a weight with fewer strides than sizes", "lin.weight", put(f"{META}.strides", _ints(1))),
+    _weights(
+        "a weight of a thousand dimensions",
+        "lin.weight",
+        put(f"{META}.sizes", _ints(*[1] * 1000)),
+        put(f"{META}.strides", _ints(*[1] * 1000)),
+    ),
+    _weights(
+        "a weight of symbolic size",
+        "lin.weight",
+        put(
+            f"{META}.sizes", [{"as_expr": {"expr_str": "Symbol('s0')", "hint": {"as_int": 2}}}, {"as_int": 3}]
+        ),
+    ),
+    _weights(
+        "a weight whose size is a call",
+        "lin.weight",
+        put(
+            f"{META}.sizes",
+            [{"as_expr": {"expr_str": "__import__('os').system('id')", "hint": None}}, {"as_int": 3}],
+        ),
+    ),
+    _weights("a weight of an unknown type", "lin.weight", put(f"{META}.dtype", 0), error=GraphwireError),
+    _weights(
+        "a weight of a named type that is a function",
+        "lin.weight",
+        put(f"{META}.dtype", 0),
+        put(f"{META}.dtype_name", "load"),
+        error=GraphwireError,
+    ),
+    _weights(
+        "a weight of a quantized type",
+        "lin.weight",
+        put(f"{META}.dtype", 0),
+        put(f"{META}.dtype_name", "quint8"),
+        error=GraphwireError,
+    ),
+    _weights(
+        "a weight of bits",
+        "lin.weight",
+        put(f"{META}.dtype", 0),
+        put(f"{META}.dtype_name", "bits8"),
+        error=GraphwireError,
+    ),
+    _weights(
+        "a weight of integers with a gradient", "lin.weight", put(f"{META}.dtype", 4), error=GraphwireError
+    ),
+    _weights("a weight of a sparse layout", "lin.weight", put(f"{META}.layout", 1), error=GraphwireError),
+    _weights("a weight of an unknown layout", "lin.weight", put(f"{META}.layout", 0), error=GraphwireError),
+    _weights(
+        "a weight on a device that is none",
+        "lin.weight",
+        put(f"{META}.device.type", "os"),
+        error=GraphwireError,
+    ),
+    _weights(
+        "a weight on a device of a huge index",
+        "lin.weight",
+        put(f"{META}.device.index", 1 << 40),
+        error=GraphwireError,
+    ),
+    _weights(
+        "a weight on a negative device", "lin.weight", put(f"{META}.device.index", -5), error=GraphwireError
+    ),
+    _weights(
+        "a weight on a device that is not there",
+        "lin.weight",
+        put(f"{META}.device.type", "mtia"),
+        error=GraphwireError,
+    ),
+    _weights("a weight nowhere", "lin.weight", put(f"{W}.placement", "nowhere"), error=GraphwireError),
+    _weights("a weight of floats with a conjugation", "", put(f"{W}.conj", True), error=None),
+    _weights(
+        "a weight without a description", "lin.weight", put(f"{W}.tensor_meta", None), error=GraphwireError
+    ),
+    _weights("a weight that is a pickle", "lin.weight", put(f"{W}.use_pickle", True), error=GraphwireError),
+    _weights(
+        "a weight of another record",
+        "lin.bias",
+        put(f"{BIAS}.path_name", "../constants/tensor_0"),
+        error=MissingRecordError,
+    ),
+    _weights(
+        "a weight without a record", "weight_99", put(f"{W}.path_name", "weight_99"), error=MissingRecordError
+    ),
+    _weights(
+        "a weight outside of the archive",
+        "lin.weight",
+        put(f"{W}.path_name", "../../../../etc/passwd"),
+        error=MissingRecordError,
+    ),
+    _weights(
+        "a weight at an absolute path",
+        "lin.weight",
+        put(f"{W}.path_name", "/etc/passwd"),
+        error=MissingRecordError,
+    ),
+    _weights(
+        "a weight in the program's record",
+        "lin.weight",
+        put(f"{W}.path_name", "../../models/model.json"),
+        error=MissingRecordError,
+    ),
+    _weights("a weight that is its own twin", "lin.weight", put(f"{W}.same_as", "lin.weight"), error=None),
+    _weights("a weight that is a later one's twin", "lin.weight", put(f"{W}.same_as", "b"), error=None),
+    _weights(
+        "a weight of another type than the program says",
+        "lin.weight",
+        put(f"{META}.dtype", 4),
+        put(f"{META}.requires_grad", False),
+        put(f"{W}.is_param", False),
+        error=GraphwireError,
+    ),
+    _weights("a weight that is left out", "lin.weight", drop("['lin.weight']"), error=GraphwireError),
+    _weights("a weight too many", "", lambda tree: tree.update({"more": get(tree, W)}), error=None),
+    _weights(
+        "a weight at a dunder",
+        "__class__",
+        lambda tree: tree.update({"__class__.x": get(tree, W)}),
+        error=GraphwireError,
+    ),
+]
+
+
+def _raw_config(data: bytes) -> Callable[[Victim], bytes]:
+    return lambda victim: victim.with_records({WEIGHTS: data})
+
+
+CONFIGS = [
+    Attack("a config that is no JSON", _raw_config(b"import os"), ArchiveError, "config"),
+    Attack("a config nested without end", _raw_config(b"[" * 100_000), ArchiveError, "config"),
+    Attack(
+        "a config nested in an unknown field",
+        _raw_config(b'{"config":{},"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+        ArchiveError,
+        "config",
+    ),
+    Attack("a config that is a list", _raw_config(b"[]"), ArchiveError, "config"),
+    Attack(
+        "a config with a key twice",
+        lambda v: v.with_records(
+            {WEIGHTS: v.records[WEIGHTS].replace(b'{"config":{', b'{"config":{"b":null,', 1)}
+        ),
+        ArchiveError,
+        "config",
+    ),
+    Attack("an empty config", _raw_config(b""), ArchiveError, "config"),
+    Attack("a config of nothing", _raw_config(b'{"config":{}}'), GraphwireError, "lin.weight|parameter"),
+    Attack(
+        "a record shorter than its weight",
+        lambda v: v.with_records({"data/weights/weight_0": v.records["data/weights/weight_0"][:-1]}),
+        ArchiveError,
+        "lin.weight.*needs",
+    ),
+    Attack(
+        "an empty record",
+        lambda v: v.with_records({"data/weights/weight_0": b""}),
+        ArchiveError,
+        "lin.weight.*needs",
+    ),
+    Attack(
+        "a record that is left out",
+        lambda v: v.with_records({"data/weights/weight_0": None}),
+        MissingRecordError,
+        "weight_0",
+    ),
+    Attack(
+        "a byte order that is none",
+        lambda v: v.with_records({}).replace(b"little", b"middle"),
+        ArchiveError,
+        "",
+    ),
+]
+
+# ---------------------------------------------------------------------------------------------------------- codecs
+
+
+def _encoded(
+    codec: str, tree: Any, tensors: list[str] | None = None, name: str = "b"
+) -> Callable[[Victim], bytes]:
+    """The file with its buffer `b` as a value of a codec, made of the weights that are named."""
+
+    def make(victim: Victim) -> bytes:
+        document = victim.document
+        document["requires"] = ["codecs"]
+        document["encoded_values"] = {name: {"codec": codec, "tree": tree, "tensors": tensors or []}}
+        config = json.loads(victim.records[WEIGHTS])
+        if tensors:
+            for each in tensors:
+                config["config"].setdefault(each, config["config"]["b"])
+        config["config"].pop("b")
+        return victim.with_records(
+            {DOCUMENT: json.dumps(document).encode(), WEIGHTS: json.dumps(config).encode()}
+        )
+
+    return make
+
+
+def _sparse(**fields: Any) -> dict[str, Any]:
+    return {
+        "layout": "sparse_coo",
+        "sizes": [2],
+        "coalesced": True,
+        "parameter": False,
+        "requires_grad": False,
+    } | fields
+
+
+_CLASS = {
+    "attributes": ["a"],
+    "context": None,
+    "sizes": [2],
+    "strides": [1],
+    "parameter": False,
+    "requires_grad": False,
+}
+
+_CODECS = {
+    "an unknown codec": ("pickle", {}, ["b#0"]),
+    "a codec that is a module": ("os.system", "id", []),
+    "a sparse tensor of no data": ("sparse", None, ["b#0"]),
+    "a sparse tensor of floats as indices": ("sparse", _sparse(), ["b#0", "b#1"]),
+    "a sparse tensor of huge sizes": ("sparse", _sparse(sizes=[1 << 62, 1 << 62]), ["b#0", "b#1"]),
+    "a sparse tensor of negative sizes": ("sparse", _sparse(sizes=[-2]), ["b#0", "b#1"]),
+    "a sparse tensor of textual sizes": ("sparse", _sparse(sizes=["x"]), ["b#0", "b#1"]),
+    "a sparse tensor of an unknown layout": ("sparse", _sparse(layout="load"), ["b#0", "b#1"]),
+    "a compressed tensor without indices": ("sparse", _sparse(layout="sparse_csr", coalesced=None), ["b#0", "b#1"]),
+    "a compressed tensor of floats as indices": ("sparse", _sparse(layout="sparse_csr", coalesced=None, sizes=[2, 2]), ["b#0", "b#1", "b#2"]),
+    "a quantized tensor of floats": ("quantized", {"scheme": "per_tensor", "scale": 1.0, "zero_point": 0, "axis": None, "strides": [1]}, ["b#0"]),
+    "a quantized tensor of a huge zero point": ("quantized", {"scheme": "per_tensor", "scale": 1.0, "zero_point": 1 << 70, "axis": None, "strides": [1]}, ["b#0"]),
+    "a quantized tensor of an absurd axis": ("quantized", {"scheme": "per_channel", "axis": 1 << 40, "scale": None, "zero_point": None, "strides": [1]}, ["b#0", "b#1", "b#2"]),
+    "a quantized tensor of no scheme": ("quantized", {"scheme": "evil"}, ["b#0"]),
+    "a subclass that nobody has": ("tensor_subclass", {"class": "os.system", **_CLASS}, ["b#0"]),
+    "a subclass that is no subclass": ("tensor_subclass", {"class": "builtins.dict", **_CLASS}, ["b#0"]),
+    "a subclass of other fields": ("tensor_subclass", {"class": "torch.Tensor"}, ["b#0"]),
+    "a subclass of more attributes than tensors": ("tensor_subclass", {"class": "torch.Tensor", **_CLASS, "attributes": ["a"] * 9}, ["b#0"]),
+    "a jagged tensor of no data": ("jagged", None, ["b#0"]),
+    "a jagged tensor of floats as offsets": ("jagged", {"ragged": 1, "sizes": [2], "requires_grad": False, "parameter": False}, ["b#0", "b#1"]),
+    "an object of a class that nobody declares": ("object", {"class": "subprocess.Popen", "state": ["id"]}, []),
+    "an object that is a function": ("object", {"class": "builtins.eval", "state": "1"}, []),
+}  # fmt: skip
+CODECS = [
+    Attack(name, _encoded(codec, tree, tensors), GraphwireError, r"\bb\b|codec|weights")
+    for name, (codec, tree, tensors) in _CODECS.items()
+]
+
+
+def _self_made(victim: Victim) -> bytes:
+    document = victim.document
+    document["requires"] = ["codecs"]
+    document["encoded_values"] = {"b": {"codec": "sparse", "tree": {}, "tensors": ["b"]}}
+    return victim.with_records({DOCUMENT: json.dumps(document).encode()})
+
+
+CODECS.append(Attack("a value that consists of itself", _self_made, None))
+
+# --------------------------------------------------------------------------------------------------------- pickles
+
+
+class _Runs:
+    def __init__(self, *call: Any) -> None:
+        self.call = call
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+def _torch_save(content: bytes, **records: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("archive/data.pkl", content)
+        archive.writestr("archive/version", "3\n")
+        archive.writestr("archive/byteorder", "little")
+        for name, data in records.items():
+            archive.writestr(f"archive/data/{name}", data)
+    return stream.getvalue()
+
+
+def _saved(value: Any) -> bytes:
+    stream = io.BytesIO()
+    torch.save(value, stream)
+    return stream.getvalue()
+
+
+def _b1(content: bytes, member: str = "data/weights/model.pt") -> Callable[[Victim], bytes]:
+    """The file with its weights as torch 2.8 has them: a torch.save file."""
+
+    def make(victim: Victim) -> bytes:
+        config = json.loads(victim.records[CONSTANTS])["config"]
+        program = graphwire.loads(victim.data)
+        good, constants = program.state_dict, {n: c for n, c in program.constants.items() if n in config}
+        records: dict[str, bytes | None] = {
+            "data/weights/model.pt": _saved(good),
+            "data/constants/model.pt": _saved(constants),
+            WEIGHTS: None,
+            CONSTANTS: None,
+            "data/sample_inputs/model_sample_inputs_config.json": None,
+        }
+        return victim.with_records({**records, member: content})
+
+    return make
+
+
+_EVAL = pickle.dumps({"b": _Runs(eval, ("__import__('os').system('id')",))})
+_REBUILD = b"ctorch._utils\n_rebuild_tensor_v2\n"
+
+
+def _storage(kind: str = "FloatStorage", key: str = "0", count: str = "2") -> bytes:
+    """The opcodes of a persistent id: a storage of `count` elements in record `key`."""
+    return f"(Vstorage\nctorch\n{kind}\nV{key}\nVcpu\nL{count}L\ntQ".encode()
+
+
+def _tensor(storage: bytes, offset: str = "I0\n", sizes: str = "(I2\nt", strides: str = "(I1\nt") -> bytes:
+    return (
+        _REBUILD
+        + b"("
+        + storage
+        + offset.encode()
+        + sizes.encode()
+        + strides.encode()
+        + b"I00\nccollections\nOrderedDict\n)RtR"
+    )
+
+
+def _state(tensor: bytes) -> bytes:
+    return b"(Vb\n" + tensor + b"d."
+
+
+DATA = {"0": b"\0" * 8}
+_PICKLES: dict[str, bytes] = {
+    "a call of eval": _torch_save(_EVAL),
+    "a call of os.system": _torch_save(b"cos\nsystem\n(S'id'\ntR."),
+    "a global by its name on the stack": _torch_save(b"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x02id\x85R."),
+    "an attribute of a global": _torch_save(b"\x80\x04\x8c\x05torch\x8c\x0cos.path.join\x93\x8c\x02id\x85R."),
+    "a class from its instance": _torch_save(b"(S'id'\nios\nsystem\n."),
+    "an object of a class": _torch_save(b"(cos\nsystem\nS'id'\no."),
+    "a new object": _torch_save(b"\x80\x02csubprocess\nPopen\n)\x81."),
+    "a new object by keywords": _torch_save(b"\x80\x04csubprocess\nPopen\n)}\x92."),
+    "a state that is set": _torch_save(b"ccollections\nOrderedDict\n)R(S'__class__'\nI1\ndb."),
+    "an extension code": _torch_save(b"\x80\x02\x82\x01."),
+    "a long extension code": _torch_save(b"\x80\x02\x84\x01\x00\x00\x00."),
+    "a persistent id that is a path": _torch_save(b"P/etc/passwd\n."),
+    "a persistent id that is a number": _torch_save(b"I1\nQ."),
+    "an out-of-band buffer": _torch_save(b"\x80\x05\x97."),
+    "a frame that lies": _torch_save(b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7f}."),
+    "a text longer than the file": _torch_save(b"\x80\x04X\xff\xff\xff\x7fabc."),
+    "a long text longer than the file": _torch_save(b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x7fabc."),
+    "bytes longer than the file": _torch_save(b"\x80\x05\x96\xff\xff\xff\xff\xff\xff\xff\x7fabc."),
+    "an integer longer than the file": _torch_save(b"\x80\x02\x8b\xff\xff\xff\x7f1."),
+    "an integer of many digits": _torch_save(b"L" + b"9" * 100_000 + b"L\n."),
+    "a bomb of references": _torch_save(b"\x80\x02]q\x00" + b"".join(b"]q" + bytes([i + 1]) + (b"h" + bytes([i])) * 2 + b"\x86a" for i in range(60)) + b"."),
+    "a bomb of tuples": _torch_save(b"\x80\x02(" + b"2" * 5 + b")" + b"2\x86" * 100 + b"."),
+    "a stack without an end": _torch_save(b"\x80\x02" + b"(" * 200_000 + b"."),
+    "lists without an end": _torch_save(b"\x80\x02" + b"]" * 50_000 + b"a" * 49_999 + b"."),
+    "a list in itself": _torch_save(b"\x80\x02]q\x00h\x00a."),
+    "a memo far away": _torch_save(b"\x80\x02]r\xff\xff\xff\x7f."),
+    "a memo that is not there": _torch_save(b"\x80\x02h\x07."),
+    "no end": _torch_save(b"\x80\x02}"),
+    "nothing": _torch_save(b""),
+    "an empty stack": _torch_save(b"."),
+    "an unknown opcode": _torch_save(b"\xff."),
+    "a newer protocol": _torch_save(b"\x80\xff}."),
+    "a list in place of a dict": _torch_save(b"]."),
+    "a number in place of a tensor": _torch_save(_state(b"I1\n")),
+    "a tensor of a storage that is not there": _torch_save(_state(_tensor(_storage(key="77")))),
+    "a tensor in a record outside": _torch_save(_state(_tensor(_storage(key="../../x"))), **DATA),
+    "a tensor larger than its storage": _torch_save(_state(_tensor(_storage(), sizes="(I2000\nt")), **DATA),
+    "a tensor of a huge size": _torch_save(_state(_tensor(_storage(), sizes="(L4611686018427387904L\nt")), **DATA),
+    "a tensor of overflowing sizes": _torch_save(_state(_tensor(_storage(), sizes="(L4294967296L\nL4294967296L\nt", strides="(I0\nI0\nt")), **DATA),
+    "a tensor of negative size": _torch_save(_state(_tensor(_storage(), sizes="(I-2\nt")), **DATA),
+    "a tensor of negative stride": _torch_save(_state(_tensor(_storage(), strides="(I-1\nt")), **DATA),
+    "a tensor of negative offset": _torch_save(_state(_tensor(_storage(), offset="I-1\n")), **DATA),
+    "a tensor of textual size": _torch_save(_state(_tensor(_storage(), sizes="(S'2'\nt")), **DATA),
+    "a storage larger than its record": _torch_save(_state(_tensor(_storage(count="99999999"))), **DATA),
+    "a storage of negative length": _torch_save(_state(_tensor(_storage(count="-2"))), **DATA),
+    "a storage of an unknown class": _torch_save(_state(_tensor(_storage("load"))), **DATA),
+    "an archive in an archive": _torch_save(_saved({"b": torch.ones(2)})),
+    "no archive": b"\x80\x02}.",
+    "a plain pickle": _EVAL,
+}  # fmt: skip
+PICKLES = [
+    Attack(
+        f"weights that are {what}",
+        _b1(content),
+        (ArchiveError, DecodeError, LimitError),
+        r"model.pt|weights|\bb\b|lin.weight",
+    )  # type: ignore[arg-type]
+    for what, content in _PICKLES.items()
+] + [
+    Attack(
+        "constants that are a call",
+        _b1(_torch_save(_EVAL), "data/constants/model.pt"),
+        (ArchiveError, DecodeError, LimitError),
+        r"constants|\bc_|lifted|read",
+    ),  # type: ignore[arg-type]
+]
+SAMPLES = [
+    Attack(f"example inputs that are {what}", _b1(content, "data/sample_inputs/model.pt"), None)
+    for what, content in _PICKLES.items()
+]
