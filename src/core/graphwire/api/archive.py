@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, cast
@@ -15,7 +16,7 @@ from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem
 from graphwire.evolve.embedded import embedded_tensors
 from graphwire.evolve.targets import supported as targets_of
 from graphwire.evolve.versions import version_of
-from graphwire.hooks.registry import Registry, default_registry
+from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
 from graphwire.wire.archive import Readable
@@ -230,7 +231,13 @@ class Archive:
         self.close()
 
 
-def open(file: Readable, *, registry: Registry | None = None, limits: Limits = DEFAULT_LIMITS) -> Archive:
+def open(
+    file: Readable,
+    *,
+    registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Archive:
     """Open a file to look at its programs as records, without torch.
 
     Args:
@@ -239,4 +246,4 @@ def open(file: Readable, *, registry: Registry | None = None, limits: Limits = D
     Raises:
         ArchiveError: the file is no archive, or a damaged one.
     """
-    return Archive(file, registry or default_registry(), limits)
+    return Archive(file, in_force(registry, plugins), limits)

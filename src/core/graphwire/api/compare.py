@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,7 +16,7 @@ from graphwire.errors import (
 )
 from graphwire.evolve.targets import supported
 from graphwire.evolve.targets import supports as obstacles_of
-from graphwire.hooks.registry import Registry
+from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
 from graphwire.wire.archive import Readable
@@ -37,6 +37,7 @@ def canonicalize(
     *,
     method: str | None = None,
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Program:
     """The canonical form of a program, as records: equal for two exports of one model, and a program that computes the
@@ -47,7 +48,7 @@ def canonicalize(
     """
     from graphwire.analysis.canonical import canonicalize as canonical_program
 
-    with opened(source, method, registry, limits) as (program, _):
+    with opened(source, method, in_force(registry, plugins), limits) as (program, _):
         return canonical_program(program)
 
 
@@ -57,6 +58,7 @@ def content_hash(
     method: str | None = None,
     weights: bool = False,
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> str:
     """The SHA-256 of a program's canonical form, in hexadecimal: the same for two exports of one model, whatever wrote
@@ -74,7 +76,7 @@ def content_hash(
     """
     from graphwire.analysis.content import content_hash as hash_of
 
-    with opened(source, method, registry, limits) as (program, payloads):
+    with opened(source, method, in_force(registry, plugins), limits) as (program, payloads):
         return hash_of(program, _weights_of(payloads) if weights else None)
 
 
@@ -85,6 +87,7 @@ def diff(
     method: str | None = None,
     weights: bool = False,
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Diff:
     """What is not the same in two programs: nodes by module and operator, inputs, outputs, ranges, versions, weights.
@@ -101,8 +104,8 @@ def diff(
     from graphwire.analysis.diff import diff as diff_of
 
     with (
-        opened(a, method, registry, limits) as (one, one_payloads),
-        opened(b, method, registry, limits) as (other, other_payloads),
+        opened(a, method, in_force(registry, plugins), limits) as (one, one_payloads),
+        opened(b, method, in_force(registry, plugins), limits) as (other, other_payloads),
     ):
         if weights or (one_payloads is not None and other_payloads is not None):
             payloads = (_weights_of(one_payloads), _weights_of(other_payloads))
@@ -116,6 +119,7 @@ def supports(
     *,
     method: str | None = None,
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> list[Obstacle]:
     """Everything in a program that a target (`torch-2.6`, a schema version) cannot express; empty when it can be written.
@@ -128,7 +132,7 @@ def supports(
     Raises:
         SchemaVersionError: there is no such target.
     """
-    with opened(source, method, registry, limits) as (program, _):
+    with opened(source, method, in_force(registry, plugins), limits) as (program, _):
         return obstacles_of(to_tree(program), target)
 
 
@@ -137,6 +141,7 @@ def targets(
     *,
     method: str | None = None,
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> dict[str, list[Obstacle]]:
     """Every target by name, releases first, and what keeps a program from being written for it, as `supports` says.
@@ -145,13 +150,13 @@ def targets(
         source: a file, opened or not, records, or what `torch.export.export` made.
         method: which program of a file of several.
     """
-    with opened(source, method, registry, limits) as (program, _):
+    with opened(source, method, in_force(registry, plugins), limits) as (program, _):
         return supported(to_tree(program))
 
 
 @contextmanager
 def opened(
-    source: Source, method: str | None, registry: Registry | None, limits: Limits
+    source: Source, method: str | None, registry: Registry, limits: Limits
 ) -> Iterator[tuple[Program, Payloads | None]]:
     """A valid program, and its payloads where it has them, for as long as its file is open."""
     if isinstance(source, Program):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 from graphwire.analysis.validate import check
 from graphwire.evolve.schema import upgrade as upgrade_tree
 from graphwire.evolve.step import Taken
 from graphwire.hooks.interfaces import Tree
-from graphwire.hooks.registry import Registry, default_registry
+from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import Program
 from graphwire.schema.tree import program_from_tree
 from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec
@@ -20,13 +21,19 @@ if TYPE_CHECKING:
     pass
 
 
-def encode(program: Program, format: str = "json", *, registry: Registry | None = None) -> bytes:
+def encode(
+    program: Program,
+    format: str = "json",
+    *,
+    registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
+) -> bytes:
     """A program's records as a document of a wire format, without payloads.
 
     Raises:
         UnknownFormatError: no installed plugin provides the format.
     """
-    return write_program(program, (registry or default_registry()).wire_format(format))
+    return write_program(program, (in_force(registry, plugins)).wire_format(format))
 
 
 def decode(
@@ -34,6 +41,7 @@ def decode(
     format: str | None = None,
     *,
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Program:
     """The program of a document.
@@ -46,7 +54,7 @@ def decode(
         FormatError: the bytes are no document of the format.
         SchemaError: the document is not a valid program of a schema that we read.
     """
-    registry = registry or default_registry()
+    registry = in_force(registry, plugins)
     if format is None:
         wire_format = detect_format(buffer, registry.wire_formats.values())
     else:
@@ -64,13 +72,23 @@ def upgraded(tree: Tree) -> tuple[Program, list[Taken]]:
 
 @overload
 def treespec_dumps(
-    spec: Any, protocol: int | None = None, format: None = None, *, registry: Registry | None = None
+    spec: Any,
+    protocol: int | None = None,
+    format: None = None,
+    *,
+    registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
 ) -> str: ...
 
 
 @overload
 def treespec_dumps(
-    spec: Any, protocol: int | None = None, *, format: str, registry: Registry | None = None
+    spec: Any,
+    protocol: int | None = None,
+    *,
+    format: str,
+    registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
 ) -> bytes: ...
 
 
@@ -80,6 +98,7 @@ def treespec_dumps(
     format: str | None = None,
     *,
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
 ) -> str | bytes:
     """The structure of a container as text that torch reads, or as a document of a wire format.
 
@@ -94,7 +113,7 @@ def treespec_dumps(
         UnknownFormatError: no installed plugin provides the format.
     """
     check_protocol(protocol)
-    registry = registry or default_registry()
+    registry = in_force(registry, plugins)
     if isinstance(spec, TreeSpec):
         text = format_treespec(spec)
     else:
@@ -110,6 +129,7 @@ def treespec_loads(
     *,
     to_torch: bool = False,
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Any:
     """The structure of a container from text that torch or `treespec_dumps` wrote, or from a document of a wire format.
@@ -124,7 +144,7 @@ def treespec_loads(
         FormatError: the bytes are no document of the format.
         UnknownTypeError: torch's is asked for, and nobody serves a container type in this process.
     """
-    registry = registry or default_registry()
+    registry = in_force(registry, plugins)
     if isinstance(data, str):
         spec = parse_treespec(data)
     else:

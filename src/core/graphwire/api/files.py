@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from graphwire.analysis.summary import Inspection
@@ -39,6 +39,7 @@ def convert(
     target: str | None = None,
     opset_version: Mapping[str, int] | None = None,
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> None:
     """Write the programs of one file to another in another wire format, payloads and all, without torch.
@@ -54,7 +55,7 @@ def convert(
     Raises:
         As `open`, `Archive.program_of` and `save`.
     """
-    with open(src, registry=registry, limits=limits) as archive:
+    with open(src, registry=registry, plugins=plugins, limits=limits) as archive:
         programs = {name: archive.program_of(name) for name in archive.methods}
         if opset_version is not None:
             plans = {
@@ -72,6 +73,7 @@ def upgrade(
     format: str | None = None,
     opset_version: Mapping[str, int] | None = None,
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> dict[str, Plan]:
     """Write the programs of one file to another with their operators at the installed opsets, without torch.
@@ -90,7 +92,7 @@ def upgrade(
         OpsetError: operators cannot be brought to that version. Nothing is written.
         As `open`, `Archive.program_of` and `save`.
     """
-    with open(src, registry=registry, limits=limits) as archive:
+    with open(src, registry=registry, plugins=plugins, limits=limits) as archive:
         plans = _plans(archive, opset_version)
         programs = {n: applied(archive.program_of(n), plan, archive.registry) for n, plan in plans.items()}
         formats = {name: format or archive.format_of(name) for name in programs}
@@ -103,6 +105,7 @@ def plan_upgrade(
     *,
     opset_version: Mapping[str, int] | None = None,
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> dict[str, Plan]:
     """What `upgrade` would do, by the name of the program: the steps, the nodes each touches, and what it refuses.
@@ -110,7 +113,7 @@ def plan_upgrade(
     Raises:
         As `upgrade`; but what single nodes refuse stands in the plan.
     """
-    with open(src, registry=registry, limits=limits) as archive:
+    with open(src, registry=registry, plugins=plugins, limits=limits) as archive:
         return _plans(archive, opset_version)
 
 
@@ -146,19 +149,27 @@ def _rewrite(
 
 
 def inspect(
-    file: Readable, *, registry: Registry | None = None, limits: Limits = DEFAULT_LIMITS
+    file: Readable,
+    *,
+    registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Inspection:
     """What a file holds, without reading a payload and without torch.
 
     Raises:
         As `open` and `Archive.program_of`.
     """
-    with open(file, registry=registry, limits=limits) as archive:
+    with open(file, registry=registry, plugins=plugins, limits=limits) as archive:
         return archive.inspect("" if not isinstance(file, (str, os.PathLike)) else os.fspath(file))
 
 
 def verify(
-    file: Readable, *, registry: Registry | None = None, limits: Limits = DEFAULT_LIMITS
+    file: Readable,
+    *,
+    registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> list[Problem]:
     """Every problem of a file: records that are not what was written, programs that break rules. Reads all of it.
 
@@ -166,7 +177,7 @@ def verify(
         The problems, each with its place; none for a file in order.
     """
     try:
-        archive = open(file, registry=registry, limits=limits)
+        archive = open(file, registry=registry, plugins=plugins, limits=limits)
     except GraphwireError as error:
         return [Problem(error.place or "archive", "archive", error.problem)]
     with archive:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 
 from graphwire.analysis.report import LoadReport
@@ -18,7 +18,7 @@ from graphwire.errors import (
     EncodeError,
 )
 from graphwire.evolve.opsets import UnknownOps, plan_for
-from graphwire.hooks.registry import Registry, default_registry
+from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import Program
 from graphwire.wire.archive import Readable
 from graphwire.wire.atomic import replacing
@@ -48,6 +48,7 @@ def save(
     containers: Containers = "named",
     extra_files: Mapping[str, bytes] | None = None,
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
 ) -> None:
     """Write a program, or several that share weights, to a file.
 
@@ -65,6 +66,8 @@ def save(
             without the fields that are None, wherever the program is loaded, so nothing need be registered there.
         extra_files: bytes to keep beside the program, by relative path.
         registry: the plugins in force; those installed by default.
+        plugins: of those, the only ones in force for this call, by the name of a plugin or distribution (`graphwire` is the
+            box).
 
     Raises:
         EncodeError: the program holds what the schema cannot say. Nothing is written.
@@ -73,7 +76,7 @@ def save(
         UnknownFormatError: no installed plugin provides the format. Nothing is written.
         OSError: the path cannot be written.
     """
-    registry = registry or default_registry()
+    registry = in_force(registry, plugins)
     with paused_collector:  # until the records are gone again, which then leave nothing to collect
         _save(program, file, format, target, opset_version, containers, extra_files, registry)
 
@@ -106,6 +109,7 @@ def dumps(
     containers: Containers = "named",
     extra_files: Mapping[str, bytes] | None = None,
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
 ) -> bytes:
     """The bytes of the file that `save` writes. Arguments and errors are those of `save`."""
     stream = _Pieces()
@@ -118,6 +122,7 @@ def dumps(
         containers=containers,
         extra_files=extra_files,
         registry=registry,
+        plugins=plugins,
     )
     return b"".join(stream.pieces)
 
@@ -131,6 +136,7 @@ def load(
     verify: bool = False,
     unknown_ops: UnknownOps = "error",
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     report: Callable[[LoadReport], object] | None = None,
 ) -> ExportedProgram:
@@ -147,6 +153,8 @@ def load(
         unknown_ops: what becomes of operators that are not installed, or not in a version that the program can be brought
             to: `error`, or `opaque`: calls that can be looked at and saved again, and fail when they are run.
         registry: the plugins in force; those installed by default.
+        plugins: of those, the only ones in force for this call, by the name of a plugin or distribution (`graphwire` is the
+            box).
         limits: bounds on what the file may make us do.
         report: called once, before the program is returned, with what was done: who wrote the file, every step that was
             taken and the nodes it touched, what was derived, what is absent and what was dropped. `report=print` shows it.
@@ -162,7 +170,7 @@ def load(
     from graphwire.bridge.program import GraphwireWarning, decode_program
     from graphwire.bridge.tensors import target_device
 
-    with open(file, registry=registry, limits=limits) as archive, paused_collector:
+    with open(file, registry=registry, plugins=plugins, limits=limits) as archive, paused_collector:
         name = archive.method(method)
         program = archive.program_of(name)
         payloads = archive.payloads_of(name, copied=weights == "copy")
@@ -199,6 +207,7 @@ def loads(
     verify: bool = False,
     unknown_ops: UnknownOps = "error",
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     report: Callable[[LoadReport], object] | None = None,
 ) -> ExportedProgram:
@@ -211,13 +220,18 @@ def loads(
         verify=verify,
         unknown_ops=unknown_ops,
         registry=registry,
+        plugins=plugins,
         limits=limits,
         report=report,
     )
 
 
 def to_schema(
-    program: ExportedProgram, *, containers: Containers = "named", registry: Registry | None = None
+    program: ExportedProgram,
+    *,
+    containers: Containers = "named",
+    registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
 ) -> tuple[Program, Payloads]:
     """A program as schema records, and its payloads, which lend the memory of the program's own tensors. `containers` as
     in `save`.
@@ -227,7 +241,7 @@ def to_schema(
     """
     from graphwire.bridge.program import encode_program
 
-    return encode_program(program, registry or default_registry(), plain_containers=containers == "plain")
+    return encode_program(program, in_force(registry, plugins), plain_containers=containers == "plain")
 
 
 def from_schema(
@@ -237,6 +251,7 @@ def from_schema(
     device: str | int | torch.device | None = None,
     unknown_ops: UnknownOps = "error",
     registry: Registry | None = None,
+    plugins: Iterable[str] | None = None,
 ) -> ExportedProgram:
     """The program of schema records, checked first, and brought to the installed opsets. `unknown_ops` as in `load`.
 
@@ -248,7 +263,7 @@ def from_schema(
     from graphwire.bridge.program import decode_program
     from graphwire.bridge.tensors import target_device
 
-    registry = registry or default_registry()
+    registry = in_force(registry, plugins)
     check(program)
     program, origin = at_installed_opsets(program, registry, unknown_ops)
     return decode_program(program, payloads, registry, device=target_device(device), origin=origin)

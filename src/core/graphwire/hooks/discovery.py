@@ -37,7 +37,9 @@ __all__ = [
     "PluginInfo",
     "conflict_of",
     "discover_plugins",
+    "is_named",
     "load_plugin",
+    "named_plugins",
 ]
 
 ALLOW_VARIABLE = "GRAPHWIRE_PLUGINS"
@@ -115,7 +117,9 @@ class LoadedPlugin(NamedTuple):
 
 
 def discover_plugins(
-    allow: Iterable[str] | None = None, block: Iterable[str] | None = None
+    allow: Iterable[str] | None = None,
+    block: Iterable[str] | None = None,
+    only: Iterable[str] | None = None,
 ) -> tuple[LoadedPlugin, ...]:
     """Every plugin that an installed distribution registers in the entry-point group `graphwire`.
 
@@ -123,6 +127,7 @@ def discover_plugins(
         allow: entry-point or distribution names of the only plugins to load; None asks the environment variable
             `GRAPHWIRE_PLUGINS`, and where that is unset or empty all are loaded.
         block: names of plugins not to load; None asks `GRAPHWIRE_DISABLE_PLUGINS`.
+        only: names of plugins beside which none is loaded, of those that the first two let in.
 
     Returns:
         The plugins in order of distribution and entry-point name, also those that are blocked or broken. Of two that claim
@@ -130,6 +135,7 @@ def discover_plugins(
     """
     allowed, allow_source = _filter(allow, ALLOW_VARIABLE, "allow=")
     blocked, block_source = _filter(block, BLOCK_VARIABLE, "block=")
+    wanted = None if only is None else named_plugins(only)
     seen: set[str] = set()
     plugins = []
     for distribution, version, entry_point in _entry_points():
@@ -140,8 +146,15 @@ def discover_plugins(
             plugins.append(_inactive(info, "blocked", f"it is named in {block_source}"))
         elif allowed is not None and not names & allowed:
             plugins.append(_inactive(info, "blocked", f"it is not named in {allow_source}"))
+        elif wanted is not None and not names & wanted:
+            plugins.append(_inactive(info, "blocked", "it is not named in `plugins=`"))
         else:
             plugins.append(load_plugin(info, entry_point.load))
+    if unknown := sorted((wanted or frozenset()) - seen):
+        raise PluginError(
+            f"`plugins=` names {', '.join(unknown)}, and no plugin or distribution of that name is installed",
+            remedy="`graphwire plugins` lists what is there",
+        )
     plugins = _without_conflicts(plugins)
     for plugin in plugins:
         if plugin.info.status == "broken":
@@ -357,6 +370,18 @@ def _filter(names: Iterable[str] | None, variable: str, argument: str) -> tuple[
         if not any(map(str.strip, listed)):
             return None, source
     return frozenset(_normal(name) for name in listed if name.strip()), source
+
+
+def named_plugins(names: Iterable[str]) -> frozenset[str]:
+    """Names of plugins or distributions as they are compared; text has commas between them."""
+    return frozenset(
+        _normal(name) for name in (names.split(",") if isinstance(names, str) else names) if name.strip()
+    )
+
+
+def is_named(info: PluginInfo, names: frozenset[str]) -> bool:
+    """Whether a plugin is named, by itself or by its distribution."""
+    return bool(names & {_normal(info.name), _normal(info.distribution)})
 
 
 def _inactive(

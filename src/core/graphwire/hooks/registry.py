@@ -6,7 +6,7 @@ import os
 import threading
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -21,7 +21,9 @@ from graphwire.hooks.discovery import (
     PluginInfo,
     conflict_of,
     discover_plugins,
+    is_named,
     load_plugin,
+    named_plugins,
 )
 from graphwire.hooks.hookspecs import PROJECT
 from graphwire.hooks.interfaces import (
@@ -33,7 +35,7 @@ from graphwire.hooks.interfaces import (
     WireFormat,
 )
 
-__all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "TreespecType", "default_registry"]
+__all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "TreespecType", "default_registry", "in_force"]
 
 
 class TreespecType(NamedTuple):
@@ -194,6 +196,30 @@ class Registry:
                 raise PluginError(f"{loaded.info} cannot be used: {loaded.info.reason}")
             added.append(loaded)
         return Registry((*self._plugins, *added))
+
+    def only(self, names: Iterable[str]) -> Registry:
+        """A new registry of the plugins that are named, by themselves or by their distribution, and no others.
+
+        Raises:
+            PluginError: there is none of that name.
+        """
+        wanted = named_plugins(names)
+        strange = wanted - {
+            each for info in self.plugins for each in named_plugins((info.name, info.distribution))
+        }
+        if strange:
+            raise PluginError(
+                f"`plugins=` names {', '.join(sorted(strange))}, and the registry has no plugin of that name",
+                remedy=f"It has {', '.join(info.name for info in self.plugins)}",
+            )
+        kept = []
+        for plugin in self._plugins:
+            info = plugin.info
+            if info.status == "active" and not is_named(info, wanted):
+                info = replace(info, status="blocked", reason="it is not named in `plugins=`")
+                plugin = LoadedPlugin(info, {})  # noqa: PLW2901
+            kept.append(plugin)
+        return Registry(kept)
 
     def wire_format(self, name: str) -> WireFormat:
         """The wire format of that name.
@@ -367,19 +393,38 @@ class Registry:
 
 
 _default_lock = threading.RLock()
-_defaults: dict[tuple[str, str], Registry] = {}
+_defaults: dict[tuple[str, str, frozenset[str] | None], Registry] = {}
 
 
-def default_registry() -> Registry:
-    """The registry of what is installed: discovered once per process and setting of the two environment variables."""
-    key = (os.environ.get(ALLOW_VARIABLE, ""), os.environ.get(BLOCK_VARIABLE, ""))
+def default_registry(plugins: Iterable[str] | None = None) -> Registry:
+    """The registry of what is installed: discovered once per process and setting of the two environment variables.
+
+    Args:
+        plugins: names of plugins or distributions beside which none is loaded; None for all that the variables let in.
+
+    Raises:
+        PluginError: a plugin is named that is not installed.
+    """
+    only = None if plugins is None else named_plugins(plugins)
+    key = (os.environ.get(ALLOW_VARIABLE, ""), os.environ.get(BLOCK_VARIABLE, ""), only)
     registry = _defaults.get(key)
     if registry is None:
         with _default_lock:
             registry = _defaults.get(key)
             if registry is None:
-                registry = _defaults[key] = Registry.discover()
+                registry = _defaults[key] = Registry(discover_plugins(only=only))
     return registry
+
+
+def in_force(registry: Registry | None, plugins: Iterable[str] | None) -> Registry:
+    """The plugins in force for one call: those of a registry, or those installed; of them only the named ones, if any are.
+
+    Raises:
+        PluginError: a plugin is named that is not there.
+    """
+    if registry is None:
+        return default_registry(plugins)
+    return registry if plugins is None else registry.only(plugins)
 
 
 def _types_of(serializer: TreespecSerializer) -> list[TreespecType]:
