@@ -9,6 +9,7 @@ import pytest
 import torch
 from programs import Example, convnet, structured
 from running import results
+from torch._higher_order_ops.associative_scan import associative_scan
 
 import graphwire
 from graphwire.errors import EncodeError, SchemaVersionError, TargetError
@@ -74,3 +75,32 @@ def test_unknown_targets_and_formats_that_a_target_does_not_read_are_refused(exa
         graphwire.dumps(example.program, target="torch-0.4")
     with pytest.raises(EncodeError, match="reads JSON, not cbor"):
         graphwire.dumps(example.program, target="torch-2.6", format="cbor")
+
+
+def test_an_operator_that_came_later_within_a_schema_version_is_an_obstacle() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return associative_scan(lambda a, b: a * b, x, 0, combine_mode="generic")
+
+    module = type("Function", (torch.nn.Module,), {"forward": staticmethod(forward)})()
+    program = torch.export.export(module, (torch.ones(3),))
+    assert not graphwire.supports(program, "torch-2.13")
+    obstacles = graphwire.supports(program, "torch-2.12")
+    assert obstacles
+    assert {each.first for each in obstacles} == {"torch-2.13"}
+
+
+def test_a_symbol_that_is_returned_has_the_name_that_the_reader_gives_it() -> None:
+    def forward(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+        return x.reshape(x.shape[0] * x.shape[1]).sum(), x.shape[1]
+
+    module = type("Function", (torch.nn.Module,), {"forward": staticmethod(forward)})()
+    sizes = {"x": {0: torch.export.Dim("a", min=2), 1: torch.export.Dim("b", min=2)}}
+    program = torch.export.export(module, (torch.ones(3, 4),), dynamic_shapes=sizes)
+    with graphwire.open(graphwire.dumps(program, target="torch-2.4")) as archive:
+        names = [
+            node.outputs[0].as_sym_int.as_name
+            for node in archive.program.graph_module.graph.nodes
+            if node.outputs[0].as_sym_int is not None and "sym_size" in node.target
+        ]
+    assert names == ["sym_size_int", "sym_size_int_1"][: len(names)]
+    assert names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 from typing import Any
 
@@ -213,12 +214,13 @@ def _opaque() -> Any:
     return library
 
 
-_LIBRARY = _opaque()
-constants.exported(
-    "an opaque value",
-    holding(
-        lambda self, x: torch.ops.graphwire_opaque.rounded(x, self.how), how=Rounding(2, ("half", "even"))
-    ),
-    torch.ones(3) / 3,
-    strict=False,
-)
+if importlib.util.find_spec("torch._library.opaque_object") is not None:  # since 2.10
+    _LIBRARY = _opaque()
+    constants.exported(
+        "an opaque value",
+        holding(
+            lambda self, x: torch.ops.graphwire_opaque.rounded(x, self.how), how=Rounding(2, ("half", "even"))
+        ),
+        torch.ones(3) / 3,
+        strict=False,
+    )

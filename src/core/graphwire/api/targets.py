@@ -54,7 +54,7 @@ def written(
 
 
 def _document(reader: Target, program: Program, payloads: Payloads) -> Document:
-    tree = downgrade(to_tree(program), reader.version)
+    tree = downgrade(to_tree(program), reader.version, reader.release)
     data = write_plain_json(tree, bare_tokens=reader.nonfinite == "token")
     beside = replace(payloads, examples=program.example_inputs, encoded=program.encoded_values)
     return Document(data, ".json", beside)

@@ -1,8 +1,8 @@
 """Which operator came with which release of torch: what an older target does not have.
 
-Read from the operator tables of the releases themselves (2.1 to 2.10, and 2.13, whose news count as those of 2.12 here: no
-release between them is told apart in a file). Only what came after 2.1 is listed; no operator of ATen was ever taken away.
-Operators of other libraries are not listed: whether the target has them is for its user to say.
+Read from the operator tables of the releases themselves (2.1 to 2.15). Only what came after 2.1 is listed, and what was taken
+away is not: the operators on named dimensions in 2.13, `cholesky` and `qr` in 2.14. Operators of other libraries are not
+listed: whether the target has them is for its user to say.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from graphwire.evolve.trees import Edits, Node, Record, Report, Where, rewrite
-from graphwire.evolve.versions import Version, first_release
+from graphwire.evolve.versions import RELEASES, Version, first_release
 
-__all__ = ["report_unavailable"]
+__all__ = ["report_newer_operators", "report_unavailable"]
 
 _ATEN = "torch.ops.aten."
 _HOP = "torch.ops.higher_order."
@@ -66,11 +66,11 @@ _OVERLOADS: Final[dict[Version, str]] = {
         randint_like.generator randint_like.low_generator_dtype randn_like.generator""",
     Version(8, 20): """
         _flash_attention_forward.quantized _flash_attention_forward_no_dropout_inplace.default _foreach_clone.default
-        _foreach_mm.default _foreach_powsum.Scalar _philox_key_fold_in.default _philox_key_split.default
+        _foreach_powsum.Scalar _philox_key_fold_in.default _philox_key_split.default
         _philox_normal.default _philox_normal_.default _philox_uniform.default _philox_uniform_.default
         _scaled_dot_product_flash_attention.quantized _upsample_lanczos2d_aa.default _upsample_lanczos2d_aa.vec
         _upsample_lanczos2d_aa_backward.default _use_miopen_ctc_loss.Tensor _use_miopen_ctc_loss.default
-        broadcast_shapes.default linalg__powsum.default miopen_ctc_loss.Tensor miopen_ctc_loss.default""",
+        linalg__powsum.default miopen_ctc_loss.Tensor miopen_ctc_loss.default""",
 }
 """ATen's overloads by the version that brought them."""
 
@@ -114,8 +114,24 @@ FIRST: Final[dict[str, Version]] = {
 }
 """Every listed operator, and the first version that has it."""
 
+_WITHIN_A_VERSION: Final[dict[str, str]] = {
+    "2.13": f"{_ATEN}_foreach_mm.default {_ATEN}broadcast_shapes.default",
+    "2.14": f"""
+        {_ATEN}_philox_key_fold_in.Tensor {_ATEN}linalg_matrix_sqrth.default {_ATEN}linalg_polar.default
+        {_ATEN}shallow_copy_data_.default {_HOP}flex_gemm {_HOP}switch""",
+    "2.15": f"""
+        {_ATEN}_cudnn_attention_forward_no_dropout_inplace.default {_ATEN}_is_tracing.default
+        {_ATEN}_philox_randint.default {_ATEN}_philox_randint_.default {_ATEN}_scaled_addmm.default
+        {_ATEN}_scaled_addmm_.default""",
+}
+"""Operators that came with a release of no schema version of its own, by that release."""
+
+_RELEASE_OF: Final[dict[str, str]] = {
+    target: release for release, targets in _WITHIN_A_VERSION.items() for target in targets.split()
+}
+
 _PREDISPATCH = "torch._functorch.predispatch."
-_PREDISPATCH_FIRST = Version(8, 20)
+_PREDISPATCH_RELEASE = "2.13"
 
 _NONE: Record = {"as_none": True}
 
@@ -145,13 +161,27 @@ def report_unavailable(tree: Record, newer: Version, report: Report) -> Record:
 
     def check(node: Node, where: Where) -> Node:
         target = node["target"]
-        known = _PREDISPATCH_FIRST if target.startswith(_PREDISPATCH) else FIRST.get(target)
-        if known == newer:
+        if FIRST.get(target) == newer:
             report(where.obstacle(f"the operator {target}", first))
         new = parameters.get(target.removeprefix(_ATEN))
         return node if new is None else _without(node, new, where, report, first)
 
     return rewrite(tree, Edits(node=check))
+
+
+def report_newer_operators(tree: Record, release: str, report: Report) -> None:
+    """Report every operator that came after `release` (`2.12`) with a release that has no schema version of its own."""
+    releases = list(RELEASES)
+    age = releases.index(release) if release in RELEASES else -1
+
+    def check(node: Node, where: Where) -> Node:
+        target = node["target"]
+        first = _PREDISPATCH_RELEASE if target.startswith(_PREDISPATCH) else _RELEASE_OF.get(target)
+        if first is not None and releases.index(first) > age:
+            report(where.obstacle(f"the operator {target}", f"torch-{first}"))
+        return node
+
+    rewrite(tree, Edits(node=check))
 
 
 def _without(node: Node, new: dict[str, Any], where: Where, report: Report, first: str) -> Node:

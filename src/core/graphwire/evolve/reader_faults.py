@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from graphwire.evolve.symbol_order import report_unmet_symbols
 from graphwire.evolve.trees import Edits, Record, Report, Where, arm_of, rewrite
 from graphwire.evolve.versions import Version
 
@@ -32,5 +33,7 @@ def _unbacked_beside_subgraph(graph: Record, where: Where, report: Report) -> Re
 
 
 _FAULTS: dict[Version, Callable[[Record, Where, Report], Record]] = {
+    Version(1): report_unmet_symbols,
+    Version(2): report_unmet_symbols,
     Version(8, 7): _unbacked_beside_subgraph,
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphwire.errors import Obstacle, SchemaError, SchemaVersionError, TargetError, UnsupportedFeatureError
+from graphwire.evolve.availability import report_newer_operators
 from graphwire.evolve.extensions import resolve_extensions
 from graphwire.evolve.operators import operators_down, operators_up
 from graphwire.evolve.reader_faults import report_faults
@@ -32,7 +33,7 @@ from graphwire.evolve.steps import (
     schema_8_17,
 )
 from graphwire.evolve.trees import Record
-from graphwire.evolve.versions import Version, version_of
+from graphwire.evolve.versions import Version, first_release, version_of
 from graphwire.schema.program import FEATURES, SCHEMA_VERSION
 
 __all__ = ["CURRENT", "STEPS", "VARIANTS", "downgrade", "obstacles_to", "plan", "upgrade", "version_of"]
@@ -148,8 +149,11 @@ def _check_requires(tree: Record) -> None:
         )
 
 
-def downgrade(tree: Record, to: Version) -> Record:
+def downgrade(tree: Record, to: Version, release: str | None = None) -> Record:
     """A document of the current version as one of an older version, without extensions of ours.
+
+    Args:
+        release: the release of torch that reads it, such as `2.12`; the first that has the version by default.
 
     What an extension says is written as the older version says it (stack traces and provenance as text), or left out where
     it only informs (`evolve.extensions` has the rules).
@@ -158,14 +162,15 @@ def downgrade(tree: Record, to: Version) -> Record:
         TargetError: the older version cannot say it; the error holds every obstacle.
         SchemaVersionError: a version is not in the chain.
     """
-    result, obstacles = obstacles_to(tree, to)
+    result, obstacles = obstacles_to(tree, to, release)
     if obstacles:
         raise TargetError(f"schema {to}", obstacles)
     return result
 
 
-def obstacles_to(tree: Record, to: Version) -> tuple[Record, list[Obstacle]]:
-    """A document of the current version stepped down to `to`, and everything that `to` cannot say."""
+def obstacles_to(tree: Record, to: Version, release: str | None = None) -> tuple[Record, list[Obstacle]]:
+    """A document of the current version stepped down to `to`, and everything that `to`, or the release that reads it,
+    cannot say. `release` as in `downgrade`."""
     obstacles: dict[tuple[str, str], Obstacle] = {}
 
     def report(obstacle: Obstacle) -> None:
@@ -173,6 +178,7 @@ def obstacles_to(tree: Record, to: Version) -> tuple[Record, list[Obstacle]]:
 
     steps = plan(CURRENT, to)
     tree = resolve_extensions(tree, report)
+    report_newer_operators(tree, release or first_release(to).removeprefix("torch-"), report)
     for step in steps:
         if step.older.variant == "":
             tree = operators_down(tree, step.newer, report)

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 from graphwire.errors import Obstacle, SchemaVersionError
 from graphwire.evolve.schema import obstacles_to
 from graphwire.evolve.trees import Record
-from graphwire.evolve.versions import COMPACT_5_3, DRAFT, RELEASES, Version
+from graphwire.evolve.versions import COMPACT_5_3, DRAFT, RELEASES, Version, first_release
 
 __all__ = ["TARGETS", "Target", "minimal_target", "supported", "supports", "target_named"]
 
@@ -26,6 +26,8 @@ class Target(NamedTuple):
     """Such as `torch-2.6`."""
     version: Version
     """The schema that it reads."""
+    release: str
+    """The release of torch, such as `2.6`: of a version the first that has it."""
     layout: Layout | None
     """Its archive; None for a target that has only documents."""
     grammar: Literal["infix", "constructor"]
@@ -58,6 +60,7 @@ def _target(name: str, version: Version, layout: Layout | None) -> Target:
     return Target(
         name,
         version,
+        (name if name.startswith("torch-") else first_release(version)).removeprefix("torch-"),
         layout,
         "constructor" if constructor else "infix",
         "true" if constructor or version == DRAFT else "[]",
@@ -105,7 +108,7 @@ def supports(tree: Record, target: Target | str) -> list[Obstacle]:
     """
     if isinstance(target, str):
         target = target_named(target)
-    return obstacles_to(tree, target.version)[1]
+    return obstacles_to(tree, target.version, target.release)[1]
 
 
 def supported(tree: Record) -> dict[str, list[Obstacle]]:
@@ -120,11 +123,8 @@ def supported(tree: Record) -> dict[str, list[Obstacle]]:
 def minimal_target(tree: Record) -> Target | None:
     """The oldest release of torch that a document of the current version can be written for; None when there is none."""
     oldest = None
-    checked: dict[Version, bool] = {}
     for release, version in reversed(RELEASES.items()):
-        if version not in checked:
-            checked[version] = not obstacles_to(tree, version)[1]
-        if not checked[version]:
+        if obstacles_to(tree, version, release)[1]:
             return oldest
         oldest = TARGETS[f"torch-{release}"]
     return oldest

@@ -1,27 +1,29 @@
-"""Names that older releases give a value themselves: FX renames a value called like a builtin (`input` → `input_1`).
+"""Names that older releases give a value themselves, and then miss where the signature says another.
 
-From 2.4 on the readers put the name back afterwards. Up to 2.3 they do not, and then miss the name that the signature says.
+FX renames a value called like a builtin (`input` → `input_1`); from 2.4 on the readers put the name back afterwards. Up to 2.4
+an operator's node that makes a symbol is called by the operator (`sym_size_int`), with the first free number.
 """
 
 from __future__ import annotations
 
 import builtins
 import itertools
+import re
 from keyword import iskeyword
 from typing import Any
 
-from graphwire.evolve.trees import Record
+from graphwire.evolve.trees import Record, name_of
 
-__all__ = ["without_builtin_names"]
+__all__ = ["with_operators_names", "without_builtin_names"]
 
 _FX_NAMES = frozenset({"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"})
+_WORD = re.compile(r"\W", re.ASCII)
 _TABLES = ("tensor_values", "sym_int_values", "sym_bool_values", "custom_obj_values")
 
 
 def without_builtin_names(tree: Record) -> Record:
     """A program whose top-level values have no builtin's name."""
-    module = tree["graph_module"]
-    graph = module["graph"]
+    graph = tree["graph_module"]["graph"]
     taken = {name for table in _TABLES for name in graph.get(table) or ()}
     names: dict[str, str] = {}
     for name in sorted(taken):
@@ -29,8 +31,35 @@ def without_builtin_names(tree: Record) -> Record:
             free = (f"{name}_{index}" for index in itertools.count(1))
             names[name] = next(each for each in free if each not in taken)
             taken.add(names[name])
+    return _with_names(tree, names)
+
+
+def with_operators_names(tree: Record) -> Record:
+    """A program whose top-level symbols are called by the operators that make them, if it returns one that is not."""
+    graph = tree["graph_module"]["graph"]
+    taken = {name for table in _TABLES for name in graph.get(table) or ()}
+    names: dict[str, str] = {}
+    for node in graph["nodes"]:
+        made = node["outputs"][0] if len(node["outputs"]) == 1 else {}
+        symbol = made.get("as_sym_int") or made.get("as_sym_bool") or {}
+        if "as_name" in symbol and node["target"].startswith("torch.ops."):
+            names[symbol["as_name"]] = _WORD.sub("_", "_".join(node["target"].split(".")[-2:]))
+    free = taken - names.keys()
+    for old, stem in names.items():
+        numbered = (f"{stem}_{index}" for index in itertools.count(1))
+        names[old] = next(name for name in itertools.chain((stem,), numbered) if name not in free)
+        free.add(names[old])
+    returned = {name_of(output) for output in graph["outputs"]}
+    wrong = {old: new for old, new in names.items() if old != new}
+    return _with_names(tree, wrong) if returned & wrong.keys() else tree
+
+
+def _with_names(tree: Record, names: dict[str, str]) -> Record:
+    """A program with other names for top-level values."""
     if not names:
         return tree
+    module = tree["graph_module"]
+    graph = module["graph"]
     graph = {
         **graph,
         **{

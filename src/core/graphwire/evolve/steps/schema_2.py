@@ -14,6 +14,7 @@ from __future__ import annotations
 from graphwire.evolve.explicit_arms import with_all_arms, without_nulls
 from graphwire.evolve.expressions import renamed_symbols
 from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.symbol_order import symbols_first
 from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, rewrite
 from graphwire.evolve.versions import Version, first_release, stamped
 from graphwire.schema.treespec import parse_treespec, treespec_nodes
@@ -53,6 +54,7 @@ def down(tree: Record, report: Report) -> Record:
         outputs={"user_input_mutation": "an input that the program changes"},
     )
     _report_calls(tree, report)
+    tree = symbols_first(tree)
     tree = rewrite(
         tree,
         Edits(

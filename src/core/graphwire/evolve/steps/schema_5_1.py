@@ -3,7 +3,7 @@
 The step to 5.3 (torch 2.4) brought tokens (inputs and outputs that order effects), a spec of its own for an input that was
 specialised to a literal, and a record for the tensor of an optional tensor.
 
-Loaders before 2.4 read no literal as output, and no backed symbol that may be 0 or 1.
+Loaders before 2.4 read no literal as output, no namedtuple by its name, and no backed symbol that may be 0 or 1.
 
 Upward an input that is a literal gets the free name `arg` and its position. Downward that name is dropped, and values that are
 called like a Python builtin get another name (`evolve.value_names`); paths of modules lose their commas, on which 2.3 fails.
@@ -21,10 +21,12 @@ from graphwire.evolve.step import Step, report_interface, report_new
 from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, name_of, rewrite
 from graphwire.evolve.value_names import without_builtin_names
 from graphwire.evolve.versions import Version, first_release, stamped
+from graphwire.schema.treespec import parse_treespec, treespec_nodes
 
 OLDER, NEWER = Version(5, 1), Version(5, 3)
 
 _BACKED = re.compile(r"s\d+", re.ASCII)
+_LEAF = '[1, {"type": null, "context": null, "children_spec": []}]'
 LITERALS = frozenset({"as_none", "as_int", "as_float", "as_string", "as_bool"})
 
 
@@ -55,6 +57,7 @@ def down(tree: Record, report: Report) -> Record:
     literals = {"as_int": "an integer as output", "as_none": "None as output"}
     report_interface(tree, report, first_release(NEWER), outputs=literals)
     _report_small_sizes(tree, report)
+    _report_namedtuples(tree, report)
     tree = rewrite(
         without_builtin_names(tree),
         Edits(argument=_optional_down, input_spec=_literal_down, node=_with_stack(stack_without_commas)),
@@ -67,6 +70,19 @@ def _report_small_sizes(tree: Record, report: Report) -> None:
         if _BACKED.fullmatch(key) and limits["min_val"] < 2:
             place = ROOT.at(f".range_constraints[{key!r}]")
             report(place.obstacle("a size that may be 0 or 1", first_release(NEWER)))
+
+
+def _report_namedtuples(tree: Record, report: Report) -> None:
+    """2.3 knows no name of a namedtuple's class, and makes a class of its own for each, which is no user's."""
+    for index, entry in enumerate(tree["graph_module"]["module_call_graph"]):
+        for side in ("in_spec", "out_spec"):
+            for _, node, _ in treespec_nodes(
+                parse_treespec((entry.get("signature") or {}).get(side) or _LEAF)
+            ):
+                if node.type == "collections.namedtuple" and isinstance(node.context, str):
+                    place = ROOT.at(f".graph_module.module_call_graph[{index}].signature.{side}")
+                    construct = f"the container type {node.context}, a namedtuple"
+                    report(place.obstacle(construct, first_release(NEWER)))
 
 
 def _optional_up(argument: Record, where: Where) -> Record:

@@ -3,7 +3,8 @@
 The step to 7.3 (torch 2.5) replaced `dialect` by the list `verifiers`, and brought `torch_version` and the module's metadata.
 
 Upward the producer is torch's own word for older ones, `<=2.4`. Downward the producer and the module's metadata are
-dropped. 2.4 knows the dialect ATEN alone, whose graphs change nothing in place: an operator that does is an obstacle.
+dropped, and symbols get the names that 2.4 gives them itself (`evolve.value_names`). 2.4 knows the dialect ATEN alone, whose
+graphs change nothing in place: an operator that does is an obstacle.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from graphwire.evolve.bounds import from_greatest, to_greatest
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.value_names import with_operators_names
 from graphwire.evolve.versions import Version, first_release, stamped
 
 OLDER, NEWER = Version(5, 3), Version(7, 3)
@@ -31,6 +33,7 @@ def up(tree: Record) -> Record:
 def down(tree: Record, report: Report) -> Record:
     """7.3 as 5.3."""
     rewrite(tree, Edits(node=lambda node, where: _functional(node, where, report)))
+    tree = with_operators_names(tree)
     module = {key: value for key, value in tree["graph_module"].items() if key != "metadata"}
     dropped = ("verifiers", "torch_version", "graph_module")
     rest = {key: value for key, value in tree.items() if key not in dropped}
