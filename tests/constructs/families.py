@@ -8,6 +8,7 @@ import family_constants
 import family_containers
 import family_higher_order
 import family_metadata
+import family_programs
 import family_signatures
 import family_symbols
 import family_tensors
@@ -21,5 +22,6 @@ FAMILIES = (
     family_tensors.tensors.name,
     family_containers.containers.name,
     family_constants.constants.name,
+    family_programs.programs.name,
 )
 CONSTRUCTS = construct.CONSTRUCTS

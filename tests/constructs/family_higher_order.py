@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,11 +12,13 @@ from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.map import map as map_over
 from torch._higher_order_ops.out_dtype import out_dtype
+from torch._higher_order_ops.run_const_graph import run_const_graph
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.strict_mode import strict_mode
 from torch._higher_order_ops.while_loop import while_loop
+from torch._ops import HigherOrderOperator
 from torch.compiler import nested_compile_region
-from torch.export import Dim
+from torch.export import Dim, ExportedProgram, export
 from torch.nn.attention.flex_attention import flex_attention
 
 operators = Family("higher-order operators")
@@ -198,3 +201,45 @@ class _Doubling(torch.autograd.Function):
 
 
 operators.exported("a custom autograd function", lambda x: _Doubling.apply(x) + 1, torch.ones(3))
+
+
+class _Applied(HigherOrderOperator):
+    """A higher-order operator of somebody's own: a function, applied."""
+
+    def __init__(self) -> None:
+        super().__init__("graphwire_applied")
+
+    def __call__(self, function: Any, *args: Any) -> Any:
+        return super().__call__(function, *args)
+
+
+_applied = _Applied()
+for _key in (torch._C.DispatchKey.CompositeExplicitAutograd, torch._C.DispatchKey.AutogradCPU):
+    _applied.py_impl(_key)(lambda function, *args: function(*args))
+
+
+def _calling(target: Any, args: Callable[[Any, Any], tuple[Any, ...]]) -> ExportedProgram:
+    """A program that calls an operator with a graph and a tensor, where export itself makes no such call."""
+    program = export(_Conditional(), (torch.ones(3),))
+    (cond,) = program.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond)
+    with program.graph.inserting_before(cond):
+        call = program.graph.call_function(target, args(cond.args[1], cond.args[3][0]))
+    call.meta = dict(cond.meta)
+    for user in list(cond.users):
+        user.replace_input_with(cond, call)
+    program.graph.eliminate_dead_code()
+    program.graph_module.recompile()
+    return program
+
+
+class _Conditional(nn.Module):
+    def forward(self, x: Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda y: (y + 1, y * 2), lambda y: (y - 1, y * 3), (x,))
+
+
+operators.add(
+    "an operator of somebody's own", lambda: _calling(_applied, lambda graph, x: (graph, x)), (torch.ones(3),)
+)
+operators.add(
+    "run_const_graph", lambda: _calling(run_const_graph, lambda graph, x: (graph, (x,))), (torch.ones(3),)
+)

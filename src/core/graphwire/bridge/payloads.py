@@ -197,7 +197,9 @@ def _encode_tensor(
     is_parameter = isinstance(tensor, torch.nn.Parameter)
     if placement is not None:
         context.features.add("placement")
-        return PayloadMeta("", is_parameter, False, meta, placement=placement)
+        return PayloadMeta(
+            "", is_parameter, False, meta, placement=placement, buffer=torch_private.buffer_mark(tensor)
+        )
     name, start, shared = table.place(tensor)
     if start:
         meta = type(meta)(**{field: getattr(meta, field) for field in meta.__struct_fields__})
