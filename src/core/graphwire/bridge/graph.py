@@ -227,7 +227,8 @@ class _GraphScope(DecodeScope):
         node = self._attributes.get(name)
         if node is None:
             node = self.graph.create_node("get_attr", target, name=name)
-            node.name = name
+            if node.name != name:
+                node.name = name
             noted = self.record.value_metadata.get(name) or self.caller
             if noted is not None:
                 node.meta.update(decode_metadata(self.context, noted))
@@ -282,7 +283,8 @@ def _decode_placeholder(
     if held_as is not None and isinstance(value, torch.Tensor):
         torch_private.hold_as(value, held_as)
     node = scope.graph.placeholder(name)
-    node.target = name
+    if node.target != name:
+        node.target = name
     scope.add(name, node, value, scope.metadata(name, {}))
 
 

@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 import sympy
 import torch
-from torch._export.verifier import SpecViolationError, load_verifier
+from torch._export.verifier import SpecViolationError, Verifier, load_verifier
 from torch._library.fake_class_registry import FakeScriptObject
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.export.exported_program import _create_graph_module_for_export
+from torch.export.graph_signature import ExportGraphSignature
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import (
     ShapeEnv,
@@ -113,8 +114,8 @@ def mark_buffer(tensor: torch.Tensor, persistent: bool) -> None:
 
 
 def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) -> torch.fx.GraphModule:
-    """A graph module over `root`'s attributes."""
-    return _create_graph_module_for_export(root, graph)
+    """A graph module over `root`'s attributes. Its code is generated when it is first called or asked for."""
+    return _LazyGraphModule(root, graph)
 
 
 def symbolic_parts(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> tuple[sympy.Basic, Any]:
@@ -219,14 +220,36 @@ def dialects_of(program: torch.export.ExportedProgram) -> list[str]:
     return [verifier.dialect for verifier in program.verifiers]
 
 
-def exported_program(**parts: Any) -> torch.export.ExportedProgram:
+def exported_program(
+    root: torch.nn.Module,
+    graph: torch.fx.Graph,
+    *,
+    verifiers: list[Any],
+    **parts: Any,
+) -> torch.export.ExportedProgram:
     """A program of its parts, checked by its verifiers.
+
+    The constructor would generate the graph's code, which is a quarter of a load and needed by those alone who call the
+    graph module. It is given an empty program, which then gets the parts.
+
+    Args:
+        parts: what else the constructor takes.
 
     Raises:
         DecodeError: torch does not accept the parts as a program.
     """
+    empty = torch.fx.Graph()
+    empty.output(())
+    program = torch.export.ExportedProgram(
+        torch.nn.Module(), empty, ExportGraphSignature([], []), {}, {}, [], verifiers=[Verifier]
+    )
+    program._graph_module = graph_module(root, graph)
+    program._verifiers = verifiers
+    for name, part in parts.items():
+        setattr(program, f"_{name}", part)
     try:
-        return torch.export.ExportedProgram(**parts)
+        program.validate()
+        return program
     except (SpecViolationError, AssertionError, ValueError, TypeError, RuntimeError) as error:
         raise DecodeError(f"torch does not accept the program: {error}") from error
 

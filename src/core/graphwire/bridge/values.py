@@ -188,7 +188,7 @@ class DecodeScope:
 
     def complete(self, node: torch.fx.Node, name: str | None, value: Any, metadata: dict[str, Any]) -> None:
         """Give an FX node its name (None leaves the one it has), its value and its metadata."""
-        if name is not None:
+        if name is not None and node.name != name:  # FX looks for hooks and tables at each assignment
             node.name = name
         node.meta.update(metadata)
         node.meta["val"] = value
