@@ -1,6 +1,7 @@
 """Time, size and memory of graphwire against `torch.export.save` and `load`, in one process, as ratios.
 
     python tests/benchmarks/bench.py [--runs N] [--large] [--scaling] [--json FILE]
+    python tests/benchmarks/bench.py --steps [--program NAME]
     python tests/benchmarks/bench.py --profile {save,load} [--program NAME] [--format FORMAT]
 
 README.md says what each row means. Nothing is asserted: a ratio is to be read by somebody who knows the machine.
@@ -35,7 +36,16 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from tables import TORCH, ProgramRow, WeightsRow, programs_table, scaling_table, weights_table
+from tables import (
+    TORCH,
+    ProgramRow,
+    StepRow,
+    WeightsRow,
+    programs_table,
+    scaling_table,
+    steps_table,
+    weights_table,
+)
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -84,6 +94,8 @@ def main() -> int:
             bench = Bench(options.runs, CLOCKS[options.clock], Path(folder), progress)
         if options.profile:
             profile = profiled(bench, options.profile, options.program[0], options.format)
+        elif options.steps:
+            steps = [measured_steps(bench, name) for name in options.program]
         else:
             programs = [row for name in options.program for row in measure_program(bench, name)]
             weights = [] if options.no_weights else measure_weights(bench, 1024 if options.large else 256)
@@ -93,6 +105,10 @@ def main() -> int:
         return 0
     # A pipe has no width of its own; a table cut to 80 columns would lose digits.
     console = Console() if sys.stdout.isatty() else Console(width=140)
+    if options.steps:
+        for rows in steps:
+            console.print(steps_table(rows))
+        return 0
     console.print(
         programs_table(programs, f"medians of {options.runs} interleaved runs, {options.clock} time")
     )
@@ -131,6 +147,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write all numbers to FILE, in seconds and bytes"
+    )
+    parser.add_argument(
+        "--steps", action="store_true", help="print what each step of a save and a load costs"
     )
     parser.add_argument(
         "--profile", choices=["save", "load"], help="print the functions that one action spends most in"
@@ -226,6 +245,17 @@ def program_size(file: Path) -> int:
             for member in archive.infolist()
             if "models" in member.filename.split("/")[:-1]
         )
+
+
+def measured_steps(bench: Bench, name: str) -> list[StepRow]:
+    """What each step of saving and loading a program costs."""
+    from cases import PROGRAMS as MAKERS
+    from steps import measure_steps
+
+    with _task(bench.progress, f"{name}: exporting"):
+        program = MAKERS[name]()
+    with _task(bench.progress, f"{name}: its steps"):
+        return measure_steps(name, program, bench.folder / "steps.pt2", turns=bench.turns, now=bench.clock)
 
 
 def profiled(bench: Bench, action: str, name: str, format: str) -> cProfile.Profile:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-__all__ = ["TORCH", "ProgramRow", "WeightsRow", "programs_table", "scaling_table", "weights_table"]
+__all__ = [
+    "TORCH",
+    "ProgramRow",
+    "StepRow",
+    "WeightsRow",
+    "programs_table",
+    "scaling_table",
+    "steps_table",
+    "weights_table",
+]
 
 TORCH = "torch.export"
 """The way that the others are compared with."""
@@ -38,6 +47,30 @@ class WeightsRow:
     """A plain write of the same bytes, with fsync."""
     graphwire_extra_bytes: int | None
     torch_extra_bytes: int | None
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One step of a save or load, or a floor under them. Times are medians in seconds."""
+
+    program: str
+    action: str
+    """`save`, `load` or `floor`."""
+    step: str
+    seconds: float
+
+
+def steps_table(rows: list[StepRow]) -> Table:
+    """A section for save, for load and for the floors."""
+    table = Table(title=f"steps: {rows[0].program}, JSON")
+    table.add_column("")
+    table.add_column("step", no_wrap=True)
+    table.add_column("ms", justify="right")
+    for index, row in enumerate(rows):
+        first = index == 0 or rows[index - 1].action != row.action
+        last = index + 1 == len(rows) or rows[index + 1].action != row.action
+        table.add_row(row.action if first else "", row.step, f"{row.seconds * 1e3:,.2f}", end_section=last)
+    return table
 
 
 def programs_table(rows: list[ProgramRow], title: str) -> Table:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import sympy
 import torch
+from torch.testing import assert_close
 
 from graphwire.bridge import torch_private
 from graphwire.errors import DecodeError
@@ -87,7 +90,38 @@ def test_parts_that_are_no_program_are_refused_with_torchs_reason() -> None:
             state_dict={},
             range_constraints={},
             module_call_graph=program.module_call_graph,
+            verifiers=program.verifiers,
         )
+
+
+def test_a_program_of_parts_has_all_that_torchs_own_have() -> None:
+    program = exported()
+    made = torch_private.exported_program(
+        root=program.graph_module,
+        graph=program.graph,
+        graph_signature=program.graph_signature,
+        state_dict=program.state_dict,
+        range_constraints=program.range_constraints,
+        module_call_graph=program.module_call_graph,
+        example_inputs=program.example_inputs,
+        constants=program.constants,
+        verifiers=program.verifiers,
+    )
+    assert set(vars(made)) == set(vars(program))
+    assert made.graph_module.code == program.graph_module.code
+    assert made.constants is program.constants
+    inputs, _ = program.example_inputs
+    assert_close(made.module()(*inputs), program.module()(*inputs))
+
+
+def test_code_is_generated_when_a_graph_module_is_first_called() -> None:
+    program = exported()
+    module = torch_private.graph_module(program.graph_module, program.graph)
+    assert "_code" not in vars(module)
+    for copied in (copy.deepcopy(module), module):
+        inputs, _ = program.example_inputs
+        expected = program.graph_module(*inputs)
+        assert_close(copied(*inputs), expected)
 
 
 def test_symbols_that_an_operator_made_are_told_once() -> None:

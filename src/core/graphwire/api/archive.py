@@ -15,7 +15,6 @@ from graphwire.api.report import Origin, plan_or_problems, report_of
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem
 from graphwire.evolve.embedded import embedded_tensors
 from graphwire.evolve.targets import supported as targets_of
-from graphwire.evolve.versions import version_of
 from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
@@ -99,13 +98,12 @@ class Archive:
         """
         program = self._programs.get(method)
         if program is None:
-            tree = self._package.tree_of(method)
-            program, taken = upgraded(tree)
+            program, version, taken = upgraded(self._package.program_or_tree_of(method))
             check(program)
             payloads = self.payloads_of(method)
             check_payload_names([*payloads.weights, *payloads.constants])
             payloads.complete(program)
-            self._origins[method] = Origin(version_of(tree), taken, payloads)
+            self._origins[method] = Origin(version, taken, payloads)
             self._programs[method] = program
         return program
 
@@ -199,7 +197,7 @@ class Archive:
         for method in methods:
             place = self._package.member_of(method)
             try:
-                program, _ = upgraded(self._package.tree_of(method))
+                program, _, _ = upgraded(self._package.program_or_tree_of(method))
                 payloads = self.payloads_of(method)
                 check_payload_names([*payloads.weights, *payloads.constants])
             except GraphwireError as error:

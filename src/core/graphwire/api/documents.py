@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, overload
 from graphwire.analysis.validate import check
 from graphwire.evolve.schema import upgrade as upgrade_tree
 from graphwire.evolve.step import Taken
+from graphwire.evolve.versions import Version, version_of
 from graphwire.hooks.interfaces import Tree
 from graphwire.hooks.registry import Registry, in_force
-from graphwire.schema.program import Program
+from graphwire.schema.program import SCHEMA_VERSION, Program
 from graphwire.schema.tree import program_from_tree
 from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec
-from graphwire.wire.document import detect_format, read_document, write_program
+from graphwire.wire.document import detect_format, read_document, read_program, write_program
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.treespec_document import check_protocol, read_treespec, write_treespec
 
@@ -59,15 +60,18 @@ def decode(
         wire_format = detect_format(buffer, registry.wire_formats.values())
     else:
         wire_format = registry.wire_format(format)
-    program, _ = upgraded(read_document(buffer, wire_format, limits))
+    document = read_program(buffer, wire_format, limits) or read_document(buffer, wire_format, limits)
+    program, _, _ = upgraded(document)
     check(program)
     return program
 
 
-def upgraded(tree: Tree) -> tuple[Program, list[Taken]]:
-    """The program of a document of any schema version, and the steps that were taken."""
-    current, taken = upgrade_tree(tree)
-    return program_from_tree(current), taken
+def upgraded(document: Program | Tree) -> tuple[Program, Version, list[Taken]]:
+    """The program of a document of any schema version, as it was read; its version, and the steps that were taken."""
+    if isinstance(document, Program):
+        return document, Version(*SCHEMA_VERSION), []
+    current, taken = upgrade_tree(document)
+    return program_from_tree(current), version_of(document), taken
 
 
 @overload

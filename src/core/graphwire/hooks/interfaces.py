@@ -24,6 +24,7 @@ __all__ = [
     "OpHandler",
     "OpsetStep",
     "OpsetUpgrader",
+    "ProgramReader",
     "RecordFormat",
     "Tree",
     "TreespecSerializer",
@@ -85,6 +86,16 @@ class RecordFormat(WireFormat, Protocol):
         Raises:
             FormatError: the format cannot say something in the records.
         """
+        ...
+
+
+@runtime_checkable
+class ProgramReader(RecordFormat, Protocol):
+    """A wire format that also reads what it wrote of a program without a tree in between. Optional: it is faster."""
+
+    def decode_program(self, buffer: bytes | bytearray | memoryview) -> Any | None:
+        """The `schema.program.Program` that a document says and says nothing beyond, as one of `encode_records` does; None
+        for any other bytes, which are left to `decode`. Nothing is an error."""
         ...
 
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable
 
 from graphwire.errors import FormatError, GraphwireError, LimitError, UnknownFormatError
-from graphwire.hooks.interfaces import RecordFormat, Tree, WireFormat
-from graphwire.schema.program import Program
+from graphwire.hooks.interfaces import ProgramReader, RecordFormat, Tree, WireFormat
+from graphwire.schema.program import SCHEMA_VERSION, Program
 from graphwire.schema.tree import to_tree
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.tree import MAX_DEPTH, survey
@@ -16,11 +16,14 @@ __all__ = [
     "HEAD_BYTES",
     "detect_format",
     "read_document",
+    "read_program",
     "write_document",
     "write_plain_json",
     "write_program",
 ]
 
+_FLAT_DEPTH = 32
+"""Containers inside each other are fewer than these where `_is_flat`."""
 HEAD_BYTES = 64
 """How much of a document's start a format sees when it is asked whether it knows it."""
 
@@ -78,6 +81,24 @@ def _is_flat(program: Program) -> bool:
         or program.graph_module.graph.compositions
         or any(node.is_hop_single_tensor_return is not None for node in nodes)
     )
+
+
+def read_program(
+    data: bytes | bytearray | memoryview, wire_format: WireFormat, limits: Limits = DEFAULT_LIMITS
+) -> Program | None:
+    """The program of a document, where it is one that `write_program` makes without a tree; None for any other, which
+    `read_document` reads. That its fields fit each other is not checked."""
+    size = memoryview(data).nbytes
+    if not isinstance(wire_format, ProgramReader) or limits.tree_depth < _FLAT_DEPTH:
+        return None
+    if size > min(limits.program_bytes, limits.tree_nodes):  # a value takes a byte at least
+        return None
+    program = wire_format.decode_program(data)
+    if not isinstance(program, Program):
+        return None
+    version = program.schema_version
+    current = version is not None and (version.major, version.minor) == SCHEMA_VERSION
+    return program if current and _is_flat(program) else None
 
 
 def read_document(

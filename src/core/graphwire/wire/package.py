@@ -25,9 +25,10 @@ import msgspec
 from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.hooks.registry import Registry
+from graphwire.schema.program import Program
 from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter, Readable
-from graphwire.wire.document import read_document
+from graphwire.wire.document import read_document, read_program
 from graphwire.wire.layouts import (
     Layout,
     LayoutSpec,
@@ -243,6 +244,16 @@ class Package:
             FormatError: the member is no document of its format.
         """
         return read_document(self.archive.read(self.member_of(name)), self.format_of(name), self._limits)
+
+    def program_or_tree_of(self, name: str) -> Program | Tree:
+        """A program as records where its document is read without a tree in between, or else the tree.
+
+        Raises:
+            FormatError: the member is no document of its format.
+        """
+        data, wire_format = self.archive.read(self.member_of(name)), self.format_of(name)
+        program = read_program(data, wire_format, self._limits)
+        return program or read_document(data, wire_format, self._limits)
 
     def payloads_of(self, name: str, *, copied: bool = False) -> Payloads:
         """A program's payloads.

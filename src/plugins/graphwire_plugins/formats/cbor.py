@@ -16,11 +16,11 @@ from typing import Any, NoReturn
 
 import cbor2
 
-from graphwire.errors import FormatError, LimitError
+from graphwire.errors import FormatError, GraphwireError, LimitError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.schema.program import Program
-from graphwire.schema.tree import to_tree
+from graphwire.schema.tree import from_tree, to_tree
 from graphwire.wire.tree import MAX_DEPTH, survey
 
 _MARK = b"the metas of the values"
@@ -59,7 +59,19 @@ class CborFormat:
             raise FormatError(f"the tree cannot be written as CBOR ({error})") from error
 
     def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
-        data = bytes(buffer)
+        tree = self._load(bytes(buffer))
+        survey(tree)
+        return tree
+
+    def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
+        try:
+            tree = self._load(bytes(buffer))
+            program = from_tree(tree, Program)
+        except GraphwireError:
+            return None
+        return program if to_tree(program) == tree else None
+
+    def _load(self, data: bytes) -> Tree:
         if not data.startswith(_SELF_DESCRIBED):
             raise FormatError("the bytes are no CBOR document of ours (they do not start with tag 55799)")
         stream = io.BytesIO(data)
@@ -83,7 +95,6 @@ class CborFormat:
             raise FormatError(f"the bytes are no CBOR document of ours ({error})") from error
         if stream.tell() != len(data):
             raise FormatError(f"{len(data) - stream.tell()} bytes follow the CBOR document")
-        survey(tree)
         return tree
 
     def matches(self, head: bytes) -> bool:

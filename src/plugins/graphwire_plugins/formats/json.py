@@ -22,8 +22,10 @@ import msgspec
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
+from graphwire.schema.program import Program
 from graphwire.wire.tree import MAX_DEPTH, survey
 
+_PROGRAMS = msgspec.json.Decoder(Program)
 _READ_DEPTH = MAX_DEPTH + 1  # a tag is one container more
 _TAG = re.compile(r"\$+(?:bytes|float)")
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -76,6 +78,14 @@ class JsonFormat:
             raise LimitError("the JSON document is nested too deeply") from error
         except (msgspec.DecodeError, ValueError) as error:
             raise FormatError(f"the bytes are no JSON document ({error})") from error
+
+    def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
+        data = bytes(buffer)
+        try:
+            program = _PROGRAMS.decode(data)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        return program if msgspec.json.encode(program) == data and not _may_hold_tags(data) else None
 
     def matches(self, head: bytes) -> bool:
         return head.lstrip(b" \t\r\n")[:1] in (b"{", b"[")

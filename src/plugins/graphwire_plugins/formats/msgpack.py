@@ -13,13 +13,16 @@ from __future__ import annotations
 from typing import Any
 
 import msgpack
+import msgspec
 
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
+from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
 from graphwire.wire.tree import survey
 
+_PROGRAMS = msgspec.msgpack.Decoder(Program)
 _BIG_INT = 1
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 
@@ -60,6 +63,14 @@ class MsgpackFormat:
             reason = str(error) or type(error).__name__
             raise FormatError(f"the bytes are no MessagePack document ({reason})") from error
         return tree
+
+    def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
+        data = bytes(buffer)
+        try:
+            program = _PROGRAMS.decode(data)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        return program if self.encode_records(program) == data else None
 
     def matches(self, head: bytes) -> bool:
         if head[:1] == b"\x80":

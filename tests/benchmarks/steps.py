@@ -1,0 +1,140 @@
+"""What each arrow of the pipeline costs: the steps of a save and of a load one by one, and the floors under them."""
+
+from __future__ import annotations
+
+import statistics
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tables import StepRow
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+__all__ = ["measure_steps"]
+
+
+class _Nowhere:
+    """A stream that takes everything and keeps nothing."""
+
+    def write(self, data: bytes) -> int:
+        return len(data)
+
+
+class _Clock:
+    """The seconds of named steps over all turns."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.seconds: dict[str, list[float]] = {}
+        self._now = now
+
+    def __call__(self, step: str, run: Callable[[], Any]) -> Any:
+        started = self._now()
+        result = run()
+        self.seconds.setdefault(step, []).append(self._now() - started)
+        return result
+
+
+def measure_steps(
+    name: str, program: ExportedProgram, file: Path, *, turns: int, now: Callable[[], float]
+) -> list[StepRow]:
+    """A row for each step, of a program saved as JSON.
+
+    Args:
+        name: what the program is called in the rows.
+        file: where the program is saved.
+        turns: how often each step is measured; the first is not counted.
+        now: the clock.
+    """
+    from graphwire.wire.collector import paused_collector
+
+    saving, loading, floors = _Clock(now), _Clock(now), _Clock(now)
+    for _ in range(turns + 1):
+        with paused_collector:
+            _save(program, file, saving)
+            _load(file, loading)
+            _floors(program, floors)
+    return [
+        StepRow(name, action, step, statistics.median(seconds[1:]))
+        for action, clock in (("save", saving), ("load", loading), ("floor", floors))
+        for step, seconds in clock.seconds.items()
+    ]
+
+
+def _save(program: ExportedProgram, file: Path, clock: _Clock) -> None:
+    import graphwire
+    from graphwire.bridge.program import encode_program, record_tables
+    from graphwire.hooks.registry import default_registry
+    from graphwire.wire.atomic import replacing
+    from graphwire.wire.document import write_program
+    from graphwire.wire.package import Document, write_package
+
+    registry = default_registry()
+    json = registry.wire_format("json")
+    tables = clock("storages found", lambda: record_tables([program]))
+    record, payloads = clock("program → records", lambda: encode_program(program, registry, tables))
+    data = clock("records → bytes", lambda: write_program(record, json))
+    documents = {"model": Document(data, ".json", payloads)}
+    clock("archive (deflate, checksums)", lambda: write_package(_Nowhere(), documents))
+
+    def write() -> None:
+        with replacing(file) as stream:
+            write_package(stream, documents)
+
+    clock("archive to a synced, replaced file", write)
+    clock("all of save", lambda: graphwire.save(program, file))
+
+
+def _load(file: Path, clock: _Clock) -> None:
+    import graphwire
+    from graphwire.analysis.validate import check
+    from graphwire.api.programs import from_schema
+    from graphwire.hooks.registry import default_registry
+    from graphwire.wire.package import Package
+
+    with clock("directory read", lambda: Package(file, default_registry())) as package:
+        program = clock("bytes → records (inflate, decode)", lambda: package.program_or_tree_of("model"))
+        payloads = clock("weights' configuration", lambda: package.payloads_of("model"))
+        clock("records checked", lambda: check(program))
+        made = clock("records → program", lambda: from_schema(program, payloads))
+    clock("  of which torch's verifier", made.validate)
+    clock("all of load", lambda: graphwire.load(file))
+
+
+def _floors(program: ExportedProgram, clock: _Clock) -> None:
+    import msgspec
+    import torch
+
+    import graphwire
+    from graphwire.bridge import torch_private
+    from graphwire.bridge.tensors import encode_device
+    from graphwire.schema.program import Program
+
+    record, _ = graphwire.to_schema(program)
+    data = clock("msgspec: records → JSON", lambda: msgspec.json.encode(record))
+    decoder = msgspec.json.Decoder(Program)
+    clock("msgspec: JSON → records", lambda: decoder.decode(data))
+    clock("zlib: deflate at level 6", lambda: zlib.compress(data, 6))
+
+    def nodes() -> torch.fx.Graph:
+        graph = torch.fx.Graph()
+        made: dict[torch.fx.Node, torch.fx.Node] = {}
+        for node in program.graph.nodes:
+            made[node] = graph.node_copy(node, made.__getitem__)
+        return graph
+
+    graph = clock("FX: nodes created", nodes)
+    shape_env = torch_private.new_shape_env()
+    mode = torch_private.fake_value_mode(shape_env)
+    values = [
+        value for node in program.graph.nodes if isinstance(value := node.meta.get("val"), torch.Tensor)
+    ]
+    empty = torch.empty(0, device="meta")
+    device = torch.device(encode_device(torch.device("cpu")).type)
+    clock(
+        "torch: a fake tensor for each value",
+        lambda: [torch_private.fake_tensor(mode, empty, device, False) for _ in values],
+    )
+    clock("torch: code of the graph generated", lambda: torch.fx.GraphModule(program.graph_module, graph))
