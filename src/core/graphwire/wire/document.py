@@ -96,8 +96,7 @@ def read_program(
     program = wire_format.decode_program(data)
     if not isinstance(program, Program):
         return None
-    version = program.schema_version
-    current = version is not None and (version.major, version.minor) == SCHEMA_VERSION
+    current = (program.schema_version.major, program.schema_version.minor) == SCHEMA_VERSION
     return program if current and _is_flat(program) else None
 
 
