@@ -195,7 +195,7 @@ def arguments() -> Program:
         Argument(as_slice=SliceValue(Argument(as_none=True), Argument(as_int=3), Argument(as_none=True))),
         Argument(as_dtype_name="float4_e2m1fn_x2"),
         Argument(as_layout_name="jagged"),
-        Argument(as_constant="table"),
+        Argument(as_constant="graph::0.table"),
         Argument(as_treespec=f"[1, {LEAF}]"),
         Argument(as_treespec=TreespecArgument("_spec_0", f"[1, {LEAF}]", node="spec_1")),
     ]
