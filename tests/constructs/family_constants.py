@@ -224,3 +224,10 @@ if importlib.util.find_spec("torch._library.opaque_object") is not None:  # sinc
         torch.ones(3) / 3,
         strict=False,
     )
+constants.exported(
+    "an opaque value as input",
+    lambda x, how: torch.ops.graphwire_opaque.rounded(x, how),
+    torch.ones(3) / 3,
+    Rounding(1, ("half",)),
+    strict=False,
+)

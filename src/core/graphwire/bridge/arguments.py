@@ -161,18 +161,18 @@ def class_of(value: Any) -> str:
     return torch_private.script_class(value) or f"{type(value).__module__}.{type(value).__qualname__}"
 
 
-def _encode_object(context: EncodeContext, value: Any) -> Argument:
-    """An object that a node is given itself, which becomes a payload."""
+def encode_object(context: EncodeContext, value: Any) -> str:
+    """The name of the payload that an object becomes which a node is given itself."""
     key = next((name for name, known in context.constants.items() if known is value), None)
     if key is None:
         key = f"{GRAPH_CONSTANT}{len(context.constants)}.object"
         context.constants[key] = value
-    return Argument(as_custom_obj=CustomObjArgument(key, class_of(value)))
+    return key
 
 
 def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> Argument:
     if is_encoded(context, value):
-        return _encode_object(context, value)
+        return Argument(as_custom_obj=CustomObjArgument(encode_object(context, value), class_of(value)))
     try:
         return Argument(as_operator=encode_operator(context, value).name)
     except (EncodeError, TypeError):

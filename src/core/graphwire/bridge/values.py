@@ -13,9 +13,9 @@ import torch
 from torch.export.graph_signature import CustomObjArgument as TorchCustomObject
 
 from graphwire.bridge import torch_private
-from graphwire.bridge.arguments import arm_of, encode_argument
+from graphwire.bridge.arguments import arm_of, encode_argument, encode_object, is_encoded
 from graphwire.bridge.compositions import decode_composition, encode_composition
-from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.metadata import decode_metadata, encode_metadata
 from graphwire.bridge.symbols import (
     decode_int,
@@ -101,6 +101,8 @@ def encode_value(context: EncodeContext, scope: EncodeScope, name: str, value: A
     if (class_name := _class_of_object(value)) is not None:
         _undefined(record.custom_obj_values, name)
         described = value.name if isinstance(value, TorchCustomObject) else name
+        if described is name and is_encoded(context, value):
+            described = encode_object(context, value)  # the value itself is known
         record.custom_obj_values[name] = CustomObjArgument(described, class_name)
         return Argument(as_custom_obj=CustomObjArgument(name, class_name))
     if value is None or isinstance(value, str):
@@ -266,7 +268,9 @@ def _known_or(values: dict[str, Any], argument: Any, decode: Any, context: Decod
     return decode(context, values[argument.as_name])
 
 
-def _custom_object(record: CustomObjArgument) -> TorchCustomObject:
+def _custom_object(context: DecodeContext, record: CustomObjArgument) -> Any:
+    if record.name.startswith(GRAPH_CONSTANT) and record.name in context.constants:
+        return context.constants[record.name]
     return TorchCustomObject(record.name, record.class_fqn)
 
 
@@ -275,7 +279,7 @@ _VALUES: dict[str, Any] = {
     "as_sym_int": lambda c, r, a, _: _known_or(r.sym_int_values, a.as_sym_int, decode_int, c),
     "as_sym_float": lambda c, r, a, _: _known_or(r.sym_float_values, a.as_sym_float, decode_sym_float, c),
     "as_sym_bool": lambda c, r, a, _: _known_or(r.sym_bool_values, a.as_sym_bool, decode_sym_bool, c),
-    "as_custom_obj": lambda _c, r, a, _i: _custom_object(r.custom_obj_values[a.as_custom_obj.name]),
+    "as_custom_obj": lambda c, r, a, _: _custom_object(c, r.custom_obj_values[a.as_custom_obj.name]),
 }
 """What is known of the value of each kind of argument that may define one."""
 
