@@ -10,11 +10,13 @@ import torch
 from torch.utils import _pytree as pytree
 
 import graphwire
-from graphwire.errors import DecodeError, MissingPluginError
+from graphwire.errors import DecodeError, MissingPluginError, UnknownFormatError, ValidationError
 from graphwire.hooks.discovery import PluginInfo, discover_plugins, load_plugin
 from graphwire.hooks.interfaces import Tree
 from graphwire.hooks.registry import Registry
+from graphwire.schema.program import PluginRequirement
 from graphwire.schema.treespec import TreeSpec
+from graphwire_plugins.formats.json import JsonFormat
 
 
 @dataclass
@@ -94,6 +96,47 @@ def test_without_the_plugin_one_message_says_what_to_install_and_where_it_is_nee
     assert "pip install 'gw-rows>=1.5'" in text
     assert "the container type tests.Row comes with gw-rows 1.5" in text
     assert "module_call_graph[0].signature.in_spec" in text
+
+
+@pytest.mark.parametrize(
+    ("distribution", "version"),
+    [("x'; rm -rf ~; '", "1"), ("x", "1' --index-url='http://evil"), ("", "1"), ("-r", "1"), ("x y", "1")],
+)
+def test_a_name_that_would_be_more_in_a_command_line_is_refused(
+    program: Any, distribution: str, version: str
+) -> None:
+    record, payloads = graphwire.to_schema(program, registry=REGISTRY)
+    record.plugins = [PluginRequirement(distribution, version, ["treespec_serializer:tests.Row"])]
+    with pytest.raises(ValidationError, match="cannot be a distribution"):
+        graphwire.from_schema(record, payloads, registry=Registry(INSTALLED))
+
+
+def test_a_file_in_a_foreign_format_says_what_to_install(program: Any) -> None:
+    class Plain:
+        name, suffix, media_type = "plain", ".plain", "text/plain"
+
+        def encode(self, tree: Tree) -> bytes:
+            return JsonFormat().encode(tree)
+
+        def decode(self, buffer: Any) -> Tree:
+            return JsonFormat().decode(buffer)
+
+        def matches(self, head: bytes) -> bool:
+            return False
+
+    class PlainPlugin:
+        @graphwire.hookimpl
+        def graphwire_wire_formats(self) -> list[Any]:
+            return [Plain()]
+
+    registry = Registry([*INSTALLED, load_plugin(PluginInfo("plain", "gw-plain", "0.3"), PlainPlugin)])
+    simple = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+    data = graphwire.dumps(simple, format="plain", registry=registry)
+    assert graphwire.loads(data, registry=registry).graph is not None
+    with pytest.raises(UnknownFormatError, match=r"gw-plain 0.3.*pip install 'gw-plain>=0.3'"):
+        graphwire.loads(data, registry=Registry(INSTALLED))
+    with pytest.raises(UnknownFormatError, match=r"`plain` of gw-plain==0.3 is blocked"):
+        graphwire.loads(data, registry=registry, plugins=["graphwire"])
 
 
 def test_a_context_of_an_older_version_is_made_to_fit_the_structure(program: Any) -> None:

@@ -82,6 +82,7 @@ def validate(
         _check_conditions(walk, program)
         _check_extras(walk, program)
         _check_requires(walk, program)
+        _check_plugins(walk, program)
     except RecursionError:
         walk.report((None, "graph_module"), "too-deep", "nested deeper than the stack that is left")
     return walk.problems
@@ -392,6 +393,13 @@ def _check_encoded(walk: Walk, place: Place, values: Mapping[str, EncodedValue])
 
 _UNSEEN = frozenset({"containers", "dtypes", "lazy-bits", "layouts", "outputs", "placement"})
 """Features that payloads can need, or writers alone can know of: a program may require them without a trace."""
+
+
+def _check_plugins(walk: Walk, program: Program) -> None:
+    for index, requirement in enumerate(program.plugins):
+        if not requirement.is_installable:
+            shown = f"{quoted(requirement.distribution)} in version {quoted(requirement.version)}"
+            walk.report((None, f"plugins[{index}]"), "name", f"{shown} cannot be a distribution")
 
 
 def _check_requires(walk: Walk, program: Program) -> None:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from graphwire.errors import EncodeError
 from graphwire.evolve.schema import downgrade
 from graphwire.evolve.targets import Target, target_named
+from graphwire.hooks.hookspecs import PROJECT
 from graphwire.hooks.registry import Registry
-from graphwire.schema.program import Program
+from graphwire.schema.program import PluginRequirement, Program
 from graphwire.schema.tree import to_tree
 from graphwire.wire.document import write_plain_json, write_program
 from graphwire.wire.package import Document
@@ -38,8 +39,9 @@ def written(
     """
     wire_format = registry.wire_format(format)
     if target is None:
+        provider = _provider(format, registry)
         documents = {
-            name: Document(write_program(program, wire_format), wire_format.suffix, payloads)
+            name: Document(write_program(program, wire_format), wire_format.suffix, payloads, provider)
             for name, (program, payloads) in programs.items()
         }
         return Written(documents, "B2")
@@ -51,6 +53,13 @@ def written(
     if format != "json":
         raise EncodeError(f"{target} reads JSON, not {format}", remedy='Write it with format="json"')
     return Written({name: _document(reader, *program) for name, program in programs.items()}, reader.layout)
+
+
+def _provider(format: str, registry: Registry) -> PluginRequirement | None:
+    owner = registry.owner_of("wire_format", format)
+    if owner is None or owner.distribution in ("", PROJECT):
+        return None
+    return PluginRequirement(owner.distribution, owner.version, [f"wire_format:{format}"])
 
 
 def _document(reader: Target, program: Program, payloads: Payloads) -> Document:

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
 from graphwire.bridge.opaque import CallForm, OpaqueOperator, opaque_operator
-from graphwire.errors import EncodeError, UnknownOperatorError
+from graphwire.errors import EncodeError, GraphwireError, PluginError, UnknownOperatorError
 from graphwire.evolve.references import walk_nodes
 from graphwire.hooks.interfaces import NodeCodec, OpHandler
 from graphwire.schema.graph import Graph, Node
@@ -30,7 +30,7 @@ def _named(context: EncodeContext, target: Any) -> Operator:
     if isinstance(target, OpaqueOperator):
         return opaque_operator(target)
     for handler in context.registry.op_handlers:
-        name = handler.name_of(target)
+        name = _asked(context, handler, "name_of", target, EncodeError)
         if name is None:
             continue
         owner = context.registry.op_handler(name)
@@ -71,7 +71,29 @@ def decode_operator(context: DecodeContext, name: str, record: Node | None = Non
 def _resolved(context: DecodeContext, handler: OpHandler, name: str) -> Any:
     """The target of a name, unless operators of its namespace are only kept here."""
     origin = context.origin
-    return None if origin is not None and origin.keeps(name, handler.namespace) else handler.resolve(name)
+    if origin is not None and origin.keeps(name, handler.namespace):
+        return None
+    return _asked(context, handler, "resolve", name, UnknownOperatorError)
+
+
+def _asked(
+    context: EncodeContext | DecodeContext,
+    handler: OpHandler,
+    method: str,
+    argument: Any,
+    kind: type[GraphwireError],
+) -> Any:
+    """What a handler answers. It is a stranger's code: when it fails, the error says whose it is."""
+    try:
+        return getattr(handler, method)(argument)
+    except GraphwireError:
+        raise
+    except Exception as error:
+        owner = context.registry.owner_of("op_handler", handler.prefixes[0])
+        raise kind(
+            f"`{method}` of the operator handler {handler.namespace!r} of {owner} fails at {argument!s:.80}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def check_operators(context: DecodeContext, graph: Graph) -> None:
@@ -115,7 +137,12 @@ def _advice(name: str) -> str:
 def _described(target: Any, name: str, handler: OpHandler) -> Operator:
     operator = Operator(target, name, handler, codec=_codec_of(handler))
     if handler.convention == "schema":
-        schema = getattr(target, "_schema", None) or handler.schema_of(target)  # type: ignore[attr-defined]
+        schema = getattr(target, "_schema", None)
+        if schema is None:
+            raise PluginError(
+                f"the operator handler {handler.namespace!r} gives {target!r:.80} for {name!r}, which has no schema",
+                remedy="Its convention is symbolic or generic, or it gives an overload",
+            )
         operator.parameters = [(argument.name, argument.kwarg_only) for argument in schema.arguments]
         operator.required = frozenset(a.name for a in schema.arguments if not a.has_default_value())
         operator.returns = schema.returns

@@ -20,6 +20,7 @@ from graphwire.bridge.tensors import (
     encode_tensor_meta,
 )
 from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, MissingRecordError
+from graphwire.hooks.interfaces import ConstantCodec
 from graphwire.schema.program import EncodedValue
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import PayloadMeta
@@ -216,8 +217,9 @@ def _encode_with_codec(
     context: EncodeContext, name: str, value: Any, encoded: dict[str, EncodedValue]
 ) -> dict[str, torch.Tensor]:
     for codec in context.registry.constant_codecs.values():
-        if codec.owns(value):
-            tree, tensors = codec.encode(value)
+        written = _written(codec, value, name)
+        if written is not None:
+            tree, tensors = written
             parts = {f"{name}#{index}": tensor for index, tensor in enumerate(tensors)}
             encoded[name] = EncodedValue(codec.name, tree, list(parts), torch_private.buffer_mark(value))
             context.features.add("codecs")
@@ -232,6 +234,21 @@ def _encode_with_codec(
         place=name,
         remedy="Install the plugin that provides one, or register a ConstantCodec for it",
     )
+
+
+def _written(codec: ConstantCodec, value: Any, name: str) -> tuple[Any, Sequence[Any]] | None:
+    """What a codec makes of a value; None where it does not own it."""
+    try:
+        if not codec.owns(value):
+            return None
+        tree, tensors = codec.encode(value)
+        return tree, list(tensors)
+    except GraphwireError:
+        raise
+    except Exception as error:
+        raise EncodeError(
+            f"the constant codec {codec.name} fails: {type(error).__name__}: {error}", place=name
+        ) from error
 
 
 # ----------------------------------------------------------------------------------------------------- decode

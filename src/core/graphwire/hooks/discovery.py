@@ -303,6 +303,11 @@ _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
 }
 """What an attribute of a Protocol must be, by its annotation."""
+_PATTERNS = {
+    ("WireFormat", "suffix"): (r"\.[a-z0-9]+", "a dot and then lower-case letters and digits"),
+    ("OpHandler", "convention"): ("schema|symbolic|generic", "schema, symbolic or generic"),
+}
+"""What text in an attribute of a Protocol must look like."""
 
 
 def _violations(provider: object, protocol: type) -> list[str]:
@@ -317,6 +322,10 @@ def _violations(provider: object, protocol: type) -> list[str]:
             wrong.append(f"it has no `{name}`")
         elif not holds(value):
             wrong.append(f"`{name}` is {value!r:.80}, not {what}")
+        elif (protocol.__name__, name) in _PATTERNS:
+            pattern, what = _PATTERNS[protocol.__name__, name]
+            if not re.fullmatch(pattern, value):
+                wrong.append(f"`{name}` is {value!r:.80}, not {what}")
     for name, member in vars(protocol).items():
         if callable(member) and not name.startswith("_") and not callable(getattr(provider, name, None)):
             wrong.append(f"it has no method `{name}`")

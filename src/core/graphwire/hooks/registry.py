@@ -120,7 +120,12 @@ class Registry:
             for hook in HOOKS
         }
         formats: list[WireFormat] = provided["wire_format"]
-        handlers: list[OpHandler] = provided["op_handler"]
+        # Those in the box name what everybody's operators are called by torch, and are asked first.
+        handlers: list[OpHandler] = [
+            handler
+            for plugin in sorted(plugins, key=lambda plugin: plugin.info.distribution != PROJECT)
+            for handler in plugin.providers.get("op_handler", ())
+        ]
         serializers: list[TreespecSerializer] = provided["treespec_serializer"]
         codecs: list[ConstantCodec] = [
             codec
@@ -378,9 +383,10 @@ class Registry:
     def _unknown_format(self, problem: str, name: str) -> UnknownFormatError | PluginConflictError:
         off = [plugin for plugin in self.plugins if plugin.status != "active"]
         claimants = [each for each in off if {name, f".{name}"} & set(each.names.get("wire_format", ()))]
-        if claimants:
-            return _conflict(claimants[0].reason)
-        named = [plugin for plugin in off if name in (plugin.name, plugin.distribution)]
+        # A broken plugin whose names are known is one that another plugin has a name in common with.
+        if conflict := next((each for each in claimants if each.status == "broken"), None):
+            return _conflict(conflict.reason)
+        named = [each for each in off if each in claimants or name in (each.name, each.distribution)]
         remedies = [f"Installed: {', '.join(sorted(self.wire_formats)) or 'none'}"]
         for plugin in named or [plugin for plugin in off if plugin.status == "broken"]:
             what = "Repair or update it" if plugin.status == "broken" else "Let it in there"

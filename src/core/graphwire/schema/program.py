@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -31,6 +32,10 @@ FEATURES: dict[str, str] = {
     "treespecs": "a container structure as an argument",
 }
 """Every extension that a reader must know to read a document that uses it, and what it is for."""
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._+!-]*[A-Za-z0-9])?", re.ASCII)
+"""The names and versions of distributions (packaging.python.org: name normalization, PEP 440)."""
 
 
 class StackFrame(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -90,6 +95,11 @@ class PluginRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
     version: str
     provides: list[str]
     """What it provided: `op_handler:NAME`, `treespec_serializer:NAME`, `constant_codec:NAME`."""
+
+    @property
+    def is_installable(self) -> bool:
+        """Whether the names can stand in a command line: they come from a file, and messages say what to install."""
+        return all(_PLAIN.fullmatch(each) is not None for each in (self.distribution, self.version))
 
 
 class EncodedValue(msgspec.Struct, omit_defaults=True):

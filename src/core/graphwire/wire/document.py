@@ -36,13 +36,17 @@ def write_document(tree: Tree, wire_format: WireFormat) -> bytes:
         LimitError: the tree is deeper than any format carries.
     """
     try:
-        return wire_format.encode(tree)
+        data = wire_format.encode(tree)
     except GraphwireError:
         raise
     except (RecursionError, MemoryError) as error:
         raise LimitError(f"the tree is too deep or too large to be written as {wire_format.name}") from error
     except Exception as error:
         raise FormatError(f"the tree cannot be written as {wire_format.name} ({error})") from error
+    if type(data) is not bytes:
+        kind = type(data).__name__
+        raise FormatError(f"the wire format {wire_format.name} makes a {kind} of a tree, where bytes are due")
+    return data
 
 
 def write_program(program: Program, wire_format: WireFormat) -> bytes:
@@ -127,6 +131,13 @@ def read_document(
     return tree
 
 
+def _claims(wire_format: WireFormat, head: bytes) -> bool:
+    try:
+        return wire_format.matches(head)
+    except Exception:  # noqa: BLE001 - a stranger's code: who cannot tell does not claim it, and the others are asked
+        return False
+
+
 def detect_format(data: bytes | bytearray | memoryview, formats: Iterable[WireFormat]) -> WireFormat:
     """The one format that says that a document with this start can only be its own.
 
@@ -136,7 +147,7 @@ def detect_format(data: bytes | bytearray | memoryview, formats: Iterable[WireFo
     """
     head = bytes(memoryview(data).cast("B")[:HEAD_BYTES])
     known = tuple(formats)
-    claims = [each for each in known if each.matches(head)]
+    claims = [each for each in known if _claims(each, head)]
     if len(claims) == 1:
         return claims[0]
     if claims:

@@ -6,6 +6,7 @@
     data/constants/NAME_constants_config.json, tensor_I     likewise, what is no part of the state dict
     data/sample_inputs/NAME_sample_inputs_config.json       likewise, the tensors of the example inputs
     data/sample_inputs/NAME.pt                              empty: torch expects the record
+    data/wire_formats.json                                  which distribution provides a wire format that is not in the box
     extra/PATH                                              what the caller added
 
 This is the layout of PyTorch's PT2 archive since torch 2.9; a document in another format than JSON, and the third config,
@@ -22,10 +23,10 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem
+from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, UnknownFormatError
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.hooks.registry import Registry
-from graphwire.schema.program import Program
+from graphwire.schema.program import PluginRequirement, Program
 from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter, Readable
 from graphwire.wire.document import read_document, read_program
@@ -42,6 +43,10 @@ from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record
 from graphwire.wire.torch_save_writer import PackedFile, pack_examples, pack_state_dict, record_chunks
 
+_PROVIDERS = "data/wire_formats.json"
+"""Who provides the wire formats that are not the box's, by suffix: what a reader without them can say."""
+_read_providers = msgspec.json.Decoder(dict[str, PluginRequirement]).decode
+
 
 class Document(NamedTuple):
     """A program as it stands in a package."""
@@ -50,6 +55,8 @@ class Document(NamedTuple):
     suffix: str
     """The ending of its member, which names the wire format."""
     payloads: Payloads
+    provider: PluginRequirement | None = None
+    """Who provides the wire format, where that is not the box."""
 
 
 # ------------------------------------------------------------------------------------------------------- write
@@ -95,6 +102,9 @@ def _write_records(
                 if metas or kind != "sample_inputs":
                     archive.write(member, msgspec.json.encode(PayloadConfig(metas)), compress=True)
             archive.write(spec.member("sample_inputs", name), b"", compress=False)
+        providers = {each.suffix: each.provider for each in documents.values() if each.provider is not None}
+        if providers:
+            archive.write(_PROVIDERS, msgspec.json.encode(providers), compress=True)
         for path, data in extra_files.items():
             archive.write(spec.extra + path, data, compress=True)
         records: dict[str, Record] = {}
@@ -235,7 +245,30 @@ class Package:
             UnknownFormatError: no plugin provides it.
         """
         member = self.member_of(name)
-        return self._registry.wire_format_of_suffix(member[member.rindex(".") :])
+        suffix = member[member.rindex(".") :]
+        try:
+            return self._registry.wire_format_of_suffix(suffix)
+        except UnknownFormatError as error:
+            raise self._missing_format(member, suffix) or error from None
+
+    def _missing_format(self, member: str, suffix: str) -> UnknownFormatError | None:
+        """What to say of a wire format that is not there, if the archive says who provides it."""
+        try:
+            provider = _read_providers(self.archive.read(_PROVIDERS)).get(suffix)
+        except (GraphwireError, msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+        if provider is None or not provider.is_installable:
+            return None
+        wanted = f"{provider.distribution}>={provider.version}"
+        remedy = f"Install what is missing: pip install {wanted!r}"
+        for plugin in self._registry.plugins:
+            if plugin.distribution == provider.distribution and plugin.status != "active":
+                remedy = f"The {plugin} is {plugin.status}: {plugin.reason}"
+        return UnknownFormatError(
+            f"the program is in the wire format of {provider.distribution} {provider.version}, which is not in force here",
+            place=member,
+            remedy=remedy,
+        )
 
     def tree_of(self, name: str) -> Tree:
         """A program's document as a plain tree, whatever schema it is of.
