@@ -204,6 +204,7 @@ def _exported_elsewhere(tree: dict[str, Any], salt: random.Random) -> dict[str, 
     graph = tree["graph_module"]["graph"]
     tree["torch_version"] = f"2.{salt.randrange(20)}"
     tree["producer"] = "somebody"
+    tree["readable_from"] = "torch-2.9"
     tree["graph_module"]["stack_frames"] = [{"file": f"/{salt.random()}.py", "line": 3, "name": "forward"}]
     for node in graph["nodes"]:
         node["metadata"] = {"stack_trace": str(salt.random())}
@@ -507,7 +508,7 @@ LEFT_OUT: dict[type, set[str]] = {
     GraphArgument: {"node"},
     GraphModule: {"metadata", "stack_frames", "node_sources", "inline_constraints"},
     ModuleCallSignature: {"input_names", "output_names"},
-    Program: {"torch_version", "producer", "plugins", "example_inputs"},
+    Program: {"torch_version", "producer", "readable_from", "plugins", "example_inputs"},
 }
 """The fields that say nothing of what is computed."""
 

@@ -17,7 +17,12 @@ from graphwire.cli import main
 from graphwire.evolve.targets import TARGETS
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "corpus.tar.xz"
-WANTED = ("2.1.0/linear", "2.6.0/scan", "2.5.1/pytree_dataclass_tensors", "2.13.0/linear")
+WANTED = (
+    "2.1.0/linear",
+    "2.6.0/scan",
+    "2.5.1/pytree_dataclass_tensors",
+    *(f"2.13.0/{name}" for name in ("linear", "associative_scan", "dtype_uint", "const_inputs_echo")),
+)
 
 
 @pytest.fixture(scope="module")
@@ -123,3 +128,40 @@ def test_a_version_is_named_with_and_without_the_word_schema() -> None:
         "weight",
         "bias",
     }
+
+
+@pytest.mark.parametrize(
+    ("model", "format", "first"),
+    [
+        ("linear", "json", "torch-2.9"),
+        ("dtype_uint", "json", "torch-2.12"),
+        ("associative_scan", "json", "torch-2.13"),
+        ("const_inputs_echo", "json", "graphwire-0.1"),
+        ("linear", "msgpack", "graphwire-0.1"),
+    ],
+)
+def test_a_file_records_its_first_reader(files: Path, model: str, format: str, first: str) -> None:
+    # What each release's own loader does with these files was tried with the releases 2.9 to 2.15.
+    stream = io.BytesIO()
+    graphwire.convert(files / f"2.13.0/{model}.pt2", stream, format=format)
+    with graphwire.open(stream.getvalue()) as archive:
+        assert archive.program.readable_from == first
+        assert archive.report("model").readable_from == first
+
+
+def test_the_first_reader_of_a_file_for_a_target_is_the_target(files: Path) -> None:
+    stream = io.BytesIO()
+    graphwire.convert(files / "2.13.0/linear.pt2", stream, target="torch-2.6")
+    with graphwire.open(stream.getvalue()) as archive:
+        assert archive.program.readable_from is None
+        assert archive.report("model").readable_from == "torch-2.6"
+
+
+def test_an_operator_is_an_obstacle_for_a_release_that_lacks_it_with_the_same_schema(files: Path) -> None:
+    file = files / "2.13.0/associative_scan.pt2"
+    assert graphwire.supports(file, "torch-2.13") == []
+    obstacles = graphwire.supports(file, "torch-2.12")
+    assert {each.first for each in obstacles} == {"torch-2.13"}
+    with pytest.raises(graphwire.errors.TargetError, match="predispatch"):
+        graphwire.convert(file, io.BytesIO(), target="torch-2.12")
+    assert {each.first for each in graphwire.supports(file, "torch-2.8")} == {"torch-2.13"}

@@ -89,8 +89,8 @@ def test_a_damaged_document_is_refused_as_such() -> None:
 
 def test_the_steps_are_told() -> None:
     _, steps = upgrade(documents()["2.1.0", "map"])
-    assert steps[0] == "schema 1 → 2"
-    assert "operator higher_order.map_impl in the form of 5.1" in steps
+    assert str(steps[0]) == "schema 1 → 2"
+    assert "operator higher_order.map_impl in the form of 5.1" in map(str, steps)
 
 
 def test_every_release_is_a_target_with_its_layout() -> None:

@@ -412,6 +412,7 @@ def provenance() -> Program:
         guards_code=["L['x'].size()[0] % 8 == 0"],
         requires=["codecs", "lazy-bits", "placement"],
         producer="graphwire 0",
+        readable_from="graphwire-0.1",
         plugins=[PluginRequirement("golden", "1.2.3", ["op:golden", "treespec:golden.Pair"])],
         example_inputs=ExampleInputs(
             f"[1, {LEAF}]", [tensor("leaf_0")], {"leaf_0": EncodedValue("golden", [1, None], ["leaf_0#0"])}

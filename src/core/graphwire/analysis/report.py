@@ -41,7 +41,7 @@ class LoadReport(msgspec.Struct, frozen=True):
     format: str
     """The wire format of the document."""
     readable_from: str
-    """The first reader of the file as it is, such as `torch-2.9`; empty where the file does not say."""
+    """The first reader of the file as it is, such as `torch-2.9`, or `graphwire-0.1` where torch reads none of it."""
     steps: list[StepReport] = []
     """Every step, in the order in which they are taken: of the schema, of operators' forms, of opsets."""
     derived: list[str] = []
@@ -59,6 +59,7 @@ class LoadReport(msgspec.Struct, frozen=True):
     def lines(self) -> Iterator[str]:
         """The report for a reader, a fact a line."""
         yield f"{self.method}: written by {self.producer}, schema {self.schema_version}, {self.format}"
+        yield f"readable from {self.readable_from} on"
         if self.layout:
             yield f"layout {self.layout}"
         for each in self.steps:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from graphwire.analysis.report import LoadReport, Omission, StepReport
 from graphwire.errors import OpsetError, Problem
 from graphwire.evolve.opsets import Plan, plan_for
+from graphwire.evolve.readers import first_reader_of
 from graphwire.evolve.references import walk_nodes
 from graphwire.evolve.step import Taken
 from graphwire.evolve.versions import Version, release_of
@@ -70,7 +71,7 @@ def report_of(
         schema_version=str(origin.version),
         layout=layout,
         format=format,
-        readable_from="",
+        readable_from=first_reader_of(origin.version, program),
         steps=steps,
         derived=derived,
         absent=absent,

@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+import msgspec
+
 from graphwire.errors import EncodeError
+from graphwire.evolve.readers import first_reader
 from graphwire.evolve.schema import downgrade
 from graphwire.evolve.targets import Target, target_named
 from graphwire.hooks.hookspecs import PROJECT
+from graphwire.hooks.interfaces import WireFormat
 from graphwire.hooks.registry import Registry
 from graphwire.schema.program import PluginRequirement, Program
 from graphwire.schema.tree import to_tree
@@ -41,7 +45,12 @@ def written(
     if target is None:
         provider = _provider(format, registry)
         documents = {
-            name: Document(write_program(program, wire_format), wire_format.suffix, payloads, provider)
+            name: Document(
+                write_program(_noted(program, wire_format), wire_format),
+                wire_format.suffix,
+                payloads,
+                provider,
+            )
             for name, (program, payloads) in programs.items()
         }
         return Written(documents, "B2")
@@ -60,6 +69,12 @@ def _provider(format: str, registry: Registry) -> PluginRequirement | None:
     if owner is None or owner.distribution in ("", PROJECT):
         return None
     return PluginRequirement(owner.distribution, owner.version, [f"wire_format:{format}"])
+
+
+def _noted(program: Program, wire_format: WireFormat) -> Program:
+    """The program with a note of the first reader of its file."""
+    reader = first_reader(program, is_json=wire_format.name == "json")
+    return msgspec.structs.replace(program, readable_from=reader)
 
 
 def _document(reader: Target, program: Program, payloads: Payloads) -> Document:

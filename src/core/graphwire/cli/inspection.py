@@ -95,8 +95,7 @@ def _facts(method: MethodInspection) -> Iterator[tuple[str, str]]:
     report = method.report
     read_as = f", read as {summary.schema_version}" if report.schema_version != summary.schema_version else ""
     yield "schema", report.schema_version + read_as
-    if report.readable_from:
-        yield "readable from", report.readable_from
+    yield "readable from", f"{report.readable_from} on"
     yield (
         "opsets",
         ", ".join(f"{namespace} {version}" for namespace, version in summary.opset_versions.items()),

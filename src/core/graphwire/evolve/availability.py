@@ -7,12 +7,13 @@ listed: whether the target has them is for its user to say.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from graphwire.evolve.trees import Edits, Node, Record, Report, Where, rewrite
 from graphwire.evolve.versions import RELEASES, Version, first_release
 
-__all__ = ["report_newer_operators", "report_unavailable"]
+__all__ = ["newest_release", "release_with", "report_newer_operators", "report_unavailable"]
 
 _ATEN = "torch.ops.aten."
 _HOP = "torch.ops.higher_order."
@@ -64,13 +65,15 @@ _OVERLOADS: Final[dict[Version, str]] = {
     Version(8, 15): """
         _scaled_grouped_mm_v2.default _scaled_mm_v2.default rand_like.generator randint_like.Tensor_generator
         randint_like.generator randint_like.low_generator_dtype randn_like.generator""",
+    Version(8, 17): """
+        _flash_attention_forward.quantized _foreach_powsum.Scalar _scaled_dot_product_flash_attention.quantized
+        _use_miopen_ctc_loss.Tensor _use_miopen_ctc_loss.default linalg__powsum.default miopen_ctc_loss.Tensor
+        miopen_ctc_loss.default""",
     Version(8, 20): """
-        _flash_attention_forward.quantized _flash_attention_forward_no_dropout_inplace.default _foreach_clone.default
-        _foreach_powsum.Scalar _philox_key_fold_in.default _philox_key_split.default
-        _philox_normal.default _philox_normal_.default _philox_uniform.default _philox_uniform_.default
-        _scaled_dot_product_flash_attention.quantized _upsample_lanczos2d_aa.default _upsample_lanczos2d_aa.vec
-        _upsample_lanczos2d_aa_backward.default _use_miopen_ctc_loss.Tensor _use_miopen_ctc_loss.default
-        linalg__powsum.default miopen_ctc_loss.Tensor miopen_ctc_loss.default""",
+        _flash_attention_forward_no_dropout_inplace.default _foreach_clone.default _philox_key_fold_in.default
+        _philox_key_split.default _philox_normal.default _philox_normal_.default _philox_uniform.default
+        _philox_uniform_.default _upsample_lanczos2d_aa.default _upsample_lanczos2d_aa.vec
+        _upsample_lanczos2d_aa_backward.default""",
 }
 """ATen's overloads by the version that brought them."""
 
@@ -133,6 +136,23 @@ _RELEASE_OF: Final[dict[str, str]] = {
 _PREDISPATCH = "torch._functorch.predispatch."
 _PREDISPATCH_RELEASE = "2.13"
 
+_FIRST_RELEASE: Final[dict[str, str]] = {
+    **{name: first_release(version).removeprefix("torch-") for name, version in FIRST.items()},
+    **_RELEASE_OF,
+}
+_AGE: Final[dict[str, int]] = {release: index for index, release in enumerate(RELEASES)}
+
+
+def release_with(target: str) -> str:
+    """The release of torch that first has an operator, by its serialized name; the oldest where that is not known."""
+    return _PREDISPATCH_RELEASE if target.startswith(_PREDISPATCH) else _FIRST_RELEASE.get(target, "2.1")
+
+
+def newest_release(releases: Iterable[str]) -> str:
+    """The newest of some releases."""
+    return max(releases, key=_AGE.__getitem__)
+
+
 _NONE: Record = {"as_none": True}
 
 _PARAMETERS: Final[dict[Version, dict[str, dict[str, Any]]]] = {
@@ -171,13 +191,12 @@ def report_unavailable(tree: Record, newer: Version, report: Report) -> Record:
 
 def report_newer_operators(tree: Record, release: str, report: Report) -> None:
     """Report every operator that came after `release` (`2.12`) with a release that has no schema version of its own."""
-    releases = list(RELEASES)
-    age = releases.index(release) if release in RELEASES else -1
+    age = _AGE.get(release, -1)
 
     def check(node: Node, where: Where) -> Node:
         target = node["target"]
         first = _PREDISPATCH_RELEASE if target.startswith(_PREDISPATCH) else _RELEASE_OF.get(target)
-        if first is not None and releases.index(first) > age:
+        if first is not None and _AGE[first] > age:
             report(where.obstacle(f"the operator {target}", f"torch-{first}"))
         return node
 

@@ -3,7 +3,8 @@
     stack, stack_frames          the text of the trace in each node's metadata, laid out as torch writes it
     from_node, node_sources      JSON text in each node's metadata, as torch 2.12 writes it
     as_sequence                  the list arm for elements of its kind, where there is one
-    tuples, container, output_list, names of literals, subgraphs' nodes and values' metadata, producer, plugins,
+    tuples, container, output_list, names of literals, subgraphs' nodes and values' metadata, producer,
+    readable_from, plugins,
     example_inputs               left out: they inform, and torch keeps none of them
     as_mapping, as_slice, as_dtype_name, as_layout_name, as_constant, as_treespec, other sequences, encoded values,
     payload features             obstacles: torch's schema has no word for them
@@ -55,7 +56,7 @@ _GRAPH = (
     "held_as",
 )
 _MODULE = ("stack_frames", "node_sources", "inline_constraints")
-_PROGRAM = ("requires", "producer", "plugins", "example_inputs", "encoded_values")
+_PROGRAM = ("requires", "producer", "readable_from", "plugins", "example_inputs", "encoded_values")
 _CALL = ("input_names", "output_names")
 
 

@@ -113,11 +113,7 @@ def supports(tree: Record, target: Target | str) -> list[Obstacle]:
 
 def supported(tree: Record) -> dict[str, list[Obstacle]]:
     """What `supports` says of every target, by name."""
-    found: dict[Version, list[Obstacle]] = {}
-    for target in TARGETS.values():
-        if target.version not in found:
-            found[target.version] = obstacles_to(tree, target.version)[1]
-    return {name: found[target.version] for name, target in TARGETS.items()}
+    return {name: supports(tree, target) for name, target in TARGETS.items()}
 
 
 def minimal_target(tree: Record) -> Target | None:

@@ -144,6 +144,9 @@ class Program(msgspec.Struct, omit_defaults=True):
     """The extensions (keys of FEATURES) that a reader must know."""
     producer: str | None = None
     """Extension without requirement: what wrote the document, such as `graphwire 0.1.0`."""
+    readable_from: str | None = None
+    """Extension without requirement: the first reader of the file, such as `torch-2.9`, or `graphwire-0.1` where torch reads
+    none of it."""
     plugins: list[PluginRequirement] = []
     """Extension without requirement: the plugins whose operators, types or codecs the program uses."""
     example_inputs: ExampleInputs | None = None
