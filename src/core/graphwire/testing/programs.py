@@ -288,6 +288,8 @@ def _value(value: Any) -> Any:
     """What is known of a value: the sizes and the place of a tensor, the expression of a symbolic value."""
     if isinstance(value, torch.Tensor):
         described = {"class": _class_of(value), **_tensor_meta(value)}
+        if isinstance(value, torch.nn.Buffer):
+            described["buffer"] = True
         if is_traceable_wrapper_subclass(value) and not value.is_nested:
             attributes, context = value.__tensor_flatten__()
             described["inner"] = {name: _value(getattr(value, name)) for name in attributes}
@@ -366,7 +368,10 @@ _META: dict[str, Callable[[Any], Any]] = {
 
 def _held(values: Mapping[str, Any]) -> Portrait:
     """Named tensors and objects."""
-    return {name: _payload(value) for name, value in values.items()}
+    return {
+        name: {**_payload(value), "buffer": True} if isinstance(value, torch.nn.Buffer) else _payload(value)
+        for name, value in values.items()
+    }
 
 
 def _memory(program: ExportedProgram) -> Portrait:
@@ -427,8 +432,8 @@ def _payload(value: Any) -> Any:
 def _class_of(tensor: torch.Tensor) -> list[type]:
     """A tensor's class, whether it has elements or not, and what else it passes for."""
     kind = torch.Tensor if type(tensor) is torch_private.FakeTensor else type(tensor)
-    marks = (torch.nn.Parameter, torch.nn.Buffer)
-    return [kind, *(mark for mark in marks if isinstance(tensor, mark) and kind is not mark)]
+    is_parameter = isinstance(tensor, torch.nn.Parameter) and kind is not torch.nn.Parameter
+    return [kind, torch.nn.Parameter] if is_parameter else [kind]
 
 
 def _is_composed(tensor: torch.Tensor) -> bool:
