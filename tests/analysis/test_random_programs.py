@@ -1,4 +1,5 @@
-"""Random programs have one hash however often they are exported, and another one after any change of what they compute."""
+"""Random programs: their signatures say what torch's say; they have one hash however often they are exported, and another
+one after any change of what they compute."""
 
 from __future__ import annotations
 
@@ -10,14 +11,16 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from torch.export import ExportedProgram, ExportGraphSignature
 
 import graphwire
 from graphwire.schema.program import Program
+from graphwire.schema.signature_names import SignatureNames
 from graphwire.schema.tree import program_from_tree, to_tree
 from graphwire.testing.random_programs import ExportableProgram, exportable_programs
 
 slow = settings(
-    max_examples=15,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
@@ -90,26 +93,39 @@ def _in_argument(argument: Any, place: str) -> Iterator[tuple[str, Callable[[], 
                 yield from _in_argument(value, place)
 
 
+PROPERTIES = [name for name, value in vars(ExportGraphSignature).items() if isinstance(value, property)]
+
+
 @slow
-@given(made=exportable_programs())
-def test_a_second_export_has_the_same_hash(made: ExportableProgram) -> None:
+@given(made=exportable_programs(), data=st.data())
+def test_any_program(made: ExportableProgram, data: st.DataObject) -> None:
+    """One test, since what takes long is the export."""
+    record, _ = graphwire.to_schema(made.program)
+    signature_says_what_torchs_says(made.program, record)
+    second_export_has_the_same_hash(made)
+    count = sum(1 for _ in changes(to_tree(record)))
+    numbers = st.lists(st.integers(0, count - 1), max_size=5, unique=True) if count else st.just([])
+    for number in data.draw(numbers):
+        change_has_another_hash_and_is_found(record, number)
+
+
+def signature_says_what_torchs_says(program: ExportedProgram, record: Program) -> None:
+    theirs, ours = program.graph_signature, SignatureNames(record.graph_module.signature)
+    for name in PROPERTIES:
+        expected = getattr(theirs, name)
+        assert getattr(ours, name) == (dict(expected) if hasattr(expected, "items") else expected), name
+
+
+def second_export_has_the_same_hash(made: ExportableProgram) -> None:
     again = made.again()
     assert graphwire.content_hash(again, weights=True) == graphwire.content_hash(made.program, weights=True)
     assert graphwire.diff(again, made.program, weights=True).same
 
 
-@slow
-@given(made=exportable_programs(), data=st.data())
-def test_any_change_has_another_hash_and_is_found(made: ExportableProgram, data: st.DataObject) -> None:
-    record, _ = graphwire.to_schema(made.program)
-    before = graphwire.content_hash(record)
-    count = sum(1 for _ in changes(to_tree(record)))
-    for number in data.draw(
-        st.lists(st.integers(0, count - 1), max_size=5, unique=True) if count else st.just([])
-    ):
-        what, other = changed(record, number)
-        assert graphwire.content_hash(other) != before, f"the hash does not see {what}"
-        assert not graphwire.diff(record, other).same, f"diff does not see {what}"
+def change_has_another_hash_and_is_found(record: Program, number: int) -> None:
+    what, other = changed(record, number)
+    assert graphwire.content_hash(other) != graphwire.content_hash(record), f"the hash does not see {what}"
+    assert not graphwire.diff(record, other).same, f"diff does not see {what}"
 
 
 def changed(record: Program, number: int) -> tuple[str, Program]:
