@@ -62,6 +62,19 @@ def arguments(node: Tree) -> list[Tree]:
 
 
 CASES = {
+    "rrelu 2.5": (
+        Version(8, 2),
+        program(
+            "torch.ops.aten.rrelu_with_noise.default",
+            [{"name": "self", "arg": tensor("x")}, {"name": "noise", "arg": tensor("y")}],
+            [tensor("r")],
+        ),
+        program(
+            "torch.ops.aten.rrelu_with_noise_functional.default",
+            [{"name": "self", "arg": tensor("x")}, {"name": "noise", "arg": tensor("y")}],
+            [tensor("r"), tensor("r_noise")],
+        ),
+    ),
     "cond 2.1": (
         Version(2),
         program(

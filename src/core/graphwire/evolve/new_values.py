@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 from graphwire.evolve.trees import Node, Record
 
@@ -23,6 +24,11 @@ class NewValues:
         """What is known of a tensor of the graph."""
         meta: Record = self._added.get(name) or self._graph["tensor_values"][name]
         return meta
+
+    def uses(self, name: str) -> bool:
+        """Whether a node of the graph, or its outputs, refer to a value by name alone or in a list."""
+        given = [named["arg"] for node in self._graph["nodes"] for named in node["inputs"]]
+        return any(_refers(argument, name) for argument in (*given, *self._graph["outputs"]))
 
     def make_tensor(self, stem: str, meta: Record) -> str:
         """The free name, `stem` or with a number, of a new tensor value."""
@@ -47,3 +53,9 @@ class NewValues:
     def _taken(self) -> set[str]:
         taken = {name for table in _TABLES for name in self._graph.get(table) or ()}
         return taken | set(self._added) | {str(node.get("name")) for node in self._graph["nodes"]}
+
+
+def _refers(value: Any, name: str) -> bool:
+    if isinstance(value, dict):
+        return value.get("name") == name or any(_refers(each, name) for each in value.values())
+    return isinstance(value, list) and any(_refers(each, name) for each in value)

@@ -17,6 +17,7 @@ rewrite always sees the records of the newer version. Forms are as the files of 
     auto_functionalized_v2       downward auto_functionalized, where nothing is a view                 2.9 ← 2.10
     aten.can_cast                parameter `from` → `from_`                                            2.3 → 2.4
     flash attention on a CPU     → aten._scaled_dot_product_flash_attention_for_cpu                    2.2 → 2.3
+    aten.rrelu_with_noise        → aten.rrelu_with_noise_functional, with its noise as a second result       2.5 → 2.6
     views of attention           downward reshapes                                                     2.4 ← 2.5
     assertions on sizes          a lower bound of 2, which 2.1 made up → 0                             2.1 → 2.2
 
@@ -32,6 +33,7 @@ from typing import NamedTuple
 from graphwire.evolve.attention import FLASH, FLASH_FOR_CPU, attention_down, attention_up, reshape_attention
 from graphwire.evolve.availability import report_unavailable
 from graphwire.evolve.new_values import NewValues
+from graphwire.evolve.noise import RRELU, RRELU_FUNCTIONAL, noise_down, noise_up
 from graphwire.evolve.operator_forms import (
     cond_results_down,
     cond_results_up,
@@ -106,6 +108,7 @@ FORMS: tuple[Form, ...] = (
         unchanged,
         unchanged,
     ),
+    Form(Version(8, 2), RRELU, RRELU_FUNCTIONAL, noise_up, noise_down),
     Form(Version(8, 7), f"{_HOP}scan", f"{_HOP}scan", scan_up, scan_down),
     Form(Version(8, 8), f"{_HOP}invoke_subgraph", f"{_HOP}invoke_subgraph", invoke_up, invoke_down),
     Form(
