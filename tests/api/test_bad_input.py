@@ -64,6 +64,10 @@ def _rewritten(data: bytes, change: Callable[[str, bytes], tuple[str, bytes] | N
     stream = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(stream, "w") as new:
         for info in old.infolist():
+            if info.filename.endswith(
+                "/manifest.json"
+            ):  # whoever changes records changes it too, or leaves it out
+                continue
             if (changed := change(info.filename, old.read(info))) is not None:
                 new.writestr(*changed)
     return stream.getvalue()

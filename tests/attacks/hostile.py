@@ -62,7 +62,8 @@ class Victim:
     data: bytes
     """The whole file."""
     records: Mapping[str, bytes] = field(repr=False)
-    """Its records by name, without the root folder, and without those that open every archive."""
+    """Its records by name, without the root folder, without those that open every archive, and
+    without the manifest."""
 
     @property
     def document(self) -> Tree:
@@ -127,7 +128,7 @@ def victim() -> Victim:
     data = graphwire.dumps(program)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         records = {info.filename.partition("/")[2]: archive.read(info) for info in archive.infolist()}
-    opening = ("archive_format", "archive_version", "byteorder", ".data/version")
+    opening = ("archive_format", "archive_version", "byteorder", ".data/version", "manifest.json")
     return Victim(data, {name: content for name, content in records.items() if name not in opening})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 from collections.abc import Iterator
 from types import TracebackType
 
@@ -161,8 +162,11 @@ class ArchiveReader:
         _check(entry, crc)
         return memory
 
-    def verify(self, name: str) -> None:
+    def verify(self, name: str, sha256: str | None = None) -> None:
         """Read the record in pieces, and compare its checksum. Memory stays below a few MiB.
+
+        Args:
+            sha256: the digest to compare, too, in hexadecimal.
 
         Raises:
             MissingRecordError: there is no such record.
@@ -172,9 +176,18 @@ class ArchiveReader:
         """
         entry = self._entry(name)
         crc = 0
+        digest = hashlib.sha256()
         for piece in self._pieces(entry, whole=False):
             crc = zlib_ng.crc32(piece, crc)
+            if sha256 is not None:
+                digest.update(piece)
         _check(entry, crc)
+        if sha256 is not None and digest.hexdigest() != sha256.lower():
+            raise ChecksumError(
+                f"the record is not the one that the manifest lists (SHA-256 {digest.hexdigest()}, not {sha256[:64]})",
+                place=f"record {entry.name!r}",
+                remedy=_RENEWED,
+            )
 
     def nested(self, name: str) -> ArchiveReader:
         """The archive that a record is (`torch.save` files inside a program of torch 2.1 to 2.8), mapped like this one.

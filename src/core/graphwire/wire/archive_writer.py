@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType, TracebackType
 from typing import BinaryIO, NamedTuple
 
@@ -10,6 +12,7 @@ from zlib_ng import zlib_ng
 
 from graphwire.errors import ArchiveError
 from graphwire.wire import zip_layout as layout
+from graphwire.wire.digests import MANIFEST, Digests, write_manifest
 
 __all__ = ["PT2_RECORDS", "ArchiveWriter"]
 
@@ -47,10 +50,16 @@ class ArchiveWriter:
         stream: a binary file object to write to. It stays open.
         root: the folder that all records stand below; empty for the flat layout of torch 2.1 to 2.7.
         records: small records that open the archive. By default those that make it a PT2 archive; none in the flat layout.
+        manifest: whether the last record is a manifest with the digests of the others.
     """
 
     def __init__(
-        self, stream: BinaryIO, *, root: str = "program", records: Mapping[str, bytes] | None = None
+        self,
+        stream: BinaryIO,
+        *,
+        root: str = "program",
+        records: Mapping[str, bytes] | None = None,
+        manifest: bool = False,
     ) -> None:
         self._stream = stream
         self._prefix = f"{root}/" if root else ""
@@ -58,6 +67,7 @@ class ArchiveWriter:
         self._written: list[_Written] = []
         self._names: set[str] = set()
         self._usable = True
+        self._digests = Digests() if manifest else None
         if records is None:
             records = PT2_RECORDS if root else {}
         for name, data in records.items():
@@ -85,6 +95,8 @@ class ArchiveWriter:
         self._put(_local_header(record))
         for start in range(0, len(packed), _PIECE_BYTES):
             self._put(packed[start : start + _PIECE_BYTES])
+        if self._digests is not None:
+            self._digests.add(name, content)
         self._written.append(record)
         self._usable = True
 
@@ -100,20 +112,24 @@ class ArchiveWriter:
         record = _Written(full_name, flags, layout.STORED, 0, nbytes, nbytes, self._position)
         self._put(_local_header(record))
         crc = seen = 0
+        digest = hashlib.sha256()
         for chunk in chunks:
             view = memoryview(chunk).cast("B")
             seen += view.nbytes
             if seen > nbytes:
                 break
-            for start in range(0, view.nbytes, _PIECE_BYTES):
-                piece = view[start : start + _PIECE_BYTES]
-                crc = zlib_ng.crc32(piece, crc)
-                self._put(piece)
+            with self._digested(digest, view):
+                for start in range(0, view.nbytes, _PIECE_BYTES):
+                    piece = view[start : start + _PIECE_BYTES]
+                    crc = zlib_ng.crc32(piece, crc)
+                    self._put(piece)
         if seen != nbytes:
             count = f"{seen:,} bytes" if seen < nbytes else "more bytes"
             raise ArchiveError(
                 f"the record was announced with {nbytes:,} bytes but has {count}", place=f"record {name!r}"
             )
+        if self._digests is not None:
+            self._digests.found[name] = digest.hexdigest()
         record = record._replace(crc=crc)
         self._put(_descriptor(record))
         self._written.append(record)
@@ -129,6 +145,10 @@ class ArchiveWriter:
             raise ArchiveError(
                 "the archive holds an unfinished record", remedy="Write it again from its start"
             )
+        if self._digests is not None:
+            digests, self._digests = self._digests, None
+            digests.close()
+            self.write(MANIFEST, write_manifest(digests.found), compress=True)
         self._usable = False
         start = self._position
         for record in self._written:
@@ -143,6 +163,11 @@ class ArchiveWriter:
     ) -> None:
         if kind is None:
             self.close()
+        elif self._digests is not None:
+            self._digests.close()
+
+    def _digested(self, digest: hashlib._Hash, chunk: memoryview) -> AbstractContextManager[None]:
+        return nullcontext() if self._digests is None else self._digests.beside(digest, chunk)
 
     def _claim(self, name: str) -> bytes:
         """Check a record's name, and hold the archive for unfinished until the record is written."""

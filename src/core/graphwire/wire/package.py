@@ -29,6 +29,7 @@ from graphwire.hooks.registry import Registry
 from graphwire.schema.program import PluginRequirement, Program
 from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter, Readable
+from graphwire.wire.digests import MANIFEST, read_manifest
 from graphwire.wire.document import read_document, read_program
 from graphwire.wire.layouts import (
     Layout,
@@ -92,7 +93,7 @@ def write_package(
 def _write_records(
     stream: BinaryIO, documents: Mapping[str, Document], extra_files: Mapping[str, bytes], spec: LayoutSpec
 ) -> None:
-    with ArchiveWriter(stream) as archive:
+    with ArchiveWriter(stream, manifest=True) as archive:
         for name, document in documents.items():
             member = spec.member("document", name).removesuffix(".json") + document.suffix
             archive.write(member, document.data, compress=True)
@@ -301,6 +302,15 @@ class Package:
         self.member_of(name)
         return self.layout.payloads_of(name, copied=copied)
 
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of each record that the archive's manifest lists, by name; none for an archive without a manifest.
+
+        Raises:
+            ArchiveError: the manifest is damaged.
+        """
+        return read_manifest(self.archive.read(MANIFEST)) if MANIFEST in self.archive else {}
+
     @property
     def payload_records(self) -> tuple[str, ...]:
         """The names of the records that hold payloads' bytes."""
@@ -319,9 +329,34 @@ class Package:
         """
         return self.archive.read(self.layout.spec.extra + path)
 
+    def verify(self, name: str) -> None:
+        """Read a record in pieces, and compare its checksum, and its digest where the manifest has one.
+
+        Raises:
+            As `ArchiveReader.verify`.
+        """
+        self.archive.verify(name, self.digests.get(name))
+
     def problems(self) -> list[Problem]:
-        """What somebody might run among the archive's members. Nothing here ever does."""
-        return executable_members(self.archive)
+        """Every problem of the archive's records, all of which are read: what is not what was written, what the manifest and
+        the archive do not both have, and what somebody might run (nothing here ever does)."""
+        problems = executable_members(self.archive)
+        try:
+            listed = set(self.digests)
+        except GraphwireError as error:
+            problems.append(Problem(error.place, "manifest", error.problem))
+            listed, self.digests = set(), {}
+        for name in self.archive.names:
+            try:
+                self.verify(name)
+            except GraphwireError as error:
+                problems.append(Problem(error.place or name, "record", error.problem))
+        if listed:
+            missing, unlisted = "the manifest lists it, and it is not there", "the manifest does not list it"
+            names = set(self.archive.names) - {MANIFEST}
+            problems += [Problem(f"record {name!r}", "manifest", missing) for name in sorted(listed - names)]
+            problems += [Problem(f"record {name!r}", "manifest", unlisted) for name in sorted(names - listed)]
+        return problems
 
     def close(self) -> None:
         """Close the file. Mapped payloads stay valid."""

@@ -1,0 +1,91 @@
+"""The manifest: a digest of every record, which `verify` compares, and which stands in the way of no reader."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import random
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.export import export
+
+import graphwire
+from graphwire import errors
+from graphwire.wire.archive import ArchiveReader, ArchiveWriter
+from graphwire.wire.digests import MANIFEST, read_manifest
+
+
+@pytest.fixture(scope="module")
+def data() -> bytes:
+    return graphwire.dumps(export(nn.Linear(700, 700), (torch.ones(1, 700),)), extra_files={"note": b"hello"})
+
+
+def records(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}
+
+
+def rewritten(data: bytes, **changes: bytes | None) -> bytes:
+    stream = io.BytesIO()
+    with ArchiveWriter(stream, records={}) as archive:
+        for name, content in {**records(data), **changes}.items():
+            if content is not None:
+                archive.write(name, content, compress=False)
+    return stream.getvalue()
+
+
+def test_every_record_is_listed_with_its_digest(data: bytes) -> None:
+    found = records(data)
+    listed = json.loads(found.pop(MANIFEST))["sha256"]
+    assert listed == {name: hashlib.sha256(content).hexdigest() for name, content in found.items()}
+    assert graphwire.verify(data) == []
+
+
+def test_a_record_that_was_changed_with_its_checksum_is_found(data: bytes) -> None:
+    weight = bytearray(records(data)["data/weights/weight_0"])
+    weight[7] ^= 1
+    changed = rewritten(data, **{"data/weights/weight_0": bytes(weight)})
+    assert [(p.place, p.kind) for p in graphwire.verify(changed)] == [
+        ("record 'program/data/weights/weight_0'", "record")
+    ]
+    with pytest.raises(errors.ChecksumError, match=r"weight_0.*SHA-256"):
+        graphwire.loads(changed, verify=True)
+    graphwire.loads(changed)
+
+
+def test_records_that_the_manifest_and_the_archive_do_not_both_have_are_found(data: bytes) -> None:
+    changed = rewritten(data, **{"extra/note": None, "extra/other": b"x"})
+    found = {(p.place, p.kind) for p in graphwire.verify(changed)}
+    assert found == {("record 'extra/note'", "manifest"), ("record 'extra/other'", "manifest")}
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"sha256": 3}', b"[" * 100_000])
+def test_a_damaged_manifest_is_a_problem_and_no_hindrance(data: bytes, content: bytes) -> None:
+    changed = rewritten(data, **{MANIFEST: content})
+    assert [p.kind for p in graphwire.verify(changed)] == ["manifest"]
+    graphwire.loads(changed)
+    with pytest.raises(errors.ArchiveError, match="manifest"):
+        graphwire.loads(changed, verify=True)
+
+
+def test_a_file_without_a_manifest_is_in_order(data: bytes) -> None:
+    assert graphwire.verify(rewritten(data, **{MANIFEST: None})) == []
+
+
+def test_chunks_of_any_size_come_to_one_digest(tmp_path: Path) -> None:
+    content = random.Random(0).randbytes(5 << 20)
+    path = tmp_path / "file"
+    with path.open("wb") as stream, ArchiveWriter(stream, manifest=True) as archive:
+        archive.write_stream("whole", len(content), [content])
+        parts = [content[:10], content[10 : 3 << 20], content[3 << 20 :]]
+        archive.write_stream("parts", len(content), parts)
+        archive.write_stream("empty", 0, [])
+    with ArchiveReader(path) as archive:
+        listed = read_manifest(archive.read(MANIFEST))
+    assert listed["whole"] == listed["parts"] == hashlib.sha256(content).hexdigest()
+    assert listed["empty"] == hashlib.sha256(b"").hexdigest()
