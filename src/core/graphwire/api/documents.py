@@ -6,16 +6,29 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 from graphwire.analysis.validate import check
+from graphwire.errors import EncodeError
+from graphwire.evolve.embedded import embed
+from graphwire.evolve.schema import downgrade
 from graphwire.evolve.schema import upgrade as upgrade_tree
 from graphwire.evolve.step import Taken
-from graphwire.evolve.versions import Version, version_of
+from graphwire.evolve.targets import target_named
+from graphwire.evolve.versions import DRAFT, Version, version_of
 from graphwire.hooks.interfaces import Tree
 from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import SCHEMA_VERSION, Program
-from graphwire.schema.tree import program_from_tree
+from graphwire.schema.tree import program_from_tree, to_tree
 from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec
-from graphwire.wire.document import detect_format, read_document, read_program, write_program
+from graphwire.wire.document import (
+    detect_format,
+    read_document,
+    read_program,
+    write_document,
+    write_plain_json,
+    write_program,
+)
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
+from graphwire.wire.torch_save_writer import record_chunks
 from graphwire.wire.treespec_document import check_protocol, read_treespec, write_treespec
 
 if TYPE_CHECKING:
@@ -26,15 +39,46 @@ def encode(
     program: Program,
     format: str = "json",
     *,
+    target: str | None = None,
+    payloads: Payloads | None = None,
     registry: Registry | None = None,
     plugins: Iterable[str] | None = None,
 ) -> bytes:
     """A program's records as a document of a wire format, without payloads.
 
+    Args:
+        target: write the document of an older schema instead: a release, a version, `compact-5.3` or `draft-2022`.
+        payloads: the program's; of all schemas only the first design (`draft-2022`) has weights inside its documents, as
+            big-endian bytes. Without payloads its weights say where they would lie, and have no bytes.
+
     Raises:
         UnknownFormatError: no installed plugin provides the format.
+        SchemaVersionError: there is no such target.
+        TargetError: the target cannot express the program; every obstacle is named.
+        EncodeError: a weight has no bytes in the payloads.
     """
-    return write_program(program, (in_force(registry, plugins)).wire_format(format))
+    wire_format = in_force(registry, plugins).wire_format(format)
+    if target is None:
+        return write_program(program, wire_format)
+    reader = target_named(target)
+    tree = downgrade(to_tree(program), reader.version, reader.release)
+    if reader.version == DRAFT and payloads is not None:
+        held = payloads
+        tree = embed(tree, lambda name: _storage_of(held, name))
+    if reader.version != DRAFT and wire_format.name == "json":
+        return write_plain_json(tree, bare_tokens=reader.nonfinite == "token")
+    return write_document(tree, wire_format)
+
+
+def _storage_of(payloads: Payloads, name: str) -> bytes:
+    """The bytes of the storage of a weight."""
+    meta, folder = payloads.weights.get(name), WEIGHTS
+    if meta is None:
+        meta, folder = payloads.constants.get(name), CONSTANTS
+    record = None if meta is None else payloads.records.get(folder + meta.path_name)
+    if record is None:
+        raise EncodeError(f"the payloads have no bytes of the weight {name!r}")
+    return b"".join(map(bytes, record_chunks(record)))
 
 
 def decode(
