@@ -18,6 +18,8 @@ __all__ = ["inspection_sections", "node_section", "plugin_section", "problem_sec
 
 MOST_OPERATORS = 20
 """How many operators are listed; the rest is in the JSON."""
+MOST_NAMES = 12
+"""How many names of one kind are listed of a plugin; the rest is in the JSON."""
 
 
 def inspection_sections(inspection: Inspection, nodes: Mapping[str, Section]) -> Iterator[Section]:
@@ -138,6 +140,11 @@ def problem_section(file: str, problems: Sequence[Problem]) -> Section:
     return Section(title, ("place", "kind", "problem"), problems)
 
 
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
+
+
 def plugin_section(plugins: Sequence[PluginInfo]) -> Section:
     """The installed plugins."""
     rows = [
@@ -146,7 +153,7 @@ def plugin_section(plugins: Sequence[PluginInfo]) -> Section:
             f"{plugin.distribution} {plugin.version}".strip(),
             plugin.status,
             f"{plugin.load_seconds * 1000:.1f}",
-            "; ".join(f"{kind.replace('_', ' ')} {', '.join(names)}" for kind, names in plugin.names.items()),
+            "; ".join(f"{kind.replace('_', ' ')} {_some(names)}" for kind, names in plugin.names.items()),
             plugin.reason,
         )
         for plugin in plugins

@@ -23,6 +23,7 @@ KINDS = {
     "ops": "Operators of a library for graphwire",
     "treespec": "A container type for graphwire",
     "opset": "Operators of a library for graphwire, and their history",
+    "codec": "Weights of a class of its own for graphwire",
 }
 """What a plugin may be begun as, and how its distribution is described."""
 
