@@ -57,7 +57,8 @@ def written(
     reader = target_named(target)
     if reader.layout is None:
         raise EncodeError(
-            f"{target} has documents and no archives", remedy="Name a release, such as torch-2.6"
+            f"{target} has documents and no archives",
+            remedy="Name a release, such as torch-2.6, or write the document alone with graphwire.encode(target=)",
         )
     if format != "json":
         raise EncodeError(f"{target} reads JSON, not {format}", remedy='Write it with format="json"')
