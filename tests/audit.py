@@ -9,6 +9,7 @@ that is fixed in the source stands between:
 - the codec of an encoding that the source names (`cp437`, of zip names);
 - the parser of guards, which makes a syntax tree and no code (`ast.parse`);
 - torch's own generated code of a graph module, of names that were checked: the one named exception;
+- torch's types of arguments, which it evaluates from the schemas of operators that are registered with it;
 - classes that the standard library and libraries build from templates of their own (`namedtuple`, `dataclass`).
 """
 
@@ -66,6 +67,7 @@ _EXCEPTIONS = (
     ("graphwire/hooks/discovery.py", ""),
     ("/ast.py", "parse"),
     ("/encodings/__init__.py", "search_function"),
+    ("torch/fx/operator_schemas.py", "_torchscript_type_to_python_type"),
     ("torch/fx/graph_module.py", "_exec_with_source"),
     ("torch/fx/graph_module.py", "_method_from_src"),
     ("torch/fx/graph_module.py", "_forward_from_src"),

@@ -21,6 +21,9 @@ from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.wire.tree import survey
 
+GRAPHWIRE_API = 1
+"""The version of graphwire's plugin interface that this module is written for."""
+
 _ROOT = "tree"
 _BIG = "$int"
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
