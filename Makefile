@@ -3,6 +3,7 @@
 # make test-nightly  install, and run the property tests on many more examples, others at every run
 # make test-transformers  install transformers too, and run the tests on its models
 # make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them
+# make fuzz   mutated files into every reader, TIME seconds in all (60)
 # make lint   formatting, lint rules, types, layers, documentation links
 # make bench  time and size against torch.export.save/load
 # make docs   check the documentation's links and the README's code
@@ -11,6 +12,8 @@
 VENV ?= .venv
 WORKERS ?= 2
 PYTEST_ARGS ?=
+TIME ?= 60
+FUZZ_ARGS ?=
 
 BASE_PYTHON := $(shell command -v python3.11 || command -v python3)
 PYTHON := $(VENV)/bin/python
@@ -19,7 +22,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-nightly test-transformers test-contrib lint bench docs clean
+.PHONY: setup demo test test-nightly test-transformers test-contrib fuzz lint bench docs clean
 .DELETE_ON_ERROR:
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
@@ -50,6 +53,9 @@ lint: $(INSTALLED)-test $(INSTALLED)-dev docs
 
 docs: $(PYTHON)
 	$(PYTHON) docs/check_links.py
+
+fuzz: $(INSTALLED)-test
+	$(PYTHON) tests/fuzz/fuzz.py --seconds $(TIME) $(FUZZ_ARGS)
 
 bench: $(INSTALLED)-base
 	$(PYTHON) tests/benchmarks/bench.py

@@ -299,6 +299,8 @@ _GUARDS = {
     "bytes": "b'a' == b'a'",
     "a complex number": "1j == 1",
     "an ellipsis": "... == 1",
+    "a number in a word": "1or 2 == 1",
+    "a hexadecimal number": "0x10 == 16",
     "a matrix product": "L['x'] @ L['x']",
 }
 GUARDS = [

@@ -53,6 +53,8 @@ _OPERATORS = (
 )
 _KEY = re.compile(r"'[^']*'")
 _OUTSIDE_KEYS = re.compile(r"[^ -~]|[#\"'\\]")
+_GLUED_NUMBER = re.compile(r"(?<!\w)(?>[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)[A-Za-z_]")
+"""A number with a word right behind it, such as `1or`: Python's parser would print a warning."""
 
 
 def check_guard(text: str) -> None:
@@ -101,7 +103,11 @@ def _check_characters(text: str) -> None:
     for key in _KEY.findall(text):
         if not key.isprintable() or '"' in key or "\\" in key:
             raise ExpressionError(f"a guard has a key that torch would not quote safely: {key[:80]}")
-    found = _OUTSIDE_KEYS.search(_KEY.sub("", text))
+    outside = _KEY.sub("", text)
+    glued = _GLUED_NUMBER.search(outside)
+    if glued is not None:
+        raise ExpressionError(f"a guard holds a number that goes on as a word: {glued[0][:80]!r}")
+    found = _OUTSIDE_KEYS.search(outside)
     if found is not None:
         raise ExpressionError(
             f"a guard holds the character {found[0]!r} outside of a key: {text[:80]!r}",

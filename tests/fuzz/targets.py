@@ -1,0 +1,167 @@
+"""What is fuzzed, each with seeds that it reads, and the tokens of its grammar."""
+
+from __future__ import annotations
+
+import functools
+import io
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cbor2
+import msgpack
+
+import graphwire
+from graphwire.schema.expression import HEADS, parse_expression
+from graphwire.schema.guard import FUNCTIONS, parse_guard
+from graphwire.schema.infix import parse_infix
+from graphwire.schema.treespec import keywords_of, parse_treespec
+from graphwire.wire.archive import ArchiveReader, ArchiveWriter
+from graphwire.wire.document import read_document
+from graphwire.wire.torch_save import read_state_dict
+from graphwire_plugins.formats.cbor import CborFormat
+from graphwire_plugins.formats.json import JsonFormat
+from graphwire_plugins.formats.msgpack import MsgpackFormat
+
+sys.path.append(str(Path(__file__).parents[1] / "attacks"))
+
+
+class Target(NamedTuple):
+    """Something that reads what a file says."""
+
+    name: str
+    run: Callable[[bytes], Any]
+    seeds: Callable[[], Sequence[bytes]]
+    tokens: Sequence[bytes] = ()
+    batch: int = 50
+    """Executions between two looks at the clock."""
+
+
+@functools.cache
+def _victim() -> Any:
+    from hostile import victim
+
+    return victim()
+
+
+_TREE = {
+    "graph_module": {"nodes": [{"name": "x", "inputs": [1, -1, 2**70, None, True, 0.5]}] * 3},
+    "text": "é" * 20,
+    "bytes": b"\0\xff" * 10,
+    "floats": [float("inf"), 1e-300],
+}
+
+
+def _json_seeds() -> list[bytes]:
+    return [
+        JsonFormat().encode(_TREE),
+        b'{"a":[1,2.5,-3e9,"\\u00e9\\n",null,true,false,{"b":{}}]}',
+        b'[{"$float":"nan"}]',
+    ]
+
+
+def _archive(data: bytes) -> None:
+    archive = ArchiveReader(data)
+    for name in archive.names[:20]:
+        archive.verify(name)
+        archive.map(name)
+
+
+def _archive_seeds() -> list[bytes]:
+    stream = io.BytesIO()
+    with ArchiveWriter(stream, manifest=True) as archive:
+        archive.write("models/model.json", b'{"a": 1}' * 50, compress=True)
+        archive.write("data/weights/weight_0", b"\0" * 40, compress=False)
+        archive.write_stream("data/weights/weight_1", 64, [bytes(64)])
+    return [stream.getvalue()]
+
+
+def _pickle(data: bytes) -> None:
+    stream = io.BytesIO()
+    with ArchiveWriter(stream, root="archive", records={}) as archive:
+        archive.write("data.pkl", data, compress=False)
+        archive.write("byteorder", b"little", compress=False)
+        for key in range(4):
+            archive.write(f"data/{key}", bytes(64), compress=False)
+    read_state_dict(ArchiveReader(stream.getvalue()), "data/weights/", "weight_", copied=False)
+
+
+def _pickle_seeds() -> list[bytes]:
+    import torch
+
+    seeds = []
+    for value in (
+        {"a": torch.ones(16), "b": torch.nn.Parameter(torch.ones(4, 4))},
+        {"c": [1, 2.5, "x", None, (True, 2**70)], "d": torch.ones(32, dtype=torch.bfloat16)},
+    ):
+        stream = io.BytesIO()
+        torch.save(value, stream)
+        stream.seek(0)
+        seeds.append(ArchiveReader(stream).read("data.pkl"))
+    return seeds
+
+
+def _text(parse: Callable[[str], Any]) -> Callable[[bytes], Any]:
+    return lambda data: parse(data.decode("utf-8", "surrogateescape"))
+
+
+def _spec(text: str) -> None:
+    keywords_of(parse_treespec(text))
+
+
+def _load(data: bytes) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        graphwire.loads(data)
+
+
+def _document(data: bytes) -> None:
+    """A program whose JSON was mutated, in an archive that is in order."""
+    _load(_victim().with_records({"models/model.json": data}))
+
+
+def _words(*texts: str) -> list[bytes]:
+    return [text.encode() for text in texts]
+
+
+_JSON_TOKENS = _words(
+    "[", "]", "{", "}", ",", ":", '"', "\\ud800", "NaN", "1e999", "null", '"$bytes"', "9999999999999999999999"
+)
+_SYNTAX = _words(
+    "(",
+    ")",
+    ",",
+    "'",
+    "**",
+    "//",
+    "-",
+    "~",
+    "[0]",
+    ".size()",
+    "9999999999",
+    "L['x']",
+    "Symbol('s0')",
+    " == ",
+    "not ",
+    "\\",
+    '"',
+)
+
+TARGETS: dict[str, Target] = {
+    target.name: target
+    for target in (
+        Target("json", lambda d: read_document(d, JsonFormat()), _json_seeds, _JSON_TOKENS),
+        Target("msgpack", lambda d: read_document(d, MsgpackFormat()), lambda: [MsgpackFormat().encode(_TREE), msgpack.packb([{}, [], "a", b"b", 1.5])], [b"\x91", b"\xdd\xff\xff\xff\xff", b"\xdf", b"\xc7", b"\xd6\xff", b"\x81\xa1a"]),
+        Target("cbor", lambda d: read_document(d, CborFormat()), lambda: [CborFormat().encode(_TREE), b"\xd9\xd9\xf7" + cbor2.dumps([{}, [], "a", b"b", 1.5])], [b"\x81", b"\x9f", b"\xff", b"\xc2", b"\xd8\x1c", b"\xbb\xff", b"\xa1\x61a", b"\xf7"]),
+        Target("archive", _archive, _archive_seeds, [b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06", b"../", b"\xff\xff\xff\xff"]),
+        Target("expression", _text(parse_expression), lambda: _words("Add(Mul(Integer(2), Symbol('s0', positive=True, integer=True)), Integer(-1))", "Piecewise(ExprCondPair(Float('1.5', precision=53), true), ExprCondPair(Rational(1, 2), GreaterThan(Symbol('u0'), Integer(3))))"), _SYNTAX + _words(*HEADS)),
+        Target("infix", _text(parse_infix), lambda: _words("2*s0 - 1", "((s0 + 3)//4)*Mod(s1, 2**3) <= Max(1, -s2/3)", "~(s0 > 1) & (u0 == 2) | sqrt(s0)"), _SYNTAX + _words(*HEADS)),
+        Target("guard", _text(parse_guard), lambda: _words("L['x'].size()[0] % 8 == 0", "not (max(L['a']['b'].stride()[1], 2**3) <= 10 and math.floor(L['x'].item() / 2) != 1)"), _SYNTAX + _words(*FUNCTIONS, "lambda", "__class__", " if 1 else ", " and ")),
+        Target("treespec", _text(_spec), lambda: _words('[1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": "builtins.tuple", "context": "null", "children_spec": []}, {"type": "builtins.dict", "context": "[\\"a\\"]", "children_spec": [{"type": null, "context": null, "children_spec": []}]}]}]'), _JSON_TOKENS + _words("children_spec", "builtins.dict", "@2")),
+        Target("pickle", _pickle, _pickle_seeds, [b"c", b"R", b"Q", b"\x81", b"b", b"]", b"(", b"t", b"q\x00", b"h\x00", b"\x8c\x02os\x8c\x06system\x93", b"."]),
+        Target("document", _document, lambda: [_victim().records["models/model.json"]], _JSON_TOKENS + _words('"as_int"', '"as_tensor"', "null", "-1", "s77", '"linear"'), 5),
+        Target("load", _load, lambda: [_victim().data, _victim().with_records({})], [b"PK\x03\x04", b"\xff\xff\xff\xff"], 5),
+    )
+}  # fmt: skip
