@@ -182,8 +182,13 @@ if _HAS_SCRIPT_CLASSES:
 
 # ------------------------------------------------------------------------------------------------- opaque values
 
+try:
+    from torch._opaque_base import OpaqueBase as _OpaqueBase  # 2.11 and 2.12 ask for it
+except ImportError:
+    _OpaqueBase = object
 
-class Rounding:
+
+class Rounding(_OpaqueBase):  # type: ignore[misc, valid-type]
     """A value that torch is told to hold without looking inside."""
 
     def __init__(self, digits: int, modes: tuple[str, ...]) -> None:
