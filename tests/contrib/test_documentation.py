@@ -108,6 +108,7 @@ def put(folder: Path, block: Block) -> None:
     path.write_text(text.replace(sides["-"], sides["+"]), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_tutorial_is_true(desk: Any) -> None:
     for block in blocks_of(DOCS / "write-a-plugin.md"):
         if block.language == "console":
