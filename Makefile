@@ -3,6 +3,7 @@
 # make test-nightly  install, and run the property tests on many more examples, others at every run
 # make test-transformers  install transformers too, and run the tests on its models
 # make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them
+# make test-signing  install OpenSSF model signing too, and sign and verify a file with it
 # make fuzz   mutated files into every reader, TIME seconds in all (60)
 # make lint   formatting, lint rules, types, layers, documentation links
 # make bench  time and size against torch.export.save/load
@@ -22,7 +23,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-nightly test-transformers test-contrib fuzz lint bench docs clean
+.PHONY: setup demo test test-nightly test-transformers test-contrib test-signing fuzz lint bench docs clean
 .DELETE_ON_ERROR:
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
@@ -34,16 +35,19 @@ demo: $(INSTALLED)-base
 	$(PYTHON) contrib/demo
 
 test: $(INSTALLED)-test
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --ignore tests/transformers --ignore tests/contrib/heavy $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --ignore tests/transformers --ignore tests/contrib/heavy --ignore tests/signing $(PYTEST_ARGS)
 
 test-nightly: $(INSTALLED)-test
-	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m hypothesis --ignore tests/transformers --ignore tests/contrib/heavy $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m hypothesis --ignore tests/transformers --ignore tests/contrib/heavy --ignore tests/signing $(PYTEST_ARGS)
 
 test-transformers: $(INSTALLED)-transformers
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/transformers $(PYTEST_ARGS)
 
 test-contrib: $(INSTALLED)-contrib
 	$(PYTHON) -m pytest tests/contrib/heavy $(PYTEST_ARGS)
+
+test-signing: $(INSTALLED)-signing
+	$(PYTHON) -m pytest tests/signing $(PYTEST_ARGS)
 
 lint: $(INSTALLED)-test $(INSTALLED)-dev docs
 	$(VENV)/bin/ruff check .
@@ -84,6 +88,10 @@ $(INSTALLED)-transformers: pyproject.toml constraints.txt | $(PYTHON)
 $(INSTALLED)-contrib: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[test,contrib]'
 	@touch $@ $(INSTALLED)-test $(INSTALLED)-base $(INSTALLED)-transformers
+
+$(INSTALLED)-signing: pyproject.toml constraints.txt | $(PYTHON)
+	$(PIP) -e '.[test,signing]'
+	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
 
 $(INSTALLED)-dev: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[dev]'
