@@ -12,7 +12,7 @@ from typing import Any
 import cbor2
 import msgpack
 import torch
-from hostile import DOCUMENT, WEIGHTS, Attack, Victim, put
+from hostile import DOCUMENT, WEIGHTS, Attack, Victim, get, put
 from torch.utils import _pytree as pytree
 
 from graphwire.errors import (
@@ -295,6 +295,47 @@ DOCUMENTS = [
     Attack("CBOR without its mark", _raw(".cbor", cbor2.dumps({"graph_module": None})), FormatError, "CBOR"),
     Attack("CBOR of millions of lists", _raw(".cbor", _C + b"\xa1\x6cgraph_module\x9a\x00\x02\x00\x00" + b"\x80" * (1 << 17)), GraphwireError, ""),
 ]  # fmt: skip
+
+
+def _bombed(suffix: str, data: bytes) -> Callable[[Victim], bytes]:
+    """The file with a program that inflates to sixteen mebibytes of empty lists."""
+    return lambda victim: victim.with_records({DOCUMENT: None, f"models/model{suffix}": data}, compress=True)
+
+
+def _unknown_operators(victim: Victim) -> bytes:
+    def change(tree: Any) -> None:
+        nodes = get(tree, "graph_module.graph.nodes")
+        for index in range(300):
+            nodes.append({**nodes[0], "target": f"torch.ops.aten.linearr{index}.default", "outputs": []})
+
+    return victim.with_document(change)
+
+
+BOMBS = [
+    Attack(
+        "a bomb of lists in msgpack",
+        _bombed(".msgpack", b"\x81\xacgraph_module\xdd\x00\xff\x00\x00" + b"\x90" * (0xFF << 16)),
+        LimitError,
+        "containers",
+    ),
+    Attack(
+        "a bomb of lists in CBOR",
+        _bombed(".cbor", _C + b"\xa1\x6cgraph_module\x9a\x00\xff\x00\x00" + b"\x80" * (0xFF << 16)),
+        LimitError,
+        "containers",
+    ),
+    Attack(
+        "a missing record among long names",
+        lambda v: v.with_records(
+            {f"extra/{'a' * 1000}{index}": b"" for index in range(5000)} | {WEIGHTS: None}
+        ),
+        MissingRecordError,
+        "weights_config",
+    ),
+    Attack(
+        "hundreds of unknown operators", _unknown_operators, DecodeError, "20 or more operators are missing"
+    ),
+]
 
 # -------------------------------------------------------------------------------------------------------- treespecs
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Iterator
+from itertools import islice
 from types import TracebackType
 
 from zlib_ng import zlib_ng
@@ -18,6 +19,8 @@ from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 __all__ = ["ArchiveReader"]
 
 _PIECE_BYTES = 1 << 20
+_NAMES_COMPARED, _NAME_COMPARED = 500, 200
+"""How many names, and how much of the one that is not there, a message is made of: comparing takes long."""
 _RENEWED = "The file is damaged: fetch or write it again"
 
 
@@ -226,7 +229,8 @@ class ArchiveReader:
     def _entry(self, name: str) -> Entry:
         entry = self._entries.get(name)
         if entry is None:
-            near = difflib.get_close_matches(name, list(self._entries), 3)
+            some = [each for each in islice(self._entries, _NAMES_COMPARED) if len(each) <= len(name) + 8]
+            near = difflib.get_close_matches(name[:_NAME_COMPARED], some, 3)
             raise MissingRecordError(
                 f"the archive has no record {name!r}",
                 remedy=f"Near names: {', '.join(map(repr, near))}" if near else "",

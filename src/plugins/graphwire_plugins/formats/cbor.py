@@ -24,6 +24,9 @@ from graphwire.schema.tree import from_tree, to_tree
 from graphwire.wire.tree import MAX_DEPTH, survey
 
 _MARK = b"the metas of the values"
+MOST_CONTAINERS = 1 << 23
+"""Lists and maps in a document: an empty one is one byte here, and 56 bytes and more in memory."""
+_CONTAINERS = bytes(range(0x80, 0xC0))
 _SELF_DESCRIBED = b"\xd9\xd9\xf7"
 
 
@@ -74,6 +77,8 @@ class CborFormat:
     def _load(self, data: bytes) -> Tree:
         if not data.startswith(_SELF_DESCRIBED):
             raise FormatError("the bytes are no CBOR document of ours (they do not start with tag 55799)")
+        if len(data) > MOST_CONTAINERS < len(data) - len(data.translate(None, _CONTAINERS)):
+            raise LimitError(f"the CBOR document may hold more than {MOST_CONTAINERS:,} containers")
         stream = io.BytesIO(data)
         stream.seek(len(_SELF_DESCRIBED))
         try:

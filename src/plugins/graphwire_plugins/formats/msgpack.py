@@ -23,6 +23,9 @@ from graphwire.schema.tree import to_tree
 from graphwire.wire.tree import survey
 
 _PROGRAMS = msgspec.msgpack.Decoder(Program)
+MOST_CONTAINERS = 1 << 23
+"""Lists and dicts in a document: an empty one is one byte here, and 56 bytes and more in memory."""
+_CONTAINERS = bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)])
 _BIG_INT = 1
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 
@@ -51,6 +54,8 @@ class MsgpackFormat:
 
     def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
         data = bytes(buffer)
+        if len(data) > MOST_CONTAINERS < len(data) - len(data.translate(None, _CONTAINERS)):
+            raise LimitError(f"the MessagePack document may hold more than {MOST_CONTAINERS:,} containers")
         try:
             tree: Tree = msgpack.unpackb(data, ext_hook=_decode_big_int)
             survey(tree)
