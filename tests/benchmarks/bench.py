@@ -38,9 +38,11 @@ from rich.progress import (
 )
 from tables import (
     TORCH,
+    Comparison,
     ProgramRow,
     StepRow,
     WeightsRow,
+    comparisons_table,
     programs_table,
     scaling_table,
     steps_table,
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 PROGRAMS = ("decoder-12-dynamic", "decoder-48-static", "convnet")
 SCALES = (1_600, 16_000)
 """How many outputs the `unbind` has."""
+CHAINS = (10_000, 100_000)
+"""How many nodes the chains of operators have."""
 
 
 class Bench(NamedTuple):
@@ -100,6 +104,7 @@ def main() -> int:
             programs = [row for name in options.program for row in measure_program(bench, name)]
             weights = [] if options.no_weights else measure_weights(bench, 1024 if options.large else 256)
             scaling = measure_scaling(bench) if options.scaling else []
+            compared = measure_comparisons(bench, 1024 if options.large else 256) if options.beside else []
     if options.profile:
         pstats.Stats(profile).sort_stats("tottime").print_stats(30)
         return 0
@@ -116,8 +121,10 @@ def main() -> int:
         console.print(weights_table(weights))
     if scaling:
         console.print(scaling_table(scaling))
+    if compared:
+        console.print(comparisons_table(compared))
     if options.json:
-        rows = {"programs": programs, "weights": weights, "scaling": scaling}
+        rows = {"programs": programs, "weights": weights, "scaling": scaling, "beside": compared}
         document = {
             "environment": environment(options),
             **{k: [asdict(row) for row in v] for k, v in rows.items()},
@@ -141,6 +148,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--large", action="store_true", help="1 GiB of weights instead of 256 MiB")
     parser.add_argument(
         "--scaling", action="store_true", help="add unbind of 1,600 and of 16,000 (minutes, for torch)"
+    )
+    parser.add_argument(
+        "--beside",
+        action="store_true",
+        help="add threads, large graphs, whole processes, and safetensors and ONNX where they are installed",
     )
     parser.add_argument(
         "--folder", type=Path, help="where files are written (default: the system's temporary folder)"
@@ -373,6 +385,24 @@ def measure_scaling(bench: Bench) -> list[ProgramRow]:
             bench, name, program, [torch_way], turns=1 if once else bench.turns, warm_up=not once
         )
         rows += _measure_ways(bench, name, program, [json_way], turns=bench.turns)
+    return rows
+
+
+# --- beside other things --------------------------------------------------------------------------------------
+
+
+def measure_comparisons(bench: Bench, mebibytes: int) -> list[Comparison]:
+    """Rows of what stands alone: threads, large graphs, whole processes, other libraries."""
+    from comparisons import compare_chains, compare_others, compare_threads, compare_weights
+    from timing import CLOCKS
+
+    wall = CLOCKS["wall"]
+    rows = []
+    with _task(bench.progress, "beside other things") as done:
+        rows += compare_threads(bench.folder, bench.turns, wall, done)
+        rows += compare_weights(bench.folder, mebibytes, bench.turns, wall, done)
+        rows += compare_chains(bench.folder, CHAINS, 1, bench.clock, done)
+        rows += compare_others(bench.folder, mebibytes, bench.turns, wall, done)
     return rows
 
 

@@ -9,9 +9,11 @@ from rich.table import Table
 
 __all__ = [
     "TORCH",
+    "Comparison",
     "ProgramRow",
     "StepRow",
     "WeightsRow",
+    "comparisons_table",
     "programs_table",
     "scaling_table",
     "steps_table",
@@ -58,6 +60,35 @@ class StepRow:
     """`save`, `load` or `floor`."""
     step: str
     seconds: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What graphwire takes for something, beside what something else takes. Times are medians in seconds."""
+
+    what: str
+    seconds: float
+    against: str
+    against_seconds: float
+
+
+def comparisons_table(rows: list[Comparison]) -> Table:
+    """The ratio is the first time divided by the second."""
+    table = Table(title="beside other things")
+    table.add_column("graphwire", no_wrap=True)
+    table.add_column("ms", justify="right")
+    table.add_column("beside", no_wrap=True)
+    table.add_column("ms", justify="right")
+    table.add_column("ratio", justify="right")
+    for row in rows:
+        table.add_row(
+            row.what,
+            _milliseconds(row.seconds),
+            row.against,
+            _milliseconds(row.against_seconds),
+            _ratio(row.seconds, row.against_seconds),
+        )
+    return table
 
 
 def steps_table(rows: list[StepRow]) -> Table:
