@@ -6,7 +6,7 @@
 # make test-signing  install OpenSSF model signing too, and sign and verify a file with it
 # make fuzz   mutated files into every reader, TIME seconds in all (60)
 # make lint   formatting, lint rules, types, layers, documentation links
-# make bench  time and size against torch.export.save/load
+# make bench  time, size and memory against torch.export.save/load, safetensors and ONNX; ten minutes
 # make docs   check the documentation's links and the README's code
 # make setup  install everything the targets above need
 
@@ -15,6 +15,7 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 TIME ?= 60
 FUZZ_ARGS ?=
+BENCH_ARGS ?= --large --scaling --beside
 
 BASE_PYTHON := $(shell command -v python3.11 || command -v python3)
 PYTHON := $(VENV)/bin/python
@@ -61,8 +62,8 @@ docs: $(PYTHON)
 fuzz: $(INSTALLED)-test
 	$(PYTHON) tests/fuzz/fuzz.py --seconds $(TIME) $(FUZZ_ARGS)
 
-bench: $(INSTALLED)-base
-	$(PYTHON) tests/benchmarks/bench.py
+bench: $(INSTALLED)-bench
+	$(PYTHON) tests/benchmarks/bench.py $(BENCH_ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
@@ -92,6 +93,10 @@ $(INSTALLED)-contrib: pyproject.toml constraints.txt | $(PYTHON)
 $(INSTALLED)-signing: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[test,signing]'
 	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
+
+$(INSTALLED)-bench: pyproject.toml constraints.txt | $(PYTHON)
+	$(PIP) -e '.[bench]'
+	@touch $@ $(INSTALLED)-base
 
 $(INSTALLED)-dev: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[dev]'

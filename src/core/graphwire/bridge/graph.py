@@ -296,11 +296,7 @@ def _decode_call(scope: _GraphScope, record: Node) -> None:
     metadata = decode_metadata(context, record)
     metadata.setdefault("nn_module_stack", {})
     name = record.name or _value_name(record)
-    node = scope.graph.create_node("call_function", called.target, name=name)
-    # Given to `create_node`, arguments are searched for symbolic numbers in Python, at half the cost of the node.
-    node.args = args
-    if kwargs:
-        node.kwargs = kwargs
+    node = scope.call(called.target, args, kwargs, name)
     scope.propagated = propagated_values(scope, record, node) if record.propagate else {}
     decode_results(scope, called, record, node, metadata)
     _note_assertion(context, record.target, node)

@@ -201,14 +201,12 @@ def _read_elements(
         elif arm in LITERAL_ARMS:
             noted = scope.record.value_metadata.get(f"{path}[{index}]")
             if noted is not None and noted.name is not None:
-                reader = scope.graph.create_node(
-                    "call_function", operator.getitem, (node, key), {}, noted.name
-                )
+                reader = scope.call(operator.getitem, (node, key), {}, noted.name)
                 scope.complete(reader, noted.name, value, decode_metadata(scope.context, noted))
         else:
             name = name_of(element)
             if name != unused or name in scope.record.value_metadata:
-                reader = scope.graph.create_node("call_function", operator.getitem, (node, key), {}, name)
+                reader = scope.call(operator.getitem, (node, key), {}, name)
                 scope.add(name, reader, value, scope.metadata(name, metadata))
 
 
@@ -228,7 +226,7 @@ def _read_container(
         return
     own = dict(metadata) if noted is None else decode_metadata(scope.context, noted)
     name = None if noted is None else noted.name
-    reader = scope.graph.create_node("call_function", operator.getitem, (node, key), {}, name)
+    reader = scope.call(operator.getitem, (node, key), {}, name)
     scope.complete(reader, name, value, own)
     scope.results[reader.name] = reader
     values = list(value.values() if isinstance(value, dict) else value)

@@ -177,6 +177,20 @@ class DecodeScope:
         self.caller: Node | None = None
         """The node whose arguments are being decoded."""
 
+    def call(
+        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
+    ) -> torch.fx.Node:
+        """A new node that calls `target`.
+
+        The arguments are set when the node is there: `create_node` would search them for symbolic numbers, in Python, at
+        the cost of the node once more.
+        """
+        node = self.graph.create_node("call_function", target, name=name)
+        node.args = args
+        if kwargs:
+            node.kwargs = kwargs
+        return node
+
     def add(self, name: str, node: torch.fx.Node, value: Any, metadata: dict[str, Any]) -> None:
         """Let `name` be the value of an FX node.
 
