@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import mmap
 import os
@@ -204,7 +205,11 @@ def _map_private(descriptor: int, size: int) -> mmap.mmap:
         raise ArchiveError("the file became shorter after it was opened")
     if hasattr(mmap, "MAP_PRIVATE"):
         no_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000 if os.uname().sysname == "Linux" else 0)
-        return mmap.mmap(
-            descriptor, size, flags=mmap.MAP_PRIVATE | no_reserve, prot=mmap.PROT_READ | mmap.PROT_WRITE
-        )
+        flags, access = mmap.MAP_PRIVATE | no_reserve, mmap.PROT_READ | mmap.PROT_WRITE
+        try:
+            return mmap.mmap(descriptor, size, flags=flags, prot=access)
+        except OSError as error:
+            if error.errno == errno.ENOMEM:
+                raise MemoryError(f"there is no room for a mapping of {size:,} bytes") from error
+            raise
     return mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
