@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import torch
 
+from graphwire.bridge import torch_private
+from graphwire.bridge.context import DecodeContext
 from graphwire.bridge.payloads import StorageTable, decode_payloads
 from graphwire.errors import GraphwireError
 from graphwire.hooks.registry import default_registry
@@ -40,18 +42,20 @@ def opened(path: Path) -> Layout:
     return open_layout(ArchiveReader(path))
 
 
-class _Context:
-    """As much of a decoding context as plain payloads take."""
-
-    def __init__(self) -> None:
-        self.registry = default_registry()
-
-
 def values(payloads: Payloads, kind: str) -> dict[str, Any]:
     """The payloads of a kind as tensors of torch."""
     table = StorageTable(payloads.records, lambda device: device, graph_only=False)
     metas = getattr(payloads, kind)
-    context: Any = _Context()
+    shape_env = torch_private.ShapeEnv()
+    context = DecodeContext(
+        registry=default_registry(),
+        shape_env=shape_env,
+        mode=torch_private.fake_value_mode(shape_env),
+        constants={},
+        place_device=lambda device: device,
+        frames=[],
+        sources=[],
+    )
     return decode_payloads(context, metas, FOLDERS[kind], table, payloads.encoded, ties_noted=True)
 
 
