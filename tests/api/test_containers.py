@@ -170,3 +170,26 @@ def test_keys_of_every_kind_and_nested_defaultdicts_come_back(format: str) -> No
     assert_same_values(result, expected)
     assert (result.default_factory, result[Color.RED].default_factory) == (dict, list)
     assert graphwire.dumps(loaded, format=format) == data
+
+
+class Defaulting(torch.nn.Module):
+    def forward(self, x: dict[str, torch.Tensor]) -> Any:
+        made: Any = collections.defaultdict(lambda: x, {"sum": collections.defaultdict(list, b=x["a"] + 1)})
+        return made
+
+
+def test_a_defaultdict_whose_factory_cannot_be_written_is_a_plain_dict() -> None:
+    given = collections.defaultdict(lambda: torch.zeros(1), a=torch.ones(2))
+    program = torch.export.export(Defaulting(), (given,))
+    with pytest.raises(
+        EncodeError, match=r'default factory .*lambda.* cannot be written.*containers="plain"'
+    ):
+        graphwire.dumps(program)
+    data = graphwire.dumps(program, containers="plain")
+    loaded = graphwire.loads(data)
+    result = loaded.module()({"a": torch.ones(2)})
+    assert type(result) is dict
+    assert result["sum"].default_factory is list
+    assert_same_values(result["sum"]["b"], torch.full((2,), 2.0))
+    assert type(loaded.example_inputs[0][0]) is dict
+    assert graphwire.dumps(loaded) == data

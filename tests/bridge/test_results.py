@@ -12,6 +12,7 @@ from torch._ops import HigherOrderOperator
 from torch.export import Dim, ExportedProgram, export
 
 import graphwire
+from graphwire.bridge.context import GraphwireWarning
 from graphwire.testing.programs import assert_same_program, assert_same_values
 
 FORMATS = ("json", "msgpack", "cbor")
@@ -154,3 +155,42 @@ def test_the_results_of_a_node_that_is_not_there_are_refused() -> None:
     record.requires = ["results"]
     with pytest.raises(graphwire.errors.ValidationError, match="no node before this point is 'elsewhere'"):
         graphwire.from_schema(record, payloads)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("name", ["flag", "count", "mixed"])
+def test_an_element_that_states_no_value_comes_back_without_one(name: str, format: str) -> None:
+    program = export(_Function(getattr(torch.ops.graphwire_results, name)), (torch.ones(3),))
+    (call,) = (node for node in program.graph.nodes if node.name == name)
+    readers = [node for node in program.graph.nodes if node.target is operator.getitem]
+    if name != "mixed":
+        readers += [_reading(program, call, 1)]
+    for reader in readers:
+        reader.meta["val"] = None
+    data = graphwire.dumps(program, format=format)
+    loaded = graphwire.loads(data)
+    assert_same_program(loaded, program)
+    stated = {node.name for node in loaded.graph.nodes if node.meta.get("val") is not None}
+    assert call.name in stated
+    assert stated.isdisjoint(reader.name for reader in readers)
+    assert graphwire.dumps(loaded, format=format) == data
+
+
+def _reading(program: ExportedProgram, call: torch.fx.Node, index: int) -> torch.fx.Node:
+    known = next((user for user in call.users if user.args == (call, index)), None)
+    if known is not None:
+        return known
+    with program.graph.inserting_after(call):
+        return program.graph.call_function(operator.getitem, (call, index))
+
+
+def test_a_reader_of_an_attribute_that_nothing_uses_is_left_out_with_a_warning() -> None:
+    program = export(
+        _Function(lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))), (torch.ones(3),)
+    )
+    data = graphwire.dumps(program)
+    first = next(iter(program.graph.nodes))
+    with program.graph.inserting_before(first):
+        unused = program.graph.get_attr("true_graph_0")
+    with pytest.warns(GraphwireWarning, match=f"{unused.name}.*true_graph_0.*not saved"):
+        assert graphwire.dumps(program) == data

@@ -393,7 +393,7 @@ def provenance() -> Program:
         tensor_values={"x": tensor_meta(), "y": tensor_meta()},
         value_metadata={
             "x": ValueMetadata({"custom": '["x"]'}, [0], [0]),
-            "golden[1]": ValueMetadata(name="getitem_1"),
+            "golden[1]": ValueMetadata(name="getitem_1", unstated=True),
         },
         output_metadata=ValueMetadata(from_node=[]),
         placed={"getitem_1": "golden"},

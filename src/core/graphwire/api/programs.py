@@ -63,7 +63,8 @@ def save(
         opset_version: by operator namespace, the version to write instead of the installed one.
         containers: what becomes of inputs and outputs that are namedtuples or dataclasses for which nobody registered a
             serialized name. `named`: an error, which gives the line that registers it; `plain`: they are tuples, and dicts
-            without the fields that are None, wherever the program is loaded, so nothing need be registered there.
+            without the fields that are None, wherever the program is loaded, so nothing need be registered there; a
+            defaultdict whose factory cannot be written is a dict.
         extra_files: bytes to keep beside the program, by relative path.
         registry: the plugins in force; those installed by default.
         plugins: of those, the only ones in force for this call, by the name of a plugin or distribution (`graphwire` is the
@@ -167,7 +168,8 @@ def load(
         DecodeError: this installation lacks something that the program needs.
         LimitError: the file is beyond `limits`.
     """
-    from graphwire.bridge.program import GraphwireWarning, decode_program
+    from graphwire.bridge.context import GraphwireWarning
+    from graphwire.bridge.program import decode_program
     from graphwire.bridge.tensors import target_device
 
     with open(file, registry=registry, plugins=plugins, limits=limits) as archive, paused_collector:

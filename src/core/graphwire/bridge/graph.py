@@ -6,6 +6,7 @@ in `results`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch.utils import _pytree as pytree
 from graphwire.bridge import torch_private
 from graphwire.bridge.arguments import arm_of, decode_argument, encode_argument, encode_exactly
 from graphwire.bridge.calls import decode_inputs, encode_inputs
-from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
+from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext, GraphwireWarning
 from graphwire.bridge.metadata import decode_metadata, encode_metadata
 from graphwire.bridge.operators import decode_operator, encode_operator
 from graphwire.bridge.places import deviations, move, place_by_rule
@@ -98,6 +99,13 @@ def _encode_placeholder(
 
 def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node) -> None:
     path = str(node.target)
+    if not node.users:  # an argument is where a record has an attribute, and this is none
+        warnings.warn(
+            f"the node {node.name!r} reads the attribute {path!r}, which nothing uses: it is not saved",
+            GraphwireWarning,
+            stacklevel=2,
+        )
+        return
     value = scope.module
     for part in path.split("."):
         value = getattr(value, part)

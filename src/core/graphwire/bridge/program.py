@@ -14,7 +14,13 @@ from torch.utils import _pytree as pytree
 
 from graphwire.bridge import torch_private
 from graphwire.bridge.arguments import class_of, decode_argument, encode_argument, is_encoded
-from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext, OpaqueOrigin
+from graphwire.bridge.context import (
+    GRAPH_CONSTANT,
+    DecodeContext,
+    EncodeContext,
+    GraphwireWarning,
+    OpaqueOrigin,
+)
 from graphwire.bridge.graph import decode_graph, encode_graph
 from graphwire.bridge.metadata import decode_declared, decode_sources, encode_custom, encode_declared
 from graphwire.bridge.opaque import OpaqueOperator
@@ -52,11 +58,6 @@ from graphwire.schema.program import (
 from graphwire.schema.treespec import parse_treespec, split_version, treespec_nodes
 from graphwire.version import PRODUCER
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
-
-
-class GraphwireWarning(UserWarning):
-    """Something that a program had and that is left out, without harm to what the program computes."""
-
 
 # ----------------------------------------------------------------------------------------------------- encode
 

@@ -105,6 +105,7 @@ def _encode_elements(
         first = reading[0] if reading else None
         own = NOTHING if first is None else encode_metadata(context, first.meta)
         if first is not None:
+            own.unstated = value is not None and first.meta.get("val") is None
             scope.order.setdefault(first)
         inner = elements_of(value)
         if inner is not None:
@@ -203,11 +204,13 @@ def _read_elements(
             if noted is not None and noted.name is not None:
                 reader = scope.call(operator.getitem, (node, key), {}, noted.name)
                 scope.complete(reader, noted.name, value, decode_metadata(scope.context, noted))
+                _unstate(reader, noted)
         else:
             name = name_of(element)
             if name != unused or name in scope.record.value_metadata:
                 reader = scope.call(operator.getitem, (node, key), {}, name)
                 scope.add(name, reader, value, scope.metadata(name, metadata))
+                _unstate(reader, scope.record.value_metadata.get(name))
 
 
 def _read_container(
@@ -228,9 +231,16 @@ def _read_container(
     name = None if noted is None else noted.name
     reader = scope.call(operator.getitem, (node, key), {}, name)
     scope.complete(reader, name, value, own)
+    _unstate(reader, noted)
     scope.results[reader.name] = reader
     values = list(value.values() if isinstance(value, dict) else value)
     _read_elements(scope, reader, inner, values, f"{reader.name}_unused", place, metadata)
+
+
+def _unstate(reader: torch.fx.Node, noted: ValueMetadata | None) -> None:
+    """Let a node state no value where it stated none."""
+    if noted is not None and noted.unstated:
+        reader.meta["val"] = None
 
 
 def _is_read(element: Argument, unused: str) -> bool:

@@ -7,6 +7,7 @@ text gives. What torch can say is written as torch writes it, byte for byte.
 
 from __future__ import annotations
 
+import collections
 import json
 from typing import Any
 
@@ -39,7 +40,8 @@ def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> st
     """The JSON text (protocol 1) of a `TreeSpec`.
 
     Args:
-        plain: write a namedtuple or dataclass without a serialized name as a tuple or, with its fields as keys, a dict.
+        plain: write a namedtuple or dataclass without a serialized name as a tuple or, with its fields as keys, a dict;
+            and a defaultdict whose factory cannot be written as a dict.
             A dataclass's fields that are None are no children of it, and no keys.
 
     Raises:
@@ -103,6 +105,8 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
         try:
             version, tree = by.serializer.dump_context(context)
         except GraphwireError:
+            if plain and container is collections.defaultdict:  # its factory has no name that a file may say
+                return _encode_node(dict, context[1], registry, plain=False)
             raise
         except Exception as error:
             raise EncodeError(_failure(f"the treespec serializer of {by.name}", error)) from error

@@ -216,6 +216,8 @@ class ValueMetadata(msgspec.Struct, omit_defaults=True):
     from_node: list[int] | None = None
     name: str | None = None
     """For an element that is itself a sequence, and so has no name of its own in `outputs`: its node's name."""
+    unstated: bool = False
+    """The node that reads an element states no value (`val` is None), though what it reads from states one."""
 
 
 class Graph(msgspec.Struct, omit_defaults=True):

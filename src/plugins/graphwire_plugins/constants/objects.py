@@ -91,4 +91,7 @@ class OpaqueValues:
             DecodeError: the tree is none that `encode` makes.
             UnknownTypeError: nobody registers the class in this process.
         """
-        return decode_data(tree, tensors)
+        value = decode_data(tree, tensors)
+        if not self.owns(value):
+            raise DecodeError(f"no opaque value is described by {tree!r:.200}")
+        return value

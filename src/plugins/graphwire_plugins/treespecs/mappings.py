@@ -128,7 +128,8 @@ def _factory_name(factory: Any) -> str:
     module, name = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", repr(factory))
     raise EncodeError(
         f"the default factory {module}.{name} of a defaultdict cannot be written",
-        remedy=f"Use one of {', '.join(sorted(FACTORIES))} or None, or pass a plain dict",
+        remedy=f"Use one of {', '.join(sorted(FACTORIES))} or None, or pass a plain dict; "
+        'or save with containers="plain", which makes one',
     )
 
 
