@@ -19,9 +19,8 @@ from graphwire.evolve.requirements import check_plugins
 from graphwire.hooks.registry import PluginInfo, Registry, default_registry
 from graphwire.schema.program import Program
 from graphwire.wire.archive import Readable
-from graphwire.wire.atomic import replacing
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package import Document, write_package
+from graphwire.wire.package import Document, save_package
 
 if TYPE_CHECKING:
     pass
@@ -141,11 +140,7 @@ def _rewrite(
         made, layout = written(encoded, formats[name], target, archive.registry)
         documents |= made
     extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
-    if isinstance(dst, (str, os.PathLike)):
-        with replacing(dst) as stream:
-            write_package(stream, documents, extra_files, layout=layout)
-    else:
-        write_package(dst, documents, extra_files, layout=layout)
+    save_package(dst, documents, extra_files, layout=layout)
 
 
 def inspect(

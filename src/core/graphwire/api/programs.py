@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
@@ -21,10 +20,9 @@ from graphwire.evolve.opsets import UnknownOps, plan_for
 from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import Program
 from graphwire.wire.archive import Readable
-from graphwire.wire.atomic import replacing
 from graphwire.wire.collector import paused_collector
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package import write_package
+from graphwire.wire.package import save_package
 from graphwire.wire.payloads import Payloads
 
 if TYPE_CHECKING:
@@ -94,11 +92,7 @@ def _save(
 ) -> None:
     encoded = _encoded(program, registry, opset_version, containers)
     documents, layout = written(encoded, format, target, registry)
-    if isinstance(file, (str, os.PathLike)):
-        with replacing(file) as stream:
-            write_package(stream, documents, extra_files, layout=layout)
-    else:
-        write_package(file, documents, extra_files, layout=layout)
+    save_package(file, documents, extra_files, layout=layout)
 
 
 def dumps(

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["replacing"]
+__all__ = ["replacing", "sync"]
 
 
 @contextmanager
@@ -39,13 +39,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with open(descriptor, "w+b") as file:  # noqa: PTH123 - a descriptor has no path
             temporary.chmod(0o666 & ~_umask(target.parent) if mode is None else stat.S_IMODE(mode))
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            sync(file)
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
+
+
+def sync(file: BinaryIO) -> None:
+    """Have what is written to a file so far on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _mode_of(target: Path) -> int | None:

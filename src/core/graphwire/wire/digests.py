@@ -7,9 +7,8 @@ signature of the file, or by a digest kept elsewhere.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import msgspec
 
@@ -20,7 +19,9 @@ __all__ = ["MANIFEST", "Digests", "read_manifest", "write_manifest"]
 MANIFEST = "manifest.json"
 
 _ASIDE_BYTES = 1 << 20
-"""Chunks from this size on are hashed by a thread of their own, while they are written."""
+"""Records from this size on are hashed by threads of their own, while they and the next ones are written."""
+_LANES = 2
+"""Such threads: SHA-256 takes three times as long as writing to memory, so one would be waited for."""
 
 
 class _Manifest(msgspec.Struct):
@@ -36,34 +37,54 @@ class Digests:
     """The digests of records, taken while they are written."""
 
     def __init__(self) -> None:
-        self.found: dict[str, str] = {}
-        """By name, in hexadecimal; of a record that is being written, nothing."""
-        self._aside: ThreadPoolExecutor | None = None
+        self._digests: dict[str, hashlib._Hash] = {}
+        self._lanes: list[ThreadPoolExecutor] = []
+        self._lane: ThreadPoolExecutor | None = None
+        self._last: list[Future[None]] = []
+        """Of each record that a thread hashes, the last step."""
 
-    def add(self, name: str, data: memoryview) -> None:
-        """Take the digest of a record that is in memory."""
-        self.found[name] = hashlib.sha256(data).hexdigest()
+    def begin(self, name: str, nbytes: int) -> None:
+        """From here on `add` adds to the digest of a record of `nbytes` bytes.
 
-    @contextmanager
-    def beside(self, digest: hashlib._Hash, chunk: memoryview) -> Iterator[None]:
-        """Add a chunk to a digest, beside what is done in the block. The chunk must not change meanwhile."""
-        if chunk.nbytes < _ASIDE_BYTES:
-            digest.update(chunk)
-            yield
-            return
-        if self._aside is None:
-            self._aside = ThreadPoolExecutor(1, "graphwire-sha256")
-        waiting = self._aside.submit(digest.update, chunk)
-        try:
-            yield
-        finally:
-            waiting.result()
+        Waits until fewer records than there are threads are left to hash: what is written does not get further ahead, as
+        it may be copies that were made to be written.
+        """
+        self._digests[name] = hashlib.sha256()
+        self._lane = None
+        if nbytes >= _ASIDE_BYTES:
+            index = len(self._last)
+            if index >= _LANES:
+                self._last[index - _LANES].result()
+            if len(self._lanes) < _LANES:
+                self._lanes.append(ThreadPoolExecutor(1, "graphwire-sha256"))
+            self._lane = self._lanes[index % _LANES]
+            self._last.append(self._lane.submit(_nothing))
 
-    def close(self) -> None:
-        """Let go of the thread."""
-        if self._aside is not None:
-            self._aside.shutdown()
-            self._aside = None
+    def add(self, name: str, chunk: memoryview) -> None:
+        """Add a chunk to the digest of the record that was begun last. It must not change before `close`."""
+        update = self._digests[name].update
+        if self._lane is None:
+            update(chunk)
+        else:
+            self._last[-1] = self._lane.submit(update, chunk)
+
+    @property
+    def busy(self) -> bool:
+        """Whether threads may have something left to hash."""
+        return bool(self._lanes)
+
+    def close(self) -> dict[str, str]:
+        """Wait for the threads, and let go of them; the digests by name, in hexadecimal."""
+        for lane in self._lanes:
+            lane.shutdown()
+        for each in self._last:
+            each.result()
+        self._lanes, self._last = [], []
+        return {name: digest.hexdigest() for name, digest in self._digests.items()}
+
+
+def _nothing() -> None:
+    pass
 
 
 def write_manifest(digests: Mapping[str, str]) -> bytes:

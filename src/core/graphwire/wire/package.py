@@ -15,8 +15,10 @@ are ours. Older layouts are read and written too: see `layouts`.
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import TracebackType
 from typing import BinaryIO, NamedTuple
@@ -29,6 +31,7 @@ from graphwire.hooks.registry import Registry
 from graphwire.schema.program import PluginRequirement, Program
 from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter, Readable
+from graphwire.wire.atomic import replacing, sync
 from graphwire.wire.digests import MANIFEST, read_manifest
 from graphwire.wire.document import read_document, read_program
 from graphwire.wire.layouts import (
@@ -69,6 +72,7 @@ def write_package(
     extra_files: Mapping[str, bytes] | None = None,
     *,
     layout: str = "B2",
+    settle: Callable[[], object] | None = None,
 ) -> None:
     """Write a package to a stream that need not seek. Payloads are lent, not copied.
 
@@ -78,6 +82,7 @@ def write_package(
             where they have no plain form. A1 to A4 hold one program.
         extra_files: anything else to keep in the archive, by path.
         layout: a key of `layouts.LAYOUTS`, or `pt2` for the newest.
+        settle: see `ArchiveWriter`.
 
     Raises:
         ArchiveError: a name leaves the archive, or the layout cannot hold the documents.
@@ -85,34 +90,56 @@ def write_package(
     """
     spec = layout_named(layout)
     if spec.has_configs:
-        _write_records(stream, documents, extra_files or {}, spec)
+        with ArchiveWriter(stream, manifest=True, settle=settle) as archive:
+            _write_records(archive, documents, extra_files or {}, spec)
     else:
         _write_packed(stream, documents, extra_files or {}, spec)
 
 
-def _write_records(
-    stream: BinaryIO, documents: Mapping[str, Document], extra_files: Mapping[str, bytes], spec: LayoutSpec
+def save_package(
+    file: str | os.PathLike[str] | BinaryIO,
+    documents: Mapping[str, Document],
+    extra_files: Mapping[str, bytes] | None = None,
+    *,
+    layout: str = "B2",
 ) -> None:
-    with ArchiveWriter(stream, manifest=True) as archive:
-        for name, document in documents.items():
-            member = spec.member("document", name).removesuffix(".json") + document.suffix
-            archive.write(member, document.data, compress=True)
-        for name, document in documents.items():
-            for kind, member in config_members(name).items():
-                metas = getattr(document.payloads, kind)
-                if metas or kind != "sample_inputs":
-                    archive.write(member, msgspec.json.encode(PayloadConfig(metas)), compress=True)
-            archive.write(spec.member("sample_inputs", name), b"", compress=False)
-        providers = {each.suffix: each.provider for each in documents.values() if each.provider is not None}
-        if providers:
-            archive.write(_PROVIDERS, msgspec.json.encode(providers), compress=True)
-        for path, data in extra_files.items():
-            archive.write(spec.extra + path, data, compress=True)
-        records: dict[str, Record] = {}
-        for document in documents.values():
-            records.update(document.payloads.records)
-        for member, record in records.items():
-            archive.write_stream(member, record.nbytes, record_chunks(record))
+    """Write a package to a stream, or to a path, which is replaced when everything is written and on the disk.
+
+    Raises:
+        OSError: the path cannot be written. Other errors are those of `write_package`.
+    """
+    if not isinstance(file, (str, os.PathLike)):
+        write_package(file, documents, extra_files, layout=layout)
+        return
+    with replacing(file) as stream:
+        write_package(stream, documents, extra_files, layout=layout, settle=functools.partial(sync, stream))
+
+
+def _write_records(
+    archive: ArchiveWriter,
+    documents: Mapping[str, Document],
+    extra_files: Mapping[str, bytes],
+    spec: LayoutSpec,
+) -> None:
+    for name, document in documents.items():
+        member = spec.member("document", name).removesuffix(".json") + document.suffix
+        archive.write(member, document.data, compress=True)
+    for name, document in documents.items():
+        for kind, member in config_members(name).items():
+            metas = getattr(document.payloads, kind)
+            if metas or kind != "sample_inputs":
+                archive.write(member, msgspec.json.encode(PayloadConfig(metas)), compress=True)
+        archive.write(spec.member("sample_inputs", name), b"", compress=False)
+    providers = {each.suffix: each.provider for each in documents.values() if each.provider is not None}
+    if providers:
+        archive.write(_PROVIDERS, msgspec.json.encode(providers), compress=True)
+    for path, data in extra_files.items():
+        archive.write(spec.extra + path, data, compress=True)
+    records: dict[str, Record] = {}
+    for document in documents.values():
+        records.update(document.payloads.records)
+    for member, record in records.items():
+        archive.write_stream(member, record.nbytes, record_chunks(record))
 
 
 def _write_packed(
