@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import torch
 
+from graphwire.analysis.report import LoadReport
 from graphwire.analysis.summary import Inspection, MethodInspection, Summary, ValueSummary, summarize
 from graphwire.schema.graph import Argument, CustomObjArgument, Graph, SymFloatArgument, SymIntArgument
 from graphwire.schema.program import PluginRequirement, Program
@@ -213,6 +214,7 @@ def test_graphs_that_are_nested_deeply_are_counted_without_recursion(program):
 
 
 def test_the_records_are_plain_data(summary):
-    method = MethodInspection("model", "json", 10, 5, summary)
+    report = LoadReport("model", "torch 2.13.0", "8.20", "pt2", "json", "torch-2.13")
+    method = MethodInspection("model", "json", 10, 5, summary, report)
     inspection = Inspection("a.gw", 100, "pt2", "torch 2.13.0", [method], 50, ["models/model.json"])
     assert msgspec.convert(msgspec.to_builtins(inspection), Inspection) == inspection

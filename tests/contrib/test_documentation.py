@@ -69,6 +69,8 @@ def typed(desk: Any, command: str) -> tuple[str, int]:
     if words[:2] == ["pip", "install"]:
         words += ["--quiet", "--no-build-isolation"]
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "GRAPHWIRE", "COLUMNS"))}
+    # A reader takes longer than a second between edits, which bytecode needs to notice one that keeps a file's size.
+    variables["PYTHONDONTWRITEBYTECODE"] = "1"
     variables["PATH"] = f"{environment.python.parent}:{variables['PATH']}"
     done = subprocess.run(
         words, cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=300
