@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import struct
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import graphwire
-from graphwire.errors import EncodeError, TargetError
-from graphwire.evolve.embedded import embedded_tensors
+from graphwire.errors import DecodeError, EncodeError, GraphwireError, TargetError
+from graphwire.evolve.embedded import embedded_tensors, externalize
 from graphwire.hooks.registry import default_registry
-from graphwire.wire.document import read_document
+from graphwire.wire.document import read_document, write_document
 from graphwire.wire.payloads import Payloads
+
+JSON = default_registry().wire_format("json")
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +71,104 @@ def test_what_the_first_design_cannot_say_is_refused() -> None:
     program, _ = graphwire.to_schema(torch.export.export(Counter(), (torch.ones(1),)))
     with pytest.raises(TargetError):
         graphwire.encode(program, target="draft-2022")
+
+
+VALUE = torch.tensor([[3.0, 4.0]])
+
+
+@pytest.fixture
+def draft(linear: torch.export.ExportedProgram, tmp_path: Path) -> Path:
+    """A document of the first design in a folder of its own, its weights inside."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    program, payloads = graphwire.to_schema(linear)
+    path = folder / "linear.json"
+    path.write_bytes(graphwire.encode(program, target="draft-2022", payloads=payloads))
+    return path
+
+
+def external(draft: Path, location: str = "linear.weights", **changes: str) -> dict[str, Any]:
+    """Move the weights of a draft to a file beside it."""
+    tree, data = externalize(read_document(draft.read_bytes(), JSON), "linear.weights")
+    (draft.parent / "linear.weights").write_bytes(data)
+    tree["parameters"]["weight"]["storage"]["data"] |= {"location": location, **changes}
+    draft.write_bytes(write_document(tree, JSON))
+    return tree
+
+
+def test_a_bare_draft_loads_with_its_weights(linear: torch.export.ExportedProgram, draft: Path) -> None:
+    for source in (draft, draft.read_bytes()):
+        loaded = graphwire.load(source)
+        assert torch.equal(loaded.module()(VALUE), linear.module()(VALUE))
+        assert all(isinstance(each, torch.nn.Parameter) for each in loaded.state_dict.values())
+    assert graphwire.verify(draft) == []
+    found = graphwire.inspect(draft)
+    assert (found.layout, found.size, found.payload_bytes) == ("document", draft.stat().st_size, 12)
+    for format in ("json", "msgpack", "cbor"):
+        graphwire.convert(draft, draft.with_suffix(".pt2"), format=format)
+        again = graphwire.load(draft.with_suffix(".pt2"))
+        assert torch.equal(again.module()(VALUE), linear.module()(VALUE))
+
+
+@pytest.mark.parametrize("target", ["schema-1", "compact-5.3", "8.14"])
+@pytest.mark.parametrize("format", ["json", "msgpack", "cbor"])
+def test_a_bare_document_without_weights_is_looked_into_and_not_loaded(
+    linear: torch.export.ExportedProgram, target: str, format: str
+) -> None:
+    program, _ = graphwire.to_schema(linear)
+    data = graphwire.encode(program, format, target=target)
+    assert graphwire.inspect(data).methods[0].summary.nodes == len(program.graph_module.graph.nodes)
+    with pytest.raises(DecodeError):
+        graphwire.load(data)
+
+
+def test_weights_beside_a_draft_are_read(linear: torch.export.ExportedProgram, draft: Path) -> None:
+    external(draft)
+    assert graphwire.verify(draft) == []
+    assert torch.equal(graphwire.load(draft).module()(VALUE), linear.module()(VALUE))
+    with pytest.raises(DecodeError, match="no folder"):
+        graphwire.load(draft.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"location": "../secret"}, "no name of a file"),
+        ({"location": "/etc/passwd"}, "no name of a file"),
+        ({"location": "a\\..\\..\\secret"}, "no name of a file"),
+        ({"location": "link"}, "leads out"),
+        ({"location": "linked/secret"}, "leads out"),
+        ({"location": "absent"}, "there is no file"),
+        ({"location": "inner"}, "there is no file"),
+        ({"location": "pipe"}, "there is no file"),
+        ({"offset": "8"}, "and not"),
+        ({"offset": "-1"}, "and not"),
+        ({"length": "13"}, "and not"),
+        ({"checksum": "0" * 64}, "checksum"),
+    ],
+)
+def test_weights_that_are_not_beside_a_draft_are_refused(
+    draft: Path, changes: dict[str, str], problem: str
+) -> None:
+    (draft.parent.parent / "secret").write_bytes(bytes(8))
+    (draft.parent / "link").symlink_to(draft.parent.parent / "secret")
+    (draft.parent / "linked").symlink_to(draft.parent.parent)
+    (draft.parent / "inner").mkdir()
+    os.mkfifo(draft.parent / "pipe")
+    external(draft, **changes)
+    with pytest.raises(DecodeError, match=problem):
+        graphwire.load(draft)
+    with pytest.raises(DecodeError, match=problem):
+        graphwire.convert(draft, draft.with_suffix(".pt2"))
+    assert not draft.with_suffix(".pt2").exists()
+    assert [each.place for each in graphwire.verify(draft)] == ["model: weight"]
+    assert graphwire.inspect(draft).methods[0].summary.nodes == 1
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"{}", b"[]", b'{"schema_version": 1}', b"text"])
+def test_what_is_neither_archive_nor_document_is_an_error(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(data)
+    for source in (data, tmp_path / "file"):
+        with pytest.raises(GraphwireError):
+            graphwire.load(source)
+        assert graphwire.verify(source)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from graphwire.analysis.report import LoadReport
 from graphwire.analysis.summary import Inspection, MethodInspection, summarize
 from graphwire.analysis.validate import check, check_payload_names, validate
+from graphwire.api.bare import Bare, add_embedded, bare_document
 from graphwire.api.documents import upgraded
 from graphwire.api.report import Origin, plan_or_problems, report_of
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem
-from graphwire.evolve.embedded import embedded_tensors
 from graphwire.evolve.targets import supported as targets_of
 from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import Program
@@ -21,8 +21,7 @@ from graphwire.schema.tree import to_tree
 from graphwire.wire.archive import Readable
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package import Package
-from graphwire.wire.payloads import CONSTANTS, Payloads
-from graphwire.wire.torch_save import read_embedded
+from graphwire.wire.payloads import Payloads
 
 if TYPE_CHECKING:
     pass
@@ -36,7 +35,15 @@ class Archive:
 
     def __init__(self, file: Readable, registry: Registry, limits: Limits) -> None:
         self.registry = registry
-        self._package = Package(file, registry, limits=limits)
+        self._bare: Bare | None = None
+        self._payloads: dict[str, Payloads] = {}
+        try:
+            self._package = Package(file, registry, limits=limits)
+        except ArchiveError:
+            self._bare = bare_document(file, registry, limits)
+            if self._bare is None:
+                raise
+            self._package = Package(self._bare.archive, registry, limits=limits)
         self._programs: dict[str, Program] = {}
         self._origins: dict[str, Origin] = {}
 
@@ -48,12 +55,22 @@ class Archive:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all records."""
-        return self._package.archive.names
+        return () if self._bare is not None else self._package.archive.names
 
     @property
     def size(self) -> int:
         """The file's length in bytes."""
-        return self._package.archive.nbytes
+        return self._bare.size if self._bare is not None else self._package.archive.nbytes
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the file is a bare document, and no archive."""
+        return self._bare is not None
+
+    @property
+    def layout(self) -> str:
+        """How the file is laid out, for a person."""
+        return "document" if self._bare is not None else self._package.layout.title
 
     @property
     def extra_files(self) -> tuple[str, ...]:
@@ -120,7 +137,7 @@ class Archive:
             origin,
             plan_or_problems(program, self.registry),
             method=method,
-            layout=self._package.layout.title,
+            layout=self.layout,
             format=self.format_of(method),
         )
 
@@ -135,18 +152,16 @@ class Archive:
 
     def payloads_of(self, method: str, *, copied: bool = False) -> Payloads:
         """The payloads of a program; with `copied`, records are read and checked rather than mapped."""
+        if method in self._payloads:
+            return self._payloads[method]
         payloads = self._package.payloads_of(method, copied=copied)
-        if self._package.layout.spec.name == "A1":  # torch 2.1 writes lifted tensors into the document
-            for index, tensor in enumerate(embedded_tensors(self._package.tree_of(method))):
-                state = read_embedded(
-                    tensor.name,
-                    cast("bytes", tensor.data),
-                    CONSTANTS,
-                    f"embedded_{index}_",
-                    self._package.archive.limits,
-                )
-                payloads.constants.update(state.metas)
-                payloads.records = {**payloads.records, **state.records}
+        if self._bare is not None:
+            add_embedded(
+                payloads, self._package.tree_of(method), self._bare.folder, self._package.archive.limits
+            )
+            self._payloads[method] = payloads
+        elif self._package.layout.spec.name == "A1":  # torch 2.1 writes lifted tensors into the document
+            add_embedded(payloads, self._package.tree_of(method), None, self._package.archive.limits)
         return payloads
 
     def format_of(self, method: str) -> str:
@@ -177,9 +192,8 @@ class Archive:
             )
         producer = methods[-1].report.producer if methods else ""
         payload_bytes = sum(reader.size(name) for name in self._package.payload_records)
-        return Inspection(
-            file, self.size, self._package.layout.title, producer, methods, payload_bytes, list(self.names)
-        )
+        payload_bytes += sum(payloads.nbytes for payloads in self._payloads.values())
+        return Inspection(file, self.size, self.layout, producer, methods, payload_bytes, list(self.names))
 
     def problems(self) -> list[Problem]:
         """Every problem: records that are not what was written or that could be run, programs that break rules. Reads the
@@ -234,9 +248,10 @@ def open(
     """Open a file to look at its programs as records, without torch.
 
     Args:
-        file: a path, a binary file object open for reading, or the file's bytes.
+        file: a path, a binary file object open for reading, or the file's bytes; an archive, or a bare document of any
+            schema and wire format, whose weights stand inside or, for a path, in files of the same folder.
 
     Raises:
-        ArchiveError: the file is no archive, or a damaged one.
+        ArchiveError: the file is neither an archive nor a document, or a damaged archive.
     """
     return Archive(file, in_force(registry, plugins), limits)

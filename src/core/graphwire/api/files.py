@@ -136,7 +136,10 @@ def _rewrite(
     documents: dict[str, Document] = {}
     layout = "B2"
     for name, program in programs.items():
-        encoded = {name: (program, archive.payloads_of(name))}
+        payloads = archive.payloads_of(name)
+        if archive.is_bare:  # files beside a document that are not there would be weights lost
+            payloads.check_read(program)
+        encoded = {name: (program, payloads)}
         made, layout = written(encoded, formats[name], target, archive.registry)
         documents |= made
     extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
