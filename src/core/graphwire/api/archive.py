@@ -13,6 +13,7 @@ from graphwire.analysis.validate import check, check_payload_names, validate
 from graphwire.api.bare import Bare, add_embedded, bare_document
 from graphwire.api.documents import upgraded
 from graphwire.api.report import Origin, plan_or_problems, report_of
+from graphwire.api.weight_names import with_plain_names, with_plain_payload_names
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem
 from graphwire.evolve.targets import supported as targets_of
 from graphwire.hooks.registry import Registry, in_force
@@ -116,11 +117,12 @@ class Archive:
         program = self._programs.get(method)
         if program is None:
             program, version, taken = upgraded(self._package.program_or_tree_of(method))
+            renamed = with_plain_names(program) if self._package.layout.spec.is_flat else []
             check(program)
             payloads = self.payloads_of(method)
             check_payload_names([*payloads.weights, *payloads.constants])
             payloads.complete(program)
-            self._origins[method] = Origin(version, taken, payloads)
+            self._origins[method] = Origin(version, taken, payloads, renamed)
             self._programs[method] = program
         return program
 
@@ -162,6 +164,8 @@ class Archive:
             self._payloads[method] = payloads
         elif self._package.layout.spec.name == "A1":  # torch 2.1 writes lifted tensors into the document
             add_embedded(payloads, self._package.tree_of(method), None, self._package.archive.limits)
+        if self._package.layout.spec.is_flat:
+            with_plain_payload_names(payloads)
         return payloads
 
     def format_of(self, method: str) -> str:
@@ -207,6 +211,8 @@ class Archive:
             place = self._package.member_of(method)
             try:
                 program, _, _ = upgraded(self._package.program_or_tree_of(method))
+                if self._package.layout.spec.is_flat:
+                    with_plain_names(program)
                 payloads = self.payloads_of(method)
                 check_payload_names([*payloads.weights, *payloads.constants])
             except GraphwireError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from graphwire.analysis.report import LoadReport, Omission, StepReport
 from graphwire.errors import OpsetError, Problem
@@ -23,6 +23,8 @@ class Origin:
     version: Version
     taken: list[Taken]
     payloads: Payloads
+    renamed: list[tuple[str, str]] = field(default_factory=list)
+    """The weights with other names than in the file: the name there, and the name that they have here."""
 
 
 def plan_or_problems(program: Program, registry: Registry) -> Plan | tuple[Problem, ...]:
@@ -57,6 +59,7 @@ def report_of(
     else:
         steps += [StepReport(f"opset: {problem.message}") for problem in plan]
     derived = [text for step in schema_steps for text in step.derived]
+    derived += [f"the name {new!r} of the weight {old!r}" for old, new in origin.renamed]
     unstated = [node for _, node in walk_nodes(program.graph_module.graph) if node.propagate]
     derived += [f"what {node.name or node.target} makes, by running it on metadata" for node in unstated]
     dropped = [Omission(what, why) for step in schema_steps for what, why in step.dropped]

@@ -1,0 +1,72 @@
+"""Names of weights that no attribute can have, as the quantizer of torch 2.1 gives them: `L['self'][0]_scale_0`.
+
+Its name without the signs that generated code cannot hold is the same in the signature and in the state dict, so neither has to
+be read to rename the other.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, TypeVar
+
+from graphwire.schema.program import Program
+from graphwire.wire.payloads import Payloads
+
+__all__ = ["plain_name", "with_plain_names", "with_plain_payload_names"]
+
+Value = TypeVar("Value")
+
+_QUOTED: Final = re.compile(r"[\"'\\`]")
+_SIGN: Final = re.compile(r"[^\w.]", re.ASCII)
+_FIELDS: Final = ("parameter_name", "buffer_name", "tensor_constant_name")
+
+
+def plain_name(name: str) -> str:
+    """The name itself, or with an underscore for each sign where a quote or backslash is among them."""
+    return _SIGN.sub("_", name) if _QUOTED.search(name) else name
+
+
+def with_plain_names(program: Program) -> list[tuple[str, str]]:
+    """Rename the weights in a program's signature. Names that would become one stay as they are.
+
+    Returns:
+        The names that changed, each with the new one.
+    """
+    signature = program.graph_module.signature
+    places = [
+        (kind, field, getattr(kind, field))
+        for spec in (*signature.input_specs, *signature.output_specs)
+        for kind in (getattr(spec, arm) for arm in spec.__struct_fields__)
+        for field in _FIELDS
+        if hasattr(kind, field)
+    ]
+    names = _renamed({name: None for _, _, name in places})
+    for kind, field, name in places:
+        setattr(kind, field, names[name])
+    return [(old, new) for old, new in names.items() if old != new]
+
+
+def with_plain_payload_names(payloads: Payloads) -> None:
+    """Rename the weights and constants among a program's payloads likewise."""
+    names = _renamed(dict.fromkeys((*payloads.weights, *payloads.constants, *payloads.unread)))
+    if all(old == new for old, new in names.items()):
+        return
+    for meta in (*payloads.weights.values(), *payloads.constants.values()):
+        meta.same_as = names.get(meta.same_as or "", meta.same_as)
+        meta.weight = names.get(meta.weight or "", meta.weight)
+    payloads.weights = _with(payloads.weights, names)
+    payloads.constants = _with(payloads.constants, names)
+    payloads.unread = _with(payloads.unread, names)
+    payloads.encoded = _with(payloads.encoded, names)
+
+
+def _renamed(names: dict[str, None]) -> dict[str, str]:
+    """The plain name of each name; of several with one plain name, and of one whose plain name is another's, itself."""
+    wanted: dict[str, list[str]] = {}
+    for name in names:
+        wanted.setdefault(plain_name(name), []).append(name)
+    return {name: plain if len(of) == 1 else name for plain, of in wanted.items() for name in of}
+
+
+def _with(values: dict[str, Value], names: dict[str, str]) -> dict[str, Value]:
+    return {names.get(name, name): value for name, value in values.items()}
