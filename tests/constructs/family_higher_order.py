@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from construct import Family, holding
+from construct import Family, holding, of_function
 from torch import Tensor, nn
 from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.hints_wrap import hints_wrapper
@@ -15,6 +15,11 @@ from torch._higher_order_ops.out_dtype import out_dtype
 from torch._higher_order_ops.run_const_graph import run_const_graph
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.strict_mode import strict_mode
+from torch._higher_order_ops.triton_kernel_wrap import (
+    kernel_side_table,
+    triton_kernel_wrapper_functional,
+    triton_kernel_wrapper_mutation,
+)
 from torch._higher_order_ops.while_loop import while_loop
 from torch._ops import HigherOrderOperator
 from torch.compiler import nested_compile_region
@@ -243,3 +248,54 @@ operators.add(
 operators.add(
     "run_const_graph", lambda: _calling(run_const_graph, lambda graph, x: (graph, (x,))), (torch.ones(3),)
 )
+
+
+# ------------------------------------------------------------------------------------------------ Triton kernels
+
+
+class _Kernel:
+    """What torch's table holds of a kernel, where Triton is not installed: a function and its source."""
+
+    def __init__(self, function: Callable[..., None], source: str) -> None:
+        self.fn, self.src = function, source
+
+
+def _double(pointer: Any, count: Any) -> None:
+    """Stands for the Python function of a kernel."""
+
+
+_KERNEL = _Kernel(_double, "def _double(pointer, count): ...")
+
+
+def _place_of(constants: dict[str, Any]) -> int:
+    """Where torch's table has constants, which a loaded program takes from there too."""
+    places = (place for place, each in kernel_side_table.constant_args.items() if each == constants)
+    place = next(places, None)
+    return kernel_side_table.add_constant_args(constants) if place is None else place
+
+
+def _launching(mutating: bool) -> ExportedProgram:
+    """A program that calls a kernel, where export itself needs Triton to make such a call."""
+    program = export(of_function(lambda x: x.sin()), (torch.ones(4),))
+    (sine,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default)
+    launch = {
+        "kernel_idx": kernel_side_table.add_kernel(_KERNEL),
+        "constant_args_idx": _place_of({"BLOCK": 16, "kind": torch.float16}),
+        "grid": [(1, 2, 3), (4, 1, 1)],
+        "tma_descriptor_metadata": {},
+        "kwargs": {"pointer": sine.args[0], "count": 4},
+    }
+    if mutating:
+        target, value = triton_kernel_wrapper_mutation, None
+    else:
+        target, value = triton_kernel_wrapper_functional, {"pointer": sine.meta["val"]}
+        launch["tensors_to_clone"] = ["pointer"]
+    with program.graph.inserting_before(sine):
+        call = program.graph.call_function(target, (), launch)
+    call.meta = {**sine.meta, "val": value}
+    program.graph_module.recompile()
+    return program
+
+
+operators.add("a call of a Triton kernel, where Triton is not installed", lambda: _launching(False))
+operators.add("a call of one that changes its arguments, likewise", lambda: _launching(True))

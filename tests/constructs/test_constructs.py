@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import functools
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.errors import EncodeError
+from graphwire.hooks.registry import default_registry
 from graphwire.testing.programs import assert_same_program, assert_same_values
 
 FORMATS = ("json", "msgpack", "cbor")
@@ -34,9 +37,9 @@ def _saved(key: str, format: str) -> bytes:
         return graphwire.dumps(_program(key), format=format)
 
 
-@pytest.fixture(params=KEPT)
+@pytest.fixture(params=KEPT, scope="module")
 def key(request: pytest.FixtureRequest) -> Any:
-    """Each construct that is kept."""
+    """Each construct that is kept. Tests of one construct run together, on one export."""
     return request.param
 
 
@@ -58,6 +61,31 @@ def test_saving_it_again_gives_the_same_bytes(key: str, wire_format: str) -> Non
     saved = _saved(key, wire_format)
     with quiet():
         assert graphwire.dumps(graphwire.loads(saved), format=wire_format) == saved
+
+
+def test_the_documents_say_of_all_metadata_whether_it_is_kept(key: str) -> None:
+    modules = [
+        each for each in _program(key).graph_module.modules() if isinstance(each, torch.fx.GraphModule)
+    ]
+    noted = {name for module in modules for node in module.graph.nodes for name in node.meta}
+    assert noted <= _documented_metadata()
+
+
+def test_export_leaves_no_reader_of_an_attribute_that_nothing_uses(key: str) -> None:
+    modules = [
+        each for each in _program(key).graph_module.modules() if isinstance(each, torch.fx.GraphModule)
+    ]
+    readers = [node for module in modules for node in module.graph.find_nodes(op="get_attr")]
+    assert [node.name for node in readers if not node.users] == []
+
+
+@functools.cache
+def _documented_metadata() -> set[str]:
+    """The keys in the tables of docs/format.md, and those that plugins declare."""
+    text = (Path(__file__).parents[2] / "docs" / "format.md").read_text(encoding="utf-8")
+    section = text.partition("## Metadata of nodes")[2].partition("\n## ")[0]
+    keys = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
+    return {*re.findall("`([a-z_]+)`", " ".join(keys)), *default_registry().metadata_keys}
 
 
 @pytest.mark.parametrize("refused", REFUSED)
