@@ -11,7 +11,8 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.errors import DecodeError, EncodeError, GraphwireError, TargetError
+from graphwire.cli.commands import main
+from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, TargetError
 from graphwire.evolve.embedded import embedded_tensors, externalize
 from graphwire.hooks.registry import default_registry
 from graphwire.wire.document import read_document, write_document
@@ -172,3 +173,35 @@ def test_what_is_neither_archive_nor_document_is_an_error(data: bytes, tmp_path:
         with pytest.raises(GraphwireError):
             graphwire.load(source)
         assert graphwire.verify(source)
+
+
+@pytest.mark.parametrize("format", ["json", "msgpack", "cbor"])
+def test_a_draft_is_saved_and_converted_as_a_bare_document(
+    linear: torch.export.ExportedProgram, tmp_path: Path, format: str
+) -> None:
+    graphwire.save(linear, tmp_path / "saved", target="draft-2022", format=format)
+    graphwire.save(linear, tmp_path / "linear.pt2")
+    options = ["--format", format, "--target", "draft-2022"]
+    assert main(["convert", str(tmp_path / "linear.pt2"), str(tmp_path / "converted"), *options]) == 0
+    for path in (tmp_path / "saved", tmp_path / "converted"):
+        assert graphwire.inspect(path).layout == "document"
+        assert torch.equal(graphwire.load(path).module()(VALUE), linear.module()(VALUE))
+
+
+def test_a_draft_is_one_program_with_nothing_beside_it(
+    linear: torch.export.ExportedProgram, tmp_path: Path
+) -> None:
+    with pytest.raises(ArchiveError, match="one program"):
+        graphwire.save({"a": linear, "b": linear}, tmp_path / "file", target="draft-2022")
+    with pytest.raises(ArchiveError, match="nothing beside"):
+        graphwire.save(linear, tmp_path / "file", target="draft-2022", extra_files={"a": b"x"})
+    assert not list(tmp_path.iterdir())
+
+
+def test_compact_stack_traces_are_saved_in_an_archive(
+    linear: torch.export.ExportedProgram, tmp_path: Path
+) -> None:
+    graphwire.save(linear, tmp_path / "file", target="compact-5.3")
+    found = graphwire.inspect(tmp_path / "file").methods[0].report
+    assert found.schema_version == "compact-5.3"
+    assert torch.equal(graphwire.load(tmp_path / "file").module()(VALUE), linear.module()(VALUE))

@@ -21,7 +21,7 @@ from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
 from graphwire.wire.archive import Readable
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package import Package
+from graphwire.wire.package import BARE, Package
 from graphwire.wire.payloads import Payloads
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Archive:
     @property
     def layout(self) -> str:
         """How the file is laid out, for a person."""
-        return "document" if self._bare is not None else self._package.layout.title
+        return BARE if self._bare is not None else self._package.layout.title
 
     @property
     def extra_files(self) -> tuple[str, ...]:

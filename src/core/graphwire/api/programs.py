@@ -57,7 +57,8 @@ def save(
         program: what `torch.export.export` made, or such programs by name.
         file: a path, or a binary file object open for writing (it need not seek).
         format: the name of an installed wire format (`graphwire.plugins()` lists them).
-        target: write what an older reader reads: a release such as `torch-2.6`, or a version of the schema.
+        target: write what an older reader reads: a release such as `torch-2.6`, or a version of the schema. Of
+            `draft-2022`, which has no archives, it is a bare document with the weights inside, in any wire format.
         opset_version: by operator namespace, the version to write instead of the installed one.
         containers: what becomes of inputs and outputs that are namedtuples or dataclasses for which nobody registered a
             serialized name. `named`: an error, which gives the line that registers it; `plain`: they are tuples, and dicts

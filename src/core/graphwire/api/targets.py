@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from graphwire.api.documents import encode
 from graphwire.errors import EncodeError
 from graphwire.evolve.readers import first_reader
 from graphwire.evolve.schema import downgrade
@@ -18,7 +19,7 @@ from graphwire.hooks.registry import Registry
 from graphwire.schema.program import PluginRequirement, Program
 from graphwire.schema.tree import to_tree
 from graphwire.wire.document import write_plain_json, write_program
-from graphwire.wire.package import Document
+from graphwire.wire.package import BARE, Document
 from graphwire.wire.payloads import Payloads
 
 
@@ -27,7 +28,7 @@ class Written(NamedTuple):
 
     documents: dict[str, Document]
     layout: str
-    """The archive layout, a key of `wire.layouts.LAYOUTS`."""
+    """The archive layout, a key of `wire.layouts.LAYOUTS`; or `BARE`."""
 
 
 def written(
@@ -39,7 +40,7 @@ def written(
         UnknownFormatError: no installed plugin provides the format.
         SchemaVersionError: there is no such target.
         TargetError: the target cannot express a program; every obstacle is named.
-        EncodeError: the target has no archive, or `format` is not what it reads.
+        EncodeError: `format` is not what the target reads, or a draft's weight has no bytes.
     """
     wire_format = registry.wire_format(format)
     if target is None:
@@ -56,10 +57,15 @@ def written(
         return Written(documents, "B2")
     reader = target_named(target)
     if reader.layout is None:
-        raise EncodeError(
-            f"{target} has documents and no archives",
-            remedy="Name a release, such as torch-2.6, or write the document alone with graphwire.encode(target=)",
-        )
+        drafts = {
+            name: Document(
+                encode(program, format, target=target, payloads=payloads, registry=registry),
+                wire_format.suffix,
+                Payloads(),
+            )
+            for name, (program, payloads) in programs.items()
+        }
+        return Written(drafts, BARE)
     if format != "json":
         raise EncodeError(f"{target} reads JSON, not {format}", remedy='Write it with format="json"')
     return Written({name: _document(reader, *program) for name, program in programs.items()}, reader.layout)

@@ -76,7 +76,7 @@ def _targets() -> dict[str, Target]:
     }
     for release, version in RELEASES.items():
         targets.setdefault(str(version), _target(str(version), version, _LAYOUTS[release]))
-    targets[str(COMPACT_5_3)] = _target(str(COMPACT_5_3), COMPACT_5_3, None)
+    targets[str(COMPACT_5_3)] = _target(str(COMPACT_5_3), COMPACT_5_3, _LAYOUTS["2.4"])
     targets[str(DRAFT)] = _target(str(DRAFT), DRAFT, None)
     return targets
 

@@ -52,6 +52,10 @@ _PROVIDERS = "data/wire_formats.json"
 _read_providers = msgspec.json.Decoder(dict[str, PluginRequirement]).decode
 
 
+BARE = "document"
+"""The layout of one document without an archive: for a target that has none, whose documents hold the weights."""
+
+
 class Document(NamedTuple):
     """A program as it stands in a package."""
 
@@ -81,13 +85,21 @@ def write_package(
             schema that goes with it, and its payloads carry the example inputs (`Payloads.examples`), which are left out
             where they have no plain form. A1 to A4 hold one program.
         extra_files: anything else to keep in the archive, by path.
-        layout: a key of `layouts.LAYOUTS`, or `pt2` for the newest.
+        layout: a key of `layouts.LAYOUTS`, `pt2` for the newest, or `BARE`.
         settle: see `ArchiveWriter`.
 
     Raises:
         ArchiveError: a name leaves the archive, or the layout cannot hold the documents.
         EncodeError: a payload has no form in the layout.
     """
+    if layout == BARE:
+        if len(documents) != 1 or extra_files:
+            raise ArchiveError(
+                "a bare document is one program, with nothing beside it",
+                remedy="Write each program to a file of its own, without extra files",
+            )
+        stream.write(next(iter(documents.values())).data)
+        return
     spec = layout_named(layout)
     if spec.has_configs:
         with ArchiveWriter(stream, manifest=True, settle=settle) as archive:
