@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import torch
 from corpus_documents import documents
 from torch._ops import _higher_order_ops
 
@@ -255,3 +256,28 @@ def test_values_called_like_a_builtin_get_another_name_before_2_4() -> None:
     assert module["graph"]["inputs"][-1] == tensor("input_1")
     assert module["signature"]["input_specs"][-1] == {"user_input": {"arg": tensor("input_1")}}
     assert '"input"' not in json.dumps(module["graph"]["nodes"][0]["inputs"][0]["arg"])
+
+
+@pytest.mark.parametrize(
+    ("old", "given", "new", "passed"),
+    [
+        ("cholesky", ("upper", True, 1), "linalg_cholesky", ("upper", {"as_bool": True}, 2)),
+        ("qr", ("some", True, 1), "linalg_qr", ("mode", {"as_string": "reduced"}, 1)),
+        ("qr", ("some", False, 2), "linalg_qr", ("mode", {"as_string": "complete"}, 2)),
+    ],
+)
+def test_factorizations_are_those_of_linalg_after_2_11(
+    old: str, given: tuple[str, bool, int], new: str, passed: tuple[str, Tree, int]
+) -> None:
+    name, flag, kind = given
+    matrix = {"name": "self", "arg": tensor("x"), "kind": 1}
+    option = {"name": name, "arg": {"as_bool": flag}, "kind": kind}
+    older = program(f"torch.ops.aten.{old}.default", [matrix, option], [tensor("y")])
+    tree, told = operators_up(older, Version(8, 20))
+    (node,) = nodes(tree)
+    assert node["target"] == f"torch.ops.aten.{new}.default"
+    assert tuple(node["inputs"][1].values()) == passed
+    schema = getattr(torch.ops.aten, new).default._schema
+    assert [each["name"] for each in node["inputs"]] == [each.name for each in schema.arguments]
+    assert told
+    assert operators_down(tree, Version(8, 20), [].append) == tree

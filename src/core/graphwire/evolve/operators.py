@@ -18,6 +18,7 @@ rewrite always sees the records of the newer version. Forms are as the files of 
     aten.can_cast                parameter `from` → `from_`                                            2.3 → 2.4
     flash attention on a CPU     → aten._scaled_dot_product_flash_attention_for_cpu                    2.2 → 2.3
     aten.rrelu_with_noise        → aten.rrelu_with_noise_functional, with its noise as a second result       2.5 → 2.6
+    aten.cholesky, aten.qr       → aten.linalg_cholesky, aten.linalg_qr (2.14 lacks the old ones)            2.11 → 2.12
     views of attention           downward reshapes                                                     2.4 ← 2.5
     assertions on sizes          a lower bound of 2, which 2.1 made up → 0                             2.1 → 2.2
 
@@ -32,6 +33,7 @@ from typing import NamedTuple
 
 from graphwire.evolve.attention import FLASH, FLASH_FOR_CPU, attention_down, attention_up, reshape_attention
 from graphwire.evolve.availability import report_unavailable
+from graphwire.evolve.factorizations import CHOLESKY, LINALG_CHOLESKY, LINALG_QR, QR, cholesky_up, qr_up
 from graphwire.evolve.new_values import NewValues
 from graphwire.evolve.noise import RRELU, RRELU_FUNCTIONAL, noise_down, noise_up
 from graphwire.evolve.operator_forms import (
@@ -118,6 +120,8 @@ FORMS: tuple[Form, ...] = (
         unchanged,
         functionalized_down,
     ),
+    Form(Version(8, 20), CHOLESKY, LINALG_CHOLESKY, cholesky_up, unchanged),
+    Form(Version(8, 20), QR, LINALG_QR, qr_up, unchanged),
 )
 """Every change, oldest first."""
 
