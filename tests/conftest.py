@@ -22,7 +22,16 @@ import audit  # noqa: E402
 settings.register_profile("steady", derandomize=True)
 # Other examples at every run, and many: `make test-nightly`.
 settings.register_profile("nightly", max_examples=2000, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "steady")
+settings.load_profile(PROFILE)
+
+
+def pytest_collectstart() -> None:
+    """torch's own test modules, which some tests import, load a profile of ten examples."""
+    settings.load_profile(PROFILE)
+
+
+pytest_collection_finish = pytest_collectstart
 
 audit.watch()
 

@@ -66,6 +66,11 @@ def _detached(value: Any) -> Any:
     return torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, value)
 
 
+def test_as_many_are_tried_as_is_said() -> None:
+    assert slow.max_examples >= 100
+    assert settings().max_examples >= 100
+
+
 @slow
 @given(made=exportable_programs())
 def test_any_program_comes_back_from_every_format(made: ExportableProgram) -> None:
