@@ -313,6 +313,25 @@ def _unknown_operators(victim: Victim) -> bytes:
 
 BOMBS = [
     Attack(
+        "a bomb of lists in JSON",
+        _bombed(".json", b'{"graph_module":[' + b"[]," * (0x90 << 16) + b"[]]}"),
+        LimitError,
+        "containers",
+    ),
+    Attack(
+        "a bomb of arguments in JSON",
+        lambda victim: victim.with_records(
+            {
+                DOCUMENT: victim.records[DOCUMENT].replace(
+                    b'"inputs":[', b'"inputs":[' + b"{}," * (0x90 << 16), 1
+                )
+            },
+            compress=True,
+        ),
+        LimitError,
+        "containers",
+    ),
+    Attack(
         "a bomb of lists in msgpack",
         _bombed(".msgpack", b"\x81\xacgraph_module\xdd\x00\xff\x00\x00" + b"\x90" * (0xFF << 16)),
         LimitError,

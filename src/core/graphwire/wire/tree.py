@@ -8,10 +8,14 @@ from typing import Any, NamedTuple
 
 from graphwire.errors import FormatError, LimitError
 
-__all__ = ["MAX_DEPTH", "Survey", "survey"]
+__all__ = ["MAX_DEPTH", "MOST_RECORDS", "Survey", "survey"]
 
 MAX_DEPTH = 400
 """Containers inside each other that formats must carry. Decoders recurse on the C stack, so this is no matter of taste."""
+
+MOST_RECORDS = 1 << 21
+"""Containers of a document that is read as records without a tree; a record takes 400 bytes and more. A program of 100,000
+nodes has 1.5 million."""
 
 _TREE_TYPES = frozenset({type(None), bool, int, float, str, bytes, list, dict})
 _KEY_TYPES = frozenset({str})

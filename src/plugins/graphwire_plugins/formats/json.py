@@ -23,9 +23,11 @@ from graphwire.errors import FormatError, LimitError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.schema.program import Program
-from graphwire.wire.tree import MAX_DEPTH, survey
+from graphwire.wire.tree import MAX_DEPTH, MOST_RECORDS, survey
 
 _PROGRAMS = msgspec.json.Decoder(Program)
+MOST_CONTAINERS = 1 << 23
+"""Lists and objects in a document: an empty one is three bytes here, and 56 bytes and more in memory."""
 _READ_DEPTH = MAX_DEPTH + 1  # a tag is one container more
 _TAG = re.compile(r"\$+(?:bytes|float)")
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -64,6 +66,8 @@ class JsonFormat:
 
     def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
         data = bytes(buffer)
+        if _containers(data) > MOST_CONTAINERS:
+            raise LimitError(f"the JSON document may hold more than {MOST_CONTAINERS:,} containers")
         try:
             try:
                 tree = msgspec.json.decode(data)
@@ -81,6 +85,8 @@ class JsonFormat:
 
     def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
         data = bytes(buffer)
+        if _containers(data) > MOST_RECORDS:
+            return None
         try:
             program = _PROGRAMS.decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -89,6 +95,11 @@ class JsonFormat:
 
     def matches(self, head: bytes) -> bool:
         return head.lstrip(b" \t\r\n")[:1] in (b"{", b"[")
+
+
+def _containers(data: bytes) -> int:
+    """At most how many lists and objects a document holds: those that its texts only seem to hold are counted too."""
+    return data.count(b"{") + data.count(b"[")
 
 
 def _may_hold_tags(data: bytes) -> bool:

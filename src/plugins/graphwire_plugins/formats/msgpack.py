@@ -20,7 +20,7 @@ from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
-from graphwire.wire.tree import survey
+from graphwire.wire.tree import MOST_RECORDS, survey
 
 _PROGRAMS = msgspec.msgpack.Decoder(Program)
 MOST_CONTAINERS = 1 << 23
@@ -54,7 +54,7 @@ class MsgpackFormat:
 
     def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
         data = bytes(buffer)
-        if len(data) > MOST_CONTAINERS < len(data) - len(data.translate(None, _CONTAINERS)):
+        if _containers(data) > MOST_CONTAINERS:
             raise LimitError(f"the MessagePack document may hold more than {MOST_CONTAINERS:,} containers")
         try:
             tree: Tree = msgpack.unpackb(data, ext_hook=_decode_big_int)
@@ -71,6 +71,8 @@ class MsgpackFormat:
 
     def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
         data = bytes(buffer)
+        if _containers(data) > MOST_RECORDS:
+            return None
         try:
             program = _PROGRAMS.decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -91,6 +93,11 @@ class MsgpackFormat:
         else:
             return False
         return all(byte >= 0x20 for byte in key)
+
+
+def _containers(data: bytes) -> int:
+    """At most how many lists and dicts a document holds: bytes of texts that look like one's head are counted too."""
+    return len(data) - len(data.translate(None, _CONTAINERS)) if len(data) > MOST_RECORDS else 0
 
 
 def _encode_big_int(value: Any) -> msgpack.ExtType:
