@@ -66,8 +66,9 @@ class RecordTable:
     weights: RecordTable | None = None
     """Of the constants: the records of the weights, in whose storages constants may lie too. Both are measured as one."""
     _spans: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
-    _measured: dict[int, torch.Tensor] = field(default_factory=dict)
-    """The tensors that are measured, by id: kept here, since the parts of others may be made for the asking."""
+    _measured: dict[int, tuple[torch.Tensor, tuple[str, int]]] = field(default_factory=dict)
+    """The tensors that are measured, by id, and the keys of their storages. They are kept here, since the parts of others
+    may be made for the asking."""
 
     def __post_init__(self) -> None:
         if self.weights is not None:
@@ -78,8 +79,8 @@ class RecordTable:
         what all of them read of a storage."""
         for tensor in values:
             if id(tensor) not in self._measured and _is_plain(tensor) and _placement(tensor) is None:
-                self._measured[id(tensor)] = tensor
                 key = _storage_key(tensor, tensor.untyped_storage())
+                self._measured[id(tensor)] = tensor, key
                 low, high = _span(tensor)
                 known = self._spans.get(key)
                 self._spans[key] = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
@@ -88,11 +89,11 @@ class RecordTable:
         """Make records for the storages of all tensors, each as long as its tensors need."""
         self.measure(tensors)
         for tensor in tensors:
-            storage = tensor.untyped_storage()
-            key = _storage_key(tensor, storage)
+            _, key = self._measured[id(tensor)]
             low, high = self._spans[key]
             if key in self._names and self._names[key][1] <= low and high <= self._names[key][2]:
                 continue
+            storage = tensor.untyped_storage()
             total = storage.nbytes()
             low -= low % _ALIGNMENT
             if (high - low) * _TRIM_FACTOR >= total or total - (high - low) < _TRIM_BYTES:
@@ -104,7 +105,7 @@ class RecordTable:
     def place(self, tensor: torch.Tensor) -> tuple[str, int, str | None]:
         """The record that holds a tensor, the byte of its storage that the record begins with, and the full name of the
         weights' record that is the same."""
-        key = _storage_key(tensor, tensor.untyped_storage())
+        _, key = self._measured[id(tensor)]
         name, low, high = self._names[key]
         weight = None if self.weights is None else self.weights._names.get(key)
         shared = f"{WEIGHTS}{weight[0]}" if weight is not None and weight[1:] == (low, high) else None

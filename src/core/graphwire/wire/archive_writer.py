@@ -94,11 +94,13 @@ class ArchiveWriter:
             full_name, layout.FLAG_UTF8, method, crc, len(packed), content.nbytes, self._position
         )
         self._put(_local_header(record))
-        for start in range(0, len(packed), _PIECE_BYTES):
-            self._put(packed[start : start + _PIECE_BYTES])
+        if len(packed) <= _PIECE_BYTES:
+            self._put(packed)
+        else:
+            for start in range(0, len(packed), _PIECE_BYTES):
+                self._put(packed[start : start + _PIECE_BYTES])
         if self._digests is not None:
-            self._digests.begin(name, 0)
-            self._digests.add(name, content)
+            self._digests.take(name, content)
         self._written.append(record)
         self._usable = True
 

@@ -43,6 +43,10 @@ class Digests:
         self._last: list[Future[None]] = []
         """Of each record that a thread hashes, the last step."""
 
+    def take(self, name: str, data: memoryview) -> None:
+        """Take the digest of a record that is in memory."""
+        self._digests[name] = hashlib.sha256(data)
+
     def begin(self, name: str, nbytes: int) -> None:
         """From here on `add` adds to the digest of a record of `nbytes` bytes.
 

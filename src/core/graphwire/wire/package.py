@@ -56,6 +56,10 @@ BARE = "document"
 """The layout of one document without an archive: for a target that has none, whose documents hold the weights."""
 
 
+_STREAMED_BYTES = 1 << 20
+"""Payloads from this size on are written while they are checked."""
+
+
 class Document(NamedTuple):
     """A program as it stands in a package."""
 
@@ -151,7 +155,10 @@ def _write_records(
     for document in documents.values():
         records.update(document.payloads.records)
     for member, record in records.items():
-        archive.write_stream(member, record.nbytes, record_chunks(record))
+        if record.nbytes < _STREAMED_BYTES:  # its checksum is known before its header is written
+            archive.write(member, record.view(), compress=False)
+        else:
+            archive.write_stream(member, record.nbytes, record_chunks(record))
 
 
 def _write_packed(
