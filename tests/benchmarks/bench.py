@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import cProfile
 import ctypes
+import io
 import json
 import os
 import platform
@@ -25,7 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from rich.console import Console
 from rich.progress import (
@@ -72,7 +73,7 @@ class Way(NamedTuple):
     """One way to write a program to a file and to read it back."""
 
     name: str
-    save: Callable[[ExportedProgram, Path], object]
+    save: Callable[[ExportedProgram, Path | BinaryIO], object]
     load: Callable[[Path], ExportedProgram]
 
 
@@ -233,6 +234,7 @@ def _measure_ways(
     for way in ways:
         file = files[way.name]
         steps[f"save {way.name}"] = Step(lambda way=way, file=file: way.save(program, file))
+        steps[f"keep {way.name}"] = Step(lambda way=way: way.save(program, io.BytesIO()))
         steps[f"load {way.name}"] = Step(lambda way=way, file=file: way.load(file))
     with _task(bench.progress, name, len(steps) * (turns + warm_up)) as done:
         seconds = interleaved(steps, turns=turns, clock=bench.clock, done=done, warm_up=warm_up)
@@ -242,6 +244,7 @@ def _measure_ways(
             len(program.graph.nodes),
             way.name,
             seconds[f"save {way.name}"],
+            seconds[f"keep {way.name}"],
             seconds[f"load {way.name}"],
             program_size(files[way.name]),
         )

@@ -32,6 +32,9 @@ class ProgramRow:
     nodes: int
     way: str
     save_seconds: float
+    """To a path."""
+    keep_seconds: float
+    """To a stream in memory."""
     load_seconds: float
     program_bytes: int
     """What the program takes in the archive, as stored, without weights."""
@@ -109,11 +112,21 @@ def programs_table(rows: list[ProgramRow], title: str) -> Table:
     table = Table(title=f"torch.export ÷ graphwire: {title}")
     for column in ("program", "format"):
         table.add_column(column, no_wrap=True)
-    for column in ("nodes", "save ratio", "load ratio", "bytes ratio", "save ms", "load ms", "program bytes"):
+    for column in (
+        "nodes",
+        "save ratio",
+        "in memory",
+        "load ratio",
+        "bytes ratio",
+        "save ms",
+        "load ms",
+        "program bytes",
+    ):
         table.add_column(column, justify="right", no_wrap=True)
     for row, theirs, last in _beside_torch(rows):
         ratios = [
             _ratio(theirs.save_seconds, row.save_seconds),
+            _ratio(theirs.keep_seconds, row.keep_seconds),
             _ratio(theirs.load_seconds, row.load_seconds),
             _ratio(theirs.program_bytes, row.program_bytes),
         ]
@@ -121,7 +134,7 @@ def programs_table(rows: list[ProgramRow], title: str) -> Table:
             row.program,
             row.way,
             f"{row.nodes:,}",
-            *(["", "", ""] if row is theirs else ratios),
+            *([""] * 4 if row is theirs else ratios),
             _milliseconds(row.save_seconds),
             _milliseconds(row.load_seconds),
             f"{row.program_bytes:,}",
@@ -140,7 +153,7 @@ def scaling_table(rows: list[ProgramRow]) -> Table:
             "growth",
             way,
             _times(most.nodes, least.nodes),
-            *[""] * 3,
+            *[""] * 4,
             _times(most.save_seconds, least.save_seconds),
             _times(most.load_seconds, least.load_seconds),
             _times(most.program_bytes, least.program_bytes),
