@@ -506,7 +506,7 @@ LEFT_OUT: dict[type, set[str]] = {
         "held_as",
     },
     GraphArgument: {"node"},
-    GraphModule: {"metadata", "stack_frames", "node_sources", "inline_constraints"},
+    GraphModule: {"metadata", "stack_frames", "node_sources", "inline_constraints", "replacements"},
     ModuleCallSignature: {"input_names", "output_names"},
     Program: {"torch_version", "producer", "readable_from", "plugins", "example_inputs"},
 }

@@ -757,6 +757,20 @@ def an_empty_range_that_tracing_found(tree):
 
 
 @breaks
+def a_symbol_in_place_of_itself(tree):
+    tree["range_constraints"]["u0"] = {"min_val": 0, "max_val": 2}
+    tree["graph_module"]["replacements"] = {"u0": "Add(Symbol('u0', integer=True), Integer(1))"}
+    return [("graph_module.replacements['u0']", "expression")]
+
+
+@breaks
+def replacements_of_what_is_no_symbol_with_a_range(tree):
+    tree["range_constraints"] |= {key: {"min_val": 0, "max_val": 2} for key in ("2*u0", "oo")}
+    tree["graph_module"]["replacements"] = dict.fromkeys(("2*u0", "oo", "u7"), "Integer(1)")
+    return [(f"graph_module.replacements[{name!r}]", "name") for name in ("2*u0", "oo", "u7")]
+
+
+@breaks
 def a_composition_of_no_value(tree):
     graph_of(tree)["compositions"] = {"nothing": {"codec": "tensor_subclass", "tree": None, "parts": []}}
     return [("graph_module.graph.compositions['nothing']", "undefined-value")]

@@ -266,6 +266,19 @@ def unbacked_sizes() -> Any:
 
 
 @_program
+def replaced_symbols() -> Any:
+    """A symbol of which nothing is left but its range: export found it equal to another."""
+
+    def forward(x: Tensor) -> Any:
+        return x[torch.cond(x.sum() > 3, lambda: 0, lambda: 1, ())]
+
+    x = torch.randn(3, 3)
+    program = _exported(module_of(forward), x, strict=True)
+    assert [str(symbol) for symbol in program.range_constraints] == ["u0", "u1"]
+    return program, [_call(x), _call(torch.ones(3, 3))]
+
+
+@_program
 def unbacked_float() -> Any:
     """A float that is known only when the program runs."""
 

@@ -61,6 +61,14 @@ def test_numbers_of_unbacked_symbols_in_use_are_not_given_again() -> None:
     assert str(shape_env.create_unbacked_symfloat().node.expr) == "zuf3"
 
 
+def test_a_symbol_in_whose_place_another_is_put_is_known_as_replaced() -> None:
+    shape_env = torch_private.new_shape_env()
+    one, other = (sympy.Symbol(name, integer=True) for name in ("u0", "u1"))
+    torch_private.replace_symbol(shape_env, other, one + 1)
+    assert torch_private.replacements(shape_env, [one, other]) == {other: one + 1}
+    assert shape_env.replace(other * 2) == (one + 1) * 2
+
+
 def test_an_unbacked_symbol_is_told_from_a_backed_one() -> None:
     assert torch_private.is_unbacked(sympy.Symbol("u0", integer=True))
     assert not torch_private.is_unbacked(sympy.Symbol("s0", positive=True, integer=True))

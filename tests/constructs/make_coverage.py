@@ -41,10 +41,6 @@ Every construct that a program of `torch.export` can hold, as the tests in `test
 
 *refused* is an error by policy, which says what to do. The Triton kernels are a Python function and its source, as torch's
 table holds them: their calls are kept and can be looked at without Triton, and cannot be run.
-
-A symbol that export found equal to another may be in the program's ranges alone, and no value has it. A loaded program has
-the range, and does not know the equality: `run_decompositions` leaves such ranges there, and removes them from the program
-that was saved.
 """
 
 

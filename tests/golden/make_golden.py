@@ -448,8 +448,9 @@ def in_memory() -> Program:
             ],
             [OutputSpec(user_output=UserOutputSpec(tensor("x")))],
         ),
-        range_constraints={"s0": RangeConstraint(2, 8)},
+        range_constraints={"s0": RangeConstraint(2, 8), "u1": RangeConstraint(4, 16)},
         inline_constraints={"u0": RangeConstraint(0, None)},
+        replacements={"u1": "Mul(Integer(2), Symbol('s0', positive=True, integer=True))"},
         requires=["codecs"],
         encoded_values={"table": EncodedValue("golden", None, ["table#0"], buffer=True)},
     )

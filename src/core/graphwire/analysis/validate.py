@@ -42,7 +42,8 @@ from graphwire.analysis.graph_rules import Scope, check_argument, check_graph
 from graphwire.analysis.names import quoted, spelled
 from graphwire.analysis.value_rules import check_lines, check_metadata
 from graphwire.analysis.walk import Place, Walk, path_of, report_arms
-from graphwire.errors import GraphwireError, Problem, SchemaError, ValidationError
+from graphwire.errors import ExpressionError, GraphwireError, Problem, SchemaError, ValidationError
+from graphwire.schema.expression import CONSTANTS, parse_expression, symbols_of
 from graphwire.schema.graph import Argument, Graph
 from graphwire.schema.guard import check_guard
 from graphwire.schema.infix import parse_infix
@@ -355,6 +356,7 @@ def _check_conditions(walk: Walk, program: Program) -> None:
     _check_ranges(walk, "range_constraints", program.range_constraints)
     inline = program.graph_module.inline_constraints
     _check_ranges(walk, "graph_module.inline_constraints", inline or {})
+    _check_replacements(walk, program)
     for index, guard in enumerate(program.guards_code):
         walk.check_text((None, f"guards_code[{index}]"), "guard", check_guard, guard)
 
@@ -368,6 +370,22 @@ def _check_ranges(walk: Walk, place: str, ranges: Mapping[str, RangeConstraint])
             walk.report(here, "range", "a truth value is no end of a range")
         elif least is not None and most is not None and least > most:
             walk.report(here, "range", f"the range from {spelled(least)} to {spelled(most)} is empty")
+
+
+def _check_replacements(walk: Walk, program: Program) -> None:
+    """What stands for a symbol is made of symbols that nothing stands for, so that replacing ends."""
+    replaced = program.graph_module.replacements
+
+    def parse(text: str) -> None:
+        for name in symbols_of(parse_expression(text)):
+            if name in replaced:
+                raise ExpressionError(f"it has {name}, which is replaced itself")
+
+    for name, text in replaced.items():
+        here = (None, f"graph_module.replacements[{quoted(name)}]")
+        if name not in program.range_constraints or not names.is_value_name(name) or name in CONSTANTS:
+            walk.report(here, "name", f"{quoted(name)} is no symbol that has a range")
+        walk.check_text(here, "expression", parse, text)
 
 
 def _check_extras(walk: Walk, program: Program) -> None:

@@ -32,7 +32,14 @@ from graphwire.bridge.signature import (
     encode_module_calls,
     encode_signature,
 )
-from graphwire.bridge.symbols import decode_ranges, encode_ranges, ranges_by_expression, settle_hints
+from graphwire.bridge.symbols import (
+    decode_ranges,
+    decode_replacements,
+    encode_ranges,
+    encode_replacements,
+    ranges_by_expression,
+    settle_hints,
+)
 from graphwire.bridge.torch_pytree import (
     children_of,
     context_of,
@@ -126,6 +133,7 @@ def encode_program(
             stack_frames=list(context.frames),
             node_sources=context.source_records,
             inline_constraints=None if inline is None else encode_ranges(inline),
+            replacements=encode_replacements(context, program.range_constraints),
         ),
         opset_version=_opsets(context),
         range_constraints=encode_ranges(program.range_constraints),
@@ -313,6 +321,7 @@ def decode_program(
     program.graph_module.meta.update(decode_declared(context, module_record.metadata))
     if module_record.inline_constraints is not None:
         program.graph_module.meta["inline_constraints"] = ranges_by_expression(context, inline)
+    decode_replacements(context, module_record.replacements)
     torch_private.set_guards(program, list(record.guards_code))
     return program
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import sympy
@@ -171,6 +171,21 @@ def decode_ranges(constraints: Mapping[str, RangeConstraint]) -> dict[str, Any]:
             )
         ranges[text] = torch_private.ValueRanges(lower, upper)
     return ranges
+
+
+def encode_replacements(context: EncodeContext, symbols: Iterable[sympy.Basic]) -> dict[str, str]:
+    """What tracing found each of `symbols` to be equal to, by symbol. Those that it found nothing of are left out."""
+    integer = next(iter(context.integers.values()), None)
+    if integer is None:
+        return {}
+    found = torch_private.replacements(integer.node.shape_env, symbols)
+    return {str(symbol): _text(context, expression) for symbol, expression in found.items()}
+
+
+def decode_replacements(context: DecodeContext, replacements: Mapping[str, str]) -> None:
+    """Let the shape environment know the equalities that a document states, after its graph and ranges were decoded."""
+    for name, text in replacements.items():
+        torch_private.replace_symbol(context.shape_env, context.symbols[name], _expression(context, text))
 
 
 def settle_hints(context: DecodeContext) -> None:

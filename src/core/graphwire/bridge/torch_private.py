@@ -54,6 +54,8 @@ __all__ = [
     "is_unbacked",
     "mark_buffer",
     "new_shape_env",
+    "replace_symbol",
+    "replacements",
     "reserve_unbacked",
     "set_guards",
     "symbolic_node",
@@ -152,6 +154,16 @@ def declare_symbol(
     if ranges is not None:
         shape_env.constrain_symbol_range(symbol, compiler_min=ranges.lower, compiler_max=ranges.upper)
     shape_env.var_to_stack.setdefault(symbol, CapturedTraceback.extract(skip=1))
+
+
+def replacements(shape_env: ShapeEnv, symbols: Iterable[sympy.Basic]) -> dict[sympy.Symbol, sympy.Basic]:
+    """Those of `symbols` that tracing found equal to an expression of others, and that expression."""
+    return {symbol: shape_env.replace(symbol) for symbol in symbols if symbol in shape_env.replacements}
+
+
+def replace_symbol(shape_env: ShapeEnv, symbol: sympy.Symbol, expression: sympy.Basic) -> None:
+    """Let `expression` stand for `symbol`, which no value made so far has."""
+    shape_env.replacements[symbol] = expression
 
 
 def reserve_unbacked(shape_env: ShapeEnv, names: Iterable[str]) -> None:

@@ -55,7 +55,7 @@ _GRAPH = (
     "compositions",
     "held_as",
 )
-_MODULE = ("stack_frames", "node_sources", "inline_constraints")
+_MODULE = ("stack_frames", "node_sources", "inline_constraints", "replacements")
 _PROGRAM = ("requires", "producer", "readable_from", "plugins", "example_inputs", "encoded_values")
 _CALL = ("input_names", "output_names")
 

@@ -79,6 +79,9 @@ class GraphModule(msgspec.Struct, omit_defaults=True):
     inline_constraints: dict[str, RangeConstraint] | None = None
     """Extension without requirement: the ranges of unbacked symbols that tracing found, by symbol. The program's own ranges
     are `Program.range_constraints`."""
+    replacements: dict[str, str] = {}
+    """Extension without requirement: symbols that have a range and that no value has, because tracing found each equal to
+    an expression of others (constructor text), by symbol."""
 
 
 class SchemaVersion(msgspec.Struct, frozen=True):

@@ -113,6 +113,7 @@ def portrait(program: ExportedProgram) -> Portrait:
         "signature": _signature(program.graph_signature),
         "range_constraints": _ranges(program.range_constraints),
         "inline_constraints": _ranges(program.graph_module.meta.get("inline_constraints")),
+        "replacements": _replacements(program),
         "symbols": _symbols(program),
         "module_call_graph": [_module_call(entry) for entry in program.module_call_graph],
         "guards": torch_private.guards_of(program),
@@ -130,6 +131,17 @@ def _ranges(ranges: Mapping[Any, Any] | None) -> Portrait | None:
     if ranges is None:
         return None
     return {str(expression): (str(each.lower), str(each.upper)) for expression, each in ranges.items()}
+
+
+def _replacements(program: ExportedProgram) -> Portrait:
+    """What tracing found to be equal to each symbol that has a range and that no value has."""
+    value = next(_symbolic_values(program.graph_module), None)
+    if value is None:
+        return {}
+    found = torch_private.replacements(
+        torch_private.symbolic_node(value).shape_env, program.range_constraints
+    )
+    return {str(symbol): str(expression) for symbol, expression in found.items()}
 
 
 def _signature(signature: Any) -> Portrait:
@@ -178,7 +190,8 @@ def _tree_of_values(values: Any) -> Portrait:
 def _symbols(program: ExportedProgram) -> Portrait:
     """What is assumed of each symbol, by name."""
     symbols = {}
-    for expression in [*_expressions(program.graph_module), *program.range_constraints]:
+    values = map(torch_private.symbolic_parts, _symbolic_values(program.graph_module))
+    for expression in [*(expression for expression, _ in values), *program.range_constraints]:
         for symbol in expression.free_symbols:
             symbols[str(symbol)] = {
                 key: getattr(symbol, key) for key in ("is_integer", "is_positive", "is_nonnegative")
@@ -186,14 +199,14 @@ def _symbols(program: ExportedProgram) -> Portrait:
     return dict(sorted(symbols.items()))
 
 
-def _expressions(module: torch.fx.GraphModule) -> Iterator[Any]:
+def _symbolic_values(module: torch.fx.GraphModule) -> Iterator[Any]:
     for owner in module.modules():
         for node in owner.graph.nodes if isinstance(owner, torch.fx.GraphModule) else ():
             for value in pytree.tree_leaves(node.meta.get("val")):
                 parts = [*value.shape] if isinstance(value, torch.Tensor) else [value]
                 for part in parts:
                     if isinstance(part, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-                        yield torch_private.symbolic_parts(part)[0]
+                        yield part
 
 
 # ------------------------------------------------------------------------------------------------------- graphs
