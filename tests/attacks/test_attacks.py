@@ -64,7 +64,7 @@ def test_every_attack_has_a_name_of_its_own() -> None:
 def test_the_attack_fails(attack: Attack, good: Victim, expected: torch.Tensor) -> None:
     data = attack.make(good)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
+    start = time.process_time()
     if attack.error is None:
         assert torch.equal(results(graphwire.loads(data)), expected)
     else:
@@ -76,7 +76,7 @@ def test_the_attack_fails(attack: Attack, good: Victim, expected: torch.Tensor) 
         assert graphwire.verify(data) or not isinstance(
             caught.value, (SchemaError, ArchiveError, FormatError)
         )
-    assert time.perf_counter() - start < SECONDS
+    assert time.process_time() - start < SECONDS
     grown = (
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     )  # in KiB; of a peak, so only ever more

@@ -220,10 +220,10 @@ def test_a_function_that_the_grammar_does_not_know_is_named():
      "PowByNatural(s0, 1000000000)", "exp(exp(exp(s0)))", "OpaqueUnaryFn_exp(OpaqueUnaryFn_exp(10.5))"],
 )  # fmt: skip
 def test_a_power_that_sympy_could_not_compute_is_refused_before_it_tries(text):
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ExpressionError):
         decode_expression(parse_infix(text), {})
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(

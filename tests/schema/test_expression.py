@@ -185,10 +185,10 @@ DEEP = 100_000
      "Abs(" * DEEP + "1" + ")" * DEEP, "a/(" * DEEP, "1" * DEEP, "1.5" + "0" * DEEP, "a - (" * DEEP],
 )  # fmt: skip
 def test_infix_text_beyond_the_limits_is_refused_quickly(text):
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ExpressionError):
         parse_infix(text)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(
