@@ -45,13 +45,40 @@ def test_symbolic_sizes_of_one_value_share_their_node() -> None:
 
 
 def test_a_fake_tensor_is_on_the_device_it_stands_for_and_takes_no_memory() -> None:
-    mode = torch_private.fake_value_mode(torch_private.new_shape_env())
+    fakes = torch_private.FakeTensors(torch_private.fake_value_mode(torch_private.new_shape_env()))
     meta = torch.empty_strided((3, 2), (1, 3), device="meta")
-    fake = torch_private.fake_tensor(mode, meta, torch.device("cpu"), True)
+    fake = fakes.make(meta, torch.device("cpu"), True)
     assert isinstance(fake, torch_private.FakeTensor)
     assert fake.device == torch.device("cpu")
     assert fake.stride() == (1, 3)
     assert fake.requires_grad
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta", "cuda:0"])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_a_fake_tensor_is_what_its_constructor_makes(device: str, requires_grad: bool) -> None:
+    fakes = torch_private.FakeTensors(torch_private.fake_value_mode(torch_private.new_shape_env()))
+    place = torch.device(device)
+    for dtype in (torch.float32, torch.int64):
+        meta = torch.empty(2, 3, dtype=dtype, device="meta")
+        fake = fakes.make(meta, place, requires_grad and dtype.is_floating_point)
+        made = torch_private.FakeTensor(fakes.mode, torch.empty_like(meta), place)
+        made.requires_grad_(fake.requires_grad)
+        assert vars(fake) == vars(made)
+        assert (fake.is_leaf, fake.dtype, fake.device) == (True, dtype, made.device)
+        assert torch._C._dispatch_keys(fake) == torch._C._dispatch_keys(made)
+        with pytest.raises(RuntimeError, match="data pointer"):
+            fake.data_ptr()
+
+
+def test_what_is_remembered_of_one_fake_tensor_is_not_of_another() -> None:
+    fakes = torch_private.FakeTensors(torch_private.fake_value_mode(torch_private.new_shape_env()))
+    one, other = (fakes.make(torch.empty(3, device="meta"), torch.device("cpu"), False) for _ in range(2))
+    with fakes.mode:
+        places = one.nonzero()
+        assert str(one.nonzero().shape[0]) == str(places.shape[0])
+        assert str(other.nonzero().shape[0]) != str(places.shape[0])
+    assert one.untyped_storage()._cdata != other.untyped_storage()._cdata
 
 
 def test_numbers_of_unbacked_symbols_in_use_are_not_given_again() -> None:

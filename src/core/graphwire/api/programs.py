@@ -167,27 +167,29 @@ def load(
     from graphwire.bridge.program import decode_program
     from graphwire.bridge.tensors import target_device
 
-    with open(file, registry=registry, plugins=plugins, limits=limits) as archive, paused_collector:
-        name = archive.method(method)
-        program = archive.program_of(name)
-        payloads = archive.payloads_of(name, copied=weights == "copy")
-        payloads.check_read(program)
-        for warning in payloads.warnings:
-            warnings.warn(warning, GraphwireWarning, stacklevel=2)
-        told = archive.report(name) if report is not None else None
-        left_out: list[str] = []
-        if verify and weights is not None:
-            archive.check_payloads()
-        program, origin = at_installed_opsets(program, archive.registry, unknown_ops)
-        loaded = decode_program(
-            program,
-            payloads,
-            archive.registry,
-            device=target_device(device),
-            graph_only=weights is None,
-            origin=origin,
-            left_out=left_out,
-        )
+    with paused_collector:
+        with open(file, registry=registry, plugins=plugins, limits=limits) as archive:
+            name = archive.method(method)
+            program = archive.program_of(name)
+            payloads = archive.payloads_of(name, copied=weights == "copy")
+            payloads.check_read(program)
+            for warning in payloads.warnings:
+                warnings.warn(warning, GraphwireWarning, stacklevel=2)
+            told = archive.report(name) if report is not None else None
+            left_out: list[str] = []
+            if verify and weights is not None:
+                archive.check_payloads()
+            program, origin = at_installed_opsets(program, archive.registry, unknown_ops)
+            loaded = decode_program(
+                program,
+                payloads,
+                archive.registry,
+                device=target_device(device),
+                graph_only=weights is None,
+                origin=origin,
+                left_out=left_out,
+            )
+        del archive, program, payloads  # which leaves the collector nothing but the program to look at
     for why in left_out:
         warnings.warn(f"the example inputs are not loaded: {why}", GraphwireWarning, stacklevel=2)
     if report is not None and told is not None:

@@ -112,7 +112,7 @@ class DecodeContext:
 
     registry: Registry
     shape_env: torch_private.ShapeEnv
-    mode: torch_private.FakeTensorMode
+    fakes: torch_private.FakeTensors
     constants: dict[str, Any]
     place_device: Callable[[torch.device], torch.device]
     """Where a device that the document names is, on this machine (the `device=` of load)."""

@@ -228,7 +228,7 @@ class _GraphScope(DecodeScope):
         else:
             owner.register_buffer(attribute, tensor)
         node = self._attribute(node_name, target)
-        node.meta["val"] = self.context.mode.from_tensor(tensor, static_shapes=True)
+        node.meta["val"] = self.context.fakes.mode.from_tensor(tensor, static_shapes=True)
         return node
 
     def _attribute(self, name: str, target: str) -> torch.fx.Node:

@@ -278,7 +278,7 @@ def decode_program(
     context = DecodeContext(
         registry=registry,
         shape_env=shape_env,
-        mode=torch_private.fake_value_mode(shape_env),
+        fakes=torch_private.FakeTensors(torch_private.fake_value_mode(shape_env)),
         constants={},
         place_device=place,
         frames=module_record.stack_frames,

@@ -45,7 +45,7 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
 
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), known)
     try:
-        with torch.no_grad(), scope.context.mode:
+        with torch.no_grad(), scope.context.fakes.mode:
             result = node.target(*args, **kwargs)
     except GraphwireError:
         raise

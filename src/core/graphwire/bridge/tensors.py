@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.sparse import decode_sparse, encode_sparse
 from graphwire.bridge.symbols import decode_int, encode_size, symbolic_integer
@@ -165,7 +164,7 @@ def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_valu
     sizes = [decode_int(context, size) for size in record.sizes]
     if layout is not torch.strided:
         meta = decode_sparse(record.sparse or SparseMeta(), sizes, dtype, layout)
-        return torch_private.fake_tensor(context.mode, meta, device, record.requires_grad)
+        return context.fakes.make(meta, device, record.requires_grad)
     strides = [decode_int(context, stride) for stride in record.strides]
     offset = decode_int(context, record.storage_offset)
     known = not (context.values and any(type(n) is not int for n in (*sizes, *strides, offset)))
@@ -177,7 +176,7 @@ def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_valu
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
         if type(offset) is not int or offset != 0:
             meta = meta.as_strided(sizes, strides, offset)
-    return torch_private.fake_tensor(context.mode, meta, device, record.requires_grad)
+    return context.fakes.make(meta, device, record.requires_grad)
 
 
 def target_device(device: str | int | torch.device | None) -> torch.device | None:

@@ -34,6 +34,7 @@ from graphwire.errors import DecodeError
 __all__ = [
     "FakeTensor",
     "FakeTensorMode",
+    "FakeTensors",
     "HigherOrderOperator",
     "ShapeEnv",
     "ValueRanges",
@@ -43,7 +44,6 @@ __all__ = [
     "defer_assertion",
     "dialects_of",
     "exported_program",
-    "fake_tensor",
     "fake_value_mode",
     "fresh_unbacked_symbols",
     "graph_module",
@@ -79,12 +79,29 @@ def fake_value_mode(shape_env: ShapeEnv) -> FakeTensorMode:
     return FakeTensorMode(allow_fallback_kernels=False, allow_non_fake_inputs=True, shape_env=shape_env)
 
 
-def fake_tensor(
-    mode: FakeTensorMode, meta: torch.Tensor, device: torch.device, requires_grad: bool
-) -> FakeTensor:
-    """A fake tensor on `device` that has the sizes, strides and type of `meta`, and owns it from now on."""
-    fake = FakeTensor(mode, meta, device)
-    return fake.requires_grad_() if requires_grad else fake
+class FakeTensors:
+    """Makes the fake tensors of a mode.
+
+    The constructor of a fake tensor works out attributes that are the same for all of one device, which takes four times
+    as long as the tensor itself. So it is asked once for each device.
+    """
+
+    def __init__(self, mode: FakeTensorMode) -> None:
+        self.mode = mode
+        self._attributes: dict[torch.device, dict[str, Any]] = {}
+
+    def make(self, meta: torch.Tensor, device: torch.device, requires_grad: bool) -> FakeTensor:
+        """A fake tensor on `device` that has the sizes, strides and type of `meta`, and owns it from now on."""
+        attributes = self._attributes.get(device)
+        if attributes is None:
+            first = FakeTensor(self.mode, torch.empty(0, device="meta"), device)
+            attributes = self._attributes[device] = vars(first)
+        fake: FakeTensor = torch.Tensor._make_subclass(
+            FakeTensor, meta, requires_grad, dispatch_device=True, device_for_backend_keys=device
+        )
+        torch._C._set_throw_on_mutable_data_ptr(fake)
+        vars(fake).update(attributes)
+        return fake
 
 
 _MARKS: dict[Literal["parameter", "buffer"], str] = {"parameter": "_is_param", "buffer": "_is_buffer"}

@@ -5,7 +5,7 @@ A value is a tensor, a symbolic number, an object, or a sequence or mapping of s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,9 @@ LITERAL_ARMS = frozenset({"as_none", "as_int", "as_float", "as_bool", "as_string
 
 CONTAINER_ARMS = frozenset({"as_tensors", "as_sequence", "as_string_to_argument", "as_mapping"})
 """The arms of a value that is made of values."""
+
+_set_args: Callable[[torch.fx.Node, tuple[Any, ...]], None] = torch.fx.Node.args.fset
+_set_kwargs: Callable[[torch.fx.Node, dict[str, Any]], None] = torch.fx.Node.kwargs.fset
 
 
 # ----------------------------------------------------------------------------------------------------- encode
@@ -183,12 +186,13 @@ class DecodeScope:
         """A new node that calls `target`.
 
         The arguments are set when the node is there: `create_node` would search them for symbolic numbers, in Python, at
-        the cost of the node once more.
+        the cost of the node once more. They are set through the properties, because an assignment to any attribute of a
+        node takes it out of the graph's table of targets and puts it back.
         """
         node = self.graph.create_node("call_function", target, name=name)
-        node.args = args
+        _set_args(node, args)
         if kwargs:
-            node.kwargs = kwargs
+            _set_kwargs(node, kwargs)
         return node
 
     def add(self, name: str, node: torch.fx.Node, value: Any, metadata: dict[str, Any]) -> None:
