@@ -4,6 +4,7 @@
 # make test-transformers  install transformers too, and run the tests on its models
 # make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them
 # make test-signing  install OpenSSF model signing too, and sign and verify a file with it
+# make test-triton  install Triton too, and test programs that call kernels of it
 # make fuzz   mutated files into every reader, TIME seconds in all (60)
 # make lint   formatting, lint rules, types, layers, documentation links
 # make bench  time, size and memory against torch.export.save/load, safetensors and ONNX; ten minutes
@@ -24,7 +25,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-nightly test-transformers test-contrib test-signing fuzz lint bench docs clean
+.PHONY: setup demo test test-nightly test-transformers test-contrib test-signing test-triton fuzz lint bench docs clean
 .DELETE_ON_ERROR:
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
@@ -36,10 +37,10 @@ demo: $(INSTALLED)-base
 	$(PYTHON) contrib/demo
 
 test: $(INSTALLED)-test
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --ignore tests/transformers --ignore tests/contrib/heavy --ignore tests/signing $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --ignore tests/transformers --ignore tests/contrib/heavy --ignore tests/signing --ignore tests/triton_kernels $(PYTEST_ARGS)
 
 test-nightly: $(INSTALLED)-test
-	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m hypothesis --ignore tests/transformers --ignore tests/contrib/heavy --ignore tests/signing $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m hypothesis --ignore tests/transformers --ignore tests/contrib/heavy --ignore tests/signing --ignore tests/triton_kernels $(PYTEST_ARGS)
 
 test-transformers: $(INSTALLED)-transformers
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/transformers $(PYTEST_ARGS)
@@ -58,6 +59,9 @@ lint: $(INSTALLED)-test $(INSTALLED)-dev docs
 
 docs: $(PYTHON)
 	$(PYTHON) docs/check_links.py
+
+test-triton: $(INSTALLED)-triton
+	$(PYTHON) -m pytest tests/triton_kernels $(PYTEST_ARGS)
 
 fuzz: $(INSTALLED)-test
 	$(PYTHON) tests/fuzz/fuzz.py --seconds $(TIME) $(FUZZ_ARGS)
@@ -92,6 +96,10 @@ $(INSTALLED)-contrib: pyproject.toml constraints.txt | $(PYTHON)
 
 $(INSTALLED)-signing: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[test,signing]'
+	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
+
+$(INSTALLED)-triton: pyproject.toml constraints.txt | $(PYTHON)
+	$(PIP) -e '.[test,triton]'
 	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
 
 $(INSTALLED)-bench: pyproject.toml constraints.txt | $(PYTHON)

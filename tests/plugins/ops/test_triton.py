@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import pytest
@@ -79,6 +80,34 @@ def test_another_process_does_not_take_the_kernel_that_stands_in_its_place() -> 
     assert graphwire.dumps(loaded) == data
     with pytest.raises(UnknownOperatorError, match=r"double is not in this process"):
         kernel.run(torch.ones(4), grid=(1,))
+
+
+class Tuner:
+    """What torch's table holds of a kernel with configurations to try."""
+
+    def __init__(self, kernel: Kernel, **options: Any) -> None:
+        self.fn, self.keys, self.reset_to_zero, self.restore_value = kernel, ["count"], [], []
+        self.configs = [types.SimpleNamespace(kwargs={"BLOCK": 16}, maxnreg=None, **options)]
+
+
+def test_kernels_of_one_function_are_told_apart_by_what_tunes_them() -> None:
+    kernel = Kernel("def double(): ...")
+    for each in (kernel, Tuner(kernel, num_warps=4), Tuner(kernel, num_warps=8)):
+        program = _calling("functional", each)
+        data = graphwire.dumps(program)
+        loaded = graphwire.loads(data)
+        assert_same_program(loaded, program)
+        assert graphwire.dumps(loaded) == data
+
+
+def test_what_tunes_a_kernel_is_kept_where_the_kernel_is_not() -> None:
+    data = graphwire.dumps(_calling("functional", Tuner(Kernel("def double(): ..."), num_warps=8)))
+    table.id_to_kernel.clear(), table.kernel_to_id.clear()
+    loaded = graphwire.loads(data)
+    call = next(node for node in loaded.graph.nodes if "kernel_idx" in node.kwargs)
+    kernel = table.get_kernel(call.kwargs["kernel_idx"])
+    assert kernel.tuning == [{"configs": [{"kwargs": {"BLOCK": 16}, "num_warps": 8}], "key": ["count"]}]
+    assert graphwire.dumps(loaded) == data
 
 
 def test_a_kernel_that_torch_does_not_know_is_refused() -> None:

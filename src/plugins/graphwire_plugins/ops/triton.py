@@ -1,22 +1,32 @@
 """Calls of Triton kernels: a graph knows a kernel, and its constant arguments, by places in tables of the process.
 
-A record has the kernel's module, name and source text, and the constants themselves. A process that loads looks the kernel up
-among those that torch's table has; nothing is imported, and no source is compiled. Where it is not there, the node is complete
-but for the kernel, and running it is an error that names it.
+A record has the kernel's module, name and source text, what tunes it, and the constants themselves. A process that loads looks
+the kernel up among those that torch's table has; nothing is imported, and no source is compiled. Where it is not there, the node
+is complete but for the kernel, and running it is an error that names it.
+
+torch tunes a kernel anew in each trace (`num_warps=8` in a call, configurations with what heuristics made of them), so a process
+that has the kernel itself is enough to have it tuned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownOperatorError
 from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument
 
-__all__ = ["MissingKernel", "decode_launch", "encode_launch", "is_launch"]
+__all__ = ["MissingKernel", "TritonType", "decode_launch", "encode_launch", "is_launch"]
 
 _INPUT = "launch"
+_TYPE = "triton.language"
+"""The one key of what says an element type of Triton."""
+_CONFIGURED = frozenset({"kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg"})
+"""What of a configuration is plain data: all that is given to Triton."""
+_LISTS = {"key": "keys", "reset_to_zero": "reset_to_zero", "restore_value": "restore_value"}
+"""Names of arguments that tuning looks at: as Triton takes them, and as its tuner has them."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,8 @@ class MissingKernel:
     module: str
     name: str
     source: str
+    tuning: list[Any] = field(default_factory=list, hash=False)
+    """What wraps the kernel, from the outside in: configurations to try, or heuristics."""
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):
@@ -35,6 +47,13 @@ class MissingKernel:
             remedy="Before you load, import its module and give it to torch: "
             "`torch._higher_order_ops.triton_kernel_wrap.kernel_side_table.add_kernel(kernel)`",
         )
+
+
+@dataclass(frozen=True)
+class TritonType:
+    """An element type of Triton (`fp32`), where Triton is not imported."""
+
+    name: str
 
 
 def is_launch(target: Any) -> bool:
@@ -59,11 +78,12 @@ def encode_launch(
             "torch's table has no Triton kernel, or no constant arguments, under the number in this call",
             remedy="Save in the process that exported the program",
         )
-    module, name, source = _identity(kernel)
     rest = {key: value for key, value in kwargs.items() if key not in ("kernel_idx", "constant_args_idx")}
+    kernel = _described(kernel)
+    identity: dict[str, Any] = {"module": kernel.module, "name": kernel.name, "source": kernel.source}
     launch = {
-        "kernel": {"module": module, "name": name, "source": source},
-        "constants": dict(constants),
+        "kernel": {**identity, "tuning": kernel.tuning} if kernel.tuning else identity,
+        "constants": {key: _encode_constant(value) for key, value in constants.items()},
         "rest": rest,
     }
     return [NamedArgument(_INPUT, encode(launch), ArgumentKind.KEYWORD)]
@@ -83,29 +103,103 @@ def decode_launch(
         return None
     match decode(inputs[0].arg):
         case {
-            "kernel": {"module": str(module), "name": str(name), "source": str(source)},
-            "constants": dict(constants),
+            "kernel": {"module": str(module), "name": str(name), "source": str(source), **more},
+            "constants": dict(texts),
             "rest": dict(rest),
-        }:
-            wanted = (module, name, source)
-            known = (each for each in table.id_to_kernel.values() if _identity(each) == wanted)
-            kernel: Any = next(known, None) or MissingKernel(*wanted)
-            places = (place for place, each in table.constant_args.items() if each == constants)
+        } if isinstance(tuning := more.get("tuning", []), list):
+            constants = {key: _decode_constant(value) for key, value in texts.items()}
+            wanted = MissingKernel(module, name, source, tuning)
+            kernels = list(reversed(table.id_to_kernel.values()))
+            places = (place for place, each in reversed(table.constant_args.items()) if each == constants)
             place = next(places, None)
             return (), {
-                "kernel_idx": table.add_kernel(kernel),
+                "kernel_idx": table.add_kernel(_found(wanted, kernels) or wanted),
                 "constant_args_idx": table.add_constant_args(constants) if place is None else place,
                 **rest,
             }
     raise DecodeError("no call of a Triton kernel is described here")
 
 
-def _identity(kernel: Any) -> tuple[str, str, str]:
-    """The module, name and source text of a kernel; those of the function that others (a tuner, heuristics) wrap."""
+def _described(kernel: Any) -> MissingKernel:
+    """What a file says of a kernel: its function, and what wraps it."""
     if isinstance(kernel, MissingKernel):
-        return kernel.module, kernel.name, kernel.source
+        return kernel
+    tuning = []
     while hasattr(getattr(kernel, "fn", None), "fn"):
+        tuning.append(_layer(kernel))
         kernel = kernel.fn
     function = getattr(kernel, "fn", kernel)
     source = getattr(kernel, "src", "")
-    return function.__module__, function.__qualname__, source if isinstance(source, str) else ""
+    text = source if isinstance(source, str) else ""
+    return MissingKernel(function.__module__, function.__qualname__, text, tuning)
+
+
+def _layer(wrapper: Any) -> dict[str, Any]:
+    """One layer of what wraps a kernel, as data. A function stands there by its name."""
+    if not hasattr(wrapper, "configs"):
+        return {key: _named(value) for key, value in getattr(wrapper, "values", {}).items()}
+    lists = {name: list(getattr(wrapper, attribute)) for name, attribute in _LISTS.items()}
+    return {
+        "configs": [
+            {key: _named(value) for key, value in sorted(vars(config).items()) if value is not None}
+            for config in wrapper.configs
+        ],
+        **{name: each for name, each in lists.items() if each},
+    }
+
+
+def _named(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _named(each) for key, each in value.items()}
+    return f"{value.__module__}.{value.__qualname__}" if callable(value) else _encode_constant(value)
+
+
+def _found(wanted: MissingKernel, kernels: Iterable[Any]) -> Any:
+    """The kernel among `kernels`, or one that is among them, tuned; None where neither is."""
+    for kernel in kernels:
+        if _described(kernel) == wanted:
+            return kernel
+    match wanted.tuning:
+        case [{"configs": [*configs], **lists}, *inner] if _is_plain(configs, lists):
+            kernel = _found(MissingKernel(wanted.module, wanted.name, wanted.source, inner), kernels)
+            if kernel is not None and not isinstance(kernel, MissingKernel):
+                return _tuned(kernel, configs, lists)
+    return None
+
+
+def _is_plain(configs: Sequence[Any], lists: Mapping[Any, Any]) -> bool:
+    """Whether configurations are nothing but data."""
+    return (
+        all(isinstance(each, dict) and _CONFIGURED.issuperset(each) for each in configs)
+        and all(isinstance(each.get("kwargs", {}), dict) for each in configs)
+        and all(key in _LISTS and isinstance(each, list) for key, each in lists.items())
+    )
+
+
+def _tuned(kernel: Any, configs: Sequence[Mapping[str, Any]], lists: Mapping[Any, Any]) -> Any:
+    """A kernel with configurations to try, as torch makes one; None where Triton is not imported."""
+    triton = sys.modules.get("triton")
+    if triton is None:
+        return None
+    made = []
+    for config in configs:
+        constants = {key: _decode_constant(value) for key, value in config.get("kwargs", {}).items()}
+        made.append(triton.Config(**{**config, "kwargs": constants}))
+    return triton.autotune(configs=made, **{"key": [], **lists})(kernel)
+
+
+def _encode_constant(value: Any) -> Any:
+    """A constant argument as what an argument can be: Triton's element types by their names."""
+    is_type = (type(value).__module__, type(value).__name__) == ("triton.language.core", "dtype")
+    return {_TYPE: value.name} if is_type or isinstance(value, TritonType) else value
+
+
+def _decode_constant(value: Any) -> Any:
+    match value:
+        case {"triton.language": str(name)} if len(value) == 1:
+            language = sys.modules.get("triton.language")
+            try:
+                return TritonType(name) if language is None else language.dtype(name)
+            except AssertionError:
+                raise DecodeError(f"{name[:80]!r} is no element type of Triton") from None
+    return value
