@@ -13,7 +13,14 @@ import torch
 from hostile import CONSTANTS, DOCUMENT, WEIGHTS, Attack, Change, Victim, drop, get, put
 
 import graphwire
-from graphwire.errors import ArchiveError, DecodeError, GraphwireError, LimitError, MissingRecordError
+from graphwire.errors import (
+    ArchiveError,
+    DecodeError,
+    GraphwireError,
+    LimitError,
+    MissingRecordError,
+    ValidationError,
+)
 
 W = "['lin.weight']"
 META = f"{W}.tensor_meta"
@@ -185,7 +192,12 @@ EXTENTS = [
         put(f"{W}.is_param", False),
         error=GraphwireError,
     ),
-    _weights("a weight that is left out", "lin.weight", drop("['lin.weight']"), error=GraphwireError),
+    _weights(
+        "a weight that is left out",
+        r"lin.weight.*missing-payload",
+        drop("['lin.weight']"),
+        error=ValidationError,
+    ),
     _weights("a weight too many", "", lambda tree: tree.update({"more": get(tree, W)}), error=None),
     _weights(
         "a weight at a dunder",
@@ -193,6 +205,24 @@ EXTENTS = [
         lambda tree: tree.update({"__class__.x": get(tree, W)}),
         error=GraphwireError,
     ),
+]
+
+OTHERS = [
+    _weights(
+        f"a weight of {what}",
+        rf"lin.weight.*{told}, and the graph says",
+        *(put(f"{META}{field}", value) for field, value in fields.items()),
+        error=ValidationError,
+    )
+    for what, told, fields in (
+        ("another shape", r"float32\[3, 2\]", {".sizes": _ints(3, 2), ".strides": _ints(2, 1)}),
+        ("fewer elements", r"float32\[1, 3\]", {".sizes": _ints(1, 3)}),
+        ("fewer dimensions", r"float32\[6\]", {".sizes": _ints(6), ".strides": _ints(1)}),
+        ("no elements", r"float32\[0, 3\]", {".sizes": _ints(0, 3)}),
+        ("a narrower type", r"bfloat16\[2, 3\]", {".dtype": 13}),
+        ("another order in memory", r"strides \[1, 2\]", {".strides": _ints(1, 2)}),
+        ("one row seen twice", r"strides \[0, 1\]", {".strides": _ints(0, 1)}),
+    )
 ]
 
 
@@ -219,7 +249,7 @@ CONFIGS = [
         "config",
     ),
     Attack("an empty config", _raw_config(b""), ArchiveError, "config"),
-    Attack("a config of nothing", _raw_config(b'{"config":{}}'), GraphwireError, "lin.weight|parameter"),
+    Attack("a config of nothing", _raw_config(b'{"config":{}}'), ValidationError, "lin.weight.*lin.bias"),
     Attack(
         "a record shorter than its weight",
         lambda v: v.with_records({"data/weights/weight_0": v.records["data/weights/weight_0"][:-1]}),

@@ -12,6 +12,7 @@ was written before: the script refuses, unless it is told `--replace`. Before th
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -456,8 +457,21 @@ def in_memory() -> Program:
     )
 
 
+def edited() -> Program:
+    """A program whose parameter has another element type than the graph says."""
+    p = tensor("p")
+    return program(
+        graph(inputs=[p], outputs=[p], tensor_values={"p": tensor_meta(ScalarType.HALF)}),
+        signature=GraphSignature(
+            [InputSpec(parameter=InputToParameterSpec(TensorArgument("p"), "layer.weight"))],
+            [OutputSpec(user_output=UserOutputSpec(p))],
+        ),
+        edited_values=["layer.weight"],
+    )
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
-    each.__name__: each for each in (arguments, values, signature, provenance, in_memory)
+    each.__name__: each for each in (arguments, values, signature, provenance, in_memory, edited)
 }
 
 
@@ -522,9 +536,13 @@ def archive_path(format: str) -> Path:
 
 def _documents(format: str) -> dict[str, Document]:
     suffix = default_registry().wire_format(format).suffix
-    empty = Payloads()
+    every = payloads()
+    weight = dataclasses.replace(
+        every, weights={"layer.weight": every.weights["layer.weight"]}, constants={}, sample_inputs={}
+    )
+    held = {"provenance": every, "edited": weight}
     return {
-        name: Document(encode(make(), format), suffix, payloads() if name == "provenance" else empty)
+        name: Document(encode(make(), format), suffix, held.get(name, Payloads()))
         for name, make in PROGRAMS.items()
     }
 

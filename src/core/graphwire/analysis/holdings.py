@@ -8,7 +8,7 @@ import msgspec
 
 from graphwire.schema.program import Program
 from graphwire.schema.scalars import ITEM_SIZES
-from graphwire.schema.signature import InputSpec
+from graphwire.schema.signature import held_by
 from graphwire.schema.tensor import PayloadMeta, TensorMeta
 
 __all__ = ["HeldTensor", "Holding", "holding", "tensors_of_graph", "tensors_of_payloads"]
@@ -44,28 +44,13 @@ def _held(name: str, storage: str, meta: TensorMeta | None) -> HeldTensor:
     return HeldTensor(name, storage, elements, (reach + 1) * item if elements else 0)
 
 
-def _held_kind(spec: InputSpec) -> tuple[str, str, str] | None:
-    """What an input stands for (`parameter`, `buffer`, `constant`), its qualified name, and its value's name."""
-    if spec.parameter is not None:
-        return "parameter", spec.parameter.parameter_name, spec.parameter.arg.name
-    if spec.buffer is not None:
-        return "buffer", spec.buffer.buffer_name, spec.buffer.arg.name
-    if spec.tensor_constant is not None:
-        return "constant", spec.tensor_constant.tensor_constant_name, spec.tensor_constant.arg.name
-    if spec.custom_obj is not None:
-        return "constant", spec.custom_obj.custom_obj_name, spec.custom_obj.arg.name
-    return None
-
-
 def tensors_of_graph(program: Program) -> dict[str, list[HeldTensor]]:
     """The tensors that the signature says are held, by kind, as large as the graph says they are."""
     found: dict[str, list[HeldTensor]] = {"parameter": [], "buffer": [], "constant": []}
     metas = program.graph_module.graph.tensor_values
     for spec in program.graph_module.signature.input_specs:
-        held = _held_kind(spec)
-        if held is not None:
-            kind, name, value = held
-            found[kind].append(_held(name, name, metas.get(value)))
+        if (held := held_by(spec)) is not None:
+            found[held.kind].append(_held(held.name, held.name, metas.get(held.value)))
     return found
 
 
@@ -73,8 +58,8 @@ def tensors_of_payloads(
     program: Program, weights: Mapping[str, PayloadMeta], constants: Mapping[str, PayloadMeta]
 ) -> dict[str, list[HeldTensor]]:
     """The tensors that payload records say are held, by kind (`parameter`, `buffer`, `constant`)."""
-    kinds = filter(None, map(_held_kind, program.graph_module.signature.input_specs))
-    buffers = {name for what, name, _ in kinds if what == "buffer"}
+    specs = filter(None, map(held_by, program.graph_module.signature.input_specs))
+    buffers = {spec.name for spec in specs if spec.kind == "buffer"}
     found: dict[str, list[HeldTensor]] = {"parameter": [], "buffer": [], "constant": []}
     for name, payload in weights.items():
         kind = "parameter" if payload.is_param else "buffer"

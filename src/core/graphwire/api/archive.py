@@ -7,6 +7,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from graphwire.analysis.held_values import held_problems
 from graphwire.analysis.report import LoadReport
 from graphwire.analysis.summary import Inspection, MethodInspection, summarize
 from graphwire.analysis.validate import check, check_payload_names, validate
@@ -219,7 +220,9 @@ class Archive:
                 problems.append(Problem(f"{place} {error.place}".rstrip(), "document", error.problem))
                 continue
             problems += [p._replace(place=f"{place} {p.place}") for p in validate(program)]
-            problems += [p._replace(place=f"{method}: {p.place}") for p in payloads.problems()]
+            payloads.complete(program)
+            held = held_problems(program, payloads.weights, payloads.constants, payloads.unread)
+            problems += [p._replace(place=f"{method}: {p.place}") for p in (*payloads.problems(), *held)]
         return problems
 
     def check_payloads(self) -> None:

@@ -22,7 +22,8 @@ GRAPH_CONSTANT = "graph::"
 
 
 class GraphwireWarning(UserWarning):
-    """Something that a program had and that is left out, without harm to what the program computes."""
+    """Something that a program had and that is left out, without harm to what the program computes; or weights that are
+    kept, and are not what the graph says of them."""
 
 
 @dataclass(slots=True)

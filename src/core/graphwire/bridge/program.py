@@ -22,6 +22,7 @@ from graphwire.bridge.context import (
     OpaqueOrigin,
 )
 from graphwire.bridge.graph import decode_graph, encode_graph
+from graphwire.bridge.held_values import check_held_values, note_edited_values
 from graphwire.bridge.metadata import decode_declared, decode_sources, encode_custom, encode_declared
 from graphwire.bridge.opaque import OpaqueOperator
 from graphwire.bridge.operators import check_operators
@@ -148,7 +149,9 @@ def encode_program(
         encoded_values=encoded,
     )
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
-    return record, Payloads(weights, constants, samples, records)
+    payloads = Payloads(weights, constants, samples, records)
+    note_edited_values(record, payloads, {**program.state_dict, **held})
+    return record, payloads
 
 
 def _note_containers(context: EncodeContext, graph: Graph, calls: Sequence[ModuleCallEntry]) -> None:
@@ -270,7 +273,8 @@ def decode_program(
 
     Raises:
         DecodeError: this installation lacks something that the program needs.
-        ArchiveError: the payloads are not what the program says.
+        ArchiveError: a payload reaches beyond its record.
+        ValidationError: weights or constants are missing, or not what the graph says of them.
     """
     place = _placement(device)
     module_record = record.graph_module
@@ -296,6 +300,7 @@ def decode_program(
     constants = decode_payloads(
         context, payloads.constants, CONSTANTS, table, encoded, ties_noted=noted, weights=state
     )
+    check_held_values(record, payloads, {**state, **constants})
     context.constants = constants
     signature = decode_signature(module_record.signature)
     names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]

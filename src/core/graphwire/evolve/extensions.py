@@ -56,7 +56,15 @@ _GRAPH = (
     "held_as",
 )
 _MODULE = ("stack_frames", "node_sources", "inline_constraints", "replacements")
-_PROGRAM = ("requires", "producer", "readable_from", "plugins", "example_inputs", "encoded_values")
+_PROGRAM = (
+    "requires",
+    "producer",
+    "readable_from",
+    "plugins",
+    "example_inputs",
+    "edited_values",
+    "encoded_values",
+)
 _CALL = ("input_names", "output_names")
 
 

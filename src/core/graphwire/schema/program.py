@@ -153,5 +153,8 @@ class Program(msgspec.Struct, omit_defaults=True):
     plugins: list[PluginRequirement] = []
     """Extension without requirement: the plugins whose operators, types or codecs the program uses."""
     example_inputs: ExampleInputs | None = None
+    edited_values: list[str] = []
+    """Extension without requirement: the weights and constants that were given another element type, shape, layout or
+    strides after the export, by qualified name. The graph says of them what they were."""
     encoded_values: dict[str, EncodedValue] = {}
     """By qualified name: the weights and constants that codecs wrote."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from graphwire.schema.graph import Argument, CustomObjArgument, TensorArgument, TokenArgument
@@ -81,6 +83,30 @@ class InputSpec(msgspec.Struct, omit_defaults=True):
     custom_obj: InputToCustomObjSpec | None = None
     token: InputTokenSpec | None = None
     constant_input: InputToConstantInputSpec | None = None
+
+
+class Held(NamedTuple):
+    """What an input stands for, where the program itself holds it."""
+
+    kind: str
+    """`parameter`, `buffer` or `constant`."""
+    name: str
+    """Its qualified name, among the weights and constants."""
+    value: str
+    """The name of the input's value in the graph."""
+
+
+def held_by(spec: InputSpec) -> Held | None:
+    """What an input stands for, if the program holds it; None for what the caller passes, and for a token."""
+    if spec.parameter is not None:
+        return Held("parameter", spec.parameter.parameter_name, spec.parameter.arg.name)
+    if spec.buffer is not None:
+        return Held("buffer", spec.buffer.buffer_name, spec.buffer.arg.name)
+    if spec.tensor_constant is not None:
+        return Held("constant", spec.tensor_constant.tensor_constant_name, spec.tensor_constant.arg.name)
+    if spec.custom_obj is not None:
+        return Held("constant", spec.custom_obj.custom_obj_name, spec.custom_obj.arg.name)
+    return None
 
 
 class UserOutputSpec(msgspec.Struct, omit_defaults=True):

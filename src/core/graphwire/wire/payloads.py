@@ -9,6 +9,7 @@ from typing import Protocol
 from graphwire.errors import DecodeError, Problem
 from graphwire.schema.program import EncodedValue, ExampleInputs, Program
 from graphwire.schema.scalars import ITEM_SIZES
+from graphwire.schema.signature import held_by
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import PayloadMeta, TensorMeta, fault_of_extents
 
@@ -80,12 +81,9 @@ class Payloads:
         Raises:
             DecodeError: it does; each value is named, with the reason.
         """
-        needed = {
-            getattr(getattr(spec, arm), f"{arm}_name")
-            for spec in program.graph_module.signature.input_specs
-            for arm in ("parameter", "buffer", "tensor_constant", "custom_obj")
-            if getattr(spec, arm) is not None
-        }
+        if not self.unread:
+            return
+        needed = {held.name for held in map(held_by, program.graph_module.signature.input_specs) if held}
         refused = [f"{name} ({why})" for name, why in self.unread.items() if name in needed]
         if refused:
             raise DecodeError(

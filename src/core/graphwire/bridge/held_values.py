@@ -1,0 +1,106 @@
+"""Weights and constants against what the graph says of them: noted when a program is saved, checked when one is loaded."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from graphwire.analysis.held_values import (
+    Facts,
+    difference,
+    facts_of,
+    mismatches,
+    missing_values,
+    plain_differences,
+)
+from graphwire.bridge.context import GraphwireWarning
+from graphwire.bridge.tensors import LAYOUT_KINDS, dtype_name
+from graphwire.errors import ValidationError
+from graphwire.schema.program import Program
+from graphwire.schema.signature import held_by
+from graphwire.wire.payloads import Payloads
+
+_SHOWN = 5
+"""Values that a warning tells of."""
+
+
+def note_edited_values(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> None:
+    """Name in the record the weights and constants that are not what the graph says, with a warning: that can be meant, and
+    mostly is not.
+
+    Args:
+        values: the weights and constants by qualified name.
+    """
+    edited = list(_differences(record, payloads, values))
+    if edited:
+        record.edited_values = [name for name, _ in edited]
+        warnings.warn(
+            f"{_told(edited)}. They are kept as they are, and so is the graph; export the program again if it shall know",
+            GraphwireWarning,
+            stacklevel=3,
+        )
+
+
+def check_held_values(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> None:
+    """Refuse weights and constants that are missing, or not what the graph says, though nobody noted that they were edited.
+
+    torch notes no edits, so for a program that it wrote this is a warning.
+
+    Args:
+        values: the weights and constants by qualified name.
+
+    Raises:
+        ValidationError: there are such; the error holds all of them.
+    """
+    differences = [
+        each for each in _differences(record, payloads, values) if each[0] not in record.edited_values
+    ]
+    if differences and record.producer is None:
+        warnings.warn(
+            f"{_told(differences)}. Somebody edited them before the program was saved, or they are another program's",
+            GraphwireWarning,
+            stacklevel=3,
+        )
+        differences = []
+    problems = missing_values(record, payloads.weights, payloads.constants, payloads.unread)
+    problems += mismatches(record, differences)
+    if problems:
+        raise ValidationError(
+            problems, remedy="The file is damaged, or these are the weights of another program"
+        )
+
+
+def _differences(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from plain_differences(record, payloads.weights, payloads.constants)
+    yield from _encoded_differences(record, values)
+
+
+def _encoded_differences(record: Program, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each tensor that a codec wrote and that is another one than the graph says."""
+    if not record.encoded_values:
+        return
+    stated = record.graph_module.graph.tensor_values
+    for held in filter(None, map(held_by, record.graph_module.signature.input_specs)):
+        tensor = values.get(held.name)
+        if held.name not in record.encoded_values or not isinstance(tensor, torch.Tensor):
+            continue
+        if held.value in stated and (told := difference(_facts(tensor), facts_of(stated[held.value]))):
+            yield held.name, told
+
+
+def _facts(tensor: torch.Tensor) -> Facts:
+    """What is compared of a tensor that a codec makes: what is seen from outside, and not where its parts lie."""
+    kind = LAYOUT_KINDS.get(tensor.layout)
+    layout = str(tensor.layout).removeprefix("torch.") if kind is None else kind.name
+    sizes = [size if type(size) is int else None for size in tensor.shape]
+    return Facts(dtype_name(tensor.dtype), layout, sizes, [])
+
+
+def _told(differences: Sequence[tuple[str, str]]) -> str:
+    shown = [f"{name}: {how}" for name, how in differences[:_SHOWN]]
+    more = len(differences) - len(shown)
+    rest = f"; and {more} more" if more else ""
+    return f"weights or constants are not what the graph says of them ({'; '.join(shown)}{rest})"
