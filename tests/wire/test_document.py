@@ -127,6 +127,10 @@ def test_limits_are_kept(wire_format: WireFormat) -> None:
         read_document(deep, wire_format, Limits(tree_depth=99))
     with pytest.raises(LimitError, match="bytes, more than 50"):
         read_document(deep, wire_format, Limits(program_bytes=50))
+    lists = write_document([[] for _ in range(999)], wire_format)
+    assert len(cast("list[Tree]", read_document(lists, wire_format, Limits(containers=1000)))) == 999
+    with pytest.raises(LimitError, match=r"1,000 lists and dicts, more than 999\. Raise Limits\.containers"):
+        read_document(lists, wire_format, Limits(containers=999))
     many = write_document(list(range(1000)), wire_format)
     assert read_document(many, wire_format, Limits(tree_nodes=1001)) == list(range(1000))
     with pytest.raises(LimitError, match="more than 1,000 values"):

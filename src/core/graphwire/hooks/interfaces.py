@@ -16,6 +16,7 @@ from graphwire.schema.graph import Argument, NamedArgument
 from graphwire.schema.treespec import TreeSpec
 
 __all__ = [
+    "BoundedFormat",
     "ConstantCodec",
     "EncodedConstant",
     "FittingTreespecSerializer",
@@ -72,6 +73,21 @@ class WireFormat(Protocol):
 
     def matches(self, head: bytes) -> bool:
         """Whether `head`, the first bytes of a document (up to 64), can only be this format's."""
+        ...
+
+
+@runtime_checkable
+class BoundedFormat(WireFormat, Protocol):
+    """A wire format that knows of how many lists and dicts a document is before it makes any. Optional: in formats where an
+    empty one is a byte, they take many times the document's memory."""
+
+    def decode_bounded(self, buffer: bytes | bytearray | memoryview, containers: int) -> Tree:
+        """What `decode` does, for a document of at most `containers` lists and dicts. It may take some for such that are none.
+
+        Raises:
+            FormatError: the bytes are no document of this format.
+            LimitError: it may hold more.
+        """
         ...
 
 

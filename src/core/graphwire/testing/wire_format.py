@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphwire.errors import FormatError, LimitError
-from graphwire.hooks.interfaces import RecordFormat, Tree, WireFormat
+from graphwire.hooks.interfaces import BoundedFormat, RecordFormat, Tree, WireFormat
 from graphwire.testing import wire_examples as examples
 from graphwire.testing.imports import heavy_imports
 from graphwire.testing.strategies import same_tree, trees
@@ -131,6 +131,14 @@ class WireFormatContract:
         inside = memoryview(b"before" + data + b"after")[6 : 6 + len(data)]
         for buffer in (bytearray(data), memoryview(data), inside, memoryview(bytearray(data))):
             assert same_tree(self.wire_format.decode(buffer), examples.SMALL)
+
+    def test_a_bound_on_lists_and_dicts_is_kept(self) -> None:
+        if not isinstance(self.wire_format, BoundedFormat):
+            return
+        data = self.wire_format.encode([{} for _ in range(99)])
+        assert self.wire_format.decode_bounded(data, 1000) == [{} for _ in range(99)]
+        with pytest.raises(LimitError):
+            self.wire_format.decode_bounded(data, 99)
 
     def test_decode_keeps_nothing_of_its_buffer(self) -> None:
         buffer = bytearray(self.wire_format.encode(examples.SMALL))

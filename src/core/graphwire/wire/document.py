@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable
 
 from graphwire.errors import FormatError, GraphwireError, LimitError, UnknownFormatError
-from graphwire.hooks.interfaces import ProgramReader, RecordFormat, Tree, WireFormat
+from graphwire.hooks.interfaces import BoundedFormat, ProgramReader, RecordFormat, Tree, WireFormat
 from graphwire.schema.program import SCHEMA_VERSION, Program
 from graphwire.schema.tree import to_tree
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.tree import MAX_DEPTH, survey
+from graphwire.wire.tree import MAX_DEPTH, MOST_RECORDS, survey
 
 __all__ = [
     "HEAD_BYTES",
@@ -95,6 +95,8 @@ def read_program(
     size = memoryview(data).nbytes
     if not isinstance(wire_format, ProgramReader) or limits.tree_depth < _FLAT_DEPTH:
         return None
+    if limits.containers < MOST_RECORDS:
+        return None
     if size > min(limits.program_bytes, limits.tree_nodes):  # a value takes a byte at least
         return None
     program = wire_format.decode_program(data)
@@ -120,7 +122,10 @@ def read_document(
             remedy="Raise Limits.program_bytes for a file that you trust",
         )
     try:
-        tree = wire_format.decode(data)
+        if isinstance(wire_format, BoundedFormat):
+            tree = wire_format.decode_bounded(data, limits.containers)
+        else:
+            tree = wire_format.decode(data)
     except GraphwireError:
         raise
     except (RecursionError, MemoryError) as error:

@@ -32,6 +32,9 @@ class Limits:
     """Containers inside each other in one document. No format of ours reaches further than 400 (`tree.MAX_DEPTH`)."""
     tree_nodes: int = 1 << 26
     """Values (containers and scalars, without keys) in one document."""
+    containers: int = 1 << 23
+    """Lists and dicts in one document, told before any is made: an empty one is a byte or more there, and 56 and more in
+    memory. Counted a little too high where text looks like one. A program of 100,000 nodes has 1.5 million."""
     pickle: PickleLimits = DEFAULT_PICKLE_LIMITS
     """The bounds on each pickle of an old file: weights, constants, example inputs."""
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from graphwire.errors import FormatError, LimitError
 
-__all__ = ["MAX_DEPTH", "MOST_RECORDS", "Survey", "survey"]
+__all__ = ["MAX_DEPTH", "MOST_RECORDS", "Survey", "check_containers", "survey"]
 
 MAX_DEPTH = 400
 """Containers inside each other that formats must carry. Decoders recurse on the C stack, so this is no matter of taste."""
@@ -19,6 +19,19 @@ nodes has 1.5 million."""
 
 _TREE_TYPES = frozenset({type(None), bool, int, float, str, bytes, list, dict})
 _KEY_TYPES = frozenset({str})
+
+
+def check_containers(counted: int, most: int) -> None:
+    """Refuse a document that may hold more lists and dicts than it may.
+
+    Raises:
+        LimitError: it does.
+    """
+    if counted > most:
+        raise LimitError(
+            f"the document may hold {counted:,} lists and dicts, more than {most:,}",
+            remedy="Raise Limits.containers for a file that you trust",
+        )
 
 
 class Survey(NamedTuple):

@@ -21,11 +21,10 @@ from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.schema.program import Program
 from graphwire.schema.tree import from_tree, to_tree
-from graphwire.wire.tree import MAX_DEPTH, survey
+from graphwire.wire.limits import DEFAULT_LIMITS
+from graphwire.wire.tree import MAX_DEPTH, MOST_RECORDS, check_containers, survey
 
 _MARK = b"the metas of the values"
-MOST_CONTAINERS = 1 << 23
-"""Lists and maps in a document: an empty one is one byte here, and 56 bytes and more in memory."""
 _CONTAINERS = bytes(range(0x80, 0xC0))
 _SELF_DESCRIBED = b"\xd9\xd9\xf7"
 
@@ -62,23 +61,26 @@ class CborFormat:
             raise FormatError(f"the tree cannot be written as CBOR ({error})") from error
 
     def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
-        tree = self._load(bytes(buffer))
+        return self.decode_bounded(buffer, DEFAULT_LIMITS.containers)
+
+    def decode_bounded(self, buffer: bytes | bytearray | memoryview, containers: int) -> Tree:
+        tree = self._load(bytes(buffer), containers)
         survey(tree)
         return tree
 
     def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
         try:
-            tree = self._load(bytes(buffer))
+            tree = self._load(bytes(buffer), MOST_RECORDS)
             program = from_tree(tree, Program)
         except GraphwireError:
             return None
         return program if to_tree(program) == tree else None
 
-    def _load(self, data: bytes) -> Tree:
+    def _load(self, data: bytes, containers: int) -> Tree:
         if not data.startswith(_SELF_DESCRIBED):
             raise FormatError("the bytes are no CBOR document of ours (they do not start with tag 55799)")
-        if len(data) > MOST_CONTAINERS < len(data) - len(data.translate(None, _CONTAINERS)):
-            raise LimitError(f"the CBOR document may hold more than {MOST_CONTAINERS:,} containers")
+        if len(data) > containers:
+            check_containers(len(data) - len(data.translate(None, _CONTAINERS)), containers)
         stream = io.BytesIO(data)
         stream.seek(len(_SELF_DESCRIBED))
         try:

@@ -23,11 +23,10 @@ from graphwire.errors import FormatError, LimitError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.schema.program import Program
-from graphwire.wire.tree import MAX_DEPTH, MOST_RECORDS, survey
+from graphwire.wire.limits import DEFAULT_LIMITS
+from graphwire.wire.tree import MAX_DEPTH, MOST_RECORDS, check_containers, survey
 
 _PROGRAMS = msgspec.json.Decoder(Program)
-MOST_CONTAINERS = 1 << 23
-"""Lists and objects in a document: an empty one is three bytes here, and 56 bytes and more in memory."""
 _READ_DEPTH = MAX_DEPTH + 1  # a tag is one container more
 _TAG = re.compile(r"\$+(?:bytes|float)")
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -65,9 +64,11 @@ class JsonFormat:
         return self.encode(msgspec.to_builtins(records)) if _may_hold_tags(data) else data
 
     def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
+        return self.decode_bounded(buffer, DEFAULT_LIMITS.containers)
+
+    def decode_bounded(self, buffer: bytes | bytearray | memoryview, containers: int) -> Tree:
         data = bytes(buffer)
-        if _containers(data) > MOST_CONTAINERS:
-            raise LimitError(f"the JSON document may hold more than {MOST_CONTAINERS:,} containers")
+        check_containers(_containers(data), containers)
         try:
             try:
                 tree = msgspec.json.decode(data)

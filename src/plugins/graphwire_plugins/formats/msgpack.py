@@ -20,11 +20,10 @@ from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
-from graphwire.wire.tree import MOST_RECORDS, survey
+from graphwire.wire.limits import DEFAULT_LIMITS
+from graphwire.wire.tree import MOST_RECORDS, check_containers, survey
 
 _PROGRAMS = msgspec.msgpack.Decoder(Program)
-MOST_CONTAINERS = 1 << 23
-"""Lists and dicts in a document: an empty one is one byte here, and 56 bytes and more in memory."""
 _CONTAINERS = bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)])
 _BIG_INT = 1
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
@@ -53,9 +52,11 @@ class MsgpackFormat:
         return data
 
     def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
+        return self.decode_bounded(buffer, DEFAULT_LIMITS.containers)
+
+    def decode_bounded(self, buffer: bytes | bytearray | memoryview, containers: int) -> Tree:
         data = bytes(buffer)
-        if _containers(data) > MOST_CONTAINERS:
-            raise LimitError(f"the MessagePack document may hold more than {MOST_CONTAINERS:,} containers")
+        check_containers(_containers(data, containers), containers)
         try:
             tree: Tree = msgpack.unpackb(data, ext_hook=_decode_big_int)
             survey(tree)
@@ -71,7 +72,7 @@ class MsgpackFormat:
 
     def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
         data = bytes(buffer)
-        if _containers(data) > MOST_RECORDS:
+        if _containers(data, MOST_RECORDS) > MOST_RECORDS:
             return None
         try:
             program = _PROGRAMS.decode(data)
@@ -95,9 +96,10 @@ class MsgpackFormat:
         return all(byte >= 0x20 for byte in key)
 
 
-def _containers(data: bytes) -> int:
-    """At most how many lists and dicts a document holds: bytes of texts that look like one's head are counted too."""
-    return len(data) - len(data.translate(None, _CONTAINERS)) if len(data) > MOST_RECORDS else 0
+def _containers(data: bytes, most: int) -> int:
+    """At most how many lists and dicts a document holds, where they may be more than `most`: bytes of texts that look like
+    one's head are counted too."""
+    return len(data) - len(data.translate(None, _CONTAINERS)) if len(data) > most else 0
 
 
 def _encode_big_int(value: Any) -> msgpack.ExtType:
