@@ -1,6 +1,8 @@
-"""usage: python read.py {torch,graphwire} CASES FILE…    reads programs and says of each whether it computes what it should
+"""usage: python read.py {torch,graphwire} LOG < PAIRS    reads programs and says of each whether it computes what it should
 
-Prints one JSON object: for each file, null or what went wrong. `torch` is the release's own `torch.export.load`.
+PAIRS is a line for each program, a JSON list of its file and its case. LOG gets a line as soon as one is read, a JSON object of
+the file and null or what went wrong; a line before that stands if reading it ends the process. `torch` is the release's own
+`torch.export.load`.
 """
 
 from __future__ import annotations
@@ -51,11 +53,11 @@ def main() -> None:
         import graphwire
 
         load = graphwire.load
-    cases = Path(sys.argv[2])
-    found = {}
-    for file in map(Path, sys.argv[3:]):
-        found[file.stem] = problem_of(load, file, cases / file.stem)
-    print("\n" + json.dumps(found))
+    pairs = [json.loads(line) for line in sys.stdin]
+    with Path(sys.argv[2]).open("a", buffering=1, encoding="utf-8") as log:
+        for file, case in pairs:
+            print(json.dumps({file: "ends the process"}), file=log)
+            print(json.dumps({file: problem_of(load, Path(file), Path(case))}), file=log)
 
 
 main()

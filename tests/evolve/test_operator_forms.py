@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-import torch
 from corpus_documents import documents
 from torch._ops import _higher_order_ops
 
@@ -14,7 +13,7 @@ from graphwire.errors import Obstacle
 from graphwire.evolve.operators import FORMS, operators_down, operators_up
 from graphwire.evolve.schema import obstacles_to, upgrade
 from graphwire.evolve.targets import supports
-from graphwire.evolve.versions import Version
+from graphwire.evolve.versions import Version, first_release
 
 Tree = dict[str, Any]
 
@@ -225,6 +224,19 @@ def test_a_parameter_that_is_newer_is_left_out_where_it_has_its_default() -> Non
         assert (len(node["inputs"]) == 1) is not refused
 
 
+@pytest.mark.parametrize(
+    ("operator", "newer"),
+    [("prims.var.default", Version(5, 3)), ("aten._fused_rms_norm.default", Version(8, 14))],
+)
+def test_an_operator_that_was_called_otherwise_is_refused(operator: str, newer: Version) -> None:
+    tree = program(f"torch.ops.{operator}", [{"name": "self", "arg": tensor("x")}], [tensor("z")])
+    obstacles: list[Obstacle] = []
+    operators_down(tree, newer, obstacles.append)
+    assert [(each.construct, each.first) for each in obstacles] == [
+        (f"the operator torch.ops.{operator} in its present form", first_release(newer))
+    ]
+
+
 def test_the_forms_of_today_are_operators_of_this_torch() -> None:
     for form in FORMS:
         if form.new_target.startswith(HOP):
@@ -256,28 +268,3 @@ def test_values_called_like_a_builtin_get_another_name_before_2_4() -> None:
     assert module["graph"]["inputs"][-1] == tensor("input_1")
     assert module["signature"]["input_specs"][-1] == {"user_input": {"arg": tensor("input_1")}}
     assert '"input"' not in json.dumps(module["graph"]["nodes"][0]["inputs"][0]["arg"])
-
-
-@pytest.mark.parametrize(
-    ("old", "given", "new", "passed"),
-    [
-        ("cholesky", ("upper", True, 1), "linalg_cholesky", ("upper", {"as_bool": True}, 2)),
-        ("qr", ("some", True, 1), "linalg_qr", ("mode", {"as_string": "reduced"}, 1)),
-        ("qr", ("some", False, 2), "linalg_qr", ("mode", {"as_string": "complete"}, 2)),
-    ],
-)
-def test_factorizations_are_those_of_linalg_after_2_11(
-    old: str, given: tuple[str, bool, int], new: str, passed: tuple[str, Tree, int]
-) -> None:
-    name, flag, kind = given
-    matrix = {"name": "self", "arg": tensor("x"), "kind": 1}
-    option = {"name": name, "arg": {"as_bool": flag}, "kind": kind}
-    older = program(f"torch.ops.aten.{old}.default", [matrix, option], [tensor("y")])
-    tree, told = operators_up(older, Version(8, 20))
-    (node,) = nodes(tree)
-    assert node["target"] == f"torch.ops.aten.{new}.default"
-    assert tuple(node["inputs"][1].values()) == passed
-    schema = getattr(torch.ops.aten, new).default._schema
-    assert [each["name"] for each in node["inputs"]] == [each.name for each in schema.arguments]
-    assert told
-    assert operators_down(tree, Version(8, 20), [].append) == tree

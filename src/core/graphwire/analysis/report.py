@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -55,6 +55,10 @@ class LoadReport(msgspec.Struct, frozen=True):
         """The report with more that was dropped."""
         more = [Omission(what, reason) for reason in reasons]
         return msgspec.structs.replace(self, dropped=[*self.dropped, *more])
+
+    def with_steps(self, steps: Iterable[StepReport]) -> LoadReport:
+        """The report with more steps at the end."""
+        return msgspec.structs.replace(self, steps=[*self.steps, *steps])
 
     def lines(self) -> Iterator[str]:
         """The report for a reader, a fact a line."""

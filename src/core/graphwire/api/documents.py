@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from graphwire.analysis.validate import check
 from graphwire.errors import EncodeError
 from graphwire.evolve.embedded import embed
+from graphwire.evolve.release_forms import forms_of_release, with_forms
 from graphwire.evolve.schema import downgrade
 from graphwire.evolve.schema import upgrade as upgrade_tree
 from graphwire.evolve.step import Taken
@@ -61,6 +62,7 @@ def encode(
     if target is None:
         return write_program(program, wire_format)
     reader = target_named(target)
+    program = with_forms(program, lambda: forms_of_release(reader.release))
     tree = downgrade(to_tree(program), reader.version, reader.release)
     if reader.version == DRAFT and payloads is not None:
         held = payloads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphwire.analysis.validate import check
 from graphwire.errors import (
@@ -10,7 +10,9 @@ from graphwire.errors import (
     ValidationError,
 )
 from graphwire.evolve.opsets import Plan, UnknownOps, apply, plan_for
+from graphwire.evolve.release_forms import forms_of_parameters, with_forms
 from graphwire.evolve.requirements import check_plugins, kept_requirements, with_requirements
+from graphwire.evolve.step import Taken
 from graphwire.hooks.registry import Registry
 from graphwire.schema.program import Program
 
@@ -18,11 +20,20 @@ if TYPE_CHECKING:
     from graphwire.bridge.context import OpaqueOrigin
 
 
-def at_installed_opsets(
-    program: Program, registry: Registry, unknown_ops: UnknownOps
-) -> tuple[Program, OpaqueOrigin | None]:
-    """A checked program at the installed opsets, and what operators that cannot be had here are kept with."""
+class Installed(NamedTuple):
+    """A checked program as the installed operators want it."""
+
+    program: Program
+    origin: OpaqueOrigin | None
+    """What operators that cannot be had here are kept with."""
+    rewritten: list[Taken]
+    """The operators that got the form of the installed torch."""
+
+
+def at_installed_opsets(program: Program, registry: Registry, unknown_ops: UnknownOps) -> Installed:
+    """A checked program at the installed opsets, with operators in the form of the installed torch."""
     from graphwire.bridge.context import OpaqueOrigin
+    from graphwire.bridge.torch_releases import parameters_of
 
     check_plugins(program, registry, operators=unknown_ops == "error")
     plan = plan_for(program, registry, unknown=unknown_ops)
@@ -31,7 +42,11 @@ def at_installed_opsets(
         kept = kept_requirements(program, registry, plan.opaque)
         versions = {namespace: program.opset_version[namespace] for namespace in plan.opaque}
         origin = OpaqueOrigin(versions, kept)
-    return applied(program, plan, registry), origin
+    rewritten: list[Taken] = []
+    program = with_forms(
+        applied(program, plan, registry), lambda: forms_of_parameters(parameters_of), rewritten
+    )
+    return Installed(program, origin, rewritten)
 
 
 def applied(program: Program, plan: Plan, registry: Registry) -> Program:

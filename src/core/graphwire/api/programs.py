@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 
-from graphwire.analysis.report import LoadReport
+from graphwire.analysis.report import LoadReport, StepReport
 from graphwire.analysis.validate import check
 from graphwire.api.archive import open
 from graphwire.api.files import PathOrFile
@@ -179,7 +179,7 @@ def load(
             left_out: list[str] = []
             if verify and weights is not None:
                 archive.check_payloads()
-            program, origin = at_installed_opsets(program, archive.registry, unknown_ops)
+            program, origin, rewritten = at_installed_opsets(program, archive.registry, unknown_ops)
             loaded = decode_program(
                 program,
                 payloads,
@@ -193,7 +193,8 @@ def load(
     for why in left_out:
         warnings.warn(f"the example inputs are not loaded: {why}", GraphwireWarning, stacklevel=2)
     if report is not None and told is not None:
-        report(told.with_dropped("example inputs", left_out))
+        steps = [StepReport(each.what, list(each.nodes)) for each in rewritten]
+        report(told.with_steps(steps).with_dropped("example inputs", left_out))
     return loaded
 
 
@@ -264,7 +265,7 @@ def from_schema(
 
     registry = in_force(registry, plugins)
     check(program)
-    program, origin = at_installed_opsets(program, registry, unknown_ops)
+    program, origin, _ = at_installed_opsets(program, registry, unknown_ops)
     return decode_program(program, payloads, registry, device=target_device(device), origin=origin)
 
 

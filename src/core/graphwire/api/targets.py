@@ -11,6 +11,7 @@ import msgspec
 from graphwire.api.documents import encode
 from graphwire.errors import EncodeError
 from graphwire.evolve.readers import first_reader
+from graphwire.evolve.release_forms import forms_of_release, with_forms
 from graphwire.evolve.schema import downgrade
 from graphwire.evolve.targets import Target, target_named
 from graphwire.hooks.hookspecs import PROJECT
@@ -85,6 +86,7 @@ def _noted(program: Program, wire_format: WireFormat) -> Program:
 
 
 def _document(reader: Target, program: Program, payloads: Payloads) -> Document:
+    program = with_forms(program, lambda: forms_of_release(reader.release))
     tree = downgrade(to_tree(program), reader.version, reader.release)
     data = write_plain_json(tree, bare_tokens=reader.nonfinite == "token")
     beside = replace(payloads, examples=program.example_inputs, encoded=program.encoded_values)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import sympy
+import torch
 import torch.utils._sympy.functions as shape_functions
 from torch.export import custom_ops
 from torch.export.graph_signature import OutputKind
@@ -31,6 +32,7 @@ __all__ = [
     "opaque_type_name",
     "opaque_types",
     "output_kind",
+    "parameters_of",
     "predispatch_functions",
     "reserve_numbers",
     "shape_function",
@@ -85,6 +87,14 @@ def output_kind(name: str) -> OutputKind:
     if kind is None:
         raise DecodeError(f"this torch has no output of kind {name}", remedy="Install a newer torch")
     return kind
+
+
+def parameters_of(target: str) -> tuple[str, ...]:
+    """The names of the parameters that an operator of ATen has in this torch, by its serialized name; none where it has no
+    such operator. 2.14 took `aten.cholesky` away, and renamed a parameter of `aten._cdist_backward`."""
+    _, _, _, name, overload = target.split(".")
+    found = getattr(getattr(torch.ops.aten, name, None), overload, None)
+    return () if found is None else tuple(argument.name for argument in found._schema.arguments)
 
 
 def predispatch_functions() -> list[Callable[..., Any]]:

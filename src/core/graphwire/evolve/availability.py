@@ -16,6 +16,7 @@ from graphwire.evolve.versions import RELEASES, Version, first_release
 __all__ = ["newest_release", "release_with", "report_newer_operators", "report_unavailable"]
 
 _ATEN = "torch.ops.aten."
+_PRIMS = "torch.ops.prims."
 _HOP = "torch.ops.higher_order."
 
 _OVERLOADS: Final[dict[Version, str]] = {
@@ -77,6 +78,13 @@ _OVERLOADS: Final[dict[Version, str]] = {
 }
 """ATen's overloads by the version that brought them."""
 
+_PRIMITIVES: Final[dict[Version, str]] = {
+    Version(2): "view_of_dtype.default",
+    Version(5, 1): "frexp.default",
+    Version(5, 3): "_make_token.default _sink_tokens.default",
+}
+"""Those of torch's primitive operators, likewise."""
+
 _FUNCTIONS: Final[dict[Version, str]] = {
     Version(5, 1): "torch._sym_sqrt torch.sym_int torch.sym_ite torch.sym_max torch.sym_min torch.sym_not",
     Version(5, 3): "torch.sym_float",
@@ -112,6 +120,7 @@ def _by_target(table: dict[Version, str], start: str) -> dict[str, Version]:
 
 FIRST: Final[dict[str, Version]] = {
     **_by_target(_OVERLOADS, _ATEN),
+    **_by_target(_PRIMITIVES, _PRIMS),
     **_by_target(_FUNCTIONS, ""),
     **_by_target(_HIGHER_ORDER, _HOP),
 }
@@ -154,23 +163,69 @@ def newest_release(releases: Iterable[str]) -> str:
 
 
 _NONE: Record = {"as_none": True}
+_FALSE: Record = {"as_bool": False}
 
 _PARAMETERS: Final[dict[Version, dict[str, dict[str, Any]]]] = {
-    Version(5, 3): {"_foreach_norm.Scalar": {"dtype": _NONE}},
+    Version(2): {
+        "_scaled_mm.default": {"use_fast_accum": _FALSE},
+        "_cslt_sparse_mm.default": {"alpha": _NONE, "out_dtype": _NONE},
+    },
+    Version(5, 1): {
+        "_sparse_semi_structured_linear.default": {"out_dtype": _NONE},
+        "_cslt_sparse_mm.default": {"alg_id": {"as_int": 0}},
+    },
+    Version(5, 3): {
+        "_foreach_norm.Scalar": {"dtype": _NONE},
+        "mkldnn_reorder_conv3d_weight.default": {"input_size": _NONE},
+        "_flash_attention_backward.default": {"window_size_left": _NONE, "window_size_right": _NONE},
+        "_flash_attention_forward.default": {
+            "window_size_left": _NONE,
+            "window_size_right": _NONE,
+            "seqused_k": _NONE,
+            "alibi_slopes": _NONE,
+        },
+        "_efficient_attention_forward.default": {"window_size": _NONE},
+        "_efficient_attention_backward.default": {"window_size": _NONE, "shared_storage_dqdkdv": _FALSE},
+    },
     Version(7, 3): {
         "pad_sequence.default": {"padding_side": {"as_string": "right"}},
-        "scaled_dot_product_attention.default": {"enable_gqa": {"as_bool": False}},
-        "_scaled_dot_product_attention_math.default": {"enable_gqa": {"as_bool": False}},
-        "_fused_sdp_choice.default": {"enable_gqa": {"as_bool": False}},
+        "scaled_dot_product_attention.default": {"enable_gqa": _FALSE},
+        "_scaled_dot_product_attention_math.default": {"enable_gqa": _FALSE},
+        "_fused_sdp_choice.default": {"enable_gqa": _FALSE},
+        "_nested_view_from_jagged.default": {"min_seqlen": _NONE, "max_seqlen": _NONE},
+        "_nested_view_from_jagged_copy.default": {"min_seqlen": _NONE, "max_seqlen": _NONE},
     },
-    Version(8, 2): {"_assert_tensor_metadata.default": {"device": None, "layout": None}},
+    Version(8, 2): {
+        "_assert_tensor_metadata.default": {"device": None, "layout": None},
+        "_cslt_sparse_mm.default": {"split_k": {"as_int": 1}},
+        f"{_PRIMS}device_put.default": {"non_blocking": _FALSE},
+    },
     Version(8, 7): {
         "stft.default": {"align_to_window": _NONE},
         "stft.center": {"align_to_window": _NONE},
     },
+    Version(8, 20): {
+        "_flash_attention_forward.default": {"block_table": _NONE, "num_splits": _NONE},
+        "_scaled_dot_product_attention_math_for_mps.default": {"enable_gqa": _FALSE},
+    },
 }
 """Parameters of ATen's overloads by the version that brought them, each with the default it may be left out with; None
-where it only adds to what an assertion checks, and may always be left out."""
+where it only adds to what an assertion checks, and may always be left out. `out` overloads, and what checks the parts of
+sparse tensors, are in no exported graph."""
+
+_CALLED_OTHERWISE: Final[dict[Version, str]] = {
+    Version(2): "_efficient_attention_forward.default _efficient_attention_backward.default",
+    Version(5, 1): "_efficient_attention_forward.default",
+    Version(5, 3): f"_scaled_dot_product_cudnn_attention.default {_PRIMS}var.default",
+    Version(7, 3): """
+        _scaled_mm.default _scaled_dot_product_cudnn_attention.default
+        _scaled_dot_product_cudnn_attention_backward.default""",
+    Version(8, 7): "_flash_attention_backward.default",
+    Version(8, 8): "_cslt_sparse_mm.default",
+    Version(8, 14): "_fused_rms_norm.default",
+    Version(8, 17): f"{_PRIMS}uniform.default",
+}
+"""Overloads with other parameters, in another order, or with other results, than those of the version before."""
 
 
 def report_unavailable(tree: Record, newer: Version, report: Report) -> Record:
@@ -178,12 +233,16 @@ def report_unavailable(tree: Record, newer: Version, report: Report) -> Record:
     came with it, and are left out safely."""
     first = first_release(newer)
     parameters = _PARAMETERS.get(newer, {})
+    changed = frozenset(_CALLED_OTHERWISE.get(newer, "").split())
 
     def check(node: Node, where: Where) -> Node:
         target = node["target"]
         if FIRST.get(target) == newer:
             report(where.obstacle(f"the operator {target}", first))
-        new = parameters.get(target.removeprefix(_ATEN))
+        name = target.removeprefix(_ATEN)
+        if name in changed:
+            report(where.obstacle(f"the operator {target} in its present form", first))
+        new = parameters.get(name)
         return node if new is None else _without(node, new, where, report, first)
 
     return rewrite(tree, Edits(node=check))

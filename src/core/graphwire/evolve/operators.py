@@ -1,8 +1,9 @@
 """Operators whose form changed between releases: rewrites keyed by the operator and the step of the schema it changed with.
 
 The schema's version is the only thing that tells releases apart in a file, and every release to 2.12 has its own; so a change
-of an operator belongs to the step between two of them. Upward a form is rewritten after its step, downward before it: a
-rewrite always sees the records of the newer version. Forms are as the files of the releases have them.
+of an operator belongs to the step between two of them (`evolve.release_forms` has those after 2.12). Upward a form is rewritten
+after its step, downward before it: a rewrite always sees the records of the newer version. Forms are as the files of the releases
+have them.
 
     target                       change                                                              older → newer torch
     cond                         one bare result → a list of one; branches return a tuple              2.1 → 2.2
@@ -18,7 +19,6 @@ rewrite always sees the records of the newer version. Forms are as the files of 
     aten.can_cast                parameter `from` → `from_`                                            2.3 → 2.4
     flash attention on a CPU     → aten._scaled_dot_product_flash_attention_for_cpu                    2.2 → 2.3
     aten.rrelu_with_noise        → aten.rrelu_with_noise_functional, with its noise as a second result       2.5 → 2.6
-    aten.cholesky, aten.qr       → aten.linalg_cholesky, aten.linalg_qr (2.14 lacks the old ones)            2.11 → 2.12
     views of attention           downward reshapes                                                     2.4 ← 2.5
     assertions on sizes          a lower bound of 2, which 2.1 made up → 0                             2.1 → 2.2
 
@@ -33,7 +33,6 @@ from typing import NamedTuple
 
 from graphwire.evolve.attention import FLASH, FLASH_FOR_CPU, attention_down, attention_up, reshape_attention
 from graphwire.evolve.availability import report_unavailable
-from graphwire.evolve.factorizations import CHOLESKY, LINALG_CHOLESKY, LINALG_QR, QR, cholesky_up, qr_up
 from graphwire.evolve.new_values import NewValues
 from graphwire.evolve.noise import RRELU, RRELU_FUNCTIONAL, noise_down, noise_up
 from graphwire.evolve.operator_forms import (
@@ -120,8 +119,6 @@ FORMS: tuple[Form, ...] = (
         unchanged,
         functionalized_down,
     ),
-    Form(Version(8, 20), CHOLESKY, LINALG_CHOLESKY, cholesky_up, unchanged),
-    Form(Version(8, 20), QR, LINALG_QR, qr_up, unchanged),
 )
 """Every change, oldest first."""
 

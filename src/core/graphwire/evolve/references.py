@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import fields, replace
@@ -13,7 +13,7 @@ from graphwire.schema.module_call import ModuleCallEntry
 from graphwire.schema.program import GraphModule, Program
 from graphwire.schema.signature import OutputSpec
 
-__all__ = ["module_with_names", "new_requirements", "walk_nodes"]
+__all__ = ["module_with_names", "new_requirements", "uses_operator", "walk_nodes"]
 
 
 def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tuple[str, Node]]:
@@ -24,6 +24,17 @@ def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tupl
         for position, named in enumerate(node.inputs):
             for below, inner in subgraphs(named.arg):
                 yield from walk_nodes(inner, f"{here}.inputs[{position}].arg{below}")
+
+
+def uses_operator(graph: Graph, targets: Collection[str]) -> bool:
+    """Whether a node of a graph, or of a graph that a node is given, calls one of some operators, by their serialized names."""
+    graphs = [graph]
+    for each in graphs:  # grows while it is walked
+        for node in each.nodes:
+            if node.target in targets:
+                return True
+            graphs += [named.arg.as_graph.graph for named in node.inputs if named.arg.as_graph is not None]
+    return False
 
 
 def module_with_names(module: GraphModule, names: Mapping[str, str]) -> GraphModule:
