@@ -508,7 +508,7 @@ LEFT_OUT: dict[type, set[str]] = {
     GraphArgument: {"node"},
     GraphModule: {"metadata", "stack_frames", "node_sources", "inline_constraints", "replacements"},
     ModuleCallSignature: {"input_names", "output_names"},
-    Program: {"torch_version", "producer", "readable_from", "plugins", "example_inputs"},
+    Program: {"torch_version", "producer", "readable_from", "plugins", "example_inputs", "edited_values"},
 }
 """The fields that say nothing of what is computed."""
 

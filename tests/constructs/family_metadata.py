@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from construct import Family, holding
 from torch import Tensor, nn
+from torch._export.passes.replace_view_ops_with_view_copy_ops_pass import ReplaceViewOpsWithViewCopyOpsPass
 from torch.export import ExportedProgram, export
 from torch.fx import traceback
 from torch.utils.checkpoint import CheckpointPolicy
@@ -77,6 +78,14 @@ def _retraced() -> ExportedProgram:
 
 
 metadata.add("provenance over several exports", _retraced, (torch.ones(2),))
+
+
+def _passed() -> ExportedProgram:
+    program = export(holding(lambda self, x: x.view(-1).unsqueeze(0).sin()), (torch.ones(2, 3),))
+    return program.run_decompositions()._transform_do_not_use(ReplaceViewOpsWithViewCopyOpsPass())
+
+
+metadata.add("values that a pass notes of the output", _passed, (torch.ones(2, 3),))
 
 
 def _moved() -> ExportedProgram:

@@ -115,7 +115,7 @@ def _assert(holds: bool) -> None:
 
 def main() -> None:
     """Write the table."""
-    lines = [_HEAD.format(torch=torch.__version__.partition("+")[0])]
+    lines = [_HEAD.format(torch=torch.__version__.partition("+")[0]).rstrip()]
     worse = []
     for family in FAMILIES:
         lines += [

@@ -79,6 +79,12 @@ def test_export_leaves_no_reader_of_an_attribute_that_nothing_uses(key: str) -> 
     assert [node.name for node in readers if not node.users] == []
 
 
+def test_the_coverage_table_has_a_row_for_every_construct() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "coverage.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+?) \| (?:yes|refused) \|", text, re.MULTILINE)
+    assert sorted(rows) == sorted(each.name for each in CONSTRUCTS.values())
+
+
 @functools.cache
 def _documented_metadata() -> set[str]:
     """The keys in the tables of docs/format.md, and those that plugins declare."""

@@ -396,7 +396,7 @@ def provenance() -> Program:
             "x": ValueMetadata({"custom": '["x"]'}, [0], [0]),
             "golden[1]": ValueMetadata(name="getitem_1", unstated=True),
         },
-        output_metadata=ValueMetadata(from_node=[]),
+        output_metadata=ValueMetadata(from_node=[], stated=True),
         placed={"getitem_1": "golden"},
     )
     return program(

@@ -141,6 +141,7 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
 def _encode_output(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node) -> None:
     record, value = scope.record, node.args[0]
     metadata = encode_metadata(context, node.meta)
+    metadata.stated = node.meta.get("val") is not None
     if metadata != NOTHING:
         record.output_metadata = metadata
     if isinstance(value, (tuple, list)):
@@ -334,6 +335,8 @@ def _decode_output(scope: _GraphScope) -> None:
     node = scope.graph.output(result)
     if record.output_metadata is not None:
         node.meta.update(decode_metadata(scope.context, record.output_metadata))
+        if record.output_metadata.stated:
+            node.meta["val"] = torch.fx.node.map_arg(result, lambda each: each.meta.get("val"))
 
 
 def _note_assertion(context: DecodeContext, target: str, node: torch.fx.Node) -> None:

@@ -218,6 +218,8 @@ class ValueMetadata(msgspec.Struct, omit_defaults=True):
     """For an element that is itself a sequence, and so has no name of its own in `outputs`: its node's name."""
     unstated: bool = False
     """The node that reads an element states no value (`val` is None), though what it reads from states one."""
+    stated: bool = False
+    """The output states the values of what it returns as its own `val`: export leaves it without, and passes note it."""
 
 
 class Graph(msgspec.Struct, omit_defaults=True):
