@@ -101,6 +101,15 @@ def test_another_shape_is_said_once_and_its_consequences_counted() -> None:
     assert all(change.derived for change in found.nodes)
     text = diff_text(found)
     assert "only because of other inputs" in text
+    assert text.count("[2, 4] → [3, 4]") == 1
+    assert "Weights\n  2, as under Inputs" in text
+
+
+def test_weights_are_listed_where_they_are_not_as_their_inputs() -> None:
+    one, other = (graphwire.dumps(_program(head=rows)) for rows in (2, 3))
+    text = diff_text(graphwire.diff(one, other, weights=True))
+    assert "as under Inputs" not in text
+    assert "elements: " in text
 
 
 def test_a_range_is_said_by_the_size_that_it_is_of() -> None:

@@ -30,16 +30,35 @@ def diff_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 2
         return
     yield f"--- {a} ({found.hash_a[:16]}, {_count(found.nodes_a, 'node')})"
     yield f"+++ {b} ({found.hash_b[:16]}, {_count(found.nodes_b, 'node')})"
-    for section, changes in groupby(found.changes, key=lambda change: change.section):
+    inputs = {change.name.rpartition(" ")[2]: change for change in found.changes if change.section == "input"}
+    for section, group in groupby(found.changes, key=lambda change: change.section):
+        changes = list(group)
+        shown = [change for change in changes if not _is_told(change, inputs.get(change.name))]
         yield ""
         yield f"{section[:1].upper()}{section[1:]}s"
-        for change in changes:
+        for change in shown:
             yield from _change_lines(change)
+        if len(shown) < len(changes):
+            yield f"  {len(changes) - len(shown):,}{' more' if shown else ''}, as under Inputs"
     yield from _node_lines(found, limit)
 
 
+def _is_told(change: Change, of_input: Change | None) -> bool:
+    """Whether the change of the input that a weight or constant becomes says all that its own change says."""
+    return (
+        of_input is not None
+        and change.section in ("weight", "constant")
+        and change.change == of_input.change
+        and set(_shown(change)) <= set(_shown(of_input))
+    )
+
+
+def _shown(change: Change) -> list[Detail]:
+    return [detail for detail in change.details if change.change == "changed" or detail.what in _TELLING]
+
+
 def _change_lines(change: Change) -> Iterator[str]:
-    shown = [detail for detail in change.details if change.change == "changed" or detail.what in _TELLING]
+    shown = _shown(change)
     yield f"  {_SIGNS[change.change]} {change.name}{_inline(change.change, shown)}"
     if change.change == "changed":
         yield from _detail_lines(shown, "      ")
@@ -87,7 +106,8 @@ def _place(change: NodeChange) -> str:
 
 def _detail_lines(details: Sequence[Detail], indent: str) -> Iterator[str]:
     for detail in details:
-        yield f"{indent}{detail.what}: {detail.a or '(none)'} → {detail.b or '(none)'}"
+        absent = "(contiguous)" if detail.what.endswith("strides") else "(none)"
+        yield f"{indent}{detail.what}: {detail.a or absent} → {detail.b or absent}"
 
 
 def _count(number: int, noun: str) -> str:
