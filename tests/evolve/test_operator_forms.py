@@ -14,6 +14,7 @@ from graphwire.evolve.operators import FORMS, operators_down, operators_up
 from graphwire.evolve.schema import obstacles_to, upgrade
 from graphwire.evolve.targets import supports
 from graphwire.evolve.versions import Version, first_release
+from graphwire.schema.treespec import parse_treespec, treespec_nodes
 
 Tree = dict[str, Any]
 
@@ -259,6 +260,12 @@ def test_a_fault_of_one_release_stands_in_its_way_alone() -> None:
     assert supports(tree, "torch-2.6") == []
 
 
+def test_a_constant_of_a_submodule_stands_in_the_way_of_2_2_alone() -> None:
+    tree, _ = upgrade(documents()["2.5.1", "lifted_constant"])
+    assert [obstacle.first for obstacle in supports(tree, "torch-2.2")] == ["torch-2.3"]
+    assert supports(tree, "torch-2.1") == supports(tree, "torch-2.3") == []
+
+
 def test_values_called_like_a_builtin_get_another_name_before_2_4() -> None:
     tree, _ = upgrade(documents()["2.13.0", "linear"])
     assert tree["graph_module"]["graph"]["inputs"][-1] == tensor("input")
@@ -268,3 +275,31 @@ def test_values_called_like_a_builtin_get_another_name_before_2_4() -> None:
     assert module["graph"]["inputs"][-1] == tensor("input_1")
     assert module["signature"]["input_specs"][-1] == {"user_input": {"arg": tensor("input_1")}}
     assert '"input"' not in json.dumps(module["graph"]["nodes"][0]["inputs"][0]["arg"])
+
+
+def test_a_value_called_as_the_reader_calls_a_node_gets_another_name() -> None:
+    tree, _ = upgrade(documents()["2.1.0", "cond_nested_dyn"])
+    output = tree["graph_module"]["graph"]["outputs"][0]
+    assert output == tensor("cond")
+    older, obstacles = obstacles_to(tree, Version(8, 2))
+    assert obstacles == []
+    module = older["graph_module"]
+    assert module["graph"]["outputs"][0] == tensor("cond_value")
+    assert module["signature"]["output_specs"][0] == {"user_output": {"arg": tensor("cond_value")}}
+    (inner,) = [
+        each["arg"]["as_graph"]["graph"] for each in nodes(older)[-1]["inputs"] if "as_graph" in each["arg"]
+    ][:1]
+    assert "cond" not in inner["tensor_values"]
+
+
+def test_a_dataclass_of_2_2_has_the_context_that_later_releases_read() -> None:
+    tree, _ = upgrade(documents()["2.2.2", "pytree_dataclass_tensors"])
+    older, obstacles = obstacles_to(tree, Version(8, 2))
+    assert obstacles == []
+    call = older["graph_module"]["module_call_graph"][0]["signature"]
+    contexts = {
+        each.context
+        for _, each, _ in treespec_nodes(parse_treespec(call["in_spec"]))
+        if each.type == "corpus.Span"
+    }
+    assert contexts == {'[["lo", "hi"], []]'}

@@ -106,8 +106,9 @@ def add_embedded(payloads: Payloads, tree: Tree, folder: Path | None, limits: Li
     left = limits.unmapped_bytes
     for index, tensor in enumerate(embedded_tensors(tree)):
         if tensor.encoding == "torch.save":
+            # Readers of torch tell a tensor among constants by the name of its record, `tensor_…`.
             state = read_embedded(
-                tensor.name, cast("bytes", tensor.data), CONSTANTS, f"embedded_{index}_", limits
+                tensor.name, cast("bytes", tensor.data), CONSTANTS, f"tensor_embedded_{index}_", limits
             )
             payloads.constants.update(state.metas)
             records.update(state.records)

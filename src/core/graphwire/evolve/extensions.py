@@ -9,6 +9,7 @@
     as_mapping, as_slice, as_dtype_name, as_layout_name, as_constant, as_treespec, other sequences, encoded values,
     payload features             obstacles: torch's schema has no word for them
     treespecs of containers that torch cannot read: also obstacles
+    contexts of dataclasses as torch 2.1 and 2.2 wrote them: the text that every release since reads
 
 Texts in metadata under `graphwire.…` stay: torch ignores what it does not know there.
 """
@@ -22,7 +23,7 @@ from typing import Any
 from graphwire.evolve.step import report_interface
 from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, rewrite
 from graphwire.schema.program import FEATURES
-from graphwire.schema.treespec import parse_treespec, split_version, treespec_nodes
+from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec, split_version, treespec_nodes
 
 __all__ = ["resolve_extensions"]
 
@@ -85,6 +86,10 @@ def resolve_extensions(tree: Record, report: Report) -> Record:
     report_interface(tree, report, OURS, outputs=unread)
     _report_containers(tree, report)
 
+    # A document that does not name its torch is older than 2.5; later ones may have such contexts of other containers.
+    names_torch = tree.get("torch_version", "")[:1].isdigit()
+    contexts = (lambda call: call) if names_torch else _with_contexts
+
     def of_node(node: Record, where: Where) -> Record:
         metadata = dict(node["metadata"])
         if node.get("stack") is not None:
@@ -103,7 +108,7 @@ def resolve_extensions(tree: Record, report: Report) -> Record:
             tensor_meta=lambda meta, where: _plain_meta(meta, where, report),
             input_spec=_nameless("user_input"),
             output_spec=_nameless("user_output"),
-            call=lambda call, where: _without(call, _CALL),
+            call=lambda call, where: contexts(_without(call, _CALL)),
         ),
     )
     module = _without(tree["graph_module"], _MODULE)
@@ -125,6 +130,28 @@ def _report_containers(tree: Record, report: Report) -> None:
                         unknown.setdefault(node.type, f"{where}.{place}" if place else where)
     for name, place in unknown.items():
         report(ROOT.at(place).obstacle(f"{FEATURES['containers']}: {name}", OURS))
+
+
+def _with_contexts(call: Record) -> Record:
+    """A module call whose dataclasses have texts as contexts, not `[class, fields, fields that are None]`."""
+    texts = {}
+    for field in ("in_spec", "out_spec"):
+        spec = parse_treespec(call[field])
+        if any(_is_old_dataclass(node) for _, node, _ in treespec_nodes(spec)):
+            texts[field] = format_treespec(_with_texts(spec))
+    return {**call, **texts}
+
+
+def _with_texts(spec: TreeSpec) -> TreeSpec:
+    context = json.dumps(spec.context[1:]) if _is_old_dataclass(spec) else spec.context
+    return TreeSpec(spec.type, context, [_with_texts(child) for child in spec.children])
+
+
+def _is_old_dataclass(spec: TreeSpec) -> bool:
+    match spec.context:
+        case [str(), list(fields), list(none)]:
+            return all(type(each) is str for each in (*fields, *none))
+    return False
 
 
 def _without(record: Record, fields: tuple[str, ...]) -> Record:

@@ -16,6 +16,8 @@ def report_faults(tree: Record, version: Version, report: Report) -> None:
     fault = _FAULTS.get(version)
     if fault is not None:
         rewrite(tree, Edits(graph=lambda graph, where: fault(graph, where, report)))
+    if version == Version(2):
+        rewrite(tree, Edits(input_spec=lambda spec, where: _constant_of_submodule(spec, where, report)))
 
 
 def _unbacked_beside_subgraph(graph: Record, where: Where, report: Report) -> Record:
@@ -30,6 +32,17 @@ def _unbacked_beside_subgraph(graph: Record, where: Where, report: Report) -> Re
             report(where.at(f".nodes[{index}]").obstacle(construct, "torch-2.8"))
             break
     return graph
+
+
+def _constant_of_submodule(spec: Record, where: Where, report: Report) -> Record:
+    """2.2 registers a constant with the module as one of its attributes, whose names have no dots."""
+    constant = spec.get("tensor_constant")
+    if constant is not None and "." in constant["tensor_constant_name"]:
+        construct = (
+            f"a constant of a submodule ({constant['tensor_constant_name']}), on which 2.2 alone fails"
+        )
+        report(where.obstacle(construct, "torch-2.3"))
+    return spec
 
 
 _FAULTS: dict[Version, Callable[[Record, Where, Report], Record]] = {

@@ -1,7 +1,8 @@
 """Names that older releases give a value themselves, and then miss where the signature says another.
 
 FX renames a value called like a builtin (`input` → `input_1`); from 2.4 on the readers put the name back afterwards. Up to 2.4
-an operator's node that makes a symbol is called by the operator (`sym_size_int`), with the first free number.
+an operator's node that makes a symbol is called by the operator (`sym_size_int`), with the first free number. Up to 2.10
+a node that makes several values is called by its operator, too (`cond`), and no value may have that name.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import re
 from keyword import iskeyword
 from typing import Any
 
-from graphwire.evolve.trees import Record, name_of
+from graphwire.evolve.trees import Edits, Record, Where, name_of, rewrite
 
-__all__ = ["with_operators_names", "without_builtin_names"]
+__all__ = ["with_operators_names", "without_builtin_names", "without_names_of_nodes"]
 
 _FX_NAMES = frozenset({"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"})
 _WORD = re.compile(r"\W", re.ASCII)
@@ -54,13 +55,53 @@ def with_operators_names(tree: Record) -> Record:
     return _with_names(tree, wrong) if returned & wrong.keys() else tree
 
 
+def without_names_of_nodes(tree: Record) -> Record:
+    """A program of whose values none is called as FX calls a node with several values."""
+    found: dict[str, dict[str, str]] = {}
+
+    def of_graph(graph: Record, where: Where) -> Record:
+        stems = {_stem(node["target"]) for node in graph["nodes"] if _has_several_values(node)}
+        taken = {name for table in _TABLES for name in graph.get(table) or ()}
+        names: dict[str, str] = {}
+        for name in sorted(taken):
+            if name in stems or name.rstrip("0123456789").removesuffix("_") in stems:
+                free = (f"{name}_value{index}" for index in itertools.chain(("",), itertools.count(1)))
+                names[name] = next(each for each in free if each not in taken)
+                taken.add(names[name])
+        found[where.path] = names
+        return _graph_with_names(graph, names)
+
+    tree = rewrite(tree, Edits(graph=of_graph))
+    return _interface_with_names(tree, found["graph_module.graph"])
+
+
+def _has_several_values(node: Record) -> bool:
+    outputs = node["outputs"]
+    return (
+        len(outputs) != 1 or name_of(outputs[0]) is None or node.get("is_hop_single_tensor_return") is False
+    )
+
+
+def _stem(target: str) -> str:
+    """What FX calls the first node of a target."""
+    parts = target.split(".")
+    return _WORD.sub("_", "_".join(parts[3:] if target.startswith("torch.ops.") else parts[-1:])).lower()
+
+
 def _with_names(tree: Record, names: dict[str, str]) -> Record:
     """A program with other names for top-level values."""
     if not names:
         return tree
     module = tree["graph_module"]
-    graph = module["graph"]
-    graph = {
+    graph = _graph_with_names(module["graph"], names)
+    return _interface_with_names({**tree, "graph_module": {**module, "graph": graph}}, names)
+
+
+def _graph_with_names(graph: Record, names: dict[str, str]) -> Record:
+    """A graph with other names for its own values."""
+    if not names:
+        return graph
+    return {
         **graph,
         **{
             table: {names.get(k, k): v for k, v in graph[table].items()}
@@ -77,10 +118,28 @@ def _with_names(tree: Record, names: dict[str, str]) -> Record:
             for node in graph["nodes"]
         ],
     }
+
+
+def _interface_with_names(tree: Record, names: dict[str, str]) -> Record:
+    """A program whose signature and module calls have the other names of top-level values."""
+    if not names:
+        return tree
+    module = tree["graph_module"]
     signature = {
         side: [_renamed_spec(spec, names) for spec in specs] for side, specs in module["signature"].items()
     }
-    return {**tree, "graph_module": {**module, "graph": graph, "signature": signature}}
+    entries = [
+        {**entry, "signature": _renamed_call(entry["signature"], names)} if entry.get("signature") else entry
+        for entry in module["module_call_graph"]
+    ]
+    return {**tree, "graph_module": {**module, "signature": signature, "module_call_graph": entries}}
+
+
+def _renamed_call(call: Record, names: dict[str, str]) -> Record:
+    return {
+        **call,
+        **{side: [_renamed(each, names) for each in call[side]] for side in ("inputs", "outputs")},
+    }
 
 
 def _renamed(value: Any, names: dict[str, str]) -> Any:

@@ -2,7 +2,8 @@
 
 The step to 8.17 (torch 2.11) brought `Node.name` and the arm `as_nested_tensors`. Upward a node takes its value's name; one
 with several values takes the name that its unused values were made from (`split_unused_1`), else a free name after
-its operator. Downward the names are dropped.
+its operator. Downward the names are dropped, and a value with the name that the reader then gives to a node with several
+values gets another.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 
 from graphwire.evolve.step import Step, report_new
 from graphwire.evolve.trees import Edits, Record, Report, Where, name_of, rewrite
+from graphwire.evolve.value_names import without_names_of_nodes
 from graphwire.evolve.versions import Version, stamped
 
 OLDER, NEWER = Version(8, 15), Version(8, 17)
@@ -76,7 +78,7 @@ def _free_name(target: str, taken: set[str | None]) -> str:
 def down(tree: Record, report: Report) -> Record:
     """8.17 as 8.15."""
     report_new(tree, report, NEWER, arms={"as_nested_tensors": "a list of lists of tensors"})
-    return stamped(rewrite(tree, Edits(node=_without_name)), OLDER)
+    return stamped(without_names_of_nodes(rewrite(tree, Edits(node=_without_name))), OLDER)
 
 
 def _without_name(node: Record, where: Where) -> Record:
