@@ -12,7 +12,14 @@ import torch
 
 import graphwire
 from graphwire.cli.commands import main
-from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, TargetError
+from graphwire.errors import (
+    ArchiveError,
+    DecodeError,
+    EncodeError,
+    GraphwireError,
+    TargetError,
+    ValidationError,
+)
 from graphwire.evolve.embedded import embedded_tensors, externalize
 from graphwire.hooks.registry import default_registry
 from graphwire.wire.document import read_document, write_document
@@ -119,7 +126,7 @@ def test_a_bare_document_without_weights_is_looked_into_and_not_loaded(
     program, _ = graphwire.to_schema(linear)
     data = graphwire.encode(program, format, target=target)
     assert graphwire.inspect(data).methods[0].summary.nodes == len(program.graph_module.graph.nodes)
-    with pytest.raises(DecodeError):
+    with pytest.raises(ValidationError, match="missing-payload"):
         graphwire.load(data)
 
 
@@ -162,7 +169,7 @@ def test_weights_that_are_not_beside_a_draft_are_refused(
     with pytest.raises(DecodeError, match=problem):
         graphwire.convert(draft, draft.with_suffix(".pt2"))
     assert not draft.with_suffix(".pt2").exists()
-    assert [each.place for each in graphwire.verify(draft)] == ["model: weight"]
+    assert [(each.place, each.kind) for each in graphwire.verify(draft)] == [("model: weight", "unread")]
     assert graphwire.inspect(draft).methods[0].summary.nodes == 1
 
 

@@ -93,8 +93,8 @@ class Payloads:
 
     def problems(self) -> list[Problem]:
         """Every payload that is not read, or does not fit its record."""
-        problems = [Problem(name, "pickle", why) for name, why in self.unread.items()]
-        problems += [Problem(SAMPLE_INPUTS.rstrip("/"), "pickle", warning) for warning in self.warnings]
+        problems = [Problem(name, "unread", why) for name, why in self.unread.items()]
+        problems += [Problem(SAMPLE_INPUTS.rstrip("/"), "unread", warning) for warning in self.warnings]
         for folder, metas in (
             (WEIGHTS, self.weights),
             (CONSTANTS, self.constants),
