@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
+from pathlib import Path
 from typing import Any
 
-from hostile import Attack, Change, Tree, append, drop, get, put
+from hostile import Attack, Change, Tree, Victim, append, drop, get, put
 
 from graphwire.errors import (
     DecodeError,
@@ -30,6 +32,63 @@ def _document(
 ) -> Attack:
     return Attack(name, lambda victim: victim.with_document(*changes), error, told)
 
+
+def _size(text: str, hint: int) -> Tree:
+    return {"as_expr": {"expr_str": text, "hint": {"as_int": hint}}}
+
+
+def _old(name: str, schema: str, told: str, change: Change, error: type[Exception] = SchemaError) -> Attack:
+    """A bare document of an older schema, changed."""
+
+    def make(_victim: Victim) -> bytes:
+        (case, *_) = json.loads((_GOLDEN / f"{schema}.json").read_text())
+        change(case["older"])
+        return json.dumps(case["older"]).encode()
+
+    return Attack(name, make, error, told)
+
+
+_GOLDEN = Path(__file__).parents[1] / "evolve" / "golden"
+
+_X = f"{G}.tensor_values['x'].sizes"
+_WEIGHT = "parameters['fn.weight']"
+
+FOUND_BY_FUZZING = [
+    _document("a program that requires a list", "requires", put("requires", [[]]), error=SchemaError),
+    _document(
+        "a program that requires a mapping", "requires", put("requires", [{"a": 1}]), error=SchemaError
+    ),
+    _document("symbols without ranges", "", put("range_constraints", {}), error=None),
+    _document(
+        "a size that is a truth value",
+        "is a truth value",
+        put(f"{_X}[0]", _size("StrictGreaterThan(Symbol('s0', positive=True, integer=True), Integer(1))", 1)),
+        error=DecodeError,
+    ),
+    _document(
+        "a size that divides by nothing",
+        "",
+        put(f"{_X}[0]", _size("Mod(Integer(5), Symbol('s9', positive=True, integer=True))", 1)),
+        error=None,
+    ),
+    _old("a draft whose parameters are a text", "draft_2022", "problems", put("parameters", "x")),
+    _old(
+        "a draft whose sizes are texts", "draft_2022", "fn.weight.*draft", put(f"{_WEIGHT}.meta.sizes", ["3"])
+    ),
+    _old(
+        "a draft whose offset is infinite",
+        "draft_2022",
+        "fn.weight.*draft",
+        put(f"{_WEIGHT}.storage.data.offset", math.inf),
+    ),
+    _old(
+        "a stack trace at an infinite line",
+        "compact_5_3",
+        "compact-5.3",
+        put("graph_module.graph.nodes[0].metadata.stack_trace", [[0, math.inf]]),
+    ),
+    _old("constants that are a text", "1", "constants", put("graph_module.graph.constants", "x")),
+]
 
 # ------------------------------------------------------------------------------------------------------- operators
 

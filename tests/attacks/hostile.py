@@ -65,6 +65,14 @@ class Victim:
     """Its records by name, without the root folder, without those that open every archive, and
     without the manifest."""
 
+    @classmethod
+    def of(cls, data: bytes) -> Victim:
+        """A file, taken apart."""
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            records = {info.filename.partition("/")[2]: archive.read(info) for info in archive.infolist()}
+        opening = ("archive_format", "archive_version", "byteorder", ".data/version", "manifest.json")
+        return cls(data, {name: content for name, content in records.items() if name not in opening})
+
     @property
     def document(self) -> Tree:
         """The program's tree, to be changed."""
@@ -125,11 +133,7 @@ def victim() -> Victim:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch, about its own tracing of the branch
         program = export(Model(), (torch.ones(4, 3),), {"scale": torch.ones(())}, dynamic_shapes=shapes)
-    data = graphwire.dumps(program)
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        records = {info.filename.partition("/")[2]: archive.read(info) for info in archive.infolist()}
-    opening = ("archive_format", "archive_version", "byteorder", ".data/version", "manifest.json")
-    return Victim(data, {name: content for name, content in records.items() if name not in opening})
+    return Victim.of(graphwire.dumps(program))
 
 
 # --------------------------------------------------------------------------------------------------- changes to trees

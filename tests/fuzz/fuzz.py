@@ -67,6 +67,11 @@ def mutated(chance: random.Random, seeds: Sequence[bytes], tokens: Sequence[byte
     return bytes(data)
 
 
+def input_of(target: Target, chance: random.Random, seeds: Sequence[bytes]) -> bytes:
+    """An input of a target: of its own making, or a seed that was changed."""
+    return target.make(chance) if target.make else mutated(chance, seeds, target.tokens)
+
+
 def execute(target: Target, data: bytes) -> str:
     """Give an input to a target, and say what came of it: `value`, or the name of the error.
 
@@ -104,7 +109,7 @@ def fuzz(target: Target, enough: Callable[[int, float], bool], seed: int) -> tup
     count = 0
     while not enough(count, time.monotonic() - start):
         for _ in range(min(50, target.batch)):
-            data = mutated(chance, seeds, target.tokens)
+            data = input_of(target, chance, seeds)
             try:
                 outcome = execute(target, data)
             except BaseException:

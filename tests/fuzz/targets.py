@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import io
+import json
+import random
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,8 +14,10 @@ from typing import Any, NamedTuple
 
 import cbor2
 import msgpack
+from trees import Stock, changed
 
 import graphwire
+from graphwire.errors import GraphwireError
 from graphwire.schema.expression import HEADS, parse_expression
 from graphwire.schema.guard import FUNCTIONS, parse_guard
 from graphwire.schema.infix import parse_infix
@@ -25,7 +29,8 @@ from graphwire_plugins.formats.cbor import CborFormat
 from graphwire_plugins.formats.json import JsonFormat
 from graphwire_plugins.formats.msgpack import MsgpackFormat
 
-sys.path.append(str(Path(__file__).parents[1] / "attacks"))
+for _folder in ("attacks", "api", "../contrib/demo"):
+    sys.path.append(str(Path(__file__).parents[1] / _folder))
 
 
 class Target(NamedTuple):
@@ -37,6 +42,8 @@ class Target(NamedTuple):
     tokens: Sequence[bytes] = ()
     batch: int = 50
     """Executions between two looks at the clock."""
+    make: Callable[[random.Random], bytes] | None = None
+    """Makes an input that knows more of the grammar than bits and tokens."""
 
 
 @functools.cache
@@ -122,6 +129,74 @@ def _document(data: bytes) -> None:
     _load(_victim().with_records({"models/model.json": data}))
 
 
+FORMATS = (JsonFormat(), MsgpackFormat(), CborFormat())
+_PROGRAMS = (
+    "arguments_of_every_kind",
+    "cond",
+    "guards",
+    "inputs_of_every_kind",
+    "map_and_scan",
+    "tied_weights",
+    "unbacked_sizes",
+)
+
+
+@functools.cache
+def _programs() -> list[Any]:
+    """Good files, as the records that hostile ones are made of."""
+    from hostile import Victim, victim
+    from small_programs import SMALL_PROGRAMS
+
+    return [victim(), *(Victim.of(graphwire.dumps(SMALL_PROGRAMS[name]().program)) for name in _PROGRAMS)]
+
+
+@functools.cache
+def _trees() -> tuple[list[Any], Stock]:
+    trees = [program.document for program in _programs()]
+    return trees, Stock(trees)
+
+
+def _document_tree(chance: random.Random) -> bytes:
+    """A program whose tree was changed, in any format, in an archive that is in order."""
+    trees, stock = _trees()
+    index = chance.randrange(len(trees))
+    wire_format = chance.choice(FORMATS)
+    while True:
+        try:
+            document = wire_format.encode(changed(chance, trees[index], stock))
+        except GraphwireError:  # no format can say it
+            continue
+        member = f"models/model{wire_format.suffix}"
+        return bytes(_programs()[index].with_records({"models/model.json": None, member: document}))
+
+
+@functools.cache
+def _old_trees() -> tuple[list[Any], Stock]:
+    folder = Path(__file__).parents[1] / "evolve" / "golden"
+    trees = [case["older"] for path in sorted(folder.glob("*.json")) for case in json.loads(path.read_text())]
+    return trees, Stock(trees)
+
+
+def _old_document_tree(chance: random.Random) -> bytes:
+    """A document of an old schema whose tree was changed."""
+    trees, stock = _old_trees()
+    while True:
+        try:
+            return chance.choice(FORMATS).encode(changed(chance, chance.choice(trees), stock))
+        except GraphwireError:
+            continue
+
+
+def _decode(data: bytes) -> None:
+    graphwire.verify(data)
+    graphwire.decode(data)
+
+
+def _read(data: bytes) -> None:
+    graphwire.verify(data)
+    _load(data)
+
+
 def _words(*texts: str) -> list[bytes]:
     return [text.encode() for text in texts]
 
@@ -162,6 +237,8 @@ TARGETS: dict[str, Target] = {
         Target("treespec", _text(_spec), lambda: _words('[1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": "builtins.tuple", "context": "null", "children_spec": []}, {"type": "builtins.dict", "context": "[\\"a\\"]", "children_spec": [{"type": null, "context": null, "children_spec": []}]}]}]'), _JSON_TOKENS + _words("children_spec", "builtins.dict", "@2")),
         Target("pickle", _pickle, _pickle_seeds, [b"c", b"R", b"Q", b"\x81", b"b", b"]", b"(", b"t", b"q\x00", b"h\x00", b"\x8c\x02os\x8c\x06system\x93", b"."]),
         Target("document", _document, lambda: [_victim().records["models/model.json"]], _JSON_TOKENS + _words('"as_int"', '"as_tensor"', "null", "-1", "s77", '"linear"'), 5),
+        Target("trees", _read, lambda: [program.data for program in _programs()], batch=5, make=_document_tree),
+        Target("old trees", _decode, lambda: [JsonFormat().encode(tree) for tree in _old_trees()[0]], batch=20, make=_old_document_tree),
         Target("load", _load, lambda: [_victim().data, _victim().with_records({})], [b"PK\x03\x04", b"\xff\xff\xff\xff"], 5),
     )
 }  # fmt: skip

@@ -114,6 +114,8 @@ def _decode(context: DecodeContext, record: SymExpr, hint: Any, kind: type) -> A
     value = context.values.get(key)
     if value is None:
         expression = _expression(context, record.expr_str)
+        if kind is not bool and not isinstance(expression, sympy.Expr):
+            raise DecodeError(f"{record.expr_str!r:.80} is a truth value, where a number is expected")
         if hint is not None and isinstance(expression, sympy.Symbol):
             torch_private.declare_symbol(context.shape_env, expression, None, hint)
         value = context.values[key] = torch_private.symbolic_value(context.shape_env, expression, kind, hint)
@@ -134,9 +136,17 @@ def _expression(context: DecodeContext, text: str) -> sympy.Basic:
 
 def _declare(context: DecodeContext, name: str) -> None:
     symbol = context.symbols[name]
-    torch_private.declare_symbol(context.shape_env, symbol, context.ranges.get(name), None)
+    ranges = context.ranges.get(name) or _widest_range(symbol)
+    torch_private.declare_symbol(context.shape_env, symbol, ranges, None)
     if torch_private.is_unbacked(symbol):
         context.pending.add(symbol)
+
+
+def _widest_range(symbol: sympy.Symbol) -> Any:
+    """The range of a symbol of which the document says none: torch expects every symbol to have one."""
+    infinity = torch_private.int_oo if symbol.is_integer else sympy.oo
+    lower = sympy.Integer(1) if symbol.is_integer and symbol.is_positive else -infinity
+    return torch_private.ValueRanges(lower, infinity)
 
 
 def encode_ranges(constraints: Mapping[sympy.Basic, Any]) -> dict[str, RangeConstraint]:
@@ -200,11 +210,15 @@ def settle_hints(context: DecodeContext) -> None:
         if len(free) != 1 or not free.isdisjoint(backed):
             continue
         (symbol,) = free
-        origin = expression.subs(symbol, 0)
-        slope = expression.subs(symbol, 1) - origin
-        value = (hint - origin) / slope if slope.is_Integer and slope != 0 else None
-        if value is not None and value.is_Integer and expression.subs(symbol, value) == hint:
-            torch_private.declare_symbol(context.shape_env, symbol, None, int(value))
+        try:
+            origin = expression.subs(symbol, 0)
+            slope = expression.subs(symbol, 1) - origin
+            value = (hint - origin) / slope if slope.is_Integer and slope != 0 else None
+            if value is None or not value.is_Integer or expression.subs(symbol, value) != hint:
+                continue
+        except ZeroDivisionError:  # it divides by what is nothing at these points
+            continue
+        torch_private.declare_symbol(context.shape_env, symbol, None, int(value))
 
 
 def _unseen_symbol(name: str) -> sympy.Symbol:

@@ -13,11 +13,11 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from graphwire.errors import SchemaError
 from graphwire.evolve.draft_arguments import meta_up
-from graphwire.evolve.trees import Record
+from graphwire.evolve.trees import MALFORMED, Record
 from graphwire.evolve.versions import DRAFT, Version, version_of
 from graphwire.schema.scalars import DTYPE_NAMES, ITEM_SIZES, ScalarType
 
@@ -58,15 +58,24 @@ def embedded_tensors(tree: Any) -> list[EmbeddedTensor]:
     """
     version = version_of(tree)
     if version == Version(1):
-        constants = tree["graph_module"]["graph"].get("constants") or {}
+        constants = _table(tree, "graph_module", "graph", "constants")
         return [
             EmbeddedTensor(name, "constant", "torch.save", _bytes_of(name, data), None)
             for name, data in constants.items()
         ]
     if version != DRAFT:
         return []
-    found = [_draft_tensor(name, "parameter", tensor) for name, tensor in tree["parameters"].items()]
-    return found + [_draft_tensor(name, "buffer", tensor) for name, tensor in tree["buffers"].items()]
+    found = [_draft_tensor(name, "parameter", tensor) for name, tensor in _table(tree, "parameters").items()]
+    return found + [_draft_tensor(name, "buffer", tensor) for name, tensor in _table(tree, "buffers").items()]
+
+
+def _table(tree: Any, *steps: str) -> Record:
+    """The mapping at a path; empty where there is none."""
+    for step in steps:
+        tree = tree.get(step) or {}
+        if not isinstance(tree, dict):
+            raise SchemaError(f"a mapping is expected, not {type(tree).__name__}", place=".".join(steps))
+    return cast("Record", tree)
 
 
 def _bytes_of(name: str, data: Any) -> bytes:
@@ -94,7 +103,7 @@ def _draft_tensor(name: str, kind: Literal["parameter", "buffer"], tensor: Recor
                 )
             case _:
                 raise SchemaError("a storage is neither internal nor external", place=place)
-    except (KeyError, TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise SchemaError("a tensor is not as the draft says", place=place) from error
     return EmbeddedTensor(name, kind, "storage", content, meta)
 

@@ -32,7 +32,7 @@ from graphwire.evolve.steps import (
     schema_8_15,
     schema_8_17,
 )
-from graphwire.evolve.trees import Record
+from graphwire.evolve.trees import MALFORMED, Record
 from graphwire.evolve.versions import Version, first_release, version_of
 from graphwire.schema.program import FEATURES, SCHEMA_VERSION
 
@@ -120,7 +120,7 @@ def upgrade(tree: Any) -> tuple[Record, list[Taken]]:
             tree = step.up(tree)
             taken.append(Taken(f"schema {step.older} → {step.newer}", schema=step))
             tree, rewritten = operators_up(tree, step.newer)
-        except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
+        except MALFORMED as error:
             raise SchemaError(
                 f"the document is not what schema {step.older} says ({type(error).__name__}: {error})",
                 remedy="The document is damaged, or of another kind",
@@ -138,9 +138,9 @@ def _nearest(version: Version) -> Version:
 
 def _check_requires(tree: Record) -> None:
     required = tree.get("requires", [])
-    if not isinstance(required, list):
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
         raise SchemaError("a list of feature names is expected", place="requires")
-    unknown = [str(name) for name in required if name not in FEATURES]
+    unknown = [name for name in required if name not in FEATURES]
     if unknown:
         raise UnsupportedFeatureError(
             f"the document requires {', '.join(unknown)}, which this version does not know",

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from graphwire.errors import Obstacle
 
 __all__ = [
+    "MALFORMED",
     "VALUE_ARMS",
     "Edits",
     "Node",
@@ -29,6 +30,8 @@ __all__ = [
     "subgraphs",
 ]
 
+MALFORMED = (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError)
+"""What comes of reading a tree as a record that it is not."""
 Record: TypeAlias = dict[str, Any]
 """The tree of one record."""
 Node = Record
