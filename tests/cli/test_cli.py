@@ -102,7 +102,7 @@ def test_inspect_picks_a_method(archive):
     assert run("inspect", archive, "--method", name).returncode == 0
     done = run("inspect", archive, "--method", "other")
     assert done.returncode == 1
-    assert done.stderr == f"graphwire: error: the archive has no program named other. It has {name}\n"
+    assert done.stderr == f"graphwire: error: the archive holds no program 'other'. It holds {name!r}\n"
 
 
 # -------------------------------------------------------------------------------------------------- convert, verify
@@ -197,7 +197,7 @@ def test_an_interrupt_ends_quietly(monkeypatch, capsys, archive):
     def interrupted(_file):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(api, "inspect", interrupted)
+    monkeypatch.setattr(api, "open", interrupted)
     assert main(["inspect", str(archive)]) == 130
     assert capsys.readouterr().err == "graphwire: error: interrupted\n"
 

@@ -86,7 +86,7 @@ def test_programs_of_one_file_are_compared_by_name(files, capsys) -> None:
     assert "two.gw:encode" in out
     assert _run(capsys, "diff", "--method", "encode", files / "two.gw", files / "three.gw")[0] == 0
     assert main(["diff", "--method", "nobody", str(files / "two.gw"), str(files / "three.gw")]) == 1
-    assert "no program named nobody" in capsys.readouterr().err
+    assert "holds no program 'nobody'" in capsys.readouterr().err
 
 
 def test_the_hash_is_printed_as_sha256sum_does(files, capsys) -> None:

@@ -30,13 +30,13 @@ from graphwire.schema.metadata import (
     parse_modules,
     parse_parts,
     parse_sources,
+    split_modules,
 )
 from graphwire.schema.program import NodeSource, StackFrame
 from graphwire.schema.treespec import decode_value, encode_value
 
 DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.treespec.encode_value`)."""
-_NESTING = frozenset("[]()")
 _HEAD = re.compile(r'  File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n')
 
 
@@ -138,12 +138,7 @@ def _encode_module_stack(context: EncodeContext, stack: dict[Any, Any], texts: d
     if known is None:
         rows = [(str(k), path, _type_name(kind)) for k, (path, kind) in stack.items()]
         known = ";".join(",".join(row) for row in rows)
-        plain = (
-            known.count(",") == 2 * len(rows)
-            and known.count(";") == len(rows) - 1
-            and not _NESTING & set(known)
-        )
-        if not all(type(k) is str for k in stack) or not (plain or split_module_stack(known) == rows):
+        if not all(type(k) is str for k in stack) or split_modules(known) != rows:
             known = f"\0{json.dumps(rows)}"
         context.texts[key] = known
     if known.startswith("\0"):
@@ -156,32 +151,8 @@ def _type_name(kind: Any) -> str:
     return kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def split_module_stack(text: str) -> list[tuple[str, str, str]] | None:
-    """The rows of a module stack's text, `key,path,type;…`, where commas inside brackets belong to the parts; None
-    when the text does not split into rows of three."""
-    if not _NESTING & set(text):
-        plain = [tuple(item.split(",")) for item in text.split(";")]
-        return plain if all(len(row) == 3 for row in plain) else None  # type: ignore[return-value]
-    rows = []
-    for item in text.split(";"):
-        parts, depth, start = [], 0, 0
-        for end, char in enumerate(item):
-            if char in "[(":
-                depth += 1
-            elif char in "])":
-                depth -= 1
-            elif char == "," and depth == 0:
-                parts.append(item[start:end])
-                start = end + 1
-        parts.append(item[start:])
-        if len(parts) != 3:
-            return None
-        rows.append((parts[0], parts[1], parts[2]))
-    return rows
-
-
 def _decode_module_stack(_context: DecodeContext, text: str) -> tuple[str, Any]:
-    rows = split_module_stack(text)
+    rows = split_modules(text)
     return "nn_module_stack", {} if rows is None else {key: (path, kind) for key, path, kind in rows}
 
 

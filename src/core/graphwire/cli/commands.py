@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import sys
 import traceback
@@ -18,7 +17,7 @@ from typing import Any, TextIO
 
 from graphwire.cli.compare import add_commands
 from graphwire.cli.new_plugin import add_new_plugin
-from graphwire.cli.report import escaped, print_line, print_sections, size_text
+from graphwire.cli.report import escaped, print_json, print_line, print_sections, size_text
 from graphwire.cli.upgrade import add_upgrade
 from graphwire.errors import GraphwireError, Obstacle, ValidationError
 
@@ -155,25 +154,19 @@ def _inspect(arguments: argparse.Namespace) -> int:
     from graphwire.cli.inspection import inspection_sections, node_section, target_section
     from graphwire.cli.node_text import node_texts
 
-    inspection = api.inspect(arguments.file)
-    if arguments.method is not None:
-        names = [method.name for method in inspection.methods]
-        if arguments.method not in names:
-            raise GraphwireError(
-                f"the archive has no program named {arguments.method}",
-                remedy=f"It has {', '.join(names) or 'none'}",
-            )
-        chosen = [method for method in inspection.methods if method.name == arguments.method]
-        inspection = msgspec.structs.replace(inspection, methods=chosen)
     nodes, targets = {}, {}
-    if arguments.nodes or arguments.targets:
-        with api.open(arguments.file) as archive:
-            for method in inspection.methods:
-                if arguments.nodes:
-                    program = archive.program_of(method.name)
-                    nodes[method.name] = list(node_texts(program.graph_module.graph))
-                if arguments.targets:
-                    targets[method.name] = archive.targets(method.name)
+    with api.open(arguments.file) as archive:
+        name = None if arguments.method is None else archive.method(arguments.method)
+        inspection = archive.inspect(os.fspath(arguments.file))
+        if name is not None:
+            chosen = [method for method in inspection.methods if method.name == name]
+            inspection = msgspec.structs.replace(inspection, methods=chosen)
+        for method in inspection.methods:
+            if arguments.nodes:
+                program = archive.program_of(method.name)
+                nodes[method.name] = list(node_texts(program.graph_module.graph))
+            if arguments.targets:
+                targets[method.name] = archive.targets(method.name)
     if arguments.json:
         tree = msgspec.to_builtins(inspection)
         for method_tree in tree["methods"]:
@@ -181,7 +174,7 @@ def _inspect(arguments: argparse.Namespace) -> int:
                 method_tree["nodes"] = msgspec.to_builtins(nodes[method_tree["name"]])
             if method_tree["name"] in targets:
                 method_tree["targets"] = _target_trees(targets[method_tree["name"]])
-        _print_json(tree)
+        print_json(tree, sys.stdout)
         return OK
     tables = {name: node_section(each) for name, each in nodes.items()}
     sections = [
@@ -218,7 +211,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     with progress("Verifying"):
         problems = api.verify(arguments.file)
     if arguments.json:
-        _print_json([problem._asdict() for problem in problems])
+        print_json([problem._asdict() for problem in problems], sys.stdout)
     elif problems:
         print_sections([problem_section(str(arguments.file), problems)], sys.stdout)
     else:
@@ -232,7 +225,7 @@ def _plugins(arguments: argparse.Namespace) -> int:
 
     found = api.plugins()
     if arguments.json:
-        _print_json([_plugin_tree(plugin) for plugin in found])
+        print_json([_plugin_tree(plugin) for plugin in found], sys.stdout)
     elif not found:
         print_line("no plugins are installed", sys.stdout)
     else:
@@ -260,10 +253,6 @@ def _plugin_tree(plugin: Any) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------------- ending
-
-
-def _print_json(tree: Any) -> None:
-    print_line(json.dumps(tree, indent=2), sys.stdout)  # ASCII, so that nothing in it can control a terminal
 
 
 def _one_line(error: Exception) -> str:

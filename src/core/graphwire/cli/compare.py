@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphwire.cli.report import escaped, print_line
-from graphwire.errors import GraphwireError
+from graphwire.cli.report import escaped, print_json, print_line
 
 if TYPE_CHECKING:
     from graphwire.api import Archive
@@ -82,7 +80,7 @@ def _diff(arguments: argparse.Namespace) -> int:
             "added": added,
             "programs": {name: msgspec.to_builtins(each) for name, each in found.items()},
         }
-        print_line(json.dumps(tree, indent=2), sys.stdout)
+        print_json(tree, sys.stdout)
         return SAME if same else DIFFERENT
     for name in [*(f"- program {name}" for name in removed), *(f"+ program {name}" for name in added)]:
         print_line(escaped(name), sys.stdout)
@@ -106,7 +104,7 @@ def _hash(arguments: argparse.Namespace) -> int:
             for name in _methods(archive, arguments.method)
         }
     if arguments.json:
-        print_line(json.dumps(found, indent=2), sys.stdout)
+        print_json(found, sys.stdout)
         return SAME
     for name, each in found.items():
         inside = f":{name}" if len(found) > 1 else ""
@@ -116,7 +114,4 @@ def _hash(arguments: argparse.Namespace) -> int:
 
 def _methods(archive: Archive, method: str | None) -> list[str]:
     """The names of the programs that are asked for."""
-    if method is not None and method not in archive.methods:
-        names = ", ".join(archive.methods) or "none"
-        raise GraphwireError(f"the archive has no program named {method}", remedy=f"It has {names}")
-    return list(archive.methods) if method is None else [method]
+    return list(archive.methods) if method is None else [archive.method(method)]

@@ -6,10 +6,11 @@ rich is imported when a terminal is really written to: importing it takes longer
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
-__all__ = ["Section", "escaped", "print_line", "print_sections", "size_text"]
+__all__ = ["Section", "escaped", "print_json", "print_line", "print_sections", "size_text"]
 
 
 class Section(NamedTuple):
@@ -46,6 +47,11 @@ def print_line(text: str, stream: TextIO) -> None:
     """Print one line; what the stream's encoding cannot say is written as an escape."""
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def print_json(tree: Any, stream: TextIO) -> None:
+    """Print plain data as JSON, in ASCII, so that nothing in it can control a terminal."""
+    print_line(json.dumps(tree, indent=2), stream)
 
 
 def print_sections(sections: Iterable[Section], stream: TextIO) -> None:

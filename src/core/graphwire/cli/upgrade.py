@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphwire.cli.report import escaped, print_line, size_text
+from graphwire.cli.report import escaped, print_json, print_line, size_text
 
 if TYPE_CHECKING:
     from graphwire.evolve.opsets import Plan
@@ -84,9 +83,7 @@ def _upgrade(arguments: argparse.Namespace) -> int:
 def _print_plans(plans: Mapping[str, Plan], *, as_json: bool) -> None:
     if as_json:
         tree = {name: plan.to_tree() for name, plan in plans.items()}
-        print_line(
-            json.dumps(tree, indent=2), sys.stdout
-        )  # ASCII, so that nothing in it can control a terminal
+        print_json(tree, sys.stdout)
         return
     for name, plan in plans.items():
         print_line(escaped(name), sys.stdout)

@@ -26,6 +26,7 @@ __all__ = [
     "parse_modules",
     "parse_parts",
     "parse_sources",
+    "split_modules",
 ]
 
 EXACT_STACK = "graphwire.nn_module_stack"
@@ -75,6 +76,34 @@ def parse_modules(text: str) -> list[tuple[str, str, str]]:
         SchemaError: the text has another shape.
     """
     return _parse(_MODULES, text)
+
+
+_NESTING = frozenset("[]()")
+
+
+def split_modules(text: str) -> list[tuple[str, str, str]] | None:
+    """The rows of a module stack from torch's text, `key,path,type;…`, where commas inside brackets belong to the parts; None
+    for a text that does not split into rows of three."""
+    split = _split_outside if _NESTING & set(text) else _split_plain
+    rows = [tuple(split(item)) for item in text.split(";")]
+    return rows if all(len(row) == 3 for row in rows) else None  # type: ignore[return-value]
+
+
+def _split_plain(item: str) -> list[str]:
+    return item.split(",")
+
+
+def _split_outside(item: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for end, char in enumerate(item):
+        if char in "[(":
+            depth += 1
+        elif char in "])":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(item[start:end])
+            start = end + 1
+    return [*parts, item[start:]]
 
 
 def parse_functions(text: str) -> list[tuple[str, str]]:
