@@ -33,6 +33,7 @@ _RESERVED = _KEYWORDS | {"self", "torch", "pytree", "fx_pytree", "NoneType"}
 """What no value is named by: keywords, the module of every generated `forward`, and the globals that its code begins or
 ends with. torch itself cannot run a program with such an input."""
 _UNSAFE = re.compile(r"[\"'\\`]")
+_USUAL_PATH = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 _OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|#[A-Za-z0-9_.]+:[^:\s\"'\\`]+")
 
 
@@ -80,9 +81,11 @@ def is_attribute_name(name: str) -> bool:
 
 def is_attribute_path(path: str) -> bool:
     """Whether `path` can be a qualified name, such as `layers.0.weight`."""
-    if path.isidentifier() and path.isascii():
-        return len(path) <= MAX_NAME and not is_dunder(path)
-    return len(path) <= MAX_NAME and all(map(is_attribute_name, path.split(".")))
+    if len(path) > MAX_NAME:
+        return False
+    if _USUAL_PATH.fullmatch(path) is not None and "__" not in path:
+        return True
+    return all(map(is_attribute_name, path.split(".")))
 
 
 def is_operator_name(name: str) -> bool:

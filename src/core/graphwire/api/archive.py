@@ -38,7 +38,8 @@ class Archive:
     def __init__(self, file: Readable, registry: Registry, limits: Limits) -> None:
         self.registry = registry
         self._bare: Bare | None = None
-        self._payloads: dict[str, Payloads] = {}
+        self._payloads: dict[tuple[str, bool], Payloads] = {}
+        """By method, and whether records are copied."""
         try:
             self._package = Package(file, registry, limits=limits)
         except ArchiveError:
@@ -155,14 +156,14 @@ class Archive:
 
     def payloads_of(self, method: str, *, copied: bool = False) -> Payloads:
         """The payloads of a program; with `copied`, records are read and checked rather than mapped."""
-        if method in self._payloads:
-            return self._payloads[method]
-        payloads = self._package.payloads_of(method, copied=copied)
+        key = (method, copied and self._bare is None)
+        if key in self._payloads:
+            return self._payloads[key]
+        payloads = self._payloads[key] = self._package.payloads_of(method, copied=copied)
         if self._bare is not None:
             add_embedded(
                 payloads, self._package.tree_of(method), self._bare.folder, self._package.archive.limits
             )
-            self._payloads[method] = payloads
         elif self._package.layout.spec.name == "A1":  # torch 2.1 writes lifted tensors into the document
             add_embedded(payloads, self._package.tree_of(method), None, self._package.archive.limits)
         if self._package.layout.spec.is_flat:
@@ -197,7 +198,8 @@ class Archive:
             )
         producer = methods[-1].report.producer if methods else ""
         payload_bytes = sum(reader.size(name) for name in self._package.payload_records)
-        payload_bytes += sum(payloads.nbytes for payloads in self._payloads.values())
+        if self._bare is not None:
+            payload_bytes += sum(payloads.nbytes for payloads in self._payloads.values())
         return Inspection(file, self.size, self.layout, producer, methods, payload_bytes, list(self.names))
 
     def problems(self) -> list[Problem]:

@@ -122,9 +122,21 @@ def _decode(context: DecodeContext, scope: Scope, inputs: list[NamedArgument]) -
     return values
 
 
+def _is_plain(called: Operator, inputs: list[NamedArgument]) -> bool:
+    """Whether the inputs are the operator's first parameters, all of them positional, and it needs no others."""
+    if not called.needed <= len(inputs) <= len(called.positional):
+        return False
+    return all(
+        named.name == name and named.kind is not ArgumentKind.KEYWORD
+        for named, name in zip(inputs, called.positional, strict=False)
+    )
+
+
 def _decode_by_schema(
     called: Operator, record: Node, given: list[Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if _is_plain(called, record.inputs):
+        return tuple(given), {}
     # An input without a name (documents of the first design have such) is the parameter at its position.
     names = [
         named.name or (called.parameters[index][0] if index < len(called.parameters) else "")

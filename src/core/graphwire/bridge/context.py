@@ -37,6 +37,10 @@ class Operator:
     """For convention `schema`: each parameter's name, and whether it is keyword-only. For `symbolic`: the names."""
     required: frozenset[str] = frozenset()
     """For convention `schema`: the names of the parameters without a default."""
+    positional: tuple[str, ...] = ()
+    """For convention `schema`: the names of the parameters that are not keyword-only, if those come first."""
+    needed: int = 0
+    """For convention `schema`: how many parameters there are up to the last one without a default."""
     codec: NodeCodec | None = None
     """The handler, where it writes the inputs of its nodes itself."""
     returns: Any = None

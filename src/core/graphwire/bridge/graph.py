@@ -291,7 +291,7 @@ def _decode_placeholder(
     held_as = scope.record.held_as.get(name)
     if held_as is not None and isinstance(value, torch.Tensor):
         torch_private.hold_as(value, held_as)
-    node = scope.graph.placeholder(name)
+    node = scope.graph.create_node("placeholder", name, name=name)
     if node.target != name:
         node.target = name
     scope.add(name, node, value, scope.metadata(name, {}))

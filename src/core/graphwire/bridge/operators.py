@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import itertools
 from typing import Any
 
 from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
@@ -156,6 +157,12 @@ def _described(target: Any, name: str, handler: OpHandler) -> Operator:
             )
         operator.parameters = [(argument.name, argument.kwarg_only) for argument in schema.arguments]
         operator.required = frozenset(a.name for a in schema.arguments if not a.has_default_value())
+        operator.positional = tuple(
+            a.name for a in itertools.takewhile(lambda a: not a.kwarg_only, schema.arguments)
+        )
+        operator.needed = max(
+            (index for index, a in enumerate(schema.arguments, 1) if not a.has_default_value()), default=0
+        )
         operator.returns = schema.returns
     elif handler.convention == "symbolic":
         operator.parameters = [(parameter, False) for parameter in _parameter_names(target)]

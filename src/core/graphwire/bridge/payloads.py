@@ -24,7 +24,7 @@ from graphwire.hooks.interfaces import ConstantCodec
 from graphwire.schema.program import EncodedValue
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import PayloadMeta
-from graphwire.wire.payloads import WEIGHTS, Record, extent, known_integers
+from graphwire.wire.payloads import WEIGHTS, Record, known_integers, strided_bytes
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _TRIM_FACTOR = 2
@@ -392,7 +392,7 @@ def _decode_tensor(
     if meta.neg:
         tensor = torch._neg_view(tensor)
     if meta.is_param:
-        return torch.nn.Parameter(tensor.detach(), requires_grad=described.requires_grad)
+        return torch.nn.Parameter(tensor, requires_grad=described.requires_grad)
     tensor = tensor.requires_grad_() if described.requires_grad else tensor
     if meta.buffer is not None:
         torch_private.mark_buffer(tensor, meta.buffer)
@@ -403,11 +403,11 @@ def _strided(context: DecodeContext, meta: PayloadMeta, folder: str, table: Stor
     described = meta.tensor_meta
     assert described is not None  # checked by the caller
     dtype = decode_dtype(described)
-    needed = extent(described, dtype.itemsize)
-    if needed is None:
-        raise ArchiveError("the sizes, strides and offset describe no tensor")
     sizes, strides = known_integers(described.sizes), known_integers(described.strides)
     offset = described.storage_offset.as_int
+    needed = strided_bytes(sizes, strides, offset, dtype.itemsize)
+    if needed is None:
+        raise ArchiveError("the sizes, strides and offset describe no tensor")
     if meta.placement == "meta" or table.graph_only:
         return torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
     device = decode_device(context, described.device)

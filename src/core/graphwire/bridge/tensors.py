@@ -12,6 +12,7 @@ from graphwire.bridge.sparse import decode_sparse, encode_sparse
 from graphwire.bridge.symbols import decode_int, encode_size, symbolic_integer
 from graphwire.errors import DecodeError
 from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, MemoryFormat, ScalarType
+from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import SparseMeta, TensorMeta
 
 SCALAR_TYPES: dict[torch.dtype, ScalarType] = {
@@ -151,6 +152,10 @@ def decode_layout(record: TensorMeta) -> torch.layout:
     return layout
 
 
+def _decode_extents(context: DecodeContext, records: list[SymInt]) -> list[Any]:
+    return [record.as_int if record.as_expr is None else decode_int(context, record) for record in records]
+
+
 def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_value: bool) -> torch.Tensor:
     """A fake tensor of the type, shape and place that a record says, which nothing else shares.
 
@@ -161,11 +166,11 @@ def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_valu
     """
     dtype, layout = decode_dtype(record), decode_layout(record)
     device = decode_device(context, record.device)
-    sizes = [decode_int(context, size) for size in record.sizes]
+    sizes = _decode_extents(context, record.sizes)
     if layout is not torch.strided:
         meta = decode_sparse(record.sparse or SparseMeta(), sizes, dtype, layout)
         return context.fakes.make(meta, device, record.requires_grad)
-    strides = [decode_int(context, stride) for stride in record.strides]
+    strides = _decode_extents(context, record.strides)
     offset = decode_int(context, record.storage_offset)
     known = not (context.values and any(type(n) is not int for n in (*sizes, *strides, offset)))
     if known and offset == 0:

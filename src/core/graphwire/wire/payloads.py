@@ -129,22 +129,33 @@ def known_integers(values: list[SymInt]) -> list[int] | None:
     return known if len(known) == len(values) else None
 
 
-def extent(meta: TensorMeta, item_size: int | None = None) -> int | None:
-    """The bytes of its storage that a strided tensor needs, counted from the storage's start.
+def extent(meta: TensorMeta) -> int | None:
+    """The bytes of its storage that a strided tensor needs, counted from the storage's start; None where the meta describes
+    no tensor with known sizes."""
+    item = ITEM_SIZES.get(meta.dtype_text)
+    if item is None:
+        return None
+    return strided_bytes(
+        known_integers(meta.sizes), known_integers(meta.strides), meta.storage_offset.as_int, item
+    )
+
+
+def strided_bytes(
+    sizes: list[int] | None, strides: list[int] | None, offset: int | None, item: int
+) -> int | None:
+    """The bytes of its storage that a strided tensor needs, counted from the storage's start; None where there can be no
+    such tensor.
 
     Args:
-        item_size: bytes of one element, where the caller knows it better than the table of element types.
-
-    Returns:
-        The bytes; None where the meta describes no tensor with known sizes.
+        sizes: of the dimensions; None where they are not known.
+        strides: in elements.
+        offset: in elements.
+        item: bytes of one element.
     """
-    item = item_size or ITEM_SIZES.get(meta.dtype_text)
-    sizes, strides = known_integers(meta.sizes), known_integers(meta.strides)
-    offset = known_integers([meta.storage_offset])
-    if item is None or sizes is None or strides is None or offset is None or len(sizes) != len(strides):
+    if sizes is None or strides is None or offset is None or offset < 0 or len(sizes) != len(strides):
         return None
-    if fault_of_extents(sizes, strides, offset[0]):
+    if fault_of_extents(sizes, strides, offset):
         return None
     if 0 in sizes:
         return 0
-    return (offset[0] + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) + 1) * item
+    return (offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) + 1) * item
