@@ -18,7 +18,7 @@ from graphwire.analysis.held_values import (
 )
 from graphwire.bridge.context import GraphwireWarning
 from graphwire.bridge.tensors import LAYOUT_KINDS, dtype_name
-from graphwire.errors import ValidationError
+from graphwire.errors import DecodeError, ValidationError
 from graphwire.schema.program import Program
 from graphwire.schema.signature import held_by
 from graphwire.wire.payloads import Payloads
@@ -53,8 +53,15 @@ def check_held_values(record: Program, payloads: Payloads, values: Mapping[str, 
         values: the weights and constants by qualified name.
 
     Raises:
+        DecodeError: none is there at all, as in a document without payloads.
         ValidationError: there are such; the error holds all of them.
     """
+    missing = missing_values(record, payloads.weights, payloads.constants, payloads.unread)
+    if missing and not payloads.weights and not payloads.constants:
+        raise DecodeError(
+            f"the program needs {len(missing)} weights and constants, and none is there ({missing[0].message})",
+            remedy="Give them yourself: from_schema(program, payloads)",
+        )
     differences = [
         each for each in _differences(record, payloads, values) if each[0] not in record.edited_values
     ]
@@ -65,8 +72,7 @@ def check_held_values(record: Program, payloads: Payloads, values: Mapping[str, 
             stacklevel=3,
         )
         differences = []
-    problems = missing_values(record, payloads.weights, payloads.constants, payloads.unread)
-    problems += mismatches(record, differences)
+    problems = missing + mismatches(record, differences)
     if problems:
         raise ValidationError(
             problems, remedy="The file is damaged, or these are the weights of another program"
