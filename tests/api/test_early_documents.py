@@ -18,7 +18,6 @@ from graphwire.errors import (
     EncodeError,
     GraphwireError,
     TargetError,
-    ValidationError,
 )
 from graphwire.evolve.embedded import embedded_tensors, externalize
 from graphwire.hooks.registry import default_registry

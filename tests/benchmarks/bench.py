@@ -40,10 +40,12 @@ from rich.progress import (
 from tables import (
     TORCH,
     Comparison,
+    MemoryRow,
     ProgramRow,
     StepRow,
     WeightsRow,
     comparisons_table,
+    memory_table,
     programs_table,
     scaling_table,
     steps_table,
@@ -105,6 +107,7 @@ def main() -> int:
             programs = [row for name in options.program for row in measure_program(bench, name)]
             weights = [] if options.no_weights else measure_weights(bench, 1024 if options.large else 256)
             scaling = measure_scaling(bench) if options.scaling else []
+            memory = measure_memory(bench, min(CHAINS)) if options.scaling else []
             compared = measure_comparisons(bench, 1024 if options.large else 256) if options.beside else []
     if options.profile:
         pstats.Stats(profile).sort_stats("tottime").print_stats(30)
@@ -122,10 +125,17 @@ def main() -> int:
         console.print(weights_table(weights))
     if scaling:
         console.print(scaling_table(scaling))
+        console.print(memory_table(memory))
     if compared:
         console.print(comparisons_table(compared))
     if options.json:
-        rows = {"programs": programs, "weights": weights, "scaling": scaling, "beside": compared}
+        rows = {
+            "programs": programs,
+            "weights": weights,
+            "scaling": scaling,
+            "memory": memory,
+            "beside": compared,
+        }
         document = {
             "environment": environment(options),
             **{k: [asdict(row) for row in v] for k, v in rows.items()},
@@ -148,7 +158,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-weights", action="store_true", help="leave the weights out")
     parser.add_argument("--large", action="store_true", help="1 GiB of weights instead of 256 MiB")
     parser.add_argument(
-        "--scaling", action="store_true", help="add unbind of 1,600 and of 16,000 (minutes, for torch)"
+        "--scaling",
+        action="store_true",
+        help="add unbind of 1,600 and of 16,000, and the memory of 10,000 nodes (minutes, for torch)",
     )
     parser.add_argument(
         "--beside",
@@ -336,7 +348,7 @@ def measure_weights(bench: Bench, mebibytes: int) -> list[WeightsRow]:
     with _task(bench.progress, f"{name}: peak memory", 4) as done:
         for library, file in (("graphwire", ours), ("torch", theirs)):
             for action in ("save", "load"):
-                memory[f"{library} {action}"] = extra_bytes(library, action, mebibytes, file)
+                memory[f"{library} {action}"] = extra_bytes(library, action, f"weighty-{mebibytes}", file)
                 done(f"{library} {action}")
     return [
         WeightsRow(
@@ -389,6 +401,25 @@ def measure_scaling(bench: Bench) -> list[ProgramRow]:
         )
         rows += _measure_ways(bench, name, program, [json_way], turns=bench.turns)
     return rows
+
+
+def measure_memory(bench: Bench, nodes: int) -> list[MemoryRow]:
+    """The peak memory of a large graph: save and load, of graphwire and of torch."""
+    from peak_memory import extra_bytes
+
+    program = f"chain-{nodes}"
+    peaks = {}
+    with _task(bench.progress, f"{nodes:,} nodes: peak memory", 4) as done:
+        for library in ("graphwire", "torch"):
+            for action in ("save", "load"):
+                peaks[library, action] = extra_bytes(
+                    library, action, program, bench.folder / f"{library}-{program}"
+                )
+                done(f"{library} {action}")
+    return [
+        MemoryRow(action, nodes, peaks["graphwire", action], peaks["torch", action])
+        for action in ("save", "load")
+    ]
 
 
 # --- beside other things --------------------------------------------------------------------------------------

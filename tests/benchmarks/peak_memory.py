@@ -1,6 +1,8 @@
 """The memory that one save or load takes at its peak, beyond what the process had: a process of its own for each.
 
-    python peak_memory.py {graphwire,torch} {save,load} MEBIBYTES FILE
+    python peak_memory.py {graphwire,torch} {save,load} PROGRAM FILE
+
+PROGRAM is `weighty-256` (MiB of weights) or `chain-10000` (nodes of a graph).
 
 Prints the bytes, or `null` where the kernel cannot say (it takes /proc, so Linux).
 """
@@ -17,14 +19,15 @@ from pathlib import Path
 __all__ = ["extra_bytes"]
 
 
-def extra_bytes(library: str, action: str, mebibytes: int, file: Path) -> int | None:
+def extra_bytes(library: str, action: str, program: str, file: Path) -> int | None:
     """What the peak of `action` adds to the resident memory of a fresh process, in bytes.
 
     Args:
         library: `graphwire` or `torch`.
-        action: `save` a program of `mebibytes` MiB of weights to `file`, or `load` it from there.
+        action: `save` the program to `file`, or `load` it from there.
+        program: a maker of `cases` and its number, such as `weighty-256`.
     """
-    command = [sys.executable, __file__, library, action, str(mebibytes), str(file)]
+    command = [sys.executable, __file__, library, action, program, str(file)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found: int | None = json.loads(done.stdout)
     return found
@@ -37,9 +40,9 @@ def _status(field: str) -> int:
     raise LookupError(field)
 
 
-def _measure(library: str, action: str, mebibytes: int, file: Path) -> int | None:
+def _measure(library: str, action: str, program_name: str, file: Path) -> int | None:
+    import cases
     import torch
-    from cases import weighty
 
     import graphwire
 
@@ -49,9 +52,10 @@ def _measure(library: str, action: str, mebibytes: int, file: Path) -> int | Non
         save, load = torch.export.save, torch.export.load
     with tempfile.TemporaryDirectory() as folder:  # so that what is imported on first use is not counted
         small = Path(folder) / "small.pt2"
-        save(weighty(16), small)
+        save(cases.weighty(16), small)
         load(small)
-    program = weighty(mebibytes) if action == "save" else None
+    maker, _, number = program_name.partition("-")
+    program = getattr(cases, maker)(int(number)) if action == "save" else None
     try:
         Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
         before = _status("VmRSS")
@@ -66,4 +70,4 @@ def _measure(library: str, action: str, mebibytes: int, file: Path) -> int | Non
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    print(json.dumps(_measure(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))))
+    print(json.dumps(_measure(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]))))

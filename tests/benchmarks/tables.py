@@ -55,6 +55,16 @@ class WeightsRow:
 
 
 @dataclass(frozen=True)
+class MemoryRow:
+    """The peak memory of one action on a graph of many nodes, each in a fresh process."""
+
+    action: str
+    nodes: int
+    graphwire_extra_bytes: int | None
+    torch_extra_bytes: int | None
+
+
+@dataclass(frozen=True)
 class StepRow:
     """One step of a save or load, or a floor under them. Times are medians in seconds."""
 
@@ -73,6 +83,17 @@ class Comparison:
     seconds: float
     against: str
     against_seconds: float
+
+
+def memory_table(rows: list[MemoryRow]) -> Table:
+    """Peaks beyond what the process had."""
+    table = Table(title=f"memory of {rows[0].nodes:,} nodes")
+    table.add_column("action", no_wrap=True)
+    table.add_column("graphwire extra MiB", justify="right")
+    table.add_column("torch extra MiB", justify="right")
+    for row in rows:
+        table.add_row(row.action, _mebibytes(row.graphwire_extra_bytes), _mebibytes(row.torch_extra_bytes))
+    return table
 
 
 def comparisons_table(rows: list[Comparison]) -> Table:

@@ -32,7 +32,7 @@ __all__ = [
 _MOST = 2**63 - 1
 """What torch counts elements with."""
 _USUAL_EXTENT = 1 << 26
-"""Strides and sizes up to here reach no element that could not be counted."""
+"""Sizes, strides and an offset up to here reach no element that could not be counted."""
 
 
 def check_class(walk: Walk, place: Place | None, value: CustomObjArgument) -> None:
@@ -103,7 +103,7 @@ def check_meta(walk: Walk, place: Place, meta: TensorMeta) -> None:
                 wide = True
             if whole and extents is sizes:
                 count *= whole
-    if wide or count > MAX_ELEMENTS or offset.as_int != 0:
+    if wide or count > MAX_ELEMENTS or (offset.as_int or 0) > _USUAL_EXTENT:
         _check_reach(walk, place, meta)
     if offset.as_int != 0 or type(offset.as_int) is not int or offset.as_expr is not None:
         _check_extent(walk, (place, ".storage_offset"), offset)
