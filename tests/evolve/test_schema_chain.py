@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 
 import pytest
@@ -139,3 +140,18 @@ def test_the_oldest_target_of_a_program(model: str, oldest: str) -> None:
 
 def test_a_text_as_output_has_no_target_since_no_release_reads_it() -> None:
     assert minimal_target(documents()["2.13.0", "const_inputs_echo"]) is None
+
+
+def test_a_truth_value_that_torch_2_5_wrote_as_an_integer_is_one() -> None:
+    document = documents()["2.5.1", "const_inputs_echo"]
+    specs = copy.deepcopy(document["graph_module"]["signature"]["input_specs"])
+    (constant,) = [spec["constant_input"] for spec in specs if "constant_input" in spec][:1]
+    constant["value"] = {"as_int": True}
+    signature = {**document["graph_module"]["signature"], "input_specs": specs}
+    tree, _ = upgrade({**document, "graph_module": {**document["graph_module"], "signature": signature}})
+    (found,) = [
+        spec["constant_input"]["value"]
+        for spec in tree["graph_module"]["signature"]["input_specs"]
+        if spec.get("constant_input", {}).get("name") == constant["name"]
+    ]
+    assert found == {"as_bool": True}

@@ -5,6 +5,8 @@ bound (here infinity), the names of a module's parameters (`forward_arg_names`),
 
 Loaders before 2.6 read no literal float as output.
 
+Up to 2.5 torch writes an input that is a truth value as `as_int`, with the truth value in it; upward it becomes `as_bool`.
+
 Upward the parameter names stay absent. Downward they are dropped, and so is what an expression says about its symbols.
 """
 
@@ -41,7 +43,7 @@ def up(tree: Record) -> Record:
         tree,
         Edits(
             argument=lambda argument, where: _none_arm(argument, True),
-            input_spec=lambda spec, where: _constant_none(spec, True),
+            input_spec=lambda spec, where: _constant_bool(_constant_none(spec, True)),
             sym_int=of_symbol,
             sym_bool=of_symbol,
             graph=lambda graph, where: {**graph, "sym_float_values": {}},
@@ -95,6 +97,13 @@ def _constant_none(spec: Record, value: Any) -> Record:
     if constant is None or arm_of(constant["value"]) != "as_none":
         return spec
     return {"constant_input": {**constant, "value": {"as_none": value}}}
+
+
+def _constant_bool(spec: Record) -> Record:
+    constant = spec.get("constant_input")
+    if constant is None or type(value := constant["value"].get("as_int")) is not bool:
+        return spec
+    return {"constant_input": {**constant, "value": {"as_bool": value}}}
 
 
 def _without_floats(graph: Record, where: Where) -> Record:
