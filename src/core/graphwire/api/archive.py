@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from functools import cached_property
 from types import TracebackType
@@ -265,4 +266,9 @@ def open(
     Raises:
         ArchiveError: the file is neither an archive nor a document, or a damaged archive.
     """
-    return Archive(file, in_force(registry, plugins), limits)
+    try:
+        return Archive(file, in_force(registry, plugins), limits)
+    except GraphwireError as error:
+        if isinstance(file, (str, os.PathLike)) and not error.place:
+            error.within(os.fspath(file))
+        raise

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 from graphwire.analysis.validate import check
-from graphwire.errors import EncodeError
+from graphwire.api.given import check_records
+from graphwire.errors import EncodeError, FormatError
 from graphwire.evolve.embedded import embed
 from graphwire.evolve.release_forms import forms_of_release, with_forms
 from graphwire.evolve.schema import downgrade
@@ -58,6 +59,7 @@ def encode(
         TargetError: the target cannot express the program; every obstacle is named.
         EncodeError: a weight has no bytes in the payloads.
     """
+    check_records(program)
     wire_format = in_force(registry, plugins).wire_format(format)
     if target is None:
         return write_program(program, wire_format)
@@ -102,6 +104,8 @@ def decode(
         SchemaError: the document is not a valid program of a schema that we read.
     """
     registry = in_force(registry, plugins)
+    if not isinstance(buffer, (bytes, bytearray, memoryview)):
+        raise FormatError(f"a document is bytes, not {type(buffer).__name__}")
     if format is None:
         wire_format = detect_format(buffer, registry.wire_formats.values())
     else:

@@ -11,6 +11,7 @@ from graphwire.analysis.report import LoadReport, StepReport
 from graphwire.analysis.validate import check
 from graphwire.api.archive import open
 from graphwire.api.files import PathOrFile
+from graphwire.api.given import check_choice, check_extra_files, check_records, programs_by_name
 from graphwire.api.opsets import applied, at_installed_opsets
 from graphwire.api.targets import written
 from graphwire.errors import (
@@ -77,6 +78,8 @@ def save(
         OSError: the path cannot be written.
     """
     registry = in_force(registry, plugins)
+    check_choice("containers", containers, ("named", "plain"), EncodeError)
+    check_extra_files(extra_files)
     with paused_collector:  # until the records are gone again, which then leave nothing to collect
         _save(program, file, format, target, opset_version, containers, extra_files, registry)
 
@@ -167,6 +170,8 @@ def load(
     from graphwire.bridge.program import decode_program
     from graphwire.bridge.tensors import target_device
 
+    check_choice("weights", weights, ("map", "copy", None))
+    check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
     with paused_collector:
         with open(file, registry=registry, plugins=plugins, limits=limits) as archive:
             name = archive.method(method)
@@ -239,8 +244,11 @@ def to_schema(
     Raises:
         EncodeError: the program holds what the schema cannot say.
     """
+    from graphwire.bridge.exported import check_exported
     from graphwire.bridge.program import encode_program
 
+    check_exported(program)
+    check_choice("containers", containers, ("named", "plain"), EncodeError)
     return encode_program(program, in_force(registry, plugins), plain_containers=containers == "plain")
 
 
@@ -264,6 +272,8 @@ def from_schema(
     from graphwire.bridge.tensors import target_device
 
     registry = in_force(registry, plugins)
+    check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
+    check_records(program)
     check(program)
     program, origin, _ = at_installed_opsets(program, registry, unknown_ops)
     return decode_program(program, payloads, registry, device=target_device(device), origin=origin)
@@ -292,9 +302,7 @@ def _encoded(
 ) -> dict[str, tuple[Program, Payloads]]:
     from graphwire.bridge.program import encode_program, record_tables
 
-    programs = program if isinstance(program, Mapping) else {DEFAULT_METHOD: program}
-    if not programs:
-        raise EncodeError("there is no program to save")
+    programs = programs_by_name(program, DEFAULT_METHOD)
     tables = record_tables(programs.values())
     encoded = {}
     for name, each in programs.items():

@@ -326,7 +326,7 @@ def decode_payloads(
             raise DecodeError(
                 f"torch cannot make this tensor: {error}",
                 place=f"{folder}{name}",
-                remedy="Where its device is not there, pass device= to put it on another",
+                remedy="Where its device is not there, pass device= with one that is",
             ) from error
     return _compose(context, values, encoded, folder) if encoded else values
 

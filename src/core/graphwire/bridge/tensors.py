@@ -195,4 +195,6 @@ def target_device(device: str | int | torch.device | None) -> torch.device | Non
     try:
         return torch.device(device)
     except RuntimeError as error:
-        raise DecodeError(f"torch knows no device {device!r}") from error
+        raise DecodeError(
+            f"torch knows no device {device!r:.80}", remedy="Name one as torch does: cpu, cuda, cuda:0"
+        ) from error

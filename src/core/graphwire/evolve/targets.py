@@ -96,7 +96,10 @@ def target_named(name: str) -> Target:
     found = _PATCH.fullmatch(name)
     target = TARGETS.get((found[1] or found[2]) if found else name)
     if target is None:
-        raise SchemaVersionError(f"there is no target {name!r}", remedy=f"Targets: {', '.join(TARGETS)}")
+        hint = f"Did you mean 'torch-{name}'? " if f"torch-{name}" in TARGETS else ""
+        raise SchemaVersionError(
+            f"there is no target {name!r:.80}", remedy=f"{hint}Targets: {', '.join(TARGETS)}"
+        )
     return target
 
 

@@ -387,7 +387,9 @@ class Registry:
         if conflict := next((each for each in claimants if each.status == "broken"), None):
             return _conflict(conflict.reason)
         named = [each for each in off if each in claimants or name in (each.name, each.distribution)]
-        remedies = [f"Installed: {', '.join(sorted(self.wire_formats)) or 'none'}"]
+        meant = name.lower().lstrip(".")
+        hint = f"Did you mean {meant!r}? " if meant != name and meant in self.wire_formats else ""
+        remedies = [f"{hint}Installed: {', '.join(sorted(self.wire_formats)) or 'none'}"]
         for plugin in named or [plugin for plugin in off if plugin.status == "broken"]:
             what = "Repair or update it" if plugin.status == "broken" else "Let it in there"
             remedies.append(f"The {plugin} is {plugin.status}: {plugin.reason}. {what}")

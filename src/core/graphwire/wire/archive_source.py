@@ -8,7 +8,7 @@ import mmap
 import os
 import stat
 import threading
-from typing import Any, BinaryIO, Protocol, TypeAlias
+from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 from graphwire.errors import ArchiveError, LimitError
 from graphwire.wire.limits import Limits
@@ -140,7 +140,27 @@ def open_source(source: Readable, limits: Limits) -> Source:
     if isinstance(source, io.BytesIO):
         return BufferSource(source.getvalue())
     if not hasattr(source, "read"):
-        raise ArchiveError(f"a {type(source).__name__} is no path, binary file or bytes")
+        raise ArchiveError(f"{type_text(source)} is no path, binary file or bytes")
+    if isinstance(cast("object", source), io.TextIOBase):
+        raise _gives_text()
+    try:
+        return _open_object(source, limits)
+    except ValueError as error:  # a closed file, or one that is not readable
+        raise ArchiveError(
+            f"the file object gives no bytes ({error})", remedy='Open the file with "rb"'
+        ) from error
+
+
+def _gives_text() -> ArchiveError:
+    return ArchiveError("the file object gives text", remedy='Open the file in binary mode, "rb"')
+
+
+def type_text(value: object) -> str:
+    """What a value is, for a message."""
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _open_object(source: Any, limits: Limits) -> Source:
     descriptor = _regular_descriptor(source)
     if descriptor is not None:
         return FileSource(os.dup(descriptor))
@@ -191,7 +211,7 @@ def _read_all(source: Any, limits: Limits) -> bytes:
     size = 0
     while part := source.read(_READ_BYTES):
         if not isinstance(part, bytes):
-            raise ArchiveError("the file object gives text", remedy='Open the file in binary mode, "rb"')
+            raise _gives_text()
         parts.append(part)
         size += len(part)
         if size > limits.unmapped_bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -28,7 +29,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))
     mode = _mode_of(target)
     if mode is not None and stat.S_ISDIR(mode):
-        raise IsADirectoryError(f"{target} is a folder; name a file inside it")
+        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file inside it", str(target))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
     if mode is not None and not stat.S_ISREG(mode):
         with target.open("wb") as special:
             yield special
@@ -41,8 +44,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
             sync(file)
         temporary.replace(target)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            error.filename = str(target)  # of a full disk: what could not be written
         raise
     _sync_folder(target.parent)
 

@@ -174,11 +174,11 @@ def open_layout(reader: ArchiveReader) -> Layout:
         return Layout(LAYOUTS["A4" if _EXAMPLES in reader else "A3"], reader)
     if not any(map(_is_document, reader.names)):
         code = any(name.startswith("data/aotinductor/") for name in reader.names)
-        found = (
-            "It holds compiled code, which is never loaded"
-            if code
-            else "Was it written by graphwire or torch.export?"
-        )
+        found = "Was it written by graphwire or torch.export?"
+        if code:
+            found = "It holds compiled code, which is never loaded"
+        elif "data.pkl" in reader:
+            found = "torch.save or torch.jit.save wrote it. Export the module, and save what torch.export.export makes"
         raise MissingRecordError("the archive holds no program", place=MODELS, remedy=found)
     old = any(_is_saved(name, WEIGHTS) for name in reader.names)
     return Layout(LAYOUTS["B1" if old else "B2"], reader)

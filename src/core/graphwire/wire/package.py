@@ -21,7 +21,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import TracebackType
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -31,6 +31,7 @@ from graphwire.hooks.registry import Registry
 from graphwire.schema.program import PluginRequirement, Program
 from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter, Readable
+from graphwire.wire.archive_source import type_text
 from graphwire.wire.atomic import replacing, sync
 from graphwire.wire.digests import MANIFEST, read_manifest
 from graphwire.wire.document import read_document, read_program
@@ -125,10 +126,31 @@ def save_package(
         OSError: the path cannot be written. Other errors are those of `write_package`.
     """
     if not isinstance(file, (str, os.PathLike)):
+        _check_stream(file)
         write_package(file, documents, extra_files, layout=layout)
         return
     with replacing(file) as stream:
         write_package(stream, documents, extra_files, layout=layout, settle=functools.partial(sync, stream))
+
+
+def _check_stream(stream: Any) -> None:
+    """Refuse what takes no bytes.
+
+    Raises:
+        ArchiveError: it does not.
+    """
+    try:
+        stream.write(b"")
+    except AttributeError:
+        raise ArchiveError(f"{type_text(stream)} is no path and no binary file") from None
+    except TypeError as error:
+        raise ArchiveError(
+            "the file object takes text", remedy='Open the file in binary mode, "wb"'
+        ) from error
+    except ValueError as error:
+        raise ArchiveError(
+            f"the file object takes no bytes ({error})", remedy='Open the file with "wb"'
+        ) from error
 
 
 def _write_records(

@@ -1,0 +1,124 @@
+"""What a caller gets wrong, and what he is told: what is wrong, where, and what to do."""
+
+# ruff: noqa: E501 - a row a mistake
+from __future__ import annotations
+
+import io
+import re
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import nn
+from torch.export import ExportedProgram, export
+
+import graphwire
+from graphwire import errors
+
+
+class Shelf(NamedTuple):
+    """A folder with files, good and bad, and a program."""
+
+    folder: Path
+    program: ExportedProgram
+    streams: ExitStack
+
+    def __truediv__(self, name: str) -> Path:
+        return self.folder / name
+
+    def open(self, name: str, mode: str) -> Any:
+        return self.streams.enter_context((self / name).open(mode))
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+    folder = tmp_path_factory.mktemp("shelf")
+    program = export(nn.Linear(3, 2), (torch.ones(1, 3),))
+    graphwire.save(program, folder / "good.pt2")
+    graphwire.save({"one": program, "two": program}, folder / "two.pt2")
+    data = (folder / "good.pt2").read_bytes()
+    (folder / "cut.pt2").write_bytes(data[: len(data) // 2])
+    (folder / "empty.pt2").write_bytes(b"")
+    (folder / "text.pt2").write_text("hello\n")
+    (folder / "other.json").write_text('{"a": 1}')
+    torch.save(program.state_dict, folder / "weights.pt")
+    with ExitStack() as streams:
+        yield Shelf(folder, program, streams)
+
+
+def _closed(path: Path) -> io.BufferedReader:
+    with path.open("rb") as stream:
+        return stream
+
+
+S, L = graphwire.save, graphwire.load
+MISTAKES: dict[str, tuple[Callable[[Shelf], Any], type[Exception], str]] = {
+    "no such file": (lambda s: L(s / "none.pt2"), FileNotFoundError, r"none\.pt2"),
+    "a folder": (lambda s: L(s.folder), errors.ArchiveError, "folder, not an archive. Name the file inside it"),
+    "an empty file": (lambda s: L(s / "empty.pt2"), errors.ArchiveError, r"empty\.pt2: the file is empty"),
+    "a text": (lambda s: L(s / "text.pt2"), errors.ArchiveError, r"text\.pt2: this is no archive"),
+    "half a file": (lambda s: L(s / "cut.pt2"), errors.ArchiveError, r"cut\.pt2: .*was cut"),
+    "a file of torch.save": (lambda s: L(s / "weights.pt"), errors.ArchiveError, "torch.save .*wrote it. Export the module"),
+    "other JSON": (lambda s: L(s / "other.json"), errors.SchemaError, "does not say the version of its schema"),
+    "nothing": (lambda s: L(None), errors.ArchiveError, "None is no path, binary file or bytes"),
+    "a number": (lambda s: L(3), errors.ArchiveError, "a value of type int is no path"),
+    "a stream of text": (lambda s: L(s.open("good.pt2", "r")), errors.ArchiveError, 'binary mode, "rb"'),
+    "a stream to write to": (lambda s: L(s.open("new", "wb")), errors.ArchiveError, 'gives no bytes .*Open the file with "rb"'),
+    "a closed stream": (lambda s: L(_closed(s / "good.pt2")), errors.ArchiveError, "closed"),
+    "one of several programs": (lambda s: L(s / "two.pt2"), errors.ArchiveError, "'one', 'two'. Pass method="),
+    "another method": (lambda s: L(s / "two.pt2", method="three"), errors.ArchiveError, "no program 'three'. It holds 'one', 'two'"),
+    "an unknown device": (lambda s: L(s / "good.pt2", device="gpu"), errors.DecodeError, "no device 'gpu'. Name one"),
+    "an unknown way to weights": (lambda s: L(s / "good.pt2", weights="mmap"), errors.DecodeError, "'map', 'copy', None"),
+    "an unknown policy": (lambda s: L(s / "good.pt2", unknown_ops="skip"), errors.DecodeError, "'error', 'opaque'"),
+    "an unknown plugin": (lambda s: L(s / "good.pt2", plugins=["none"]), errors.PluginError, "none"),
+    "a module": (lambda s: S(nn.Linear(3, 2), s / "new"), errors.EncodeError, "Export it first"),
+    "a state dict": (lambda s: S(s.program.state_dict, s / "new"), errors.EncodeError, "program 'weight': .*Parameter"),
+    "the file first": (lambda s: S(str(s / "new"), s.program), errors.EncodeError, "The program comes first"),
+    "a list of programs": (lambda s: S([s.program], s / "new"), errors.EncodeError, "list is no exported program"),
+    "no programs": (lambda s: S({}, s / "new"), errors.EncodeError, "no program to save"),
+    "a number as a name": (lambda s: S({1: s.program}, s / "new"), errors.EncodeError, "name is a text, not 1"),
+    "an unknown format": (lambda s: S(s.program, s / "new", format="yaml"), errors.UnknownFormatError, "Installed: .*json"),
+    "a format in capitals": (lambda s: S(s.program, s / "new", format="JSON"), errors.UnknownFormatError, "Did you mean 'json'"),
+    "a release without its name": (lambda s: S(s.program, s / "new", target="2.6"), errors.SchemaVersionError, "Did you mean 'torch-2.6'"),
+    "a format that a target does not read": (lambda s: S(s.program, s / "new", target="torch-2.6", format="cbor"), errors.EncodeError, 'format="json"'),
+    "unknown containers": (lambda s: S(s.program, s / "new", containers="all"), errors.EncodeError, "'named', 'plain'"),
+    "a text as an extra file": (lambda s: S(s.program, s / "new", extra_files={"a": "text"}), errors.EncodeError, r"extra_files\['a'\]: .*not str"),
+    "an extra file outside": (lambda s: S(s.program, s / "new", extra_files={"../a": b""}), errors.ArchiveError, "steps out"),
+    "a folder to save to": (lambda s: S(s.program, s.folder), IsADirectoryError, "name a file inside it"),
+    "a folder that is not there": (lambda s: S(s.program, s / "no" / "new"), FileNotFoundError, "no such folder: .*no'"),
+    "a stream that takes text": (lambda s: S(s.program, s.open("new", "w")), errors.ArchiveError, 'binary mode, "wb"'),
+    "a stream to read from": (lambda s: S(s.program, s.open("good.pt2", "rb")), errors.ArchiveError, 'Open the file with "wb"'),
+    "a program for records": (lambda s: graphwire.encode(s.program), errors.SchemaError, "graphwire.to_schema makes them"),
+    "a text for a document": (lambda s: graphwire.decode("{}"), errors.FormatError, "bytes, not str"),
+    "a mapping to compare with": (lambda s: graphwire.diff(s / "good.pt2", {}), errors.EncodeError, "dict is no exported program"),
+    "a module to hash": (lambda s: graphwire.content_hash(nn.Linear(1, 1)), errors.EncodeError, "Export it first"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_with_what_to_do(mistake: str, shelf: Shelf) -> None:
+    make, error, told = MISTAKES[mistake]
+    with pytest.raises(error) as caught:
+        make(shelf)
+    assert re.search(told, str(caught.value), re.DOTALL), str(caught.value)
+    assert len(str(caught.value)) < 1000
+    assert not [path for path in shelf.folder.iterdir() if path.name.endswith(".part")]
+
+
+def test_a_full_disk_names_the_file_and_leaves_the_old_one(shelf: Shelf) -> None:
+    before = (shelf / "good.pt2").read_bytes()
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(OSError, match=r"good\.pt2"):
+            graphwire.save(shelf.program, shelf / "good.pt2")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert (shelf / "good.pt2").read_bytes() == before
