@@ -7,7 +7,7 @@ import functools
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -18,23 +18,35 @@ from torch.export import ExportedProgram
 import graphwire
 from graphwire.errors import EncodeError
 from graphwire.hooks.registry import default_registry
-from graphwire.testing.programs import assert_same_program, assert_same_values
+from graphwire.testing.programs import Portrait, assert_same_program, assert_same_values, portrait
 
 FORMATS = ("json", "msgpack", "cbor")
 KEPT = [key for key, construct in CONSTRUCTS.items() if construct.refusal is None]
 REFUSED = [key for key, construct in CONSTRUCTS.items() if construct.refusal is not None]
 
 
-@functools.lru_cache(maxsize=4)
-def _program(key: str) -> ExportedProgram:
-    with quiet():
-        return CONSTRUCTS[key].program()
+class Made(NamedTuple):
+    """What is known of a construct's program, of one export: what it was before it was run, and what it computed."""
+
+    portrait: Portrait
+    graphs: list[torch.fx.Graph]
+    """The program's own, and those below it."""
+    saved: dict[str, bytes]
+    """Its file, by wire format."""
+    results: list[Any]
 
 
-@functools.lru_cache(maxsize=4)
-def _saved(key: str, format: str) -> bytes:
+@functools.lru_cache(maxsize=1)
+def made(key: str) -> Made:
+    """The program of a construct. A call may change what the program holds, so it comes last."""
+    construct = CONSTRUCTS[key]
     with quiet():
-        return graphwire.dumps(_program(key), format=format)
+        program = construct.program()
+        before = portrait(program)
+        saved = {name: graphwire.dumps(program, format=name) for name in FORMATS}
+        modules = program.graph_module.modules()
+        graphs = [each.graph for each in modules if isinstance(each, torch.fx.GraphModule)]
+        return Made(before, graphs, saved, _results(program, construct.calls))
 
 
 @pytest.fixture(params=KEPT, scope="module")
@@ -49,33 +61,25 @@ def wire_format(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
-def test_it_comes_back_as_it_was_and_computes_the_same(key: str, wire_format: str) -> None:
-    program, saved = _program(key), _saved(key, wire_format)
+def test_it_comes_back_as_it_was_saves_to_the_same_bytes_and_computes_the_same(
+    key: str, wire_format: str
+) -> None:
+    expected = made(key)
     with quiet():
-        loaded = graphwire.loads(saved)
-        assert_same_program(loaded, program)
-        assert_same_values(_results(loaded, CONSTRUCTS[key].calls), _expected(key))
-
-
-def test_saving_it_again_gives_the_same_bytes(key: str, wire_format: str) -> None:
-    saved = _saved(key, wire_format)
-    with quiet():
-        assert graphwire.dumps(graphwire.loads(saved), format=wire_format) == saved
+        loaded = graphwire.loads(expected.saved[wire_format])
+        assert_same_program(loaded, expected.portrait)
+        again = graphwire.dumps(loaded, format=wire_format)
+        assert again == expected.saved[wire_format], "the second save gives other bytes"
+        assert_same_values(_results(loaded, CONSTRUCTS[key].calls), expected.results)
 
 
 def test_the_documents_say_of_all_metadata_whether_it_is_kept(key: str) -> None:
-    modules = [
-        each for each in _program(key).graph_module.modules() if isinstance(each, torch.fx.GraphModule)
-    ]
-    noted = {name for module in modules for node in module.graph.nodes for name in node.meta}
+    noted = {name for graph in made(key).graphs for node in graph.nodes for name in node.meta}
     assert noted <= _documented_metadata()
 
 
 def test_export_leaves_no_reader_of_an_attribute_that_nothing_uses(key: str) -> None:
-    modules = [
-        each for each in _program(key).graph_module.modules() if isinstance(each, torch.fx.GraphModule)
-    ]
-    readers = [node for module in modules for node in module.graph.find_nodes(op="get_attr")]
+    readers = [node for graph in made(key).graphs for node in graph.find_nodes(op="get_attr")]
     assert [node.name for node in readers if not node.users] == []
 
 
@@ -99,13 +103,6 @@ def test_what_is_refused_by_policy_says_what_to_do(refused: str) -> None:
     with quiet(), pytest.raises(EncodeError, match=CONSTRUCTS[refused].refusal) as caught:
         graphwire.dumps(CONSTRUCTS[refused].program())
     assert caught.value.remedy
-
-
-@functools.lru_cache(maxsize=4)
-def _expected(key: str) -> list[Any]:
-    construct = CONSTRUCTS[key]
-    # Of a program of its own: a call may change what the program holds.
-    return _results(construct.program(), construct.calls) if construct.calls else []
 
 
 def _results(program: ExportedProgram, calls: Sequence[Call]) -> list[Any]:

@@ -35,15 +35,18 @@ Portrait: TypeAlias = dict[str, Any]
 """A program as nested dicts and lists; what they end in is compared by `==` and by type."""
 
 
-def assert_same_program(actual: ExportedProgram, expected: ExportedProgram) -> None:
+def assert_same_program(actual: ExportedProgram, expected: ExportedProgram | Portrait) -> None:
     """Fail unless `actual` is `expected` again: the graph node by node with the metadata that a program keeps, subgraphs,
     signature, ranges, module calls, guards, verifiers, example inputs, and every weight and constant bit by bit, with
     what they share. Each node of `actual` must also know what uses it; torch forgets that here and there.
 
+    Args:
+        expected: a program, or what it was: its `portrait`.
+
     Raises:
         AssertionError: they differ; the message lists every difference with its place.
     """
-    assert_same_portrait(portrait(actual), portrait(expected))
+    assert_same_portrait(portrait(actual), expected if isinstance(expected, dict) else portrait(expected))
     _fail_of_differences("users of nodes", _wrong_users(actual))
 
 
