@@ -25,7 +25,12 @@ FORMATS = sorted(default_registry().wire_formats)
 CALLS = ({}, {"n": 9, "m": 5})
 """Sizes to call a program with: those that it was exported with, and others."""
 
+PARTS = max(1, settings().max_examples // 500)
+"""How many tests share the examples, so that they run on several processors. Each finds others by itself, but for the
+steady profile, which has one part."""
+
 slow = settings(
+    max_examples=settings().max_examples // PARTS,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
@@ -67,13 +72,14 @@ def _detached(value: Any) -> Any:
 
 
 def test_as_many_are_tried_as_is_said() -> None:
-    assert slow.max_examples >= 100
+    assert slow.max_examples * PARTS >= 100
     assert settings().max_examples >= 100
 
 
+@pytest.mark.parametrize("part", range(PARTS))
 @slow
 @given(made=exportable_programs())
-def test_any_program_comes_back_from_every_format(made: ExportableProgram) -> None:
+def test_any_program_comes_back_from_every_format(made: ExportableProgram, part: int) -> None:
     program = made.program
     before, expected = portrait(program), results(program.module(), made)
     saved = {name: graphwire.dumps(program, format=name) for name in FORMATS}
