@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -145,6 +146,13 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMES]) + more
 
 
+def _steps(names: Sequence[str]) -> list[str]:
+    """Upgraders, `NAMESPACE OLD->NEW` and mostly an operator, as their steps, with how many operators each has."""
+    counts = Counter(" ".join(name.split()[:2]) for name in names if len(name.split()) > 2)
+    steps = dict.fromkeys(" ".join(name.split()[:2]) for name in names)
+    return [f"{step} ({_count(counts[step], 'operator')})" if counts[step] else step for step in steps]
+
+
 def plugin_section(plugins: Sequence[PluginInfo]) -> Section:
     """The installed plugins."""
     rows = [
@@ -153,7 +161,11 @@ def plugin_section(plugins: Sequence[PluginInfo]) -> Section:
             f"{plugin.distribution} {plugin.version}".strip(),
             plugin.status,
             f"{plugin.load_seconds * 1000:.1f}",
-            "; ".join(f"{kind.replace('_', ' ')} {_some(names)}" for kind, names in plugin.names.items()),
+            "; ".join(
+                f"{kind.replace('_', ' ')} {_some(_steps(names) if kind == 'opset_upgrader' else names)}"
+                for kind, names in plugin.names.items()
+                if names
+            ),
             plugin.reason,
         )
         for plugin in plugins
