@@ -67,8 +67,8 @@ _ASSERTIONS = frozenset(
 
 _MUTATING = frozenset(
     # Their schemas say so.
-    "Delete _batch_norm_with_update _cummax_helper _cummin_helper _flash_attention_forward_no_dropout_inplace"
-    " _fused_moving_avg_obs_fq_helper _set_item append clear copy_to extend"
+    "Delete _batch_norm_with_update _cudnn_attention_forward_no_dropout_inplace _cummax_helper _cummin_helper"
+    " _flash_attention_forward_no_dropout_inplace _fused_moving_avg_obs_fq_helper _set_item append clear copy_to extend"
     " fused_moving_avg_obs_fake_quant insert manual_seed pop popitem record_stream remove resize retain_grad reverse"
     " rrelu_with_noise seed set_data setdefault update"
     # Their schemas do not: in training they update the running statistics that they are given.
