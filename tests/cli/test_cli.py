@@ -101,7 +101,7 @@ def test_inspect_picks_a_method(archive):
     name = json.loads(run("inspect", archive, "--json").stdout)["methods"][0]["name"]
     assert run("inspect", archive, "--method", name).returncode == 0
     done = run("inspect", archive, "--method", "other")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr == f"graphwire: error: the archive holds no program 'other'. It holds {name!r}\n"
 
 
@@ -119,7 +119,7 @@ def test_convert_writes_an_archive_that_verifies(archive, tmp_path):
 
 def test_convert_to_a_format_that_nobody_provides_leaves_nothing_behind(archive, tmp_path):
     done = run("convert", archive, tmp_path / "net.gw", "--format", "papyrus")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "papyrus" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -157,9 +157,9 @@ def test_plugins_lists_the_formats_in_the_box():
 
 
 @pytest.mark.parametrize("command", ["inspect", "verify"])
-def test_a_file_that_is_not_there_is_one_line_or_one_problem(command, tmp_path):
+def test_a_file_that_is_not_there_is_one_line(command, tmp_path):
     done = run(command, tmp_path / "nothing.pt2")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert len((done.stderr or done.stdout).splitlines()) <= 3
 
@@ -168,7 +168,7 @@ def test_a_file_that_is_no_archive_is_an_error_in_one_line(tmp_path):
     path = tmp_path / "text.pt2"
     path.write_text("hello " * 100)
     done = run("inspect", path)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("graphwire: error: ")
     assert done.stderr.count("\n") == 1
 
@@ -236,7 +236,7 @@ def test_every_error_is_one_line(error, line, monkeypatch, capsys, archive):
         raise error
 
     monkeypatch.setattr(api, "verify", failing)
-    assert main(["verify", str(archive)]) == 1
+    assert main(["verify", str(archive)]) == 2
     assert capsys.readouterr().err == f"graphwire: error: {line}\n"
 
 
@@ -274,7 +274,7 @@ def test_no_command_imports_torch(arguments, archive, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_inspect_of_a_gibibyte_takes_a_fraction_of_a_second(archive, tmp_path):
+def test_inspect_of_a_gibibyte_takes_what_inspect_of_a_kilobyte_takes(archive, tmp_path):
     path = tmp_path / "large.pt2"
     with zipfile.ZipFile(archive) as reader, zipfile.ZipFile(path, "w") as writer:
         for item in reader.infolist():
@@ -284,17 +284,17 @@ def test_inspect_of_a_gibibyte_takes_a_fraction_of_a_second(archive, tmp_path):
             for _ in range(1024):
                 member.write(bytes(1 << 20))
     try:
-        best = float("inf")
-        for _ in range(3):
+        seconds = {archive: [], path: []}
+        for file in [archive, path] * 4:
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            done = run("inspect", path)
+            done = run("inspect", file)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            seconds[file].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     finally:
         path.unlink()  # pytest would keep it
     assert done.returncode == 0, done.stderr
     assert "1.0 GiB" in done.stdout
-    assert best < 0.5, "seconds of processor time, which other work on the machine does not change much"
+    assert min(seconds[path]) < 1.4 * min(seconds[archive]), "reading it once takes longer than all else"
 
 
 # ------------------------------------------------------------------------------------------------------ presentation

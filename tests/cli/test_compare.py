@@ -85,7 +85,7 @@ def test_programs_of_one_file_are_compared_by_name(files, capsys) -> None:
     assert out.splitlines()[:2] == ["- program decode", "+ program other"]
     assert "two.gw:encode" in out
     assert _run(capsys, "diff", "--method", "encode", files / "two.gw", files / "three.gw")[0] == 0
-    assert main(["diff", "--method", "nobody", str(files / "two.gw"), str(files / "three.gw")]) == 1
+    assert main(["diff", "--method", "nobody", str(files / "two.gw"), str(files / "three.gw")]) == 2
     assert "holds no program 'nobody'" in capsys.readouterr().err
 
 
@@ -103,7 +103,7 @@ def test_the_hash_is_printed_as_sha256sum_does(files, capsys) -> None:
 
 def test_a_file_that_is_no_archive_is_an_error(files, capsys, tmp_path) -> None:
     (tmp_path / "no.gw").write_bytes(b"nothing")
-    assert main(["hash", str(tmp_path / "no.gw")]) == 1
+    assert main(["hash", str(tmp_path / "no.gw")]) == 2
     assert "graphwire: error" in capsys.readouterr().err
 
 

@@ -75,7 +75,7 @@ def test_nothing_is_overwritten(exists: str, tmp_path: Path, capsys: pytest.Capt
         "file": folder.touch,
         "link": lambda: folder.symlink_to("nowhere"),
     }[exists]()
-    assert main(["new-plugin", "mine", "--kind", "format", "--directory", str(tmp_path)]) == 1
+    assert main(["new-plugin", "mine", "--kind", "format", "--directory", str(tmp_path)]) == 2
     assert "nothing is overwritten" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [folder]
 
@@ -84,5 +84,5 @@ def test_a_folder_that_is_not_there_is_an_error_without_a_traceback(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["new-plugin", "mine", "--kind", "format", "--directory", str(tmp_path / "nowhere")]
-    assert main(command) == 1
+    assert main(command) == 2
     assert "No such file or directory" in capsys.readouterr().err

@@ -23,8 +23,9 @@ from graphwire.errors import GraphwireError, Obstacle, ValidationError
 
 __all__ = ["main"]
 
-OK, FAILED, USAGE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
-"""Exit codes. The last two are what a shell makes of SIGINT and SIGPIPE."""
+OK, FOUND, FAILED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
+"""Exit codes, as those of `diff`: FOUND is a problem or a difference that was looked for, FAILED a command that could not be
+carried out. The last two are what a shell makes of SIGINT and SIGPIPE."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = _parser().parse_args(argv)
     except SystemExit as ended:  # argparse has printed its help, or what is wrong
-        return ended.code if isinstance(ended.code, int) else USAGE
+        return ended.code if isinstance(ended.code, int) else FAILED
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -216,7 +217,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         print_sections([problem_section(str(arguments.file), problems)], sys.stdout)
     else:
         print_line(f"{escaped(str(arguments.file))}: no problems", sys.stdout)
-    return FAILED if problems else OK
+    return FOUND if problems else OK
 
 
 def _plugins(arguments: argparse.Namespace) -> int:

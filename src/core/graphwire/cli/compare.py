@@ -31,7 +31,8 @@ def add_commands(commands: Any, common: argparse.ArgumentParser, data: argparse.
         parents=[common, data],
         help="what is not the same in two archives",
         description="Show what is not the same in the programs of two archives: nodes by module, inputs, outputs, ranges,"
-        " versions, weights. The exit code is 0 when they are the same and 1 when they are not.",
+        " versions, weights. The exit code is 0 when they are the same, 1 when they are not, and 2 when"
+        " one cannot be read.",
     )
     diff.add_argument("a", metavar="A", type=Path, help="an archive")
     diff.add_argument("b", metavar="B", type=Path, help="another")
