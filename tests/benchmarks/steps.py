@@ -127,7 +127,7 @@ def _floors(program: ExportedProgram, clock: _Clock) -> None:
 
     graph = clock("FX: nodes created", nodes)
     shape_env = torch_private.new_shape_env()
-    mode = torch_private.fake_value_mode(shape_env)
+    fakes = torch_private.FakeTensors(torch_private.fake_value_mode(shape_env))
     values = [
         value for node in program.graph.nodes if isinstance(value := node.meta.get("val"), torch.Tensor)
     ]
@@ -135,6 +135,6 @@ def _floors(program: ExportedProgram, clock: _Clock) -> None:
     device = torch.device(encode_device(torch.device("cpu")).type)
     clock(
         "torch: a fake tensor for each value",
-        lambda: [torch_private.fake_tensor(mode, empty, device, False) for _ in values],
+        lambda: [fakes.make(empty, device, False) for _ in values],
     )
     clock("torch: code of the graph generated", lambda: torch.fx.GraphModule(program.graph_module, graph))

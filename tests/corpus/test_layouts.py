@@ -50,7 +50,7 @@ def values(payloads: Payloads, kind: str) -> dict[str, Any]:
     context = DecodeContext(
         registry=default_registry(),
         shape_env=shape_env,
-        mode=torch_private.fake_value_mode(shape_env),
+        fakes=torch_private.FakeTensors(torch_private.fake_value_mode(shape_env)),
         constants={},
         place_device=lambda device: device,
         frames=[],

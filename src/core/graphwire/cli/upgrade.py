@@ -31,7 +31,7 @@ def add_upgrade(commands: Any, common: argparse.ArgumentParser, data: argparse.A
         parents=[common, data],
         help="bring an archive's operators to the installed versions",
         description="Write an archive again with its operators at the versions that are installed, or at others. The exit"
-        " code is 1 when that cannot be done.",
+        " code is 2 when that cannot be done, and 1 when --plan finds that it cannot.",
     )
     upgrade.add_argument("file", metavar="FILE", type=Path, help="the archive to read")
     upgrade.add_argument(
