@@ -11,7 +11,8 @@ from running import results
 from torch.export import ExportedProgram, export, unflatten
 
 import graphwire
-from graphwire.testing.programs import assert_same_portrait, assert_same_program, assert_same_values, portrait
+from graphwire.testing.portraits import portrait
+from graphwire.testing.programs import assert_same_portrait, assert_same_program, assert_same_values
 
 
 def test_a_loaded_program_is_the_one_that_was_saved(

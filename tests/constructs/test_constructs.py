@@ -18,7 +18,8 @@ from torch.export import ExportedProgram
 import graphwire
 from graphwire.errors import EncodeError
 from graphwire.hooks.registry import default_registry
-from graphwire.testing.programs import Portrait, assert_same_program, assert_same_values, portrait
+from graphwire.testing.portraits import Portrait, portrait
+from graphwire.testing.programs import assert_same_program, assert_same_values
 
 FORMATS = ("json", "msgpack", "cbor")
 KEPT = [key for key, construct in CONSTRUCTS.items() if construct.refusal is None]

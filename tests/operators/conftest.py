@@ -15,7 +15,8 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 import graphwire
-from graphwire.testing.programs import assert_same_values, differences, portrait
+from graphwire.testing.portraits import portrait
+from graphwire.testing.programs import assert_same_values, differences
 
 RoundTrip: TypeAlias = Callable[..., bool]
 

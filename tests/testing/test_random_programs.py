@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 import graphwire
 from graphwire.bridge.context import GraphwireWarning
 from graphwire.hooks.registry import default_registry
-from graphwire.testing.programs import assert_same_portrait, assert_same_program, assert_same_values, portrait
+from graphwire.testing.portraits import portrait
+from graphwire.testing.programs import assert_same_portrait, assert_same_program, assert_same_values
 from graphwire.testing.random_programs import ExportableProgram, exportable_programs, program_sources
 
 FORMATS = sorted(default_registry().wire_formats)

@@ -1,38 +1,20 @@
 """Whether two exported programs are the same in all that a file must keep, and where they are not.
 
-A program is first described as plain data, its portrait, and then portraits are compared. So a program can also be
-compared with what it was before something was done to it.
+What is compared are portraits (`graphwire.testing.portraits`), so a program can also be compared with what it was before
+something was done to it.
 """
 
 from __future__ import annotations
 
-import ctypes
-import dataclasses
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.fx.immutable_collections import immutable_dict, immutable_list
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from graphwire.bridge import torch_private
-from graphwire.bridge.torch_pytree import children_of, context_of, is_treespec
-from graphwire.hooks.registry import default_registry
+from graphwire.testing.portraits import Portrait, portrait, tree_of_values
 
-__all__ = [
-    "Portrait",
-    "assert_same_portrait",
-    "assert_same_program",
-    "assert_same_values",
-    "differences",
-    "portrait",
-]
-
-Portrait: TypeAlias = dict[str, Any]
-"""A program as nested dicts and lists; what they end in is compared by `==` and by type."""
+__all__ = ["assert_same_portrait", "assert_same_program", "assert_same_values", "differences"]
 
 
 def assert_same_program(actual: ExportedProgram, expected: ExportedProgram | Portrait) -> None:
@@ -66,7 +48,7 @@ def assert_same_values(actual: Any, expected: Any) -> None:
     Raises:
         AssertionError: they differ; the message lists every difference with its place.
     """
-    _fail_of_differences("values", differences(_tree_of_values(actual), _tree_of_values(expected), "value"))
+    _fail_of_differences("values", differences(tree_of_values(actual), tree_of_values(expected), "value"))
 
 
 def _fail_of_differences(what: str, found: Iterator[str]) -> None:
@@ -74,6 +56,15 @@ def _fail_of_differences(what: str, found: Iterator[str]) -> None:
     if lines:
         head = f"the {what} differ in {len(lines)} place{'s' if len(lines) != 1 else ''}:"
         raise AssertionError("\n  ".join([head, *lines]))
+
+
+def _wrong_users(program: ExportedProgram) -> Iterator[str]:
+    for owner in program.graph_module.modules():
+        for node in owner.graph.nodes if isinstance(owner, torch.fx.GraphModule) else ():
+            missing = [each.name for each in node.all_input_nodes if node not in each.users]
+            unused = [each.name for each in node.users if node not in each.all_input_nodes]
+            if missing or unused:
+                yield f"{node.name} is no user of {missing}, or is not used by {unused}"
 
 
 def differences(actual: Any, expected: Any, place: str = "program") -> Iterator[str]:
@@ -104,382 +95,3 @@ def _below(place: str, key: Any) -> str:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 300 else f"{text[:300]}…"
-
-
-# --------------------------------------------------------------------------------------------------- the program
-
-
-def portrait(program: ExportedProgram) -> Portrait:
-    """A program as plain data, without its memory: weights are digests."""
-    return {
-        "graph_module": _graph_module(program.graph_module),
-        "signature": _signature(program.graph_signature),
-        "range_constraints": _ranges(program.range_constraints),
-        "inline_constraints": _ranges(program.graph_module.meta.get("inline_constraints")),
-        "replacements": _replacements(program),
-        "symbols": _symbols(program),
-        "module_call_graph": [_module_call(entry) for entry in program.module_call_graph],
-        "guards": torch_private.guards_of(program),
-        "verifiers": list(program.verifiers),
-        "state_dict": _held(program.state_dict),
-        "constants": _held(program.constants),
-        "memory": _memory(program),
-        "example_inputs": None if program.example_inputs is None else _tree_of_values(program.example_inputs),
-        "custom": _data(program.graph_module.meta.get("custom")),
-        "declared": _declared(program.graph_module.meta),
-    }
-
-
-def _ranges(ranges: Mapping[Any, Any] | None) -> Portrait | None:
-    if ranges is None:
-        return None
-    return {str(expression): (str(each.lower), str(each.upper)) for expression, each in ranges.items()}
-
-
-def _replacements(program: ExportedProgram) -> Portrait:
-    """What tracing found to be equal to each symbol that has a range and that no value has."""
-    value = next(_symbolic_values(program.graph_module), None)
-    if value is None:
-        return {}
-    found = torch_private.replacements(
-        torch_private.symbolic_node(value).shape_env, program.range_constraints
-    )
-    return {str(symbol): str(expression) for symbol, expression in found.items()}
-
-
-def _signature(signature: Any) -> Portrait:
-    return {
-        "inputs": [_spec(spec) for spec in signature.input_specs],
-        "outputs": [_spec(spec) for spec in signature.output_specs],
-    }
-
-
-def _spec(spec: Any) -> Any:
-    """An input, output or argument spec: its class, and its fields (not the value that stands in for an object)."""
-    if not dataclasses.is_dataclass(spec):
-        return _data(spec)
-    fields = {field.name: _spec(getattr(spec, field.name)) for field in dataclasses.fields(spec)}
-    fields.pop("fake_val", None)
-    return {"class": type(spec), **fields}
-
-
-def _module_call(entry: Any) -> Portrait:
-    signature = entry.signature
-    if signature is None:
-        return {"fqn": entry.fqn, "signature": None}
-    return {
-        "fqn": entry.fqn,
-        "inputs": [_spec(spec) for spec in signature.inputs],
-        "outputs": [_spec(spec) for spec in signature.outputs],
-        "in_spec": _treespec(signature.in_spec),
-        "out_spec": _treespec(signature.out_spec),
-        "forward_arg_names": signature.forward_arg_names or None,
-    }
-
-
-def _treespec(spec: Any) -> Portrait:
-    return {
-        "class": spec.type,
-        "context": _data(context_of(spec)),
-        "children": [_treespec(child) for child in children_of(spec)],
-    }
-
-
-def _tree_of_values(values: Any) -> Portrait:
-    leaves, spec = pytree.tree_flatten(values)
-    return {"spec": _treespec(spec), "leaves": [_payload(leaf) for leaf in leaves]}
-
-
-def _symbols(program: ExportedProgram) -> Portrait:
-    """What is assumed of each symbol, by name."""
-    symbols = {}
-    values = map(torch_private.symbolic_parts, _symbolic_values(program.graph_module))
-    for expression in [*(expression for expression, _ in values), *program.range_constraints]:
-        for symbol in expression.free_symbols:
-            symbols[str(symbol)] = {
-                key: getattr(symbol, key) for key in ("is_integer", "is_positive", "is_nonnegative")
-            }
-    return dict(sorted(symbols.items()))
-
-
-def _symbolic_values(module: torch.fx.GraphModule) -> Iterator[Any]:
-    for owner in module.modules():
-        for node in owner.graph.nodes if isinstance(owner, torch.fx.GraphModule) else ():
-            for value in pytree.tree_leaves(node.meta.get("val")):
-                parts = [*value.shape] if isinstance(value, torch.Tensor) else [value]
-                for part in parts:
-                    if isinstance(part, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-                        yield part
-
-
-# ------------------------------------------------------------------------------------------------------- graphs
-
-
-def _graph_module(module: torch.fx.GraphModule) -> Portrait:
-    """A graph and, under the names of their attributes, the graphs and tensors that it reads."""
-    nodes, attributes = {}, {}
-    for node in module.graph.nodes:
-        nodes[node.name] = _node(node)
-        if node.op == "get_attr":
-            attributes[str(node.target)] = _attribute(module, str(node.target))
-    return {"nodes": nodes, "attributes": attributes}
-
-
-def _attribute(module: torch.fx.GraphModule, path: str) -> Any:
-    value: Any = module
-    for part in path.split("."):
-        value = getattr(value, part)
-    if isinstance(value, torch.fx.GraphModule):
-        return _graph_module(value)
-    return _treespec(value) if is_treespec(value) else _payload(value)
-
-
-def _node(node: torch.fx.Node) -> Portrait:
-    described = {
-        "op": node.op,
-        "target": node.target,
-        "args": [_argument(argument) for argument in node.args],
-        "kwargs": {name: _argument(argument) for name, argument in node.kwargs.items()},
-    }
-    meta = {key: describe(node.meta[key]) for key, describe in _META.items() if node.meta.get(key)}
-    if node.meta.get("val") is not None:  # a node that makes nothing may say so or not
-        meta["val"] = _value(node.meta["val"])
-    meta |= _declared(node.meta)
-    return {**described, "meta": meta}
-
-
-def _wrong_users(program: ExportedProgram) -> Iterator[str]:
-    for owner in program.graph_module.modules():
-        for node in owner.graph.nodes if isinstance(owner, torch.fx.GraphModule) else ():
-            missing = [each.name for each in node.all_input_nodes if node not in each.users]
-            unused = [each.name for each in node.users if node not in each.all_input_nodes]
-            if missing or unused:
-                yield f"{node.name} is no user of {missing}, or is not used by {unused}"
-
-
-def _declared(meta: Mapping[str, Any]) -> Portrait:
-    """The metadata that installed plugins declare."""
-    keys = default_registry().metadata_keys
-    return {key: _data(meta[key]) for key in keys if meta.get(key) is not None}
-
-
-def _argument(value: Any) -> Any:
-    """An argument of a node, with the exact type of everything in it."""
-    return f"%{value.name}" if isinstance(value, torch.fx.Node) else _data(value, _argument)
-
-
-_FROZEN: dict[type, type] = {immutable_list: list, immutable_dict: dict}
-"""What FX makes of the containers in arguments."""
-
-
-def _data(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
-    """Plain data with the exact type of everything in it.
-
-    Args:
-        inner: what describes the elements of a container.
-    """
-    inner = inner or _data
-    kind = _FROZEN.get(type(value), type(value))
-    if isinstance(value, Mapping):
-        return {
-            "class": kind,
-            "keys": [inner(key) for key in value],
-            "values": [inner(v) for v in value.values()],
-        }
-    if isinstance(value, (list, tuple)):
-        return {"class": kind, "items": [inner(item) for item in value]}
-    if isinstance(value, slice):
-        return {"class": kind, "items": [inner(part) for part in (value.start, value.stop, value.step)]}
-    if isinstance(value, torch.ScriptObject):
-        return _payload(value)
-    if isinstance(value, (float, complex)):
-        return f"{kind.__name__} {value!r}"  # which tells 0.0 from -0.0, and has nan equal to nan
-    return value
-
-
-# ----------------------------------------------------------------------------------------------------- metadata
-
-
-def _value(value: Any) -> Any:
-    """What is known of a value: the sizes and the place of a tensor, the expression of a symbolic value."""
-    if isinstance(value, torch.Tensor):
-        described = {"class": _class_of(value), **_tensor_meta(value)}
-        if isinstance(value, torch.nn.Buffer):
-            described["buffer"] = True
-        if is_traceable_wrapper_subclass(value) and not value.is_nested:
-            attributes, context = value.__tensor_flatten__()
-            described["inner"] = {name: _value(getattr(value, name)) for name in attributes}
-            described["context"] = _data(context, _value)
-        return described
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        expression, hint = torch_private.symbolic_parts(value)
-        # torch's schema has no hint for a truth value.
-        known = "" if isinstance(value, torch.SymBool) else f" = {hint!r}"
-        return f"{type(value).__name__} {expression}{known}"
-    return _spec(value) if dataclasses.is_dataclass(value) else _data(value, _value)
-
-
-def _tensor_meta(tensor: torch.Tensor) -> Portrait:
-    described = {
-        "dtype": tensor.dtype,
-        "device": tensor.device,
-        "layout": tensor.layout,
-        "requires_grad": tensor.requires_grad,
-        "sizes": [_size(size) for size in tensor.shape],
-    }
-    if tensor.layout is torch.strided:
-        described["strides"] = [_size(stride) for stride in tensor.stride()]
-        described["offset"] = _size(tensor.storage_offset())
-    return described
-
-
-def _size(size: int | torch.SymInt) -> Any:
-    """A size, stride or offset; one that turned out to be a number is no other than that number, and the length of the rows
-    of a nested tensor has none."""
-    if isinstance(size, torch.SymInt) and torch_private.symbolic_node(size).is_nested_int():
-        return "jagged"
-    if isinstance(size, torch.SymInt) and (number := torch_private.symbolic_parts(size)[0]).is_Integer:
-        return int(number)
-    return _value(size)
-
-
-def _name_of(function: Any) -> str:
-    """The name of a class or function in metadata, where a loaded program may have the name alone."""
-    if isinstance(function, str):
-        return function
-    if isinstance(function, torch._ops.OpOverload):
-        return f"torch.ops.{function.namespace}.{function._opname}.{function._overloadname}"
-    if isinstance(function, torch._ops.HigherOrderOperator):
-        return f"torch.ops.higher_order.{function.name()}"
-    if isinstance(function, type):
-        return f"{function.__module__}.{function.__qualname__}"
-    return f"{function.__module__}.{getattr(function, '__name__', type(function).__name__)}"
-
-
-def _source(source: Any) -> Portrait:
-    return {
-        "name": source.name,
-        "target": source.target,
-        "graph_id": source.graph_id,
-        "pass_name": source.pass_name,
-        "action": list(source.action),
-        "from_node": [_source(origin) for origin in source.from_node],
-    }
-
-
-_META: dict[str, Callable[[Any], Any]] = {
-    "stack_trace": _data,
-    "nn_module_stack": lambda stack: {key: [path, _name_of(kind)] for key, (path, kind) in stack.items()},
-    "source_fn_stack": lambda stack: [[name, _name_of(function)] for name, function in stack],
-    "torch_fn": _data,
-    "custom": _data,
-    "from_node": lambda sources: [_source(source) for source in sources],
-    "unbacked_bindings": lambda bindings: {str(symbol): str(path) for symbol, path in bindings.items()},
-}
-"""The metadata of nodes that a program keeps, beside `val`."""
-
-
-# --------------------------------------------------------------------------------------------- weights, constants
-
-
-def _held(values: Mapping[str, Any]) -> Portrait:
-    """Named tensors and objects."""
-    return {
-        name: {**_payload(value), "buffer": True} if isinstance(value, torch.nn.Buffer) else _payload(value)
-        for name, value in values.items()
-    }
-
-
-def _memory(program: ExportedProgram) -> Portrait:
-    """Which weights and constants are one tensor, and which lie in one storage."""
-    held = {"state_dict": program.state_dict, "constants": program.constants}
-    tensors = {
-        f"{where}.{name}": value
-        for where, values in held.items()
-        for name, value in values.items()
-        if isinstance(value, torch.Tensor)
-    }
-    stored = {
-        name: value
-        for name, value in tensors.items()
-        if _has_elements(value) and value.layout is torch.strided and not _is_composed(value)
-    }
-    places = {name: value.untyped_storage().data_ptr() for name, value in stored.items()}
-    return {
-        "identical": _groups({name: id(value) for name, value in tensors.items()}),
-        "sharing": _groups({name: place for name, place in places.items() if place}),
-    }
-
-
-def _groups(keys: Mapping[str, Any]) -> list[Any]:
-    """The names that have a key in common, where they are several."""
-    groups: dict[Any, list[str]] = {}
-    for name, key in keys.items():
-        groups.setdefault(key, []).append(name)
-    return [names for names in groups.values() if len(names) > 1]
-
-
-def _has_elements(tensor: torch.Tensor) -> bool:
-    return not _is_fake(tensor) and tensor.device.type != "meta"
-
-
-def _payload(value: Any) -> Any:
-    """A tensor with elements (a digest of them), or another constant."""
-    if isinstance(value, torch.ScriptObject):
-        state, name = torch.ScriptObject.__getstate__(value)
-        return {"class": name, "state": _data(state, _payload)}
-    if not isinstance(value, torch.Tensor):
-        return _data(value, _payload)
-    described = {
-        "class": _class_of(value),
-        **_tensor_meta(value),
-        "conj": value.is_conj(),
-        "neg": value.is_neg(),
-    }
-    if _is_composed(value):
-        attributes, context = value.__tensor_flatten__()
-        described["inner"] = {name: _payload(getattr(value, name)) for name in attributes}
-        described["context"] = _data(context, _payload)
-    elif _has_elements(value):
-        described["elements"] = [_digest(part) for part in _parts(value.detach())]
-    return described
-
-
-def _class_of(tensor: torch.Tensor) -> list[type]:
-    """A tensor's class, whether it has elements or not, and what else it passes for."""
-    kind = torch.Tensor if type(tensor) is torch_private.FakeTensor else type(tensor)
-    is_parameter = isinstance(tensor, torch.nn.Parameter) and kind is not torch.nn.Parameter
-    return [kind, torch.nn.Parameter] if is_parameter else [kind]
-
-
-def _is_composed(tensor: torch.Tensor) -> bool:
-    """Whether a tensor consists of others, as those of a wrapper subclass do."""
-    return is_traceable_wrapper_subclass(tensor) and not _is_fake(tensor)
-
-
-def _is_fake(tensor: torch.Tensor) -> bool:
-    return isinstance(tensor, torch_private.FakeTensor)
-
-
-def _parts(tensor: torch.Tensor) -> Sequence[torch.Tensor]:
-    """The plain tensors that hold a tensor's elements."""
-    if tensor.layout is torch.sparse_coo:
-        return tensor._indices(), tensor._values()
-    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
-        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
-    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
-        return tensor.ccol_indices(), tensor.row_indices(), tensor.values()
-    if tensor.is_quantized:
-        channels = tensor.qscheme() is torch.per_channel_affine
-        scale = (tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()) if channels else ()
-        return tensor.int_repr(), *scale
-    return (tensor,)
-
-
-def _digest(tensor: torch.Tensor) -> str:
-    plain = tensor.cpu().resolve_conj().resolve_neg().contiguous()
-    if plain.numel() == 0:
-        return "empty"
-    return hashlib.sha256(
-        ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size())
-    ).hexdigest()
