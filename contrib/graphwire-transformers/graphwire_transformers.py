@@ -14,6 +14,7 @@ here. transformers is imported when a program has one of these types, and no ear
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -109,6 +110,58 @@ class ModelOutputs:
         return len(context)
 
 
+# ---------------------------------------------------------------------------------------------------------- all caches
+
+
+def _cache_class(name: str) -> type:
+    import transformers
+
+    register()
+    return getattr(transformers, name.rpartition(".")[2])  # type: ignore[no-any-return]
+
+
+def _strange_context(name: str, context: Any) -> EncodeError:
+    return EncodeError(
+        f"the context of a {name.rpartition('.')[2]} is {context!r:.120}, which no version says",
+        remedy="Call graphwire_transformers.register() before anybody else registers the cache with torch",
+    )
+
+
+class _CacheOfOneVersion(abc.ABC):
+    """A cache whose context is plain data, of which `is_context` knows every form."""
+
+    name: str
+    version = 1
+
+    @abc.abstractmethod
+    def is_context(self, context: Any) -> bool: ...
+
+    def container(self) -> type:
+        """The class, registered here."""
+        return _cache_class(self.name)
+
+    def dump_context(self, context: Any) -> tuple[int, Tree]:
+        """The context as JSON text.
+
+        Raises:
+            EncodeError: the cache is registered with torch by somebody else.
+        """
+        if not self.is_context(context):
+            raise _strange_context(self.name, context)
+        return 1, dump_json(context)
+
+    def load_context(self, tree: Tree, version: int) -> Any:
+        """The context.
+
+        Raises:
+            DecodeError: it is none.
+        """
+        context = load_json(tree) if isinstance(tree, str) else None
+        if not self.is_context(context):
+            raise DecodeError(f"no context of {self.name.rpartition('.')[2]}: {tree!r:.80}")
+        return context
+
+
 # ------------------------------------------------------------------------------------------------------ dynamic caches
 
 
@@ -131,10 +184,7 @@ class DynamicCaches:
 
     def container(self) -> type:
         """The class, which transformers registers."""
-        from transformers import DynamicCache
-
-        register()
-        return DynamicCache  # type: ignore[no-any-return]
+        return _cache_class(self.name)
 
     def dump_context(self, context: Any) -> tuple[int, Tree]:
         """Version 1 of a transformers without sliding windows, else version 2.
@@ -149,10 +199,7 @@ class DynamicCaches:
                 return 1, dump_json(_LISTS)
             case [["key_cache", "value_cache"], list(windows)] if _are_windows(windows):
                 return 2, {"windows": list(windows)}
-        raise EncodeError(
-            f"the context of a DynamicCache is {context!r:.120}, which no version says",
-            remedy="Call graphwire_transformers.register() before anybody else registers the cache with torch",
-        )
+        raise _strange_context(self.name, context)
 
     def load_context(self, tree: Tree, version: int) -> Any:
         """The context as the installed transformers has it, from either version.
@@ -240,59 +287,27 @@ def _unflatten_static(leaves: Sequence[Any], context: Any) -> Any:
     return cache
 
 
-class StaticCaches:
-    """`StaticCache` with plain layers, initialized (`early_initialization`)."""
+class StaticCaches(_CacheOfOneVersion):
+    """`StaticCache` with plain layers, initialized (`early_initialization`). The context is its layers."""
 
     name = f"{_CACHES}.StaticCache"
-    version = 1
 
-    def container(self) -> type:
-        """The class, registered here."""
-        from transformers import StaticCache
-
-        register()
-        return StaticCache  # type: ignore[no-any-return]
-
-    def dump_context(self, context: Any) -> tuple[int, Tree]:
-        """The layers, as JSON text.
-
-        Raises:
-            EncodeError: the cache is registered with torch by somebody else.
-        """
-        if not _is_static(context):
-            raise EncodeError(
-                f"the context of a StaticCache is {context!r:.120}, which no version says",
-                remedy="Call graphwire_transformers.register() before anybody else registers the cache with torch",
-            )
-        return 1, dump_json(context)
-
-    def load_context(self, tree: Tree, version: int) -> Any:
-        """The layers.
-
-        Raises:
-            DecodeError: they are none.
-        """
-        context = load_json(tree) if isinstance(tree, str) else None
-        if not _is_static(context):
-            raise DecodeError(f"no context of a StaticCache: {tree!r:.80}")
-        return context
+    def is_context(self, context: Any) -> bool:
+        """Whether it says a length, which is positive, and the tensors of each layer."""
+        if not isinstance(context, list):
+            return False
+        for layer in context:
+            match layer:
+                case [int(length), list(tensors)] if type(length) is int and length > 0:
+                    if tensors not in (list(_STATIC_TENSORS), list(_STATIC_TENSORS[:2])):
+                        return False
+                case _:
+                    return False
+        return True
 
     def arity(self, container: type, context: Any) -> int | None:
         """The tensors of all layers."""
         return sum(len(tensors) for _, tensors in context)
-
-
-def _is_static(context: Any) -> bool:
-    if not isinstance(context, list):
-        return False
-    for layer in context:
-        match layer:
-            case [int(length), list(tensors)] if type(length) is int and length > 0:
-                if tensors not in (list(_STATIC_TENSORS), list(_STATIC_TENSORS[:2])):
-                    return False
-            case _:
-                return False
-    return True
 
 
 # ---------------------------------------------------------------------------------------------- encoder-decoder caches
@@ -313,52 +328,20 @@ def _unflatten_pair(leaves: Sequence[Any], context: Any) -> Any:
     return cache
 
 
-class EncoderDecoderCaches:
-    """`EncoderDecoderCache`: two caches, each a container of its own."""
+class EncoderDecoderCaches(_CacheOfOneVersion):
+    """`EncoderDecoderCache`: two caches, each a container of its own. The context is its layers, and whether each is filled."""
 
     name = f"{_CACHES}.EncoderDecoderCache"
-    version = 1
 
-    def container(self) -> type:
-        """The class, registered here."""
-        from transformers import EncoderDecoderCache
-
-        register()
-        return EncoderDecoderCache  # type: ignore[no-any-return]
-
-    def dump_context(self, context: Any) -> tuple[int, Tree]:
-        """The layers, and whether each is filled, as JSON text.
-
-        Raises:
-            EncodeError: the cache is registered with torch by somebody else.
-        """
-        if not _is_updated(context):
-            raise EncodeError(
-                f"the context of an EncoderDecoderCache is {context!r:.120}, which no version says",
-                remedy="Call graphwire_transformers.register() before anybody else registers the cache with torch",
-            )
-        return 1, dump_json(context)
-
-    def load_context(self, tree: Tree, version: int) -> Any:
-        """The layers, and whether each is filled.
-
-        Raises:
-            DecodeError: they are none.
-        """
-        context = load_json(tree) if isinstance(tree, str) else None
-        if not _is_updated(context):
-            raise DecodeError(f"no context of an EncoderDecoderCache: {tree!r:.80}")
-        return context
+    def is_context(self, context: Any) -> bool:
+        """Whether it is a number and a truth for each layer."""
+        return isinstance(context, list) and all(
+            isinstance(each, list) and [type(part) for part in each] == [int, bool] for each in context
+        )
 
     def arity(self, container: type, context: Any) -> int | None:
         """Two caches."""
         return 2
-
-
-def _is_updated(context: Any) -> bool:
-    return isinstance(context, list) and all(
-        isinstance(each, list) and [type(part) for part in each] == [int, bool] for each in context
-    )
 
 
 @hookimpl
