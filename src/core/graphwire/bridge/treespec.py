@@ -14,7 +14,8 @@ from typing import Any
 from graphwire.bridge import torch_pytree
 from graphwire.bridge.torch_pytree import Registration
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, LimitError, UnknownTypeError
-from graphwire.hooks.registry import Registry, TreespecType
+from graphwire.hooks.registry import Registry
+from graphwire.hooks.treespec_types import TreespecType
 from graphwire.schema.treespec import (
     MAX_DEPTH,
     PROTOCOL,

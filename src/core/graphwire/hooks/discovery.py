@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pluggy
 
-from graphwire.errors import PluginError
+from graphwire.errors import PluginConflictError, PluginError
 from graphwire.hooks import hookspecs
 from graphwire.hooks.interfaces import (
     ConstantCodec,
@@ -35,6 +35,7 @@ __all__ = [
     "Hook",
     "LoadedPlugin",
     "PluginInfo",
+    "conflict_error",
     "conflict_of",
     "discover_plugins",
     "is_named",
@@ -242,6 +243,11 @@ def _without_conflicts(plugins: Sequence[LoadedPlugin]) -> list[LoadedPlugin]:
 def conflict_of(kind: str, name: str, first: PluginInfo | None, second: PluginInfo | None) -> str:
     """What is wrong where two plugins claim one name."""
     return f"the {kind.replace('_', ' ')} {name!r} is claimed by {first} and by {second}"
+
+
+def conflict_error(problem: str) -> PluginConflictError:
+    """The error for whoever needs a name that two plugins claim."""
+    return PluginConflictError(problem, remedy=f"Uninstall one, or name it in {BLOCK_VARIABLE}")
 
 
 def _ask(plugin: Any) -> tuple[tuple[str, ...], dict[str, tuple[Any, ...]], dict[str, tuple[str, ...]]]:

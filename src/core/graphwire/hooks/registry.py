@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
 from graphwire.hooks.discovery import (
@@ -19,6 +18,7 @@ from graphwire.hooks.discovery import (
     GraphwirePluginWarning,
     LoadedPlugin,
     PluginInfo,
+    conflict_error,
     conflict_of,
     discover_plugins,
     is_named,
@@ -34,25 +34,9 @@ from graphwire.hooks.interfaces import (
     TreespecSerializer,
     WireFormat,
 )
+from graphwire.hooks.treespec_types import TreespecType, TreespecTypes, index_treespec_types
 
-__all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "TreespecType", "default_registry", "in_force"]
-
-
-class TreespecType(NamedTuple):
-    """A container type that a treespec serializer of a plugin serves."""
-
-    name: str
-    """Its serialized name."""
-    container: Any
-    """Its class (or what `torch.utils._pytree` uses for one, as `collections.namedtuple`)."""
-    serializer: TreespecSerializer
-
-
-@dataclass(frozen=True)
-class _TreespecTypes:
-    by_name: Mapping[str, TreespecType]
-    by_container: Mapping[Any, TreespecType]
-    failures: Mapping[str, str]
+__all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "default_registry", "in_force"]
 
 
 class Registry:
@@ -99,8 +83,8 @@ class Registry:
     _prefixes: Mapping[str, OpHandler]
     _longest_prefix: int
     _treespec_lock: threading.RLock
-    _treespec_types: _TreespecTypes | None
-    _treespec_types_in_box: _TreespecTypes | None
+    _treespec_types: TreespecTypes | None
+    _treespec_types_in_box: TreespecTypes | None
 
     def __init__(self, loaded: Iterable[LoadedPlugin]) -> None:
         """Index plugins that are loaded already.
@@ -114,7 +98,7 @@ class Registry:
             for kind, names in info.names.items():
                 for name in names:
                     if (other := owners.setdefault((kind, name), info)) is not info:
-                        raise _conflict(conflict_of(kind, name, other, info))
+                        raise conflict_error(conflict_of(kind, name, other, info))
         provided = {
             hook.kind: [provider for plugin in plugins for provider in plugin.providers.get(hook.kind, ())]
             for hook in HOOKS
@@ -328,64 +312,35 @@ class Registry:
                 return name[: end + 1]
         return None
 
-    def _all_treespec_types(self) -> _TreespecTypes:
+    def _all_treespec_types(self) -> TreespecTypes:
         if (types := self._treespec_types) is not None:
             return types
         with self._treespec_lock:
             if self._treespec_types is None:
                 # The one late write: the containers' classes are imported only when a treespec is met.
-                types = self._index_treespec_types(self.treespec_serializers.values())
+                types = index_treespec_types(self.treespec_serializers.values(), self.owner_of)
                 object.__setattr__(self, "_treespec_types", types)
             assert self._treespec_types is not None
             return self._treespec_types
 
-    def _treespec_types_of_box(self) -> _TreespecTypes:
+    def _treespec_types_of_box(self) -> TreespecTypes:
         if (types := self._treespec_types_in_box) is not None:
             return types
         with self._treespec_lock:
             if self._treespec_types_in_box is None:
                 box = (plugin.providers for plugin in self._plugins if plugin.info.distribution == PROJECT)
                 serializers = (each for providers in box for each in providers.get("treespec_serializer", ()))
-                object.__setattr__(self, "_treespec_types_in_box", self._index_treespec_types(serializers))
+                types = index_treespec_types(serializers, self.owner_of)
+                object.__setattr__(self, "_treespec_types_in_box", types)
             assert self._treespec_types_in_box is not None
             return self._treespec_types_in_box
-
-    def _index_treespec_types(self, serializers: Iterable[TreespecSerializer]) -> _TreespecTypes:
-        by_name: dict[str, TreespecType] = {}
-        by_container: dict[Any, TreespecType] = {}
-        failures: dict[str, str] = {}
-        for serializer in serializers:
-            try:
-                types = _types_of(serializer)
-            except Exception as error:  # noqa: BLE001 a stranger's code; the others go on
-                reason = (
-                    error.problem if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-                )
-                failures[serializer.name] = reason
-                owner = self.owner_of("treespec_serializer", serializer.name)
-                message = f"the treespec serializer {serializer.name!r} of {owner} is left out: {reason}"
-                warnings.warn(message, GraphwirePluginWarning, stacklevel=2)
-                continue
-            for each in types:
-                other = by_name.setdefault(each.name, each)
-                if other is each:
-                    other = by_container.setdefault(each.container, each)
-                if other is not each:
-                    owners = [
-                        self.owner_of("treespec_serializer", each.name)
-                        for each in (other.serializer, serializer)
-                    ]
-                    raise _conflict(conflict_of("container type", each.name, *owners))
-        return _TreespecTypes(
-            MappingProxyType(by_name), MappingProxyType(by_container), MappingProxyType(failures)
-        )
 
     def _unknown_format(self, problem: str, name: str) -> UnknownFormatError | PluginConflictError:
         off = [plugin for plugin in self.plugins if plugin.status != "active"]
         claimants = [each for each in off if {name, f".{name}"} & set(each.names.get("wire_format", ()))]
         # A broken plugin whose names are known is one that another plugin has a name in common with.
         if conflict := next((each for each in claimants if each.status == "broken"), None):
-            return _conflict(conflict.reason)
+            return conflict_error(conflict.reason)
         named = [each for each in off if each in claimants or name in (each.name, each.distribution)]
         meant = name.lower().lstrip(".")
         hint = f"Did you mean {meant!r}? " if meant != name and meant in self.wire_formats else ""
@@ -433,23 +388,6 @@ def in_force(registry: Registry | None, plugins: Iterable[str] | None) -> Regist
     if registry is None:
         return default_registry(plugins)
     return registry if plugins is None else registry.only(plugins)
-
-
-def _types_of(serializer: TreespecSerializer) -> list[TreespecType]:
-    container = serializer.container()
-    types = dict(container) if isinstance(container, Mapping) else {serializer.name: container}
-    for name, each in types.items():
-        if isinstance(container, Mapping) and not str(name).startswith(f"{serializer.name}."):
-            raise PluginError(f"its family has a member {name!r}, whose name does not start with its own")
-        if not callable(each):
-            raise PluginError(f"its container {name} is {each!r:.80}, no class")
-    if len(set(types.values())) < len(types):
-        raise PluginError("one class stands in its family under two names")
-    return [TreespecType(name, each, serializer) for name, each in types.items()]
-
-
-def _conflict(problem: str) -> PluginConflictError:
-    return PluginConflictError(problem, remedy=f"Uninstall one, or name it in {BLOCK_VARIABLE}")
 
 
 def _itself(plugin: Any) -> Any:
