@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from this_torch import written_for_this_torch
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
@@ -106,17 +107,20 @@ def test_plain_ones_are_tuples_and_dicts_wherever_they_are_loaded(
 
 
 def test_a_stranger_loads_the_file(program: ExportedProgram, tmp_path: Path) -> None:
-    graphwire.save(program, tmp_path / "plain.pt2", containers="plain")
+    ours, theirs = tmp_path / "ours.pt2", tmp_path / "theirs.pt2"
+    graphwire.save(program, ours, containers="plain")
+    theirs.write_bytes(written_for_this_torch(program, containers="plain"))
     code = """
         import sys, torch, graphwire
         x = torch.ones(3)
         arguments = (x, (x, x + 1)), {"settings": {"scale": x, "inner": {"k": x}}}
-        for module in (graphwire.load(sys.argv[1]).module(), torch.export.load(sys.argv[1]).module()):
+        for load, path in zip((graphwire.load, torch.export.load), sys.argv[1:]):
+            module = load(path).module()
             (mean, [settings]), _ = module(*arguments[0], **arguments[1])
             assert sorted(settings) == ["inner", "scale"] and type(settings["inner"]) is tuple
     """
     subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), str(tmp_path / "plain.pt2")], check=True
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), str(ours), str(theirs)], check=True
     )
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import json
+import typing
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated, Any
 
 import pytest
 import torch
 from programs import Example, convnet, structured
 from running import results
+from small_programs import SMALL_PROGRAMS
+from torch._export.serde import schema as torch_schema
 from torch._higher_order_ops.associative_scan import associative_scan
 
 import graphwire
@@ -104,3 +112,47 @@ def test_a_symbol_that_is_returned_has_the_name_that_the_reader_gives_it() -> No
         ]
     assert names == ["sym_size_int", "sym_size_int_1"][: len(names)]
     assert names
+
+
+class _ToSparse(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sparse.mm(x.to_sparse(), x)
+
+
+@pytest.mark.parametrize("name", [*SMALL_PROGRAMS, "sparse"])
+def test_a_document_for_torch_has_no_field_that_torch_s_schema_lacks(name: str) -> None:
+    """Loaders up to 2.8 refuse a document with one."""
+    if name == "sparse":
+        program = torch.export.export(_ToSparse(), (torch.eye(3),))
+    else:
+        program = SMALL_PROGRAMS[name]().program
+    if graphwire.supports(program, "torch-2.13"):
+        with pytest.raises(TargetError):
+            graphwire.dumps(program, target="torch-2.13")
+        return
+    with zipfile.ZipFile(io.BytesIO(graphwire.dumps(program, target="torch-2.13"))) as archive:
+        (member,) = (each for each in archive.namelist() if each.endswith("models/model.json"))
+        document = json.loads(archive.read(member))
+    assert list(_strange_fields(document, torch_schema.ExportedProgram, "")) == []
+
+
+def _strange_fields(value: Any, kind: Any, place: str) -> Iterator[str]:
+    """Where a tree has a field that a class of torch's schema lacks."""
+    if typing.get_origin(kind) is Annotated or type(None) in typing.get_args(kind):
+        kind = next(each for each in typing.get_args(kind) if each is not type(None))
+        yield from _strange_fields(value, kind, place)
+    elif value is None:
+        return
+    elif typing.get_origin(kind) is list:
+        for index, each in enumerate(value):
+            yield from _strange_fields(each, typing.get_args(kind)[0], f"{place}[{index}]")
+    elif typing.get_origin(kind) is dict:
+        for key, each in value.items():
+            yield from _strange_fields(each, typing.get_args(kind)[1], f"{place}[{key!r}]")
+    elif dataclasses.is_dataclass(kind):
+        kinds = typing.get_type_hints(kind, include_extras=True)
+        for key, each in value.items():
+            if key not in kinds:
+                yield f"{place}.{key}"
+            else:
+                yield from _strange_fields(each, kinds[key], f"{place}.{key}")

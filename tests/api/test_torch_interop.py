@@ -13,7 +13,7 @@ import torch
 from programs import Example
 from running import results
 from small_programs import SMALL_PROGRAMS
-from torch._export.serde.schema import SCHEMA_VERSION
+from this_torch import written_for_this_torch
 from torch.export import ExportedProgram
 
 import graphwire
@@ -75,20 +75,12 @@ def test_only_what_torch_cannot_read_requires_an_extension(example: Example, sav
         assert archive.program.requires == REQUIREMENTS.get(example.name, [])
 
 
-def _for_this_torch(example: Example, saved: bytes) -> bytes:
-    """The program's file as this torch reads it: the one that is written by default, or by a target where that is newer."""
-    if SCHEMA_VERSION == (8, 20):
-        return saved
-    major, minor, *_ = torch.__version__.split(".")
-    return graphwire.dumps(example.program, target=f"torch-{major}.{minor}")
-
-
-def test_torch_reads_what_requires_no_extension(example: Example, saved: bytes, expected: list[Any]) -> None:
+def test_torch_reads_what_requires_no_extension(example: Example, expected: list[Any]) -> None:
     if example.name in REQUIREMENTS:
         with pytest.raises((RuntimeError, KeyError, TargetError)):
-            torch.export.load(io.BytesIO(_for_this_torch(example, saved)))
+            torch.export.load(io.BytesIO(written_for_this_torch(example.program)))
         return
-    program = torch.export.load(io.BytesIO(_for_this_torch(example, saved)))
+    program = torch.export.load(io.BytesIO(written_for_this_torch(example.program)))
     assert_same_values(results(program.module(), example.calls), expected)
 
 

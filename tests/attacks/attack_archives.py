@@ -242,7 +242,7 @@ _JSON = {
     "a number that is none": lambda v: v.with_text('"min_val":2', '"min_val":NaN'),
     "an infinite number": lambda v: v.with_text('"min_val":2', '"min_val":1e999'),
     "a number of many digits": lambda v: v.with_text('"min_val":2', '"min_val":' + "9" * 10_000),
-    "a lone surrogate": lambda v: v.with_text('"2.13', '"\\ud800'),
+    "a lone surrogate": lambda v: v.with_text('"torch_version":"', '"torch_version":"\\ud800'),
     "an overlong encoding": lambda v: v.with_records({DOCUMENT: v.records[DOCUMENT].replace(b'"torch_version":"', b'"torch_version":"\xc0\xaf')}),
     "bytes that are no UTF-8": lambda v: v.with_records({DOCUMENT: v.records[DOCUMENT].replace(b'"torch_version":"', b'"torch_version":"\xff')}),
     "another encoding": lambda v: v.with_records({DOCUMENT: v.records[DOCUMENT].decode().encode("utf-16")}),
@@ -253,7 +253,7 @@ _JSON = {
     "bytes behind it": lambda v: v.with_records({DOCUMENT: v.records[DOCUMENT] + b"{}"}),
     "half of it": lambda v: v.with_records({DOCUMENT: v.records[DOCUMENT][:-100]}),
     "nothing": lambda v: v.with_records({DOCUMENT: b""}),
-    "bytes that are no base64": lambda v: v.with_text('"2.13.0+cpu"', '{"$bytes": "!"}'),
+    "bytes that are no base64": lambda v: v.with_text(f'"{torch.__version__}"', '{"$bytes": "!"}'),
 }  # fmt: skip
 DOCUMENTS = [
     *(Attack(f"JSON with {what}", make, GraphwireError, "") for what, make in _JSON.items()),

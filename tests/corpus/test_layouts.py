@@ -105,6 +105,7 @@ def _loaded(path: Path, member: str) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta state")
+@pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants")
 def test_weights_are_what_torch_reads(files: list[Path], layout_name: str) -> None:
     spec = LAYOUTS[layout_name]
     for path in files:
@@ -124,6 +125,7 @@ def test_weights_are_what_torch_reads(files: list[Path], layout_name: str) -> No
                 ]
 
 
+@pytest.mark.filterwarnings("ignore:The given buffer is not writable")
 def test_weights_of_the_newest_layout_are_what_torch_reads(files: list[Path], layout_name: str) -> None:
     if layout_name != "B2":
         pytest.skip("the weights are torch.save files")
@@ -170,6 +172,7 @@ def test_example_inputs_are_what_torch_reads(files: list[Path], layout_name: str
 
 
 @pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta state")
+@pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants")
 @pytest.mark.parametrize("target", LAYOUTS)
 def test_payloads_are_the_same_after_another_layout(files: list[Path], target: str) -> None:
     for path in files[::7]:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 import torch
+from this_torch import written_for_this_torch
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
@@ -93,7 +94,7 @@ def _assert_torch_agrees(
         extended = bool(archive.program.requires)
     if not extended:
         with _torch_may_warn():
-            assert_same_values(compute(_loaded_by_torch(data)), expected)
+            assert_same_values(compute(_loaded_by_torch(written_for_this_torch(program))), expected)
 
 
 def _saved_by_torch(program: ExportedProgram) -> bytes:

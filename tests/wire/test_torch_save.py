@@ -226,6 +226,7 @@ SPARSE = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr
 
 
 @pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta state")
+@pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants")
 @pytest.mark.parametrize("layout", SPARSE, ids=str)
 def test_sparse_tensors_are_values_of_a_codec_and_written_back(layout: torch.layout) -> None:
     state = read(saved({"a": torch.ones(1), "s": sparse(layout)}))

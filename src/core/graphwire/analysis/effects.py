@@ -78,8 +78,9 @@ _MUTATING = frozenset(
 """Operators that change an argument, or a state, although their name does not end like an in-place operator's."""
 
 _MUTATING_OVERLOADS = frozenset(
-    "L OutScalar_Other OutScalar_Self OutTensor Q U X a dim_max dim_min dim_values eigenvalues eigvals grad_input"
-    " inverse result sign values values_stable".split()
+    "L OutScalar_Other OutScalar_Self OutTensor Q U X a dim_max dim_min dim_values dimname_values dimname_values_stable"
+    " eigenvalues eigvals grad_input inverse names_dim_max names_dim_min names_dim_values result sign values"
+    " values_stable".split()
 )
 """Overloads that write into an argument, besides those with `out` in their name: each is named by that argument."""
 

@@ -5,7 +5,7 @@
     as_sequence                  the list arm for elements of its kind, where there is one
     tuples, container, output_list, names of literals, subgraphs' nodes and values' metadata, producer,
     readable_from, plugins,
-    example_inputs               left out: they inform, and torch keeps none of them
+    example_inputs, sparse       left out: they inform, and torch keeps none of them
     as_mapping, as_slice, as_dtype_name, as_layout_name, as_constant, as_treespec, other sequences, encoded values,
     payload features             obstacles: torch's schema has no word for them
     treespecs of containers that torch cannot read: also obstacles
@@ -66,6 +66,7 @@ _PROGRAM = (
     "edited_values",
     "encoded_values",
 )
+_META = ("sparse",)
 _CALL = ("input_names", "output_names")
 
 
@@ -191,7 +192,7 @@ def _plain_meta(meta: Record, where: Where, report: Report) -> Record:
     for field, feature in (("dtype_name", "dtypes"), ("layout_name", "layouts")):
         if meta.get(field) is not None:
             report(where.obstacle(f"{FEATURES[feature]}: {meta[field]}", OURS))
-    return meta
+    return _without(meta, _META)
 
 
 # ----------------------------------------------------------------------------------------------------- arguments
