@@ -66,6 +66,7 @@ def edited(request: pytest.FixtureRequest, program: ExportedProgram) -> tuple[Ex
     return program, name, told
 
 
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 def test_an_edited_program_is_saved_with_a_warning_and_loads_as_it_is(
     edited: tuple[ExportedProgram, str, str],
 ) -> None:

@@ -33,6 +33,8 @@ OLDEST_RUNNING = 8
 """The minor version of torch 2 that graphwire runs on from."""
 RUNNING = ("2.8", "2.9", "2.11", "2.13", "2.15")
 """The releases that the suite, and what goes between releases, are measured on."""
+EXTRAS = ("transformers", "contrib/heavy", "signing", "triton_kernels")
+"""Tests that need more than graphwire and a torch, which `make test` leaves out too."""
 SAVING = "2.13"
 """The release that writes for targets."""
 
@@ -226,9 +228,15 @@ def suite(matrix: Matrix) -> str:
             "-p",
             "no:cacheprovider",
             "--tb=short",
+            "-n",
+            str(os.cpu_count()),
+            "--dist",
+            "worksteal",
+            *(f"--ignore=tests/{folder}" for folder in EXTRAS),
             "tests",
         ]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         (matrix.work / f"suite-{release}.txt").write_text(done.stdout + done.stderr, "utf-8")
         last = done.stdout.strip().splitlines()[-1]
         counts = {

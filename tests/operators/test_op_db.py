@@ -32,7 +32,7 @@ DOES_NOT_EXPORT = {
         "needs a GPU",
     ),
 }
-if RELEASE < (2, 10):
+if RELEASE < (2, 12):
     DOES_NOT_EXPORT |= dict.fromkeys(("nanquantile", "quantile"), "branches on the elements of a tensor")
 """The operators that `torch.export.export` itself refuses, and why. One that it takes must leave this table."""
 
