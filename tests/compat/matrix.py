@@ -270,7 +270,7 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("--docs", type=Path)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     options.work.mkdir(parents=True, exist_ok=True)
     matrix = Matrix(options.interpreters.resolve(), options.work.resolve())
     for part in options.parts or PARTS:

@@ -12,7 +12,7 @@ from graphwire.wire.archive_source import type_text
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-__all__ = ["check_choice", "check_extra_files", "check_records", "programs_by_name"]
+__all__ = ["check_choice", "check_extra_files", "check_kind", "check_records", "programs_by_name"]
 
 
 def check_choice(
@@ -25,6 +25,16 @@ def check_choice(
     """
     if value not in choices:
         raise error(f"{option}={value!r:.80} is none of {', '.join(map(repr, choices))}")
+
+
+def check_kind(option: str, value: Any, kind: type, error: type[GraphwireError], remedy: str) -> None:
+    """Refuse a value of another class than an option takes.
+
+    Raises:
+        GraphwireError: of the type given.
+    """
+    if not isinstance(value, kind):
+        raise error(f"{option}= takes {kind.__name__}, not {type_text(value)}", remedy=remedy)
 
 
 def programs_by_name(program: Any, name: str) -> dict[str, ExportedProgram]:

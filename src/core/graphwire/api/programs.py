@@ -11,10 +11,11 @@ from graphwire.analysis.report import LoadReport, StepReport
 from graphwire.analysis.validate import check
 from graphwire.api.archive import open
 from graphwire.api.files import PathOrFile
-from graphwire.api.given import check_choice, check_extra_files, check_records, programs_by_name
+from graphwire.api.given import check_choice, check_extra_files, check_kind, check_records, programs_by_name
 from graphwire.api.opsets import applied, at_installed_opsets
 from graphwire.api.targets import written
 from graphwire.errors import (
+    DecodeError,
     EncodeError,
 )
 from graphwire.evolve.opsets import UnknownOps, plan_for
@@ -274,6 +275,9 @@ def from_schema(
     registry = in_force(registry, plugins)
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
     check_records(program)
+    check_kind(
+        "payloads", payloads, Payloads, DecodeError, "Those of `archive.payloads_of(method)` or to_schema"
+    )
     check(program)
     program, origin, _ = at_installed_opsets(program, registry, unknown_ops)
     return decode_program(program, payloads, registry, device=target_device(device), origin=origin)

@@ -191,6 +191,7 @@ def plan_for(
     """
     target: Mapping[str, int] = installed_opsets(registry)
     if wanted is not None:
+        _check_versions(wanted)
         if strange := sorted(set(wanted) - set(target) - set(program.opset_version)):
             raise OpsetError(
                 f"no installed plugin has operators of the namespace {', '.join(strange)}",
@@ -202,6 +203,14 @@ def plan_for(
     return plan(
         program, target, registry.opset_upgraders, unknown=unknown, providers=_providers(program, registry)
     )
+
+
+def _check_versions(wanted: Any) -> None:
+    if not isinstance(wanted, Mapping) or any(type(version) is not int for version in wanted.values()):
+        raise OpsetError(
+            f"opset_version={wanted!r:.80} is no mapping of namespaces to versions",
+            remedy='Such as opset_version={"aten": 9}',
+        )
 
 
 def installed_opsets(registry: Registry) -> dict[str, int]:

@@ -93,6 +93,10 @@ def target_named(name: str) -> Target:
     Raises:
         SchemaVersionError: there is no such target.
     """
+    if not isinstance(name, str):
+        raise SchemaVersionError(
+            f"a target is given by its name, not by {name!r:.80}", remedy=f"Targets: {', '.join(TARGETS)}"
+        )
     found = _PATCH.fullmatch(name)
     target = TARGETS.get((found[1] or found[2]) if found else name)
     if target is None:

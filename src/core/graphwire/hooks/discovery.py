@@ -388,10 +388,15 @@ def _filter(names: Iterable[str] | None, variable: str, argument: str) -> tuple[
 
 
 def named_plugins(names: Iterable[str]) -> frozenset[str]:
-    """Names of plugins or distributions as they are compared; text has commas between them."""
-    return frozenset(
-        _normal(name) for name in (names.split(",") if isinstance(names, str) else names) if name.strip()
-    )
+    """Names of plugins or distributions as they are compared; text has commas between them.
+
+    Raises:
+        PluginError: one is no text.
+    """
+    each: list[Any] = names.split(",") if isinstance(names, str) else list(names)
+    if strange := [name for name in each if not isinstance(name, str)]:
+        raise PluginError(f"a plugin is given by its name, not by {strange[0]!r:.80}")
+    return frozenset(_normal(name) for name in each if name.strip())
 
 
 def is_named(info: PluginInfo, names: frozenset[str]) -> bool:

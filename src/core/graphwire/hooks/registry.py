@@ -217,6 +217,11 @@ class Registry:
             UnknownFormatError: no active plugin provides it; the message says what does, and why one may not.
             PluginConflictError: two plugins claim it.
         """
+        if not isinstance(name, str):
+            raise UnknownFormatError(
+                f"a wire format is asked for by its name, not by {name!r:.80}",
+                remedy=f"Installed: {', '.join(sorted(self.wire_formats)) or 'none'}",
+            )
         try:
             return self.wire_formats[name]
         except KeyError:
@@ -383,8 +388,13 @@ def in_force(registry: Registry | None, plugins: Iterable[str] | None) -> Regist
     """The plugins in force for one call: those of a registry, or those installed; of them only the named ones, if any are.
 
     Raises:
-        PluginError: a plugin is named that is not there.
+        PluginError: a plugin is named that is not there, or the registry is none.
     """
+    if registry is not None and not isinstance(registry, Registry):
+        raise PluginError(
+            f"registry= takes a Registry, not a {type(registry).__name__}",
+            remedy="Registry.of(plugin, …) makes one of plugins, Registry.discover() of what is installed",
+        )
     if registry is None:
         return default_registry(plugins)
     return registry if plugins is None else registry.only(plugins)
