@@ -16,6 +16,7 @@ import torch
 from programs import Example, convnet, structured
 from running import results
 from small_programs import SMALL_PROGRAMS
+from this_torch import RELEASE
 from torch._export.serde import schema as torch_schema
 from torch._higher_order_ops.associative_scan import associative_scan
 
@@ -122,15 +123,16 @@ class _ToSparse(torch.nn.Module):
 @pytest.mark.parametrize("name", [*SMALL_PROGRAMS, "sparse"])
 def test_a_document_for_torch_has_no_field_that_torch_s_schema_lacks(name: str) -> None:
     """Loaders up to 2.8 refuse a document with one."""
+    target = f"torch-{RELEASE[0]}.{RELEASE[1]}"
     if name == "sparse":
         program = torch.export.export(_ToSparse(), (torch.eye(3),))
     else:
         program = SMALL_PROGRAMS[name]().program
-    if graphwire.supports(program, "torch-2.13"):
+    if graphwire.supports(program, target):
         with pytest.raises(TargetError):
-            graphwire.dumps(program, target="torch-2.13")
+            graphwire.dumps(program, target=target)
         return
-    with zipfile.ZipFile(io.BytesIO(graphwire.dumps(program, target="torch-2.13"))) as archive:
+    with zipfile.ZipFile(io.BytesIO(graphwire.dumps(program, target=target))) as archive:
         (member,) = (each for each in archive.namelist() if each.endswith("models/model.json"))
         document = json.loads(archive.read(member))
     assert list(_strange_fields(document, torch_schema.ExportedProgram, "")) == []

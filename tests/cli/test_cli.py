@@ -48,9 +48,11 @@ def archive(folder) -> Path:
 def damaged(archive, tmp_path) -> Path:
     """The same file with one bit of a weight flipped."""
     with zipfile.ZipFile(archive) as reader:
-        member = next(item for item in reader.infolist() if "data/weights/weight_0" in item.filename)
+        # torch 2.8 has one record of all weights.
+        member = next(item for item in reader.infolist() if "data/weights/" in item.filename)
     content = bytearray(archive.read_bytes())
-    position = content.index(b"weight_0", member.header_offset) + len(b"weight_0")
+    name = Path(member.filename).name.encode()
+    position = content.index(name, member.header_offset) + len(name)
     position += int.from_bytes(content[member.header_offset + 28 : member.header_offset + 30], "little")
     content[position + 5] ^= 1
     path = tmp_path / "damaged.pt2"
@@ -134,7 +136,7 @@ def test_verify_reports_a_flipped_bit_and_says_so_in_its_exit_code(damaged):
     done = run("verify", damaged)
     assert done.returncode == 1
     assert done.stdout.startswith(f"{damaged}: 1 problem\n")
-    assert "weight_0" in done.stdout
+    assert "data/weights/" in done.stdout
     problems = json.loads(run("verify", damaged, "--json").stdout)
     assert [set(problem) for problem in problems] == [{"place", "kind", "message"}]
 
