@@ -101,17 +101,10 @@ def test_an_unbacked_symbol_is_told_from_a_backed_one() -> None:
     assert not torch_private.is_unbacked(sympy.Symbol("s0", positive=True, integer=True))
 
 
-def test_guards_and_dialects_of_a_program_are_read_and_set() -> None:
+def test_guards_of_a_program_are_read_and_set() -> None:
     program = exported()
-    assert torch_private.dialects_of(program) == ["TRAINING"]
     torch_private.set_guards(program, ["L['x'].size()[1] == 3"])
     assert torch_private.guards_of(program) == ["L['x'].size()[1] == 3"]
-
-
-def test_a_verifier_that_nobody_registered_is_an_error_that_names_it() -> None:
-    assert torch_private.verifier_of("TRAINING").dialect == "TRAINING"
-    with pytest.raises(DecodeError, match="no verifier for dialect 'KLINGON'"):
-        torch_private.verifier_of("KLINGON")
 
 
 def test_parts_that_are_no_program_are_refused_with_torchs_reason() -> None:

@@ -49,6 +49,7 @@ from graphwire.bridge.torch_pytree import (
     registration_of,
     unflatten,
 )
+from graphwire.bridge.torch_verifiers import dialects_of, verifier_of
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
 from graphwire.errors import DecodeError, EncodeError, GraphwireError
 from graphwire.hooks.registry import Registry
@@ -139,7 +140,7 @@ def encode_program(
         opset_version=_opsets(context),
         range_constraints=encode_ranges(program.range_constraints),
         schema_version=SchemaVersion(*SCHEMA_VERSION),
-        verifiers=torch_private.dialects_of(program),
+        verifiers=dialects_of(program),
         torch_version=str(torch.__version__),
         guards_code=torch_private.guards_of(program),
         requires=sorted(context.features),
@@ -319,7 +320,7 @@ def decode_program(
         module_call_graph=calls,
         example_inputs=_decode_examples(context, record, payloads, table, left_out),
         constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
-        verifiers=[torch_private.verifier_of(dialect) for dialect in record.verifiers],
+        verifiers=[verifier_of(dialect) for dialect in record.verifiers],
     )
     if custom := module_record.metadata.get("custom"):
         program.graph_module.meta["custom"] = json.loads(custom)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import sympy
 import torch
-from torch._export.verifier import SpecViolationError, Verifier, load_verifier
+from torch._export.verifier import Verifier
 from torch._library.fake_class_registry import FakeScriptObject
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -29,7 +29,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils._traceback import CapturedTraceback
 
 from graphwire.bridge import torch_releases
-from graphwire.errors import DecodeError
+from graphwire.bridge.torch_verifiers import check_program
 
 __all__ = [
     "FakeTensor",
@@ -42,7 +42,6 @@ __all__ = [
     "constrain_for_size",
     "declare_symbol",
     "defer_assertion",
-    "dialects_of",
     "exported_program",
     "fake_value_mode",
     "fresh_unbacked_symbols",
@@ -62,7 +61,6 @@ __all__ = [
     "symbolic_parts",
     "symbolic_value",
     "unbacked_bindings",
-    "verifier_of",
 ]
 
 symbolic_node = operator.attrgetter("node")
@@ -244,11 +242,6 @@ def set_guards(program: torch.export.ExportedProgram, guards: list[str]) -> None
     program._guards_code = guards
 
 
-def dialects_of(program: torch.export.ExportedProgram) -> list[str]:
-    """The dialects of the verifiers that `program` obeys."""
-    return [verifier.dialect for verifier in program.verifiers]
-
-
 def exported_program(
     root: torch.nn.Module,
     graph: torch.fx.Graph,
@@ -276,24 +269,5 @@ def exported_program(
     program._verifiers = verifiers
     for name, part in parts.items():
         setattr(program, f"_{name}", part)
-    try:
-        program.validate()
-        return program
-    except (SpecViolationError, AssertionError, ValueError, TypeError, RuntimeError) as error:
-        raise DecodeError(f"torch does not accept the program: {error}") from error
-
-
-def verifier_of(dialect: str) -> Any:
-    """The verifier of a dialect, from those that this process has.
-
-    Raises:
-        DecodeError: nobody registered one.
-    """
-    try:
-        return load_verifier(dialect)
-    except KeyError:
-        raise DecodeError(
-            f"no verifier for dialect {dialect!r} is known in this process",
-            place="verifiers",
-            remedy="Import the library that defines the dialect before loading",
-        ) from None
+    check_program(program)
+    return program
