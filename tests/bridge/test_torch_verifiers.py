@@ -73,6 +73,10 @@ def _with_a_subgraph_that_calls_a_function(program: ExportedProgram) -> None:
     next(node for node in subgraph.nodes if node.op == "call_function").target = torch.sin
 
 
+def _with_a_name_twice(program: ExportedProgram) -> None:
+    _node(program, "getitem").name = "topk"
+
+
 def _with_an_attribute_that_is_a_number(program: ExportedProgram) -> None:
     program.graph_module.true_graph_0 = torch.nn.Linear(1, 1)
 
@@ -86,6 +90,7 @@ BREACHES = [
     _with_writing_in_core_aten,
     _with_a_parameter_that_is_none,
     _with_a_subgraph_that_calls_a_function,
+    _with_a_name_twice,
     _with_an_attribute_that_is_a_number,
 ]
 

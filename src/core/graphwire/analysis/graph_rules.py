@@ -110,7 +110,7 @@ def _tensor(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, de
 def _each(rule: Rule) -> Rule:
     def check_each(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
         for index, item in enumerate(value):
-            rule(walk, scope, (place, f"[{index}]"), item, nesting, defines)
+            rule(walk, scope, (place, "", index), item, nesting, defines)
 
     return check_each
 
@@ -325,17 +325,19 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
         if name:
             if name in given:
                 walk.report(
-                    (place, f".inputs[{index}].name"), "duplicate", f"the input {quoted(name)} is given twice"
+                    ((place, ".inputs", index), ".name"),
+                    "duplicate",
+                    f"the input {quoted(name)} is given twice",
                 )
             given.add(name)
             if name not in walk.good_keywords:
-                _check_input_name(walk, (place, f".inputs[{index}]"), name, named.kind)
-        check_argument(walk, scope, (place, f".inputs[{index}].arg"), named.arg, nesting)
+                _check_input_name(walk, (place, ".inputs", index), name, named.kind)
+        check_argument(walk, scope, ((place, ".inputs", index), ".arg"), named.arg, nesting)
     if node.propagate:
         walk.use_feature("propagate", (place, ".propagate"))
         scope.propagating = True
     for index, output in enumerate(node.outputs):
-        check_argument(walk, scope, (place, f".outputs[{index}]"), output, nesting, True)
+        check_argument(walk, scope, (place, ".outputs", index), output, nesting, True)
     scope.propagating = False
     if node.name is not None and node.name not in scope.defined:
         walk.check_name((place, ".name"), node.name)
@@ -361,7 +363,7 @@ def _check_inputs(
         walk.report((place, ".input_names"), "count", message)
     stated: Sequence[str | None] = literals if given is None else given
     for index, argument in enumerate(graph.inputs):
-        here = (place, f".inputs[{index}]")
+        here = (place, ".inputs", index)
         check_argument(walk, scope, here, argument, nesting, True)
         name = stated[index] if index < len(stated) else None
         if name is None:
@@ -394,13 +396,13 @@ def check_graph(
     )
     _check_inputs(walk, scope, place, graph, literals, nesting)
     for index, node in enumerate(graph.nodes):
-        _check_node(walk, scope, (place, f".nodes[{index}]"), node, nesting)
+        _check_node(walk, scope, (place, ".nodes", index), node, nesting)
     for index, output in enumerate(graph.outputs):
-        check_argument(walk, scope, (place, f".outputs[{index}]"), output, nesting)
+        check_argument(walk, scope, (place, ".outputs", index), output, nesting)
     scope.finish(walk)
     _check_values(walk, scope, place, graph)
     for key, origin in graph.value_metadata.items():
-        here = (place, f".value_metadata[{quoted(key)}]")
+        here = (place, ".value_metadata", key)
         if key not in scope.defined:
             walk.check_name(here, _ELEMENT.sub("", key))
         if origin.name is not None:
@@ -413,9 +415,9 @@ def check_graph(
 
 def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:
     for name, meta in graph.tensor_values.items():
-        check_meta(walk, (place, f".tensor_values[{quoted(name)}]"), meta)
+        check_meta(walk, (place, ".tensor_values", name), meta)
     for name, composition in graph.compositions.items():
-        here = (place, f".compositions[{quoted(name)}]")
+        here = (place, ".compositions", name)
         check_composition(walk, here, composition)
         if name not in graph.tensor_values:
             walk.report(here, "undefined-value", f"nothing makes the tensor {quoted(name)}")
@@ -426,13 +428,14 @@ def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:
     }
     for kind, symbols in symbolic.items():
         for name, value in symbols.items():
-            check_symbol(walk, (place, f".{kind}_values[{quoted(name)}]"), value)
+            check_symbol(walk, (place, f".{kind}_values", name), value)
     for name, described in graph.custom_obj_values.items():
-        check_class(walk, (place, f".custom_obj_values[{quoted(name)}]"), described)
+        check_class(walk, (place, ".custom_obj_values", name), described)
     for kind, table in scope.values.items():
         for name in table:
             if scope.defined.get(name) != kind:
-                here = (place, f".{kind}_values[{quoted(name)}]")
                 walk.report(
-                    here, "undefined-value", f"no input or node makes the {kind} value {quoted(name)}"
+                    (place, f".{kind}_values", name),
+                    "undefined-value",
+                    f"no input or node makes the {kind} value {quoted(name)}",
                 )

@@ -134,10 +134,10 @@ def _check_signature(walk: Walk, place: Place, signature: GraphSignature, graph:
             walk.report((place, f".{side}_specs"), "count", message)
     for index, spec in enumerate(signature.input_specs):
         argument = graph.inputs[index] if index < len(graph.inputs) else None
-        _check_spec(walk, (place, f".input_specs[{index}]"), spec, argument, _INPUT_RULES, targets)
+        _check_spec(walk, (place, ".input_specs", index), spec, argument, _INPUT_RULES, targets)
     for index, result in enumerate(signature.output_specs):
         argument = graph.outputs[index] if index < len(graph.outputs) else None
-        _check_spec(walk, (place, f".output_specs[{index}]"), result, argument, _OUTPUT_RULES, targets)
+        _check_spec(walk, (place, ".output_specs", index), result, argument, _OUTPUT_RULES, targets)
 
 
 class _SpecRule(NamedTuple):

@@ -98,7 +98,7 @@ def check_meta(walk: Walk, place: Place, meta: TensorMeta) -> None:
         for index, extent in enumerate(extents):
             whole = extent.as_int
             if type(whole) is not int or not 0 <= whole <= _MOST or extent.as_expr is not None:
-                _check_extent(walk, (place, f"{field}[{index}]"), extent)
+                _check_extent(walk, (place, field, index), extent)
             elif whole > _USUAL_EXTENT:
                 wide = True
             if whole and extents is sizes:

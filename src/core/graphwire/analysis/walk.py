@@ -12,15 +12,18 @@ from graphwire.schema.program import Program
 
 __all__ = ["Place", "Walk", "path_of", "report_arms"]
 
-Place = tuple[Any, str]
-"""A step of a path, and the path before it: text is only made of it when there is a problem to report."""
+Place = tuple[Any, str] | tuple[Any, str, str | int]
+"""The path before a step, the step, and its index or key where it is into a list or mapping: text is only made of it when
+there is a problem to report."""
 
 
 def path_of(place: Place | None) -> str:
     """The text of a place, such as `graph_module.graph.nodes[7]`."""
     steps: list[str] = []
     while place is not None:
-        place, step = place
+        place, step, *keys = place
+        for key in keys:
+            steps.append(f"[{key}]" if isinstance(key, int) else f"[{quoted(key)}]")
         steps.append(step)
     return "".join(reversed(steps)).removeprefix(".")
 

@@ -70,12 +70,17 @@ def check_program(program: torch.export.ExportedProgram) -> None:
 
 
 def _has_common_nodes(root: torch.fx.GraphModule, verifier: Verifier) -> bool:
-    """Whether all that a graph and its subgraphs call, get and give is in the verifier's lists."""
+    """Whether all that a graph and its subgraphs call, get and give is in the verifier's lists, and no two nodes have one
+    name. That arguments are nodes of the same graph, and earlier ones, is how graphs are made here."""
     seen: set[Any] = set()
     for module in root.modules():
         if not isinstance(module, torch.fx.GraphModule):
             continue
-        for node in module.graph.nodes:
+        names: set[str] = set()
+        for count, node in enumerate(module.graph.nodes):
+            names.add(node.name)
+            if len(names) == count:
+                return False
             if node.op == "get_attr":
                 if not isinstance(getattr(module, node.target, None), torch.fx.GraphModule):
                     return False
