@@ -62,11 +62,29 @@ def check_program(program: torch.export.ExportedProgram) -> None:
             if _has_common_nodes(program.graph_module, verifier):
                 verifier.check_additional(program.graph_module)
                 _verify_exported_program_module_call_graph(program)
-                _verify_exported_program_signature(program)
+                _verify_exported_program_signature(
+                    _Once(program, graph_signature=_Once(program.graph_signature))
+                )
             else:
                 verifier.check(program)
     except (SpecViolationError, AssertionError, ValueError, TypeError, RuntimeError) as error:
         raise DecodeError(f"torch does not accept the program: {error}") from error
+
+
+class _Once:
+    """Another object's attributes, each asked for once: torch's check asks a signature for whole tables for each output that
+    changes a buffer, and each time they are made of all its specs.
+
+    Args:
+        known: attributes to give instead.
+    """
+
+    def __init__(self, whole: Any, **known: Any) -> None:
+        self.__dict__.update(known, _whole=whole)
+
+    def __getattr__(self, name: str) -> Any:
+        found = self.__dict__[name] = getattr(self._whole, name)
+        return found
 
 
 def _has_common_nodes(root: torch.fx.GraphModule, verifier: Verifier) -> bool:
