@@ -250,7 +250,10 @@ def _entry(entry: Record, edits: Edits, where: Where) -> Record:
 
 def arm_of(union: Record) -> str:
     """The arm of a union that is set; files of torch 2.1 and 2.2 write the others as null. Empty when none is."""
-    return next((arm for arm, value in union.items() if value is not None), "")
+    for arm, value in union.items():
+        if value is not None:
+            return arm
+    return ""
 
 
 def content_of(union: Record) -> Any:
