@@ -117,7 +117,7 @@ LACKS: tuple[Lack, ...] = (
     ),
     Lack(
         (2, 8),
-        (2, 9),
+        (2, 11),
         "saves no results that nothing reads",
         r"test_(we_read_)?what_torch_wrote.*\[custom_operator_decomposed",
     ),
