@@ -332,6 +332,10 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
             given.add(name)
             if name not in walk.good_keywords:
                 _check_input_name(walk, (place, ".inputs", index), name, named.kind)
+        arms = astuple(named.arg)
+        tensor = arms[_TENSOR]
+        if tensor is not None and arms.count(None) == _UNSET and scope.defined.get(tensor.name) == "tensor":
+            continue  # as most inputs are, and nothing is wrong with them
         check_argument(walk, scope, ((place, ".inputs", index), ".arg"), named.arg, nesting)
     if node.propagate:
         walk.use_feature("propagate", (place, ".propagate"))

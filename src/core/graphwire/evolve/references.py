@@ -22,6 +22,8 @@ def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tupl
         here = f"{place}.nodes[{index}]"
         yield here, node
         for position, named in enumerate(node.inputs):
+            if named.arg.as_tensor is not None:
+                continue
             for below, inner in subgraphs(named.arg):
                 yield from walk_nodes(inner, f"{here}.inputs[{position}].arg{below}")
 
