@@ -27,9 +27,11 @@ SYMBOLS = {symbol.name: symbol for symbol in (S0, S1, U0, F0)}
 
 
 def operation(function, *operands):
-    """Return the expression, or its first operand where torch refuses the operands or makes no shape of them."""
+    """Return the expression, or its first operand where torch refuses the operands, makes no shape of them, or cannot write
+    what it makes: sympy recurses without end where it orders `Min(1, Identity(0.5))` in a sum."""
     try:
         made = function(*operands)
+        srepr(made)
     except Exception:  # sympy raises of every kind on operands that no shape has
         return operands[0]
     strange = made.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo) or made.atoms(sympy.NumberSymbol, sympy.I)
@@ -42,6 +44,11 @@ def small(value):
     if value.is_Symbol and value.is_integer:
         return value
     return sympy.Integer(int(value) % 3) if value.is_Integer else sympy.Integer(2)
+
+
+def chosen(a, b):
+    """A choice, but no choice between choices: sympy takes minutes to simplify some of these."""
+    return a if (a + b).has(sympy.Piecewise) else sympy.Piecewise((a, a < b), (b, True))
 
 
 BINARY = [
@@ -64,7 +71,7 @@ BINARY = [
     shape_functions.BitwiseFn_bitwise_or,
     lambda a, b: shape_functions.ModularIndexing(a, 2, b),
     lambda a, b: shape_functions.Where(sympy.Ne(a, b), a, b),
-    lambda a, b: sympy.Piecewise((a, a < b), (b, True)),
+    lambda a, b: chosen(a, b),
 ]
 UNARY = [
     lambda a: a**2,

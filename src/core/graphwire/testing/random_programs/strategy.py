@@ -125,9 +125,8 @@ def _offer_inputs(scope: Scope, names: Sequence[str], given: tuple[tuple[Any, ..
 def _result(scope: Scope) -> str:
     """What is returned: containers of what was computed last, and of anything else."""
     made = [name for name in scope.locals if name.startswith("v")] + scope.last
-    choices = (
-        st.sampled_from([*reversed(made), *scope.pool, *LITERALS]) if made else st.sampled_from([*scope.pool])
-    )
+    read = [*reversed(made), *scope.pool] if made else [*scope.pool]
+    choices = st.sampled_from([*read, *LITERALS] if made or not read else read)
     return container(scope.draw, lambda: scope.draw(choices))
 
 
