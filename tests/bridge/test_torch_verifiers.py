@@ -68,13 +68,21 @@ def _with_a_parameter_that_is_none(program: ExportedProgram) -> None:
 
 
 def _with_a_subgraph_that_calls_a_function(program: ExportedProgram) -> None:
-    _node(program, "topk")
     subgraph = program.graph_module.true_graph_0.graph
     next(node for node in subgraph.nodes if node.op == "call_function").target = torch.sin
 
 
 def _with_a_name_twice(program: ExportedProgram) -> None:
     _node(program, "getitem").name = "topk"
+
+
+def _with_a_value_that_is_made_later(program: ExportedProgram) -> None:
+    getitem = _node(program, "getitem")
+    getitem.append(_node(program, "topk"))
+
+
+def _with_a_value_of_another_graph(program: ExportedProgram) -> None:
+    _node(program, "getitem").args = (torch.fx.Graph().placeholder("topk"), 0)
 
 
 def _with_an_attribute_that_is_a_number(program: ExportedProgram) -> None:
@@ -91,6 +99,8 @@ BREACHES = [
     _with_a_parameter_that_is_none,
     _with_a_subgraph_that_calls_a_function,
     _with_a_name_twice,
+    _with_a_value_that_is_made_later,
+    _with_a_value_of_another_graph,
     _with_an_attribute_that_is_a_number,
 ]
 

@@ -88,17 +88,19 @@ class _Once:
 
 
 def _has_common_nodes(root: torch.fx.GraphModule, verifier: Verifier) -> bool:
-    """Whether all that a graph and its subgraphs call, get and give is in the verifier's lists, and no two nodes have one
-    name. That arguments are nodes of the same graph, and earlier ones, is how graphs are made here."""
+    """Whether all that a graph and its subgraphs call, get and give is in the verifier's lists, no two nodes have one name,
+    and each reads nodes before it."""
     seen: set[Any] = set()
     for module in root.modules():
         if not isinstance(module, torch.fx.GraphModule):
             continue
         names: set[str] = set()
-        for count, node in enumerate(module.graph.nodes):
-            names.add(node.name)
-            if len(names) == count:
+        before: set[torch.fx.Node] = set()
+        for node in module.graph.nodes:
+            if node.name in names or not before.issuperset(node.all_input_nodes):
                 return False
+            names.add(node.name)
+            before.add(node)
             if node.op == "get_attr":
                 if not isinstance(getattr(module, node.target, None), torch.fx.GraphModule):
                     return False
