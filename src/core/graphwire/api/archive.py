@@ -14,10 +14,10 @@ from graphwire.analysis.summary import Inspection, MethodInspection, summarize
 from graphwire.analysis.validate import check, check_payload_names, validate
 from graphwire.api.bare import Bare, add_embedded, bare_document
 from graphwire.api.documents import upgraded
-from graphwire.api.given import check_kind
+from graphwire.api.given import check_limits
 from graphwire.api.report import Origin, plan_or_problems, report_of
 from graphwire.api.weight_names import with_plain_names, with_plain_payload_names
-from graphwire.errors import ArchiveError, DecodeError, GraphwireError, Obstacle, Problem
+from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem
 from graphwire.evolve.targets import supported as targets_of
 from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import Program
@@ -38,9 +38,7 @@ class Archive:
     """
 
     def __init__(self, file: Readable, registry: Registry, limits: Limits) -> None:
-        check_kind(
-            "limits", limits, Limits, DecodeError, "dataclasses.replace(graphwire.Limits(), …) makes them"
-        )
+        check_limits(limits)
         self.registry = registry
         self._bare: Bare | None = None
         self._payloads: dict[tuple[str, bool], Payloads] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 from graphwire.analysis.validate import check
-from graphwire.api.given import check_records
+from graphwire.api.given import check_limits, check_records
 from graphwire.errors import EncodeError, FormatError
 from graphwire.evolve.embedded import embed
 from graphwire.evolve.release_forms import forms_of_release, with_forms
@@ -104,6 +104,7 @@ def decode(
         SchemaError: the document is not a valid program of a schema that we read.
     """
     registry = in_force(registry, plugins)
+    check_limits(limits)
     if not isinstance(buffer, (bytes, bytearray, memoryview)):
         raise FormatError(f"a document is bytes, not {type(buffer).__name__}")
     if format is None:
@@ -199,6 +200,7 @@ def treespec_loads(
         UnknownTypeError: torch's is asked for, and nobody serves a container type in this process.
     """
     registry = in_force(registry, plugins)
+    check_limits(limits)
     if isinstance(data, str):
         spec = parse_treespec(data)
     else:

@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, SchemaError
 from graphwire.schema.program import Program
 from graphwire.wire.archive_source import type_text
+from graphwire.wire.limits import Limits
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-__all__ = ["check_choice", "check_extra_files", "check_kind", "check_records", "programs_by_name"]
+__all__ = [
+    "check_choice",
+    "check_extra_files",
+    "check_kind",
+    "check_limits",
+    "check_records",
+    "programs_by_name",
+]
 
 
 def check_choice(
@@ -35,6 +43,16 @@ def check_kind(option: str, value: Any, kind: type, error: type[GraphwireError],
     """
     if not isinstance(value, kind):
         raise error(f"{option}= takes {kind.__name__}, not {type_text(value)}", remedy=remedy)
+
+
+def check_limits(limits: Any) -> None:
+    """Refuse what are no `Limits`.
+
+    Raises:
+        DecodeError: it is something else.
+    """
+    remedy = "dataclasses.replace(graphwire.Limits(), …) makes others than the usual"
+    check_kind("limits", limits, Limits, DecodeError, remedy)
 
 
 def programs_by_name(program: Any, name: str) -> dict[str, ExportedProgram]:
