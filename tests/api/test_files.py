@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,6 +15,7 @@ import torch
 from torch.export import ExportedProgram, export
 
 import graphwire
+from graphwire.errors import ChecksumError
 from graphwire.testing.programs import assert_same_program
 
 
@@ -181,3 +183,22 @@ def test_a_program_without_example_inputs_has_none(program: ExportedProgram) -> 
     bare = graphwire.loads(graphwire.dumps(program))
     bare.example_inputs = None
     assert graphwire.loads(graphwire.dumps(bare)).example_inputs is None
+
+
+@pytest.mark.parametrize("folder", ["weights", "constants", "sample_inputs"])
+@pytest.mark.parametrize("rewrite", [graphwire.convert, graphwire.upgrade])
+def test_damage_is_not_written_again_with_a_checksum_that_fits_it(
+    rewrite: Callable[..., Any], folder: str, tmp_path: Path
+) -> None:
+    model = torch.nn.Linear(3, 2)
+    model.constant = torch.arange(5.0) + 0.125
+    model.forward = lambda x: torch.nn.functional.linear(x, model.weight, model.bias) + model.constant[:2]
+    data = bytearray(graphwire.dumps(export(model, (torch.full((1, 3), 0.375),), strict=False)))
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = [each for each in archive.infolist() if f"/data/{folder}/" in each.filename]
+        content = next(archive.read(each) for each in members if each.filename.endswith("_0"))
+    data[data.index(content)] ^= 1
+    new = tmp_path / "new.pt2"
+    with pytest.raises(ChecksumError, match=folder):
+        rewrite(bytes(data), new)
+    assert not new.exists()

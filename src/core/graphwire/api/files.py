@@ -52,6 +52,7 @@ def convert(
         opset_version: by operator namespace, the version to bring operators to.
 
     Raises:
+        ChecksumError: a weight, constant or example input is damaged. Nothing is written.
         As `open`, `Archive.program_of` and `save`.
     """
     with open(src, registry=registry, plugins=plugins, limits=limits) as archive:
@@ -89,6 +90,7 @@ def upgrade(
     Raises:
         MissingPluginError: a program needs plugins that are not in force here.
         OpsetError: operators cannot be brought to that version. Nothing is written.
+        ChecksumError: a weight, constant or example input is damaged. Nothing is written.
         As `open`, `Archive.program_of` and `save`.
     """
     with open(src, registry=registry, plugins=plugins, limits=limits) as archive:
@@ -132,7 +134,9 @@ def _rewrite(
     formats: Mapping[str, str],
     target: str | None = None,
 ) -> None:
-    """Write programs with the payloads and extra files of an archive."""
+    """Write programs with the payloads and extra files of an archive, which are checked first: they get checksums of their
+    own, and damage would not be seen any more."""
+    archive.check_payloads()
     documents: dict[str, Document] = {}
     layout = "B2"
     for name, program in programs.items():
