@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
@@ -22,6 +23,7 @@ from graphwire.errors import ValidationError
 from graphwire.schema.graph import ARGUMENT_ARMS, Argument, GraphArgument, SequenceValue
 from graphwire.schema.program import Program
 from graphwire.schema.signature import InputSpec, OutputSpec
+from graphwire.schema.symbols import SymInt
 from graphwire.schema.tree import from_tree, to_tree
 
 Tree = dict[str, Any]
@@ -869,8 +871,8 @@ def test_a_bad_expression_is_reported_wherever_it_stands(tree):
 
 def test_a_truth_value_is_no_size(tree):
     program = from_tree(tree, Program)
-    size = program.graph_module.graph.tensor_values["b_steps"].sizes
-    size[0] = type(size[0])(as_int=True)
+    values = program.graph_module.graph.tensor_values
+    values["b_steps"] = msgspec.structs.replace(values["b_steps"], sizes=[SymInt(as_int=True)])
     problems = validate(program)
     assert [(each.place, each.kind) for each in problems] == [
         ("graph_module.graph.tensor_values['b_steps'].sizes[0]", "extent")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
@@ -487,10 +488,11 @@ READ = {
 @pytest.mark.parametrize("dtype", READ)
 def test_element_types_that_a_release_does_not_have_are_refused(dtype: str) -> None:
     document = _document({"w": torch.zeros(4, dtype=torch.uint8)})
-    described = document.payloads.weights["w"].tensor_meta
-    assert described is not None
-    described.dtype_name, described.dtype = dtype, ScalarType.UNKNOWN
-    described.sizes = [SymInt(as_int=1)]
+    weight = document.payloads.weights["w"]
+    assert weight.tensor_meta is not None
+    weight.tensor_meta = msgspec.structs.replace(
+        weight.tensor_meta, dtype_name=dtype, dtype=ScalarType.UNKNOWN, sizes=[SymInt(as_int=1)]
+    )
     for name in ("A1", "A2", "A3", "A4", "B1"):
         if name in READ[dtype]:
             written({"model": document}, name)

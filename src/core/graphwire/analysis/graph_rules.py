@@ -418,8 +418,13 @@ def check_graph(
 
 
 def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:
+    good = walk.good_metas
     for name, meta in graph.tensor_values.items():
-        check_meta(walk, (place, ".tensor_values", name), meta)
+        if id(meta) not in good:
+            before = len(walk.problems)
+            check_meta(walk, (place, ".tensor_values", name), meta)
+            if len(walk.problems) == before:
+                good.add(id(meta))
     for name, composition in graph.compositions.items():
         here = (place, ".compositions", name)
         check_composition(walk, here, composition)

@@ -43,6 +43,8 @@ class Walk:
         self.good_keywords: set[str] = set()
         self.good_targets: set[str] = set()
         self.good_devices: set[tuple[str, int | None]] = set()
+        self.good_metas: set[int] = set()
+        """Records by their id, which the program keeps alive: equal metas are mostly one."""
 
     def report(self, place: Place | None, kind: str, message: str) -> None:
         self.problems.append(Problem(path_of(place), kind, message))

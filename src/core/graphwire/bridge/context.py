@@ -111,6 +111,21 @@ class OpaqueOrigin:
         )
 
 
+class DescribedTensor(NamedTuple):
+    """What a record says of a tensor, in torch's terms."""
+
+    record: TensorMeta
+    """Kept alive here: it is looked up by its id."""
+    dtype: torch.dtype
+    layout: torch.layout
+    device: torch.device
+    sizes: list[Any]
+    strides: list[Any]
+    offset: Any
+    known: bool
+    """Whether no size, stride or offset is symbolic."""
+
+
 @dataclass(slots=True)
 class DecodeContext:
     """Shared by the steps of one load."""
@@ -137,3 +152,5 @@ class DecodeContext:
     """Decoded metadata by its key and text."""
     stacks: dict[tuple[int, ...], str] = field(default_factory=dict)
     devices: dict[tuple[str, int | None], torch.device] = field(default_factory=dict)
+    described: dict[int, DescribedTensor] = field(default_factory=dict)
+    """By the id of the record, which equal tensors mostly share."""

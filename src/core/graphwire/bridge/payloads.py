@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import torch
 
 from graphwire.bridge import torch_private
@@ -204,8 +205,8 @@ def _encode_tensor(
         )
     name, start, shared = table.place(tensor)
     if start:
-        meta = type(meta)(**{field: getattr(meta, field) for field in meta.__struct_fields__})
-        meta.storage_offset = SymInt(as_int=tensor.storage_offset() - start // tensor.element_size())
+        offset = tensor.storage_offset() - start // tensor.element_size()
+        meta = msgspec.structs.replace(meta, storage_offset=SymInt(as_int=offset))
     record = PayloadMeta(name, is_parameter, False, meta, shared=shared)
     record.buffer = torch_private.buffer_mark(tensor)
     if tensor.is_conj() or tensor.is_neg():

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext
 from graphwire.bridge.sparse import decode_sparse, encode_sparse
 from graphwire.bridge.symbols import decode_int, encode_size, symbolic_integer
 from graphwire.errors import DecodeError
@@ -87,9 +87,7 @@ def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMe
     sizes = tuple(tensor.shape)
     if layout is not torch.strided:
         # Strides of 0 are what torch writes here, and must find to read the document.
-        meta = _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0)
-        meta.sparse = encode_sparse(tensor)
-        return meta
+        return _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0, encode_sparse(tensor))
     strides, offset = tensor.stride(), tensor.storage_offset()
     numbers: tuple[Any, ...] = (*sizes, *strides, offset)
     if torch.SymInt in map(type, numbers):
@@ -102,11 +100,23 @@ def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMe
 
 
 def _tensor_meta(
-    context: EncodeContext, tensor: torch.Tensor, sizes: Sequence[Any], strides: Sequence[Any], offset: Any
+    context: EncodeContext,
+    tensor: torch.Tensor,
+    sizes: Sequence[Any],
+    strides: Sequence[Any],
+    offset: Any,
+    sparse: SparseMeta | None = None,
 ) -> TensorMeta:
     dtype = SCALAR_TYPES.get(tensor.dtype, ScalarType.UNKNOWN)
     layout = LAYOUT_KINDS.get(tensor.layout, Layout.Unknown)
-    record = TensorMeta(
+    names: dict[str, str] = {}
+    if dtype is ScalarType.UNKNOWN:
+        names["dtype_name"] = dtype_name(tensor.dtype)
+        context.features.add("dtypes")
+    if layout is Layout.Unknown:
+        names["layout_name"] = str(tensor.layout).removeprefix("torch.")
+        context.features.add("layouts")
+    return TensorMeta(
         dtype=dtype,
         sizes=[encode_size(context, size) for size in sizes],
         requires_grad=tensor.requires_grad,
@@ -114,14 +124,9 @@ def _tensor_meta(
         strides=[encode_size(context, stride) for stride in strides],
         storage_offset=encode_size(context, offset),
         layout=layout,
+        sparse=sparse,
+        **names,
     )
-    if dtype is ScalarType.UNKNOWN:
-        record.dtype_name = dtype_name(tensor.dtype)
-        context.features.add("dtypes")
-    if layout is Layout.Unknown:
-        record.layout_name = str(tensor.layout).removeprefix("torch.")
-        context.features.add("layouts")
-    return record
 
 
 def decode_dtype(record: TensorMeta) -> torch.dtype:
@@ -164,24 +169,31 @@ def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_valu
             storage has its full size; a value inside the graph gets an empty storage of its own, which with symbolic
             sizes is 20 times faster to make.
     """
-    dtype, layout = decode_dtype(record), decode_layout(record)
-    device = decode_device(context, record.device)
-    sizes = _decode_extents(context, record.sizes)
-    if layout is not torch.strided:
-        meta = decode_sparse(record.sparse or SparseMeta(), sizes, dtype, layout)
-        return context.fakes.make(meta, device, record.requires_grad)
-    strides = _decode_extents(context, record.strides)
-    offset = decode_int(context, record.storage_offset)
-    known = not (context.values and any(type(n) is not int for n in (*sizes, *strides, offset)))
-    if known and offset == 0:
+    found = context.described.get(id(record))
+    if found is None:
+        found = context.described[id(record)] = _described(context, record)
+    sizes, strides, offset, dtype = found.sizes, found.strides, found.offset, found.dtype
+    if found.layout is not torch.strided:
+        meta = decode_sparse(record.sparse or SparseMeta(), sizes, dtype, found.layout)
+    elif found.known and offset == 0:
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
-    elif known or not input_value:
+    elif found.known or not input_value:
         meta = torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
     else:
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
         if type(offset) is not int or offset != 0:
             meta = meta.as_strided(sizes, strides, offset)
-    return context.fakes.make(meta, device, record.requires_grad)
+    return context.fakes.make(meta, found.device, record.requires_grad)
+
+
+def _described(context: DecodeContext, record: TensorMeta) -> DescribedTensor:
+    dtype, layout = decode_dtype(record), decode_layout(record)
+    device = decode_device(context, record.device)
+    sizes = _decode_extents(context, record.sizes)
+    strides = _decode_extents(context, record.strides) if layout is torch.strided else []
+    offset = decode_int(context, record.storage_offset)
+    known = all(type(number) is int for number in (*sizes, *strides, offset))
+    return DescribedTensor(record, dtype, layout, device, sizes, strides, offset, known)
 
 
 def target_device(device: str | int | torch.device | None) -> torch.device | None:

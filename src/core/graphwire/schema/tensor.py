@@ -46,8 +46,9 @@ class SparseMeta(msgspec.Struct, frozen=True, omit_defaults=True):
     """Layouts SparseBsr and SparseBsc: rows and columns of a block."""
 
 
-class TensorMeta(msgspec.Struct, omit_defaults=True):
-    """A tensor's type, shape and place. Shared freely: never edited after it was made."""
+class TensorMeta(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tensor's type, shape and place. Equal ones of a program are mostly one record: put another in the place of one
+    rather than edit its lists."""
 
     dtype: ScalarType
     sizes: list[SymInt]

@@ -8,12 +8,15 @@ import msgspec
 
 from graphwire.errors import SchemaError, SchemaVersionError, UnsupportedFeatureError
 from graphwire.schema.program import FEATURES, SCHEMA_VERSION, Program
+from graphwire.schema.reading import program_of
+from graphwire.schema.tensor import TensorMeta
 
 Record = TypeVar("Record")
 
 # msgspec finds out about a type when it is first read, and threads that meet there crash the process (seen with 0.22).
 # While a module is imported there is one thread. The same is done wherever another type is read.
 msgspec.json.Decoder(Program)
+msgspec.json.Decoder(TensorMeta)
 
 
 def to_tree(record: Any) -> Any:
@@ -46,7 +49,7 @@ def from_tree(tree: Any, kind: type[Record]) -> Record:
         SchemaError: the tree has another shape; `place` says where.
     """
     try:
-        return msgspec.convert(tree, kind)
+        return program_of(tree) if kind is Program else msgspec.convert(tree, kind)  # type: ignore[return-value]
     except msgspec.ValidationError as error:
         text, _, path = str(error).partition(" - at `$")
         place = path.rstrip("`").removeprefix(".")

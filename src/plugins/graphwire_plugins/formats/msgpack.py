@@ -19,11 +19,12 @@ from graphwire.errors import FormatError, LimitError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.schema.program import Program
+from graphwire.schema.reading import ProgramDecoder
 from graphwire.schema.tree import to_tree
 from graphwire.wire.limits import DEFAULT_LIMITS
 from graphwire.wire.tree import MOST_RECORDS, check_containers, survey
 
-_PROGRAMS = msgspec.msgpack.Decoder(Program)
+_PROGRAMS = ProgramDecoder(msgspec.msgpack)
 _CONTAINERS = bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)])
 _BIG_INT = 1
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
