@@ -263,6 +263,8 @@ _COMBINATIONS: tuple[tuple[frozenset[str], Callable[[list[Argument]], Argument]]
 
 
 def arm_of(argument: Argument) -> str:
+    if argument.as_tensor is not None:  # as most are
+        return "as_tensor"
     for arm in argument.__struct_fields__:
         if getattr(argument, arm) is not None:
             return arm

@@ -124,12 +124,11 @@ def _decode(context: DecodeContext, scope: Scope, inputs: list[NamedArgument]) -
 
 def _is_plain(called: Operator, inputs: list[NamedArgument]) -> bool:
     """Whether the inputs are the operator's first parameters, all of them positional, and it needs no others."""
-    if not called.needed <= len(inputs) <= len(called.positional):
+    count = len(inputs)
+    if not called.needed <= count <= len(called.positional):
         return False
-    return all(
-        named.name == name and named.kind is not ArgumentKind.KEYWORD
-        for named, name in zip(inputs, called.positional, strict=False)
-    )
+    names = tuple([named.name for named in inputs])
+    return names == called.positional[:count] and ArgumentKind.KEYWORD not in [n.kind for n in inputs]
 
 
 def _decode_by_schema(

@@ -71,24 +71,29 @@ def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
     meta: dict[str, Any] = {}
     if record.stack is not None:
         meta["stack_trace"] = decode_stack(context, record.stack)
+    texts = context.texts
     for key, text in record.metadata.items():
-        decode = _DECODERS.get(key)
-        if decode is None and key.startswith(DECLARED):
-            decode = functools.partial(_decode_declared, key=key.removeprefix(DECLARED))
-        if decode is None or not text:
-            continue
-        known = context.texts.get((key, text))
+        known = texts.get((key, text))
         if known is None:
-            known = context.texts[key, text] = decode(context, text)
+            known = texts[key, text] = _decode_text(context, key, text)
         name, value = known
         if value is None:
             continue
-        meta[name] = value.copy() if isinstance(value, (dict, list)) and name != "custom" else value
+        kind = type(value)
+        meta[name] = value.copy() if kind is dict or kind is list else value
     if "custom" in meta:
         meta["custom"] = json.loads(record.metadata["custom"])
     if record.from_node is not None:
         meta["from_node"] = [context.sources[index] for index in record.from_node]
     return meta
+
+
+def _decode_text(context: DecodeContext, key: str, text: str) -> tuple[str, Any]:
+    """What a text says under which name; None for what nobody here knows."""
+    decode = _DECODERS.get(key)
+    if decode is None and key.startswith(DECLARED):
+        decode = functools.partial(_decode_declared, key=key.removeprefix(DECLARED))
+    return (key, None) if decode is None or not text else decode(context, text)
 
 
 # ------------------------------------------------------------------------------------------------- stack traces

@@ -6,6 +6,7 @@ holds one of these, graphwire writes JSON instead, under a key of its own.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -84,13 +85,15 @@ _NESTING = frozenset("[]()")
 def split_modules(text: str) -> list[tuple[str, str, str]] | None:
     """The rows of a module stack from torch's text, `key,path,type;…`, where commas inside brackets belong to the parts; None
     for a text that does not split into rows of three."""
-    split = _split_outside if _NESTING & set(text) else _split_plain
-    rows = [tuple(split(item)) for item in text.split(";")]
-    return rows if all(len(row) == 3 for row in rows) else None  # type: ignore[return-value]
+    rows = [_split_row(item) for item in text.split(";")]
+    return None if None in rows else rows  # type: ignore[return-value]
 
 
-def _split_plain(item: str) -> list[str]:
-    return item.split(",")
+@functools.lru_cache(1024)
+def _split_row(item: str) -> tuple[str, str, str] | None:
+    """The three parts of a row; None where there are not three. Stacks share the rows of their outer modules."""
+    parts = item.split(",") if _NESTING.isdisjoint(item) else _split_outside(item)
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
 
 
 def _split_outside(item: str) -> list[str]:

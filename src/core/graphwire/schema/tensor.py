@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,10 +24,16 @@ def fault_of_extents(sizes: Sequence[int | None], strides: Sequence[int | None],
     if len(sizes) > MAX_DIMENSIONS:
         return f"there are {len(sizes)} sizes, and at most {MAX_DIMENSIONS} are possible"
     # torch multiplies sizes without the zeros among them, to check strides.
-    if math.prod(size for size in sizes if size) > MAX_ELEMENTS:
+    count = 1
+    for size in sizes:
+        count *= size or 1
+    if count > MAX_ELEMENTS:
         return "the sizes come to more elements than can be counted"
-    spans = [(size - 1) * stride for size, stride in zip(sizes, strides, strict=False) if size and stride]
-    if (offset or 0) + sum(spans) >= MAX_ELEMENTS:
+    reach = offset or 0
+    for size, stride in zip(sizes, strides, strict=False):
+        if size and stride:
+            reach += (size - 1) * stride
+    if reach >= MAX_ELEMENTS:
         return "the strides and the offset reach further than can be counted"
     return ""
 

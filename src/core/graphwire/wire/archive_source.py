@@ -53,15 +53,18 @@ class FileSource:
         self.size = os.fstat(descriptor).st_size
 
     def read_at(self, offset: int, size: int) -> bytes:
-        parts = []
-        while size > 0:
-            part = os.pread(self._open_descriptor(), size, offset)
+        whole = part = os.pread(self._open_descriptor(), size, offset)
+        if len(part) == size:
+            return whole
+        parts = [part]
+        while size > len(part):
             if not part:
                 raise ArchiveError("the file became shorter while it was read")
-            parts.append(part)
             offset += len(part)
             size -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+            part = os.pread(self._open_descriptor(), size, offset)
+            parts.append(part)
+        return b"".join(parts)
 
     def map(self, offset: int, size: int) -> memoryview:
         with self._lock:

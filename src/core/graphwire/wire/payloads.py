@@ -158,4 +158,7 @@ def strided_bytes(
         return None
     if 0 in sizes:
         return 0
-    return (offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) + 1) * item
+    last = offset
+    for size, stride in zip(sizes, strides, strict=True):
+        last += (size - 1) * stride
+    return (last + 1) * item

@@ -47,7 +47,7 @@ class JsonFormat:
         try:
             if bytes not in found.kinds and found.finite:
                 data = msgspec.json.encode(tree)
-                if not _may_hold_tags(data):
+                if not _holds_tags(data):
                     return data
             return msgspec.json.encode(_encode_tags(tree))
         except RecursionError as error:
@@ -62,7 +62,7 @@ class JsonFormat:
             raise LimitError("the records are too deep for JSON at this depth of calls") from error
         except (ValueError, OverflowError) as error:
             raise FormatError(f"the records cannot be written as JSON ({error})") from error
-        return self.encode(msgspec.to_builtins(records)) if _may_hold_tags(data) else data
+        return self.encode(msgspec.to_builtins(records)) if _holds_tags(data) else data
 
     def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
         return self.decode_bounded(buffer, DEFAULT_LIMITS.containers)
@@ -93,7 +93,7 @@ class JsonFormat:
             program = _PROGRAMS.decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
-        return program if msgspec.json.encode(program) == data and not _may_hold_tags(data) else None
+        return program if msgspec.json.encode(program) == data and not _holds_tags(data) else None
 
     def matches(self, head: bytes) -> bool:
         return head.lstrip(b" \t\r\n")[:1] in (b"{", b"[")
@@ -101,12 +101,17 @@ class JsonFormat:
 
 def _containers(data: bytes) -> int:
     """At most how many lists and objects a document holds: those that its texts only seem to hold are counted too."""
-    return data.count(b"{") + data.count(b"[")
+    return len(data) - len(data.translate(None, b"{["))
+
+
+def _holds_tags(data: bytes) -> bool:
+    """Whether a document that we write has a text that ends like a tag."""
+    return b"$" in data and (b'$bytes"' in data or b'$float"' in data)
 
 
 def _may_hold_tags(data: bytes) -> bool:
-    """Whether a document has a text that ends like a tag, or escapes that could spell one (which we never write)."""
-    return (b"$" in data and (b'$bytes"' in data or b'$float"' in data)) or rb"\u00" in data
+    """Whether a document has a text that ends like a tag, or escapes that could spell one, which we never write."""
+    return _holds_tags(data) or rb"\u00" in data
 
 
 def _is_tagged(value: dict[str, Any]) -> bool:
