@@ -11,12 +11,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["replacing", "sync"]
+__all__ = ["replacing", "sync", "write_all"]
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A binary file to write, which takes the place of `path` when the block ends, and vanishes when it raises.
+    """A binary file to write, which takes the place of `path` when the block ends, and vanishes when it raises. It is raw:
+    a write may take part of what it is given (`write_all` goes on).
 
     The bytes are on the disk before the name is: the file is synced, then renamed, then its folder is synced. A symbolic
     link stays one, its target is replaced. An existing file's permissions are kept (its owner and its hard links are not);
@@ -39,7 +40,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     descriptor, name = tempfile.mkstemp(prefix=".graphwire-", suffix=".part", dir=target.parent)
     temporary = Path(name)
     try:
-        with open(descriptor, "w+b") as file:  # noqa: PTH123 - a descriptor has no path
+        with open(descriptor, "w+b", buffering=0) as file:  # noqa: PTH123 - a descriptor has no path
             temporary.chmod(0o666 & ~_umask(target.parent) if mode is None else stat.S_IMODE(mode))
             yield file
             sync(file)
@@ -50,6 +51,16 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             error.filename = str(target)  # of a full disk: what could not be written
         raise
     _sync_folder(target.parent)
+
+
+def write_all(stream: BinaryIO, data: bytes | memoryview) -> None:
+    """Write all of `data`, also where the stream is raw and takes only part of it."""
+    size = len(data)
+    taken = stream.write(data)
+    while 0 <= taken < size:
+        data = data[taken:]
+        size -= taken
+        taken = stream.write(data)
 
 
 def sync(file: BinaryIO) -> None:

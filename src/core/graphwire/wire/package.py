@@ -32,7 +32,7 @@ from graphwire.schema.program import PluginRequirement, Program
 from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter, Readable
 from graphwire.wire.archive_source import type_text
-from graphwire.wire.atomic import replacing, sync
+from graphwire.wire.atomic import replacing, sync, write_all
 from graphwire.wire.digests import MANIFEST, read_manifest
 from graphwire.wire.document import read_document, read_program
 from graphwire.wire.layouts import (
@@ -103,7 +103,7 @@ def write_package(
                 "a bare document is one program, with nothing beside it",
                 remedy="Write each program to a file of its own, without extra files",
             )
-        stream.write(next(iter(documents.values())).data)
+        write_all(stream, next(iter(documents.values())).data)
         return
     spec = layout_named(layout)
     if spec.has_configs:
