@@ -393,7 +393,7 @@ def provenance() -> Program:
         nodes=[node],
         tensor_values={"x": tensor_meta(), "y": tensor_meta()},
         value_metadata={
-            "x": ValueMetadata({"custom": '["x"]'}, [0], [0]),
+            "x": ValueMetadata({"custom": '["x"]'}, [2], [0]),
             "golden[1]": ValueMetadata(name="getitem_1", unstated=True),
         },
         output_metadata=ValueMetadata(from_node=[], stated=True),
@@ -405,6 +405,7 @@ def provenance() -> Program:
         stack_frames=[
             StackFrame("/golden/model.py", 7, "forward", "    return self.layer(x)\n"),
             StackFrame("/golden/layer.py", 1, "<lambda>"),
+            StackFrame("/golden/model.py", 3, "stripped", "    return x", stripped=True),
         ],
         node_sources=[
             NodeSource("x", "x", 1),

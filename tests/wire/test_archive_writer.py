@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -228,3 +230,23 @@ def test_any_records_come_back(records: dict[str, tuple[bytes, str]]) -> None:
         assert [member.CRC for member in archive.infolist()] == [
             zlib.crc32(data) for data, _ in records.values()
         ]
+
+
+@pytest.mark.parametrize("most", [None, 7, 100_000])
+def test_a_raw_file_gets_what_a_stream_gets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int | None
+) -> None:
+    """Small records go to it together; it may take only a part of what it is given."""
+    if most is not None:
+        writev = os.writev
+        monkeypatch.setattr(os, "writev", lambda file, pieces: writev(file, [memoryview(pieces[0])[:most]]))
+    path, stream = tmp_path / "raw.pt2", io.BytesIO()
+    with path.open("wb", buffering=0) as raw:
+        for file in (raw, stream):
+            with ArchiveWriter(file, manifest=True) as archive:
+                for index in range(700):
+                    archive.write(f"small_{index}", bytes([index % 256]) * (index % 300), compress=False)
+                archive.write("large", bytes(range(256)) * 8000, compress=False)
+                archive.write_stream("stream", 300_000, [bytes(1), bytearray(299_999)])
+                archive.write("empty", b"", compress=False)
+    assert path.read_bytes() == stream.getvalue()

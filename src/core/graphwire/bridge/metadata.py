@@ -37,7 +37,7 @@ from graphwire.schema.treespec import decode_value, encode_value
 
 DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.treespec.encode_value`)."""
-_HEAD = re.compile(r'  File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n')
+_HEAD = re.compile(r'(?m)^(?P<indent>  )?File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n')
 
 
 def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetadata:
@@ -119,7 +119,8 @@ def _frames(trace: str) -> list[StackFrame] | None:
         line = head["line"]
         if str(int(line)) != line:
             return None
-        frames.append(StackFrame(head["file"], int(line), head["name"], trace[head.end() : end]))
+        source = trace[head.end() : end]
+        frames.append(StackFrame(head["file"], int(line), head["name"], source, not head["indent"]))
     return frames
 
 
@@ -129,7 +130,10 @@ def decode_stack(context: DecodeContext, indices: list[int]) -> str:
     text = context.stacks.get(key)
     if text is None:
         rows = [context.frames[index] for index in indices]
-        text = "".join(f'  File "{row.file}", line {row.line}, in {row.name}\n{row.source}' for row in rows)
+        text = "".join(
+            f'{"" if row.stripped else "  "}File "{row.file}", line {row.line}, in {row.name}\n{row.source}'
+            for row in rows
+        )
         context.stacks[key] = text
     return text
 

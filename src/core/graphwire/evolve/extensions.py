@@ -168,7 +168,10 @@ def _nameless(arm: str) -> Callable[[Record, Where], Record]:
 
 
 def _frame_text(frame: Record) -> str:
-    return f'  File "{frame["file"]}", line {frame["line"]}, in {frame["name"]}\n{frame.get("source", "")}'
+    indent = "" if frame.get("stripped") else "  "
+    return (
+        f'{indent}File "{frame["file"]}", line {frame["line"]}, in {frame["name"]}\n{frame.get("source", "")}'
+    )
 
 
 def _source_records(rows: Any) -> list[Record]:

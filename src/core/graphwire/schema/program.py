@@ -48,6 +48,8 @@ class StackFrame(msgspec.Struct, frozen=True, omit_defaults=True):
     """The function."""
     source: str = ""
     """The lines under the frame's head, with their indentation."""
+    stripped: bool = False
+    """Whether the head begins without its two spaces: torch strips the whole text of a trace, and so its first frame."""
 
 
 class NodeSource(msgspec.Struct, omit_defaults=True):

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 __all__ = ["replacing", "sync", "write_all"]
 
 
+class _WholeFile(io.FileIO):
+    """A raw file that takes all of what it is given, or raises."""
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        taken = 0
+        while taken < view.nbytes:
+            taken += super().write(view[taken:])
+        return taken
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A binary file to write, which takes the place of `path` when the block ends, and vanishes when it raises. It is raw:
-    a write may take part of what it is given (`write_all` goes on).
+    """A binary file to write, which takes the place of `path` when the block ends, and vanishes when it raises.
 
     The bytes are on the disk before the name is: the file is synced, then renamed, then its folder is synced. A symbolic
     link stays one, its target is replaced. An existing file's permissions are kept (its owner and its hard links are not);
@@ -40,9 +51,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     descriptor, name = tempfile.mkstemp(prefix=".graphwire-", suffix=".part", dir=target.parent)
     temporary = Path(name)
     try:
-        with open(descriptor, "w+b", buffering=0) as file:  # noqa: PTH123 - a descriptor has no path
+        with _WholeFile(descriptor, "w+b") as file:
             temporary.chmod(0o666 & ~_umask(target.parent) if mode is None else stat.S_IMODE(mode))
-            yield file
+            yield cast("BinaryIO", file)
             sync(file)
         temporary.replace(target)
     except BaseException as error:

@@ -1,0 +1,73 @@
+"""Stack traces are written as rows of a table of frames, each once, and come back letter for letter."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.export import ExportedProgram, export
+
+import graphwire
+
+
+class _Model(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.twice(x).relu()
+
+    def twice(self, x: torch.Tensor) -> torch.Tensor:
+        return (x + x).sin()
+
+
+@pytest.fixture
+def program() -> ExportedProgram:
+    return export(_Model(), (torch.rand(2),))
+
+
+def _traces(program: ExportedProgram) -> dict[str, str | None]:
+    return {node.name: node.meta.get("stack_trace") for node in program.graph.nodes}
+
+
+def test_the_traces_of_an_exported_program_are_rows_and_no_text(program: ExportedProgram) -> None:
+    record, _ = graphwire.to_schema(program)
+    nodes = record.graph_module.graph.nodes
+    assert nodes
+    assert all(node.stack and "stack_trace" not in node.metadata for node in nodes)
+    frames = [(frame.name, frame.source.strip()) for frame in record.graph_module.stack_frames]
+    assert frames == [("forward", "return self.twice(x).relu()")]  # torch keeps the frames of `forward` alone
+
+
+def test_they_come_back(program: ExportedProgram) -> None:
+    assert any(_traces(program).values())
+    assert _traces(graphwire.loads(graphwire.dumps(program))) == _traces(program)
+
+
+_FRAME = '  File "/a, b.py", line 3, in f\n    x = y\n'
+
+
+@pytest.mark.parametrize(
+    ("trace", "rows"),
+    [
+        (_FRAME, 1),
+        (_FRAME.strip(), 1),
+        (_FRAME * 3, 1),
+        ((_FRAME * 3).strip(), 3),  # the first without its indentation, the last without its line's end
+        (_FRAME + _FRAME.replace("3", "4"), 2),
+        ('  File "/a.py", line 3, in f\n', 1),
+        ('  File "/a.py", line 3, in f\n    File "x", line 1, in y\n', 1),
+        (f"\n{_FRAME}", None),
+        (f" {_FRAME.strip()}", None),
+        (_FRAME.replace("3", "03"), None),
+        ("somewhere else", None),
+    ],
+)
+def test_any_trace_comes_back_as_rows_or_as_text(
+    program: ExportedProgram, trace: str, rows: int | None
+) -> None:
+    node = next(node for node in program.graph.nodes if node.op == "call_function")
+    for each in program.graph.nodes:
+        each.meta.pop("stack_trace", None)
+    node.meta["stack_trace"] = trace
+    record, payloads = graphwire.to_schema(program)
+    frames = record.graph_module.stack_frames
+    assert len(frames) == (rows or 0)
+    assert (record.graph_module.graph.nodes[0].metadata.get("stack_trace") == trace) is (rows is None)
+    assert _traces(graphwire.from_schema(record, payloads))[node.name] == trace
