@@ -35,6 +35,9 @@ def encode_inputs(
 
 
 def _encode(context: EncodeContext, nodes: Nodes, name: str, value: Any, kind: ArgumentKind) -> NamedArgument:
+    known = nodes.get(value) if type(value) is torch.fx.Node else None
+    if known is not None:  # as most are
+        return NamedArgument(name, known, kind)
     argument = encode_argument(context, nodes, value)
     if not isinstance(value, tuple):
         return NamedArgument(name, argument, kind)
@@ -48,6 +51,11 @@ def _encode_by_schema(
     context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
 ) -> list[NamedArgument]:
     args, kwargs, inputs = node.args, node.kwargs, []
+    if not kwargs and len(args) <= len(called.positional):
+        return [
+            _encode(context, nodes, name, value, ArgumentKind.POSITIONAL)
+            for name, value in zip(called.positional, args, strict=False)
+        ]
     if len(args) > len(called.parameters):
         raise EncodeError(f"{called.name} takes {len(called.parameters)} arguments, not {len(args)}")
     given = 0

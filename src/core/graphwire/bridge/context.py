@@ -79,8 +79,10 @@ class EncodeContext:
     stacks: dict[str, list[int] | None] = field(default_factory=dict)
     sources: dict[Any, int] = field(default_factory=dict)
     source_records: list[NodeSource] = field(default_factory=list)
-    texts: dict[Any, str] = field(default_factory=dict)
-    """Metadata texts by what they were made of."""
+    module_stacks: dict[tuple[tuple[Any, Any], ...], tuple[str, str]] = field(default_factory=dict)
+    """The metadata key and text of each module stack, by its entries."""
+    module_rows: dict[tuple[Any, Any], tuple[tuple[str, str, str], str | None]] = field(default_factory=dict)
+    """Of each entry of module stacks: its parts, and its text where that splits into them again."""
     subgraphs: dict[int, schema.Graph] = field(default_factory=dict)
     """Encoded subgraphs by the id of their graph module, which the program keeps alive meanwhile."""
 

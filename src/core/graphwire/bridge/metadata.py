@@ -142,18 +142,28 @@ def decode_stack(context: DecodeContext, indices: list[int]) -> str:
 
 
 def _encode_module_stack(context: EncodeContext, stack: dict[Any, Any], texts: dict[str, str]) -> None:
-    key = ("nn_module_stack", *stack.items())
-    known = context.texts.get(key)
+    entries = tuple(stack.items())
+    known = context.module_stacks.get(entries)
     if known is None:
-        rows = [(str(k), path, _type_name(kind)) for k, (path, kind) in stack.items()]
-        known = ";".join(",".join(row) for row in rows)
-        if not all(type(k) is str for k in stack) or split_modules(known) != rows:
-            known = f"\0{json.dumps(rows)}"
-        context.texts[key] = known
-    if known.startswith("\0"):
-        texts[EXACT_STACK] = known[1:]
-    else:
-        texts["nn_module_stack"] = known
+        known = context.module_stacks[entries] = _module_stack_text(context, entries)
+    texts[known[0]] = known[1]
+
+
+def _module_stack_text(context: EncodeContext, entries: tuple[tuple[Any, Any], ...]) -> tuple[str, str]:
+    """The key and text of a module stack. Stacks share the rows of their outer modules."""
+    rows = []
+    for entry in entries:
+        row = context.module_rows.get(entry)
+        if row is None:
+            key, (path, kind) = entry
+            parts = (str(key), path, _type_name(kind))
+            text = ",".join(parts)
+            exact = type(key) is str and split_modules(text) == [parts]
+            row = context.module_rows[entry] = parts, text if exact else None
+        rows.append(row)
+    if None in [text for _, text in rows]:
+        return EXACT_STACK, json.dumps([parts for parts, _ in rows])
+    return "nn_module_stack", ";".join([text for _, text in rows if text is not None])
 
 
 def _type_name(kind: Any) -> str:

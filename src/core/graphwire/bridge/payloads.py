@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import torch
@@ -36,6 +36,10 @@ _ALIGNMENT = 64
 """Bytes: where a part of a storage may begin, so that every element type can count in elements from there."""
 
 
+_StorageKey: TypeAlias = "tuple[torch.device | None, int]"
+"""The device and address of a storage; of an empty one, which has none, what torch knows it by."""
+
+
 class StorageRecord:
     """The bytes of a storage in memory, or of a part of it; on another device they are copied when asked for."""
 
@@ -63,11 +67,11 @@ class RecordTable:
     folder: str
     stem: str
     records: dict[str, Record] = field(default_factory=dict)
-    _names: dict[tuple[str, int], tuple[str, int, int]] = field(default_factory=dict)
+    _names: dict[_StorageKey, tuple[str, int, int]] = field(default_factory=dict)
     weights: RecordTable | None = None
     """Of the constants: the records of the weights, in whose storages constants may lie too. Both are measured as one."""
-    _spans: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
-    _measured: dict[int, tuple[torch.Tensor, tuple[str, int]]] = field(default_factory=dict)
+    _spans: dict[_StorageKey, tuple[int, int]] = field(default_factory=dict)
+    _measured: dict[int, tuple[torch.Tensor, _StorageKey]] = field(default_factory=dict)
     """The tensors that are measured, by id, and the keys of their storages. They are kept here, since the parts of others
     may be made for the asking."""
 
@@ -79,12 +83,16 @@ class RecordTable:
         """Note how much of their storages tensors reach. Done ahead for every program of a file, so that one record holds
         what all of them read of a storage."""
         for tensor in values:
-            if id(tensor) not in self._measured and _is_plain(tensor) and _placement(tensor) is None:
+            if not self.knows(tensor) and _is_plain(tensor) and _placement(tensor) is None:
                 key = _storage_key(tensor, tensor.untyped_storage())
                 self._measured[id(tensor)] = tensor, key
                 low, high = _span(tensor)
                 known = self._spans.get(key)
                 self._spans[key] = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
+
+    def knows(self, value: Any) -> bool:
+        """Whether a value was measured: it is a plain tensor with elements."""
+        return id(value) in self._measured
 
     def add_all(self, tensors: Sequence[torch.Tensor]) -> None:
         """Make records for the storages of all tensors, each as long as its tensors need."""
@@ -113,9 +121,9 @@ class RecordTable:
         return name, low, shared
 
 
-def _storage_key(tensor: torch.Tensor, storage: torch.UntypedStorage) -> tuple[str, int]:
+def _storage_key(tensor: torch.Tensor, storage: torch.UntypedStorage) -> _StorageKey:
     pointer = storage.data_ptr()
-    return (str(tensor.device), pointer) if pointer else ("empty", storage._cdata)
+    return (tensor.device, pointer) if pointer else (None, storage._cdata)
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:
@@ -145,12 +153,12 @@ def encode_payloads(
     Raises:
         EncodeError: a value is no plain tensor, and no codec owns it.
     """
-    plain = _plain_parts(context, values, encoded)
-    placements = {name: _placement(tensor) for name, tensor in plain.items()}
+    plain = _plain_parts(context, values, table, encoded)
+    placements = {name: None if table.knows(each) else _placement(each) for name, each in plain.items()}
     table.add_all([tensor for name, tensor in plain.items() if placements[name] is None])
     metas: dict[str, PayloadMeta] = {}
     first: dict[int, str] = {}
-    owners = {id(weight): name for name, weight in reversed([*weights.items()])}
+    owners = {id(weight): name for name, weight in reversed([*weights.items()])} if plain else {}
     for name, tensor in plain.items():
         meta = metas[name] = _encode_tensor(context, tensor, table, placements[name])
         known = first.setdefault(id(tensor), name)
@@ -162,18 +170,21 @@ def encode_payloads(
 
 
 def _plain_parts(
-    context: EncodeContext, values: Mapping[str, Any], encoded: dict[str, EncodedValue]
+    context: EncodeContext,
+    values: Mapping[str, Any],
+    table: RecordTable,
+    encoded: dict[str, EncodedValue],
 ) -> dict[str, torch.Tensor]:
     """The plain tensors that values are or consist of. What a codec made of a value may need a codec again."""
     plain: dict[str, torch.Tensor] = {}
     written: dict[int, EncodedValue] = {}
     for name, value in values.items():
-        if _is_plain(value) or _placement(value) is not None:
+        if table.knows(value) or _is_plain(value) or _placement(value) is not None:
             plain[name] = value
         elif (known := written.get(id(value))) is not None and known.tensors:
             encoded[name] = known  # one value under two names: it has the parts of the first
         else:
-            plain.update(_encode_with_codec(context, name, value, encoded))
+            plain.update(_encode_with_codec(context, name, value, table, encoded))
             written[id(value)] = encoded[name]
     return plain
 
@@ -216,7 +227,7 @@ def _encode_tensor(
 
 
 def _encode_with_codec(
-    context: EncodeContext, name: str, value: Any, encoded: dict[str, EncodedValue]
+    context: EncodeContext, name: str, value: Any, table: RecordTable, encoded: dict[str, EncodedValue]
 ) -> dict[str, torch.Tensor]:
     for codec in context.registry.constant_codecs.values():
         written = _written(codec, value, name)
@@ -226,7 +237,7 @@ def _encode_with_codec(
             encoded[name] = EncodedValue(codec.name, tree, list(parts), torch_private.buffer_mark(value))
             context.features.add("codecs")
             context.provided.add(("constant_codec", codec.name))
-            return _plain_parts(context, parts, encoded)
+            return _plain_parts(context, parts, table, encoded)
     kind = type(value)
     layout = f" of layout {value.layout}" if isinstance(value, torch.Tensor) else ""
     if isinstance(value, torch.Tensor) and torch_private.is_transformed(value):

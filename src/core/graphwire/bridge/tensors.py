@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext
 from graphwire.bridge.sparse import decode_sparse, encode_sparse
 from graphwire.bridge.symbols import decode_int, encode_size, symbolic_integer
@@ -83,16 +84,16 @@ def decode_device(context: DecodeContext, record: Device) -> torch.device:
 
 def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
     """A tensor's type, shape and place as a record. Equal ones share one record."""
-    layout = tensor.layout
-    sizes = tuple(tensor.shape)
+    layout, sizes = tensor.layout, tensor.shape
     if layout is not torch.strided:
         # Strides of 0 are what torch writes here, and must find to read the document.
         return _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0, encode_sparse(tensor))
     strides, offset = tensor.stride(), tensor.storage_offset()
-    numbers: tuple[Any, ...] = (*sizes, *strides, offset)
-    if torch.SymInt in map(type, numbers):
+    numbers: tuple[Any, ...] = (sizes, strides, offset)
+    if torch_private.may_have_symbolic_sizes(tensor):
+        numbers = (*sizes, *strides, offset)
         numbers = tuple([n if type(n) is int else symbolic_integer(context, n).key for n in numbers])
-    key = (tensor.dtype, len(sizes), numbers, tensor.requires_grad, tensor.device, layout)
+    key = (tensor.dtype, numbers, tensor.requires_grad, tensor.device)
     record = context.tensor_metas.get(key)
     if record is None:
         record = context.tensor_metas[key] = _tensor_meta(context, tensor, sizes, strides, offset)
