@@ -155,13 +155,15 @@ def _described(target: Any, name: str, handler: OpHandler) -> Operator:
                 f"the operator handler {handler.namespace!r} gives {target!r:.80} for {name!r}, which has no schema",
                 remedy="Its convention is symbolic or generic, or it gives an overload",
             )
-        operator.parameters = [(argument.name, argument.kwarg_only) for argument in schema.arguments]
-        operator.required = frozenset(a.name for a in schema.arguments if not a.has_default_value())
+        # Each question to an argument of torch's takes as long as ten of Python's.
+        arguments = [(each.name, each.kwarg_only, each.has_default_value()) for each in schema.arguments]
+        operator.parameters = [(parameter, keyword_only) for parameter, keyword_only, _ in arguments]
+        operator.required = frozenset(parameter for parameter, _, has_default in arguments if not has_default)
         operator.positional = tuple(
-            a.name for a in itertools.takewhile(lambda a: not a.kwarg_only, schema.arguments)
+            parameter for parameter, _, _ in itertools.takewhile(lambda each: not each[1], arguments)
         )
         operator.needed = max(
-            (index for index, a in enumerate(schema.arguments, 1) if not a.has_default_value()), default=0
+            (index for index, (_, _, has_default) in enumerate(arguments, 1) if not has_default), default=0
         )
         operator.returns = schema.returns
     elif handler.convention == "symbolic":

@@ -52,9 +52,9 @@ def symbolic_integer(context: EncodeContext, value: torch.SymInt) -> SymbolicInt
     if known is None:
         expression, hint = torch_private.symbolic_parts(value)
         hinted = None if hint is None else SymExprHint(as_int=int(hint))
-        record = SymInt(as_expr=SymExpr(_text(context, expression), hinted))
-        key = f"{_text(context, expression)} = {hint}"
-        known = context.integers[id(node)] = SymbolicInteger(node, key, record)
+        text = _text(context, expression)
+        record = SymInt(as_expr=SymExpr(text, hinted))
+        known = context.integers[id(node)] = SymbolicInteger(node, f"{text} = {hint}", record)
     return known
 
 

@@ -91,8 +91,13 @@ def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMe
     strides, offset = tensor.stride(), tensor.storage_offset()
     numbers: tuple[Any, ...] = (sizes, strides, offset)
     if torch_private.may_have_symbolic_sizes(tensor):
-        numbers = (*sizes, *strides, offset)
-        numbers = tuple([n if type(n) is int else symbolic_integer(context, n).key for n in numbers])
+        known, node_of = context.integers, torch_private.symbolic_node
+        numbers = tuple(
+            [
+                n if type(n) is int else (known.get(id(node_of(n))) or symbolic_integer(context, n)).key
+                for n in (*sizes, *strides, offset)
+            ]
+        )
     key = (tensor.dtype, numbers, tensor.requires_grad, tensor.device)
     record = context.tensor_metas.get(key)
     if record is None:
