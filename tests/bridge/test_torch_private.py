@@ -44,6 +44,26 @@ def test_symbolic_sizes_of_one_value_share_their_node() -> None:
     assert torch_private.symbolic_node(size) is not torch_private.symbolic_node(again)
 
 
+def test_a_tensor_knows_whether_a_size_a_stride_or_its_offset_is_a_symbol() -> None:
+    shape_env = torch_private.new_shape_env()
+    mode = torch_private.fake_value_mode(shape_env)
+    size = shape_env.create_unbacked_symint()
+    with mode:
+        plain = torch.empty(3, 4).t()[1:]
+        made = [torch.empty(size, 3), torch.empty(6).as_strided((2,), (size,)), torch.empty(6)[size:]]
+    for tensor in made:
+        numbers = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
+        assert torch.SymInt in map(type, numbers)
+        assert torch_private.may_have_symbolic_sizes(tensor)
+    for tensor in (plain, torch.empty(2), torch.nn.Parameter(torch.empty(2, 2))):
+        assert not torch_private.may_have_symbolic_sizes(tensor)
+    assert torch_private.may_have_symbolic_sizes(torch.nn.Buffer(torch.empty(2)).as_subclass(_Subclass))
+
+
+class _Subclass(torch.Tensor):
+    """A tensor that may ask something else for its sizes."""
+
+
 def test_a_fake_tensor_is_on_the_device_it_stands_for_and_takes_no_memory() -> None:
     fakes = torch_private.FakeTensors(torch_private.fake_value_mode(torch_private.new_shape_env()))
     meta = torch.empty_strided((3, 2), (1, 3), device="meta")

@@ -113,6 +113,15 @@ class Archive:
         """The payloads of the only program."""
         return self.payloads_of(self.method(None))
 
+    def fetch(self, method: str) -> None:
+        """Read a program's document now, which `program_of` would: whoever then takes a turn holds nobody up for the disk.
+
+        Raises:
+            ArchiveError: it is damaged.
+        """
+        if method not in self._programs:
+            self._package.fetch(method)
+
     def program_of(self, method: str) -> Program:
         """The records of a program, checked.
 

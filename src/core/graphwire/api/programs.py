@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 
 from graphwire.analysis.report import LoadReport, StepReport
@@ -26,6 +27,7 @@ from graphwire.wire.collector import paused_collector
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package import save_package
 from graphwire.wire.payloads import Payloads
+from graphwire.wire.turns import taking_turns
 
 if TYPE_CHECKING:
     import torch
@@ -53,7 +55,8 @@ def save(
     """Write a program, or several that share weights, to a file.
 
     A path is replaced in one step when everything is written and on the disk; after an error the old file is whole. With
-    `format="json"`, a program that needs none of our extensions can be read by `torch.export.load`.
+    `format="json"`, a program that needs none of our extensions can be read by `torch.export.load`; it finds stack traces
+    where `target=` is given.
 
     Args:
         program: what `torch.export.export` made, or such programs by name.
@@ -176,26 +179,31 @@ def load(
     with paused_collector:
         with open(file, registry=registry, plugins=plugins, limits=limits) as archive:
             name = archive.method(method)
-            program = archive.program_of(name)
-            payloads = archive.payloads_of(name, copied=weights == "copy")
-            payloads.check_read(program)
-            for warning in payloads.warnings:
-                warnings.warn(warning, GraphwireWarning, stacklevel=2)
-            told = archive.report(name) if report is not None else None
-            left_out: list[str] = []
+            archive.fetch(name)
             if verify and weights is not None:
                 archive.check_payloads()
-            program, origin, rewritten = at_installed_opsets(program, archive.registry, unknown_ops)
-            loaded = decode_program(
-                program,
-                payloads,
-                archive.registry,
-                device=target_device(device),
-                graph_only=weights is None,
-                origin=origin,
-                left_out=left_out,
-            )
-        del archive, program, payloads  # which leaves the collector nothing but the program to look at
+            with (
+                nullcontext() if weights == "copy" else taking_turns()
+            ):  # copies are read by all threads at once
+                program = archive.program_of(name)
+                payloads = archive.payloads_of(name, copied=weights == "copy")
+                payloads.check_read(program)
+                for warning in payloads.warnings:
+                    warnings.warn(warning, GraphwireWarning, stacklevel=2)
+                told = archive.report(name) if report is not None else None
+                left_out: list[str] = []
+                program, origin, rewritten = at_installed_opsets(program, archive.registry, unknown_ops)
+                loaded = decode_program(
+                    program,
+                    payloads,
+                    archive.registry,
+                    device=target_device(device),
+                    graph_only=weights is None,
+                    origin=origin,
+                    left_out=left_out,
+                )
+                del program, payloads
+        del archive  # which leaves the collector nothing but the program to look at
     for why in left_out:
         warnings.warn(f"the example inputs are not loaded: {why}", GraphwireWarning, stacklevel=2)
     if report is not None and told is not None:

@@ -274,6 +274,7 @@ class Package:
         self.archive = ArchiveReader(source, limits=limits)
         self._registry = registry
         self._limits = limits
+        self._fetched: dict[str, bytes] = {}
 
     @cached_property
     def layout(self) -> Layout:
@@ -347,13 +348,23 @@ class Package:
         """
         return read_document(self.archive.read(self.member_of(name)), self.format_of(name), self._limits)
 
+    def fetch(self, name: str) -> None:
+        """Read a program's document now, for `program_or_tree_of` to make something of.
+
+        Raises:
+            ArchiveError: it is damaged.
+        """
+        self._fetched[name] = self.archive.read(self.member_of(name))
+
     def program_or_tree_of(self, name: str) -> Program | Tree:
         """A program as records where its document is read without a tree in between, or else the tree.
 
         Raises:
             FormatError: the member is no document of its format.
         """
-        data, wire_format = self.archive.read(self.member_of(name)), self.format_of(name)
+        if name not in self._fetched:
+            self.fetch(name)
+        data, wire_format = self._fetched.pop(name), self.format_of(name)
         program = read_program(data, wire_format, self._limits)
         return program or read_document(data, wire_format, self._limits)
 

@@ -1,0 +1,69 @@
+"""Threads take turns at what they cannot do at once, and none waits for ever."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from graphwire.wire import turns
+from graphwire.wire.turns import taking_turns
+
+
+def _in_thread(block: object) -> threading.Thread:
+    thread = threading.Thread(target=block)  # type: ignore[arg-type]
+    thread.start()
+    return thread
+
+
+def test_one_thread_at_a_time_is_inside() -> None:
+    inside, most = 0, 0
+    pause = threading.Event()
+
+    def enter() -> None:
+        nonlocal inside, most
+        for _ in range(20):
+            with taking_turns():
+                inside += 1
+                most = max(most, inside)
+                pause.wait(0.001)  # lets the others run
+                inside -= 1
+
+    threads = [_in_thread(enter) for _ in range(4)]
+    for thread in threads:
+        thread.join()
+    assert most == 1
+
+
+def test_a_thread_that_has_the_turn_may_take_it_again() -> None:
+    with taking_turns(), taking_turns():
+        pass
+
+
+def test_an_error_ends_the_turn() -> None:
+    with pytest.raises(KeyError, match="gone"), taking_turns():
+        raise KeyError("gone")
+    done = threading.Event()
+
+    def enter() -> None:
+        with taking_turns():
+            done.set()
+
+    _in_thread(enter).join()
+    assert done.is_set()
+
+
+def test_a_thread_goes_on_when_its_turn_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has the turn may be waiting for it: a plugin that loads in a thread of its own."""
+    monkeypatch.setattr(turns, "_PATIENCE", 0.01)
+    done = threading.Event()
+
+    def enter() -> None:
+        with taking_turns():
+            done.set()
+
+    with taking_turns():
+        _in_thread(enter).join()
+        assert done.is_set()
+    with taking_turns():  # what was not taken is not given back
+        pass
