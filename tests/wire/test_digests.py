@@ -6,7 +6,10 @@ import hashlib
 import io
 import json
 import random
+import threading
+import weakref
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -89,3 +92,53 @@ def test_chunks_of_any_size_come_to_one_digest(tmp_path: Path) -> None:
         listed = read_manifest(archive.read(MANIFEST))
     assert listed["whole"] == listed["parts"] == hashlib.sha256(content).hexdigest()
     assert listed["empty"] == hashlib.sha256(b"").hexdigest()
+
+
+class _Copy(bytearray):
+    """Memory that can be seen to be gone."""
+
+
+@pytest.mark.parametrize("lent", [True, False])
+def test_large_and_small_records_in_any_order_have_their_digests(lent: bool) -> None:
+    draw = random.Random(1)
+    contents = {f"record_{i}": draw.randbytes(draw.choice([100, 1 << 20, 3 << 20])) for i in range(30)}
+    with ArchiveWriter(stream := io.BytesIO(), manifest=True) as archive:
+        for name, content in contents.items():
+            chunks = [content[start : start + (1 << 19)] for start in range(0, len(content), 1 << 19)]
+            archive.write_stream(name, len(content), chunks, lent=lent)
+    listed = read_manifest(ArchiveReader(stream).read(MANIFEST))
+    assert {name: listed[name] for name in contents} == {
+        name: hashlib.sha256(content).hexdigest() for name, content in contents.items()
+    }
+
+
+def test_few_copies_are_kept_until_they_are_hashed() -> None:
+    made: list[weakref.ref[_Copy]] = []
+
+    def copies(byte: int) -> Iterator[_Copy]:
+        copy = _Copy(bytes([byte]) * (2 << 20))
+        made.append(weakref.ref(copy))
+        yield copy
+
+    most = 0
+    with ArchiveWriter(io.BytesIO(), manifest=True) as archive:
+        for index in range(20):
+            archive.write_stream(f"copy_{index}", 2 << 20, copies(index))
+            most = max(most, sum(each() is not None for each in made))
+    assert 1 <= most <= 3
+    assert not any(each() for each in made)
+
+
+def test_an_archive_that_fails_leaves_no_thread() -> None:
+    def fails() -> Iterator[bytes]:
+        yield bytes(1 << 20)
+        raise OSError("gone")
+
+    def write() -> None:
+        with ArchiveWriter(io.BytesIO(), manifest=True) as archive:
+            archive.write_stream("whole", 4 << 20, [bytes(4 << 20)], lent=True)
+            archive.write_stream("half", 2 << 20, fails(), lent=True)
+
+    with pytest.raises(OSError, match="gone"):
+        write()
+    assert not [each for each in threading.enumerate() if each.name.startswith("graphwire-sha256")]

@@ -50,6 +50,11 @@ class StorageRecord:
         self._start = start
         self.nbytes = nbytes
 
+    @property
+    def lends(self) -> bool:
+        """Whether the bytes are the storage's own."""
+        return self._storage.device.type == "cpu"
+
     def view(self) -> memoryview:
         """The bytes; the view keeps the storage alive."""
         storage = self._storage if self._storage.device.type == "cpu" else self._storage.cpu()

@@ -119,8 +119,19 @@ class ArchiveWriter:
         self._written.append(record)
         self._usable = True
 
-    def write_stream(self, name: str, nbytes: int, chunks: Iterable[bytes | bytearray | memoryview]) -> None:
-        """Write one stored record of `nbytes` bytes from chunks of any size. No chunk is copied or kept.
+    def write_stream(
+        self,
+        name: str,
+        nbytes: int,
+        chunks: Iterable[bytes | bytearray | memoryview],
+        *,
+        lent: bool = False,
+    ) -> None:
+        """Write one stored record of `nbytes` bytes from chunks of any size. No chunk is copied; for the manifest, chunks are
+        kept until they are hashed.
+
+        Args:
+            lent: whether the chunks are memory that is there anyway, so that any number of them may be kept until `close`.
 
         Raises:
             ArchiveError: the name is taken or leaves the archive, or the chunks do not come to `nbytes` bytes. After the
@@ -133,14 +144,14 @@ class ArchiveWriter:
         crc = seen = 0
         digests = self._digests
         if digests is not None:
-            digests.begin(name, nbytes)
+            digests.begin(name, nbytes, lent=lent)
         for chunk in chunks:
             view = memoryview(chunk).cast("B")
             seen += view.nbytes
             if seen > nbytes:
                 break
             if digests is not None:
-                digests.add(name, view)
+                digests.add(view)
             for start in range(0, view.nbytes, _PIECE_BYTES):
                 piece = view[start : start + _PIECE_BYTES]
                 crc = zlib_ng.crc32(piece, crc)
@@ -188,7 +199,7 @@ class ArchiveWriter:
         if kind is None:
             self.close()
         elif self._digests is not None:
-            self._digests.close()
+            self._digests.abandon()
 
     def _claim(self, name: str) -> bytes:
         """Check a record's name, and hold the archive for unfinished until the record is written."""

@@ -7,6 +7,8 @@ signature of the file, or by a digest kept elsewhere.
 from __future__ import annotations
 
 import hashlib
+import os
+import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -20,8 +22,9 @@ MANIFEST = "manifest.json"
 
 _ASIDE_BYTES = 1 << 20
 """Records from this size on are hashed by threads of their own, while they and the next ones are written."""
-_LANES = 2
-"""Such threads: SHA-256 takes three times as long as writing to memory, so one would be waited for."""
+_MOST_THREADS = 4
+_BEHIND = 2
+"""As many records of copies that were made to be written may be kept until they are hashed."""
 
 
 class _Manifest(msgspec.Struct):
@@ -33,62 +36,120 @@ _MANIFESTS = msgspec.json.Decoder(_Manifest)
 """Made here rather than at the first manifest, for the sake of threads; see `schema.tree`."""
 
 
+class _Aside:
+    """A record that is hashed by a thread, or by whoever needs its digest before the thread gets to it."""
+
+    def __init__(self, digest: hashlib._Hash, thread: ThreadPoolExecutor) -> None:
+        self._digest = digest
+        self._thread = thread
+        self._chunks: list[memoryview] = []
+        self._steps: list[Future[None]] = []
+        self._claim = threading.Lock()
+        """Held, for good, by who hashes the record."""
+        self._by_thread = False
+
+    def add(self, chunk: memoryview) -> None:
+        """Let the thread hash one more chunk."""
+        self._chunks.append(chunk)
+        self._steps.append(self._thread.submit(self._hash, chunk, first=not self._steps))
+
+    def _hash(self, chunk: memoryview, *, first: bool) -> None:
+        if first:
+            self._by_thread = self._claim.acquire(blocking=False)
+        if self._by_thread:
+            self._digest.update(chunk)
+
+    def hash_here(self) -> None:
+        """Hash the record now, unless the thread has begun with it."""
+        if self._claim.acquire(blocking=False):
+            for chunk in self._chunks:
+                self._digest.update(chunk)
+
+    def wait(self) -> None:
+        """Wait until the record is hashed, and let go of it.
+
+        Raises:
+            Exception: what became of it in the thread.
+        """
+        for step in self._steps:
+            step.result()
+        self._steps, self._chunks = [], []
+
+
 class Digests:
-    """The digests of records, taken while they are written."""
+    """The digests of records, taken while they are written.
+
+    SHA-256 takes longer than writing to memory, and about as long as writing to a disk. The threads leave a processor to the
+    one that writes, fall behind, and catch up while the disk is waited for; what they leave then is shared.
+    """
 
     def __init__(self) -> None:
         self._digests: dict[str, hashlib._Hash] = {}
-        self._lanes: list[ThreadPoolExecutor] = []
-        self._lane: ThreadPoolExecutor | None = None
-        self._last: list[Future[None]] = []
-        """Of each record that a thread hashes, the last step."""
+        self._threads: list[ThreadPoolExecutor] = []
+        """Each hashes what it is given in order."""
+        self._aside: list[_Aside] = []
+        self._now: hashlib._Hash | None = None
+        """That of the record that was begun last, where no thread hashes it."""
+        self._made: list[_Aside] = []
+        """Those of `_aside` that are copies."""
 
     def take(self, name: str, data: memoryview) -> None:
         """Take the digest of a record that is in memory."""
         self._digests[name] = hashlib.sha256(data)
 
-    def begin(self, name: str, nbytes: int) -> None:
+    def begin(self, name: str, nbytes: int, *, lent: bool) -> None:
         """From here on `add` adds to the digest of a record of `nbytes` bytes.
 
-        Waits until fewer records than there are threads are left to hash: what is written does not get further ahead, as
-        it may be copies that were made to be written.
+        Args:
+            lent: whether its chunks are memory that is there anyway. Of copies, no more than a few records are kept: this
+                waits until those before are hashed.
         """
-        self._digests[name] = hashlib.sha256()
-        self._lane = None
-        if nbytes >= _ASIDE_BYTES:
-            index = len(self._last)
-            if index >= _LANES:
-                self._last[index - _LANES].result()
-            if len(self._lanes) < _LANES:
-                self._lanes.append(ThreadPoolExecutor(1, "graphwire-sha256"))
-            self._lane = self._lanes[index % _LANES]
-            self._last.append(self._lane.submit(_nothing))
+        digest = self._now = self._digests[name] = hashlib.sha256()
+        if nbytes < _ASIDE_BYTES:
+            return
+        self._now = None
+        if len(self._threads) < min(_processors() - 1, _MOST_THREADS) or not self._threads:
+            self._threads.append(ThreadPoolExecutor(1, "graphwire-sha256"))
+        record = _Aside(digest, self._threads[len(self._aside) % len(self._threads)])
+        self._aside.append(record)
+        if not lent:
+            self._made.append(record)
+            if len(self._made) > _BEHIND:
+                self._made.pop(0).wait()
 
-    def add(self, name: str, chunk: memoryview) -> None:
+    def add(self, chunk: memoryview) -> None:
         """Add a chunk to the digest of the record that was begun last. It must not change before `close`."""
-        update = self._digests[name].update
-        if self._lane is None:
-            update(chunk)
+        if self._now is not None:
+            self._now.update(chunk)
         else:
-            self._last[-1] = self._lane.submit(update, chunk)
+            self._aside[-1].add(chunk)
 
     @property
     def busy(self) -> bool:
         """Whether threads may have something left to hash."""
-        return bool(self._lanes)
+        return bool(self._threads)
 
     def close(self) -> dict[str, str]:
-        """Wait for the threads, and let go of them; the digests by name, in hexadecimal."""
-        for lane in self._lanes:
-            lane.shutdown()
-        for each in self._last:
-            each.result()
-        self._lanes, self._last = [], []
+        """Hash what is left together with the threads, and let go of them; the digests by name, in hexadecimal."""
+        for record in reversed(self._aside):
+            record.hash_here()
+        for record in self._aside:
+            record.wait()
+        self.abandon()
         return {name: digest.hexdigest() for name, digest in self._digests.items()}
 
+    def abandon(self) -> None:
+        """Let go of the threads without hashing what is left."""
+        for thread in self._threads:
+            thread.shutdown(cancel_futures=True)
+        self._threads, self._aside, self._made = [], [], []
 
-def _nothing() -> None:
-    pass
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def write_manifest(digests: Mapping[str, str]) -> bytes:

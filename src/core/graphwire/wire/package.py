@@ -180,7 +180,8 @@ def _write_records(
         if record.nbytes < _STREAMED_BYTES:  # its checksum is known before its header is written
             archive.write(member, record.view(), compress=False)
         else:
-            archive.write_stream(member, record.nbytes, record_chunks(record))
+            lent = getattr(record, "lends", False)
+            archive.write_stream(member, record.nbytes, record_chunks(record), lent=lent)
 
 
 def _write_packed(

@@ -19,7 +19,10 @@ SAMPLE_INPUTS = "data/sample_inputs/"
 
 
 class Record(Protocol):
-    """The bytes of one storage, little-endian, wherever they are now."""
+    """The bytes of one storage, little-endian, wherever they are now.
+
+    One that has an attribute `lends` which is true has no copy to make: its views are memory that is there anyway.
+    """
 
     @property
     def nbytes(self) -> int:

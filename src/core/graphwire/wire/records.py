@@ -29,6 +29,11 @@ class ArchiveRecord:
         self._copied = copied
         self.nbytes = archive.size(name)
 
+    @property
+    def lends(self) -> bool:
+        """Whether the bytes are mapped."""
+        return not self._copied and self._archive.is_stored(self._name)
+
     def view(self) -> memoryview:
         """The bytes: mapped from the file, or read and checked where a copy was asked for, where the record is packed, and
         where it does not lie at a multiple of 16 bytes. (torch aligns records, but up to 2.7 not the archives in archives.)
