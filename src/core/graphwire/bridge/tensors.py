@@ -198,7 +198,7 @@ def _described(context: DecodeContext, record: TensorMeta) -> DescribedTensor:
     sizes = _decode_extents(context, record.sizes)
     strides = _decode_extents(context, record.strides) if layout is torch.strided else []
     offset = decode_int(context, record.storage_offset)
-    known = all(type(number) is int for number in (*sizes, *strides, offset))
+    known = not context.values or all(type(number) is int for number in (*sizes, *strides, offset))
     return DescribedTensor(record, dtype, layout, device, sizes, strides, offset, known)
 
 

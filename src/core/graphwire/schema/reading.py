@@ -36,6 +36,7 @@ class _Protocol(Protocol):
     """`msgspec.json` or `msgspec.msgpack`."""
 
     Decoder: Any
+    encode: Any
 
 
 class ProgramDecoder:
@@ -45,8 +46,9 @@ class ProgramDecoder:
     """
 
     def __init__(self, protocol: _Protocol) -> None:
+        self._protocol = protocol
         self._programs = protocol.Decoder(_UnreadProgram)
-        self._metas = protocol.Decoder(TensorMeta)
+        self._metas = protocol.Decoder(list[TensorMeta])
 
     def decode(self, data: bytes) -> Program:
         """The program of a document.
@@ -55,15 +57,12 @@ class ProgramDecoder:
             msgspec.MsgspecError, ValueError, RecursionError: the bytes are none.
         """
         program = self._programs.decode(data)
-        known: dict[bytes, TensorMeta] = {}
-        values: dict[str, TensorMeta] = {}
-        for name, raw in program.graph_module.graph.tensor_values.items():
-            text = bytes(raw)
-            meta = known.get(text)
-            if meta is None:
-                meta = known[text] = self._metas.decode(text)
-            values[name] = meta
-        return _with_values(program, values)
+        unread = program.graph_module.graph.tensor_values
+        texts = [bytes(raw) for raw in unread.values()]
+        distinct = dict.fromkeys(texts)
+        metas = self._metas.decode(self._protocol.encode([msgspec.Raw(text) for text in distinct]))
+        known = dict(zip(distinct, metas, strict=True))
+        return _with_values(program, {name: known[text] for name, text in zip(unread, texts, strict=True)})
 
 
 def program_of(tree: Any) -> Program:
