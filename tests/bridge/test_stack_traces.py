@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import torch
 from torch.export import ExportedProgram, export
 
 import graphwire
+from graphwire.bridge.context import EncodeContext
+from graphwire.bridge.metadata import encode_stack
+from graphwire.hooks.registry import default_registry
 
 
 class _Model(torch.nn.Module):
@@ -56,6 +61,8 @@ _FRAME = '  File "/a, b.py", line 3, in f\n    x = y\n'
         (f"\n{_FRAME}", None),
         (f" {_FRAME.strip()}", None),
         (_FRAME.replace("3", "03"), None),
+        ('  File "/a", line 1, in g", line 3, in f\n', 1),
+        (_FRAME.replace("3", "9" * 5000), None),
         ("somewhere else", None),
     ],
 )
@@ -71,3 +78,19 @@ def test_any_trace_comes_back_as_rows_or_as_text(
     assert len(frames) == (rows or 0)
     assert (record.graph_module.graph.nodes[0].metadata.get("stack_trace") == trace) is (rows is None)
     assert _traces(graphwire.from_schema(record, payloads))[node.name] == trace
+
+
+@pytest.mark.parametrize("trace", ['File "/a\r.py", line 3, in f\r\n    x\0 = y\r', "else\rwhere\0"])
+def test_lines_with_other_ends_are_lines(program: ExportedProgram, trace: str) -> None:
+    node = next(node for node in program.graph.nodes if node.op == "call_function")
+    node.meta["stack_trace"] = trace
+    plain = trace.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    assert _traces(graphwire.loads(graphwire.dumps(program)))[node.name] == plain
+
+
+def test_a_long_line_takes_no_longer_than_its_length() -> None:
+    """Of lines in which the head of a frame seems to begin again and again."""
+    hostile = '  File "x' + '", line 1, in ' * 40_000
+    started = time.process_time()
+    assert encode_stack(EncodeContext(default_registry(), {}), f"{hostile}\n{hostile}") is not None
+    assert time.process_time() - started < 5  # it takes milliseconds; a minute if it grows with the square

@@ -250,3 +250,43 @@ def test_a_raw_file_gets_what_a_stream_gets(
                 archive.write_stream("stream", 300_000, [bytes(1), bytearray(299_999)])
                 archive.write("empty", b"", compress=False)
     assert path.read_bytes() == stream.getvalue()
+
+
+def test_a_file_of_a_class_of_its_own_is_written_through_its_own_write(tmp_path: Path) -> None:
+    class Counting(io.FileIO):
+        seen = 0
+
+        def write(self, data: Any) -> int:
+            taken = super().write(data)
+            self.seen += taken
+            return taken
+
+    with Counting(tmp_path / "counted.pt2", "wb") as file:
+        write_some(file)
+        assert file.seen == file.tell() > 5000
+
+
+def test_a_file_that_does_not_say_what_it_took_took_all() -> None:
+    class Silent:
+        def __init__(self) -> None:
+            self.taken = bytearray()
+
+        def write(self, data: Any) -> None:
+            self.taken += data
+
+    silent, stream = Silent(), io.BytesIO()
+    write_some(silent)
+    write_some(stream)
+    assert silent.taken == stream.getvalue()
+
+
+def test_a_raw_stream_that_takes_nothing_is_an_error_of_ours() -> None:
+    class Full(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int | None:
+            return None
+
+    with pytest.raises(ArchiveError, match="takes no bytes now"):
+        write_some(Full())

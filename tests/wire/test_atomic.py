@@ -167,9 +167,9 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "model.pt2"
     path.write_bytes(b"old")
     code = (
-        "import resource, signal, sys; from graphwire.wire.atomic import replacing\n"
+        "import resource, signal, sys; from graphwire.wire.atomic import replacing, write_all\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
-        "try:\n  with replacing(sys.argv[1]) as file: file.write(bytes(2 << 20))\n"
+        "try:\n  with replacing(sys.argv[1]) as file: write_all(file, bytes(2 << 20))\n"
         "except OSError as error: print(error.errno)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)

@@ -7,6 +7,7 @@ import io
 import json
 import random
 import threading
+import tracemalloc
 import weakref
 import zipfile
 from collections.abc import Iterator
@@ -142,3 +143,39 @@ def test_an_archive_that_fails_leaves_no_thread() -> None:
     with pytest.raises(OSError, match="gone"):
         write()
     assert not [each for each in threading.enumerate() if each.name.startswith("graphwire-sha256")]
+
+
+def test_a_failure_at_the_end_leaves_no_thread() -> None:
+    def fails() -> None:
+        raise OSError("no space")
+
+    archive = ArchiveWriter(io.BytesIO(), manifest=True, settle=fails)
+    for index in range(20):
+        archive.write_stream(f"weight_{index}", 4 << 20, [bytes(4 << 20)], lent=True)
+    with pytest.raises(OSError, match="no space"):
+        archive.close()
+    assert not [each for each in threading.enumerate() if each.name.startswith("graphwire-sha256")]
+
+
+def test_weights_that_are_no_file_are_converted_without_all_of_them_in_memory(tmp_path: Path) -> None:
+    model = nn.ParameterList(torch.rand(1 << 19) for _ in range(24))  # 2 MiB each
+    data = graphwire.dumps(export(_Sum(model), (torch.ones(1),)))
+    tracemalloc.start()
+    try:
+        graphwire.convert(data, tmp_path / "converted.pt2", format="cbor")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 16 << 20
+    assert graphwire.verify(tmp_path / "converted.pt2") == []
+
+
+class _Sum(nn.Module):
+    def __init__(self, weights: nn.ParameterList) -> None:
+        super().__init__()
+        self.weights = weights
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for weight in self.weights:
+            x = x + weight[:1]
+        return x

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -51,6 +53,29 @@ def test_an_error_ends_the_turn() -> None:
 
     _in_thread(enter).join()
     assert done.is_set()
+
+
+def test_a_process_that_was_forked_from_an_other_threads_turn_has_turns_of_its_own() -> None:
+    code = """
+import os, threading, time
+from graphwire.wire.turns import taking_turns
+inside, done = threading.Event(), threading.Event()
+def hold():
+    with taking_turns():
+        inside.set()
+        done.wait()
+threading.Thread(target=hold).start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    started = time.monotonic()
+    with taking_turns():
+        os._exit(time.monotonic() - started > 2)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+done.set()
+raise SystemExit(status)
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
 def test_a_thread_goes_on_when_its_turn_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -181,10 +181,10 @@ def load(
             name = archive.method(method)
             archive.fetch(name)
             if verify and weights is not None:
+                archive.program_of(name)  # whose own faults are told without a look at all weights
                 archive.check_payloads()
-            with (
-                nullcontext() if weights == "copy" else taking_turns()
-            ):  # copies are read by all threads at once
+            # Copies are read meanwhile, which all threads can do at once.
+            with nullcontext() if weights == "copy" else taking_turns():
                 program = archive.program_of(name)
                 payloads = archive.payloads_of(name, copied=weights == "copy")
                 payloads.check_read(program)

@@ -153,6 +153,8 @@ class DecodeContext:
     texts: dict[tuple[str, str], Any] = field(default_factory=dict)
     """Decoded metadata by its key and text."""
     stacks: dict[tuple[int, ...], str] = field(default_factory=dict)
+    module_rows: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    """The rows of module stacks, by their text."""
     devices: dict[tuple[str, int | None], torch.device] = field(default_factory=dict)
     described: dict[int, DescribedTensor] = field(default_factory=dict)
     """By the id of the record, which equal tensors mostly share."""

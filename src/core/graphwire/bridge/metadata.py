@@ -37,7 +37,7 @@ from graphwire.schema.treespec import decode_value, encode_value
 
 DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.treespec.encode_value`)."""
-_HEAD = re.compile(r'(?m)^(?P<indent>  )?File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)\n')
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetadata:
@@ -51,7 +51,7 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     if trace := meta.get("stack_trace"):
         stack = encode_stack(context, trace)
         if stack is None:
-            texts["stack_trace"] = trace
+            texts["stack_trace"] = _with_line_feeds(trace)
     for key, encode in _ENCODERS:
         if value := meta.get(key):
             encode(context, value, texts)
@@ -103,25 +103,50 @@ def encode_stack(context: EncodeContext, trace: str) -> list[int] | None:
     """A stack trace as indices into the table of frames; None for a text that is not as Python prints traces."""
     if trace in context.stacks:
         return context.stacks[trace]
-    frames = _frames(trace)
+    frames = _frames(_with_line_feeds(trace))
     indices = None if frames is None else [context.frames.setdefault(f, len(context.frames)) for f in frames]
     context.stacks[trace] = indices
     return indices
 
 
+def _with_line_feeds(trace: str) -> str:
+    """A trace as readers want it, who write it into comments of generated code: nothing but a line feed ends a line."""
+    return trace.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+
+
 def _frames(trace: str) -> list[StackFrame] | None:
-    heads = list(_HEAD.finditer(trace))
-    if not heads or heads[0].start() != 0:
-        return None
-    ends = [head.start() for head in heads[1:]] + [len(trace)]
-    frames = []
-    for head, end in zip(heads, ends, strict=True):
-        line = head["line"]
-        if str(int(line)) != line:
+    *lines, last = trace.split("\n")
+    heads: list[tuple[str, int, str, bool]] = []
+    sources: list[list[str]] = []
+    for line in lines:
+        head = _head(line)
+        if head is not None:
+            heads.append(head)
+            sources.append([])
+        elif not heads:
             return None
-        source = trace[head.end() : end]
-        frames.append(StackFrame(head["file"], int(line), head["name"], source, not head["indent"]))
-    return frames
+        else:
+            sources[-1].append(f"{line}\n")
+    if not heads:
+        return None
+    sources[-1].append(last)
+    return [
+        StackFrame(file, number, name, "".join(source), stripped)
+        for (file, number, name, stripped), source in zip(heads, sources, strict=True)
+    ]
+
+
+def _head(line: str) -> tuple[str, int, str, bool] | None:
+    """The file, line number and function of the first line of a frame, and whether it stands without its indentation; None
+    for another line."""
+    stripped = line.startswith('File "')
+    if not stripped and not line.startswith('  File "'):
+        return None
+    file, _, rest = line[6 if stripped else 8 :].rpartition('", line ')
+    number, separator, name = rest.partition(", in ")
+    if not separator or _NUMBER.fullmatch(number) is None:
+        return None
+    return file, int(number), name, stripped
 
 
 def decode_stack(context: DecodeContext, indices: list[int]) -> str:
@@ -170,8 +195,8 @@ def _type_name(kind: Any) -> str:
     return kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _decode_module_stack(_context: DecodeContext, text: str) -> tuple[str, Any]:
-    rows = split_modules(text)
+def _decode_module_stack(context: DecodeContext, text: str) -> tuple[str, Any]:
+    rows = split_modules(text, context.module_rows)
     return "nn_module_stack", {} if rows is None else {key: (path, kind) for key, path, kind in rows}
 
 

@@ -6,7 +6,6 @@ holds one of these, graphwire writes JSON instead, under a key of its own.
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -82,16 +81,29 @@ def parse_modules(text: str) -> list[tuple[str, str, str]]:
 _NESTING = frozenset("[]()")
 
 
-def split_modules(text: str) -> list[tuple[str, str, str]] | None:
+def split_modules(
+    text: str, known: dict[str, tuple[str, str, str]] | None = None
+) -> list[tuple[str, str, str]] | None:
     """The rows of a module stack from torch's text, `key,path,type;…`, where commas inside brackets belong to the parts; None
-    for a text that does not split into rows of three."""
-    rows = [_split_row(item) for item in text.split(";")]
-    return None if None in rows else rows  # type: ignore[return-value]
+    for a text that does not split into rows of three.
+
+    Args:
+        known: the rows of other stacks by their text, to look up and to add to: stacks share those of their outer modules.
+    """
+    rows: list[tuple[str, str, str]] = []
+    for item in text.split(";"):
+        row = None if known is None else known.get(item)
+        if row is None:
+            row = _split_row(item)
+            if row is None:
+                return None
+            if known is not None:
+                known[item] = row
+        rows.append(row)
+    return rows
 
 
-@functools.lru_cache(1024)
 def _split_row(item: str) -> tuple[str, str, str] | None:
-    """The three parts of a row; None where there are not three. Stacks share the rows of their outer modules."""
     parts = item.split(",") if _NESTING.isdisjoint(item) else _split_outside(item)
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
 

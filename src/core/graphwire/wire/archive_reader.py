@@ -13,7 +13,7 @@ from zlib_ng import zlib_ng
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError
 from graphwire.wire import zip_layout as layout
 from graphwire.wire.archive_directory import Entry, read_directory
-from graphwire.wire.archive_source import BufferSource, PartSource, Readable, Source, open_source
+from graphwire.wire.archive_source import BufferSource, FileSource, PartSource, Readable, Source, open_source
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["ArchiveReader"]
@@ -62,6 +62,11 @@ class ArchiveReader:
         self.nbytes = source.size
         skipped = len(self.root) + 1 if self.root else 0
         self._entries = {entry.name[skipped:]: entry for entry in entries}
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether `map` lends memory of a file for stored records; else it makes copies, or may."""
+        return isinstance(self._source, FileSource)
 
     @property
     def names(self) -> tuple[str, ...]:

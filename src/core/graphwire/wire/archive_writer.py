@@ -69,7 +69,7 @@ class ArchiveWriter:
         settle: Callable[[], object] | None = None,
     ) -> None:
         self._stream = stream
-        self._gathers = isinstance(stream, io.FileIO) and hasattr(os, "writev")
+        self._gathers = type(stream) is io.FileIO and hasattr(os, "writev")
         self._pieces: list[bytes | memoryview] = []
         """What the file is yet to get."""
         self._waiting = 0
@@ -173,16 +173,20 @@ class ArchiveWriter:
         Raises:
             ArchiveError: a record was left unfinished by an error.
         """
-        if not self._usable:
-            raise ArchiveError(
-                "the archive holds an unfinished record", remedy="Write it again from its start"
-            )
-        if self._digests is not None:
-            digests, self._digests = self._digests, None
-            if digests.busy and self._settle is not None:
-                self._flush()
-                self._settle()
-            self.write(MANIFEST, write_manifest(digests.close()), compress=False)
+        digests, self._digests = self._digests, None
+        try:
+            if not self._usable:
+                raise ArchiveError(
+                    "the archive holds an unfinished record", remedy="Write it again from its start"
+                )
+            if digests is not None:
+                if digests.busy and self._settle is not None:
+                    self._flush()
+                    self._settle()
+                self.write(MANIFEST, write_manifest(digests.finish()), compress=False)
+        finally:
+            if digests is not None:
+                digests.close()
         self._usable = False
         start = self._position
         for record in self._written:
@@ -199,7 +203,7 @@ class ArchiveWriter:
         if kind is None:
             self.close()
         elif self._digests is not None:
-            self._digests.abandon()
+            self._digests.close()
 
     def _claim(self, name: str) -> bytes:
         """Check a record's name, and hold the archive for unfinished until the record is written."""

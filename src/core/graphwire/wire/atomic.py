@@ -10,25 +10,17 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
+
+from graphwire.errors import ArchiveError
 
 __all__ = ["replacing", "sync", "write_all"]
 
 
-class _WholeFile(io.FileIO):
-    """A raw file that takes all of what it is given, or raises."""
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data).cast("B")
-        taken = 0
-        while taken < view.nbytes:
-            taken += super().write(view[taken:])
-        return taken
-
-
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A binary file to write, which takes the place of `path` when the block ends, and vanishes when it raises.
+    """A raw binary file to write (see `write_all`), which takes the place of `path` when the block ends, and vanishes when it
+    raises.
 
     The bytes are on the disk before the name is: the file is synced, then renamed, then its folder is synced. A symbolic
     link stays one, its target is replaced. An existing file's permissions are kept (its owner and its hard links are not);
@@ -51,7 +43,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     descriptor, name = tempfile.mkstemp(prefix=".graphwire-", suffix=".part", dir=target.parent)
     temporary = Path(name)
     try:
-        with _WholeFile(descriptor, "w+b") as file:
+        with io.FileIO(descriptor, "w+b") as file:
             temporary.chmod(0o666 & ~_umask(target.parent) if mode is None else stat.S_IMODE(mode))
             yield cast("BinaryIO", file)
             sync(file)
@@ -65,13 +57,20 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def write_all(stream: BinaryIO, data: bytes | memoryview) -> None:
-    """Write all of `data`, also where the stream is raw and takes only part of it."""
+    """Write all of `data`, also where the stream is raw and takes only part of it.
+
+    Raises:
+        ArchiveError: the stream takes nothing now, as it does not wait.
+    """
     size = len(data)
-    taken = stream.write(data)
-    while 0 <= taken < size:
+    while True:
+        taken: int | None = stream.write(data)
+        if taken is None and isinstance(stream, io.RawIOBase):
+            raise ArchiveError("the file object takes no bytes now", remedy="Open it so that it waits")
+        if taken is None or not 0 <= taken < size:  # None is what many file-like objects return that take all
+            return
         data = data[taken:]
         size -= taken
-        taken = stream.write(data)
 
 
 def sync(file: BinaryIO) -> None:

@@ -118,7 +118,7 @@ class Digests:
                 self._made.pop(0).wait()
 
     def add(self, chunk: memoryview) -> None:
-        """Add a chunk to the digest of the record that was begun last. It must not change before `close`."""
+        """Add a chunk to the digest of the record that was begun last. It must not change before `finish`."""
         if self._now is not None:
             self._now.update(chunk)
         else:
@@ -129,17 +129,16 @@ class Digests:
         """Whether threads may have something left to hash."""
         return bool(self._threads)
 
-    def close(self) -> dict[str, str]:
-        """Hash what is left together with the threads, and let go of them; the digests by name, in hexadecimal."""
+    def finish(self) -> dict[str, str]:
+        """Hash what is left together with the threads; the digests by name, in hexadecimal."""
         for record in reversed(self._aside):
             record.hash_here()
         for record in self._aside:
             record.wait()
-        self.abandon()
         return {name: digest.hexdigest() for name, digest in self._digests.items()}
 
-    def abandon(self) -> None:
-        """Let go of the threads without hashing what is left."""
+    def close(self) -> None:
+        """Let go of the threads, without hashing what is left."""
         for thread in self._threads:
             thread.shutdown(cancel_futures=True)
         self._threads, self._aside, self._made = [], [], []

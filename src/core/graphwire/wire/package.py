@@ -363,9 +363,9 @@ class Package:
         Raises:
             FormatError: the member is no document of its format.
         """
-        if name not in self._fetched:
-            self.fetch(name)
-        data, wire_format = self._fetched.pop(name), self.format_of(name)
+        data, wire_format = self._fetched.pop(name, None), self.format_of(name)
+        if data is None:
+            data = self.archive.read(self.member_of(name))
         program = read_program(data, wire_format, self._limits)
         return program or read_document(data, wire_format, self._limits)
 

@@ -31,8 +31,11 @@ class ArchiveRecord:
 
     @property
     def lends(self) -> bool:
-        """Whether the bytes are mapped."""
-        return not self._copied and self._archive.is_stored(self._name)
+        """Whether the bytes are mapped from a file; else each view is a copy."""
+        archive, name = self._archive, self._name
+        if self._copied or not (archive.is_mapped and archive.is_stored(name)):
+            return False
+        return archive.offset(name) % _ALIGNMENT == 0
 
     def view(self) -> memoryview:
         """The bytes: mapped from the file, or read and checked where a copy was asked for, where the record is packed, and
