@@ -13,7 +13,8 @@ import torch
 
 from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext
-from graphwire.bridge.payloads import StorageTable, decode_payloads
+from graphwire.bridge.payloads import decode_payloads
+from graphwire.bridge.storages import StorageTable
 from graphwire.errors import GraphwireError
 from graphwire.hooks.registry import default_registry
 from graphwire.wire.archive import ArchiveReader

@@ -58,7 +58,9 @@ def test_an_error_ends_the_turn() -> None:
 def test_a_process_that_was_forked_from_an_other_threads_turn_has_turns_of_its_own() -> None:
     code = """
 import os, threading, time
+from graphwire.wire import turns
 from graphwire.wire.turns import taking_turns
+turns._PATIENCE = 20
 inside, done = threading.Event(), threading.Event()
 def hold():
     with taking_turns():
@@ -70,7 +72,7 @@ child = os.fork()
 if child == 0:
     started = time.monotonic()
     with taking_turns():
-        os._exit(time.monotonic() - started > 2)
+        os._exit(time.monotonic() - started > 10)
 status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 done.set()
 raise SystemExit(status)

@@ -154,12 +154,7 @@ def decode_stack(context: DecodeContext, indices: list[int]) -> str:
     key = tuple(indices)
     text = context.stacks.get(key)
     if text is None:
-        rows = [context.frames[index] for index in indices]
-        text = "".join(
-            f'{"" if row.stripped else "  "}File "{row.file}", line {row.line}, in {row.name}\n{row.source}'
-            for row in rows
-        )
-        context.stacks[key] = text
+        text = context.stacks[key] = "".join([context.frames[index].text for index in indices])
     return text
 
 

@@ -26,13 +26,14 @@ from graphwire.bridge.held_values import check_held_values, note_edited_values
 from graphwire.bridge.metadata import decode_declared, decode_sources, encode_custom, encode_declared
 from graphwire.bridge.opaque import OpaqueOperator
 from graphwire.bridge.operators import check_operators
-from graphwire.bridge.payloads import RecordTable, StorageTable, decode_payloads, encode_payloads
+from graphwire.bridge.payloads import decode_payloads, encode_payloads
 from graphwire.bridge.signature import (
     decode_module_calls,
     decode_signature,
     encode_module_calls,
     encode_signature,
 )
+from graphwire.bridge.storages import RecordTable, StorageTable
 from graphwire.bridge.symbols import (
     decode_ranges,
     decode_replacements,

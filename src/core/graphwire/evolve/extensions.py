@@ -22,7 +22,8 @@ from typing import Any
 
 from graphwire.evolve.step import report_interface
 from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.schema.program import FEATURES
+from graphwire.schema.program import FEATURES, StackFrame
+from graphwire.schema.tree import from_tree
 from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec, split_version, treespec_nodes
 
 __all__ = ["resolve_extensions"]
@@ -73,7 +74,7 @@ _CALL = ("input_names", "output_names")
 def resolve_extensions(tree: Record, report: Report) -> Record:
     """A document of the current version without extensions; what cannot be said without is reported and left."""
     module = tree["graph_module"]
-    frames = [_frame_text(frame) for frame in module.get("stack_frames") or ()]
+    frames = [from_tree(frame, StackFrame).text for frame in module.get("stack_frames") or ()]
     sources = _source_records(module.get("node_sources") or ())
     required = tree.get("requires") or ()
     for name in tree.get("encoded_values") or ():
@@ -165,13 +166,6 @@ def _nameless(arm: str) -> Callable[[Record, Where], Record]:
         return spec if user is None else {arm: {"arg": user["arg"]}}
 
     return without_name
-
-
-def _frame_text(frame: Record) -> str:
-    indent = "" if frame.get("stripped") else "  "
-    return (
-        f'{indent}File "{frame["file"]}", line {frame["line"]}, in {frame["name"]}\n{frame.get("source", "")}'
-    )
 
 
 def _source_records(rows: Any) -> list[Record]:

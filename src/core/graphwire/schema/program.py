@@ -51,6 +51,12 @@ class StackFrame(msgspec.Struct, frozen=True, omit_defaults=True):
     stripped: bool = False
     """Whether the head begins without its two spaces: torch strips the whole text of a trace, and so its first frame."""
 
+    @property
+    def text(self) -> str:
+        """The frame as Python prints it."""
+        indent = "" if self.stripped else "  "
+        return f'{indent}File "{self.file}", line {self.line}, in {self.name}\n{self.source}'
+
 
 class NodeSource(msgspec.Struct, omit_defaults=True):
     """Where a node came from: a node of an earlier graph, and the pass that made one of the other."""
