@@ -69,7 +69,7 @@ def _save(program: ExportedProgram, file: Path, clock: _Clock) -> None:
     from graphwire.hooks.registry import default_registry
     from graphwire.wire.atomic import replacing
     from graphwire.wire.document import write_program
-    from graphwire.wire.package import Document, write_package
+    from graphwire.wire.package_writer import Document, write_package
 
     registry = default_registry()
     json = registry.wire_format("json")

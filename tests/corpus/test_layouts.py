@@ -19,7 +19,7 @@ from graphwire.errors import GraphwireError
 from graphwire.hooks.registry import default_registry
 from graphwire.wire.archive import ArchiveReader
 from graphwire.wire.layouts import LAYOUTS, Layout, layout_of_schema, open_layout
-from graphwire.wire.package import Document, write_package
+from graphwire.wire.package_writer import Document, write_package
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
 
 COUNTS = {

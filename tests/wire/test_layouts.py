@@ -30,7 +30,7 @@ from graphwire.wire.layouts import (
     open_layout,
     schema_version_text,
 )
-from graphwire.wire.package import Document, write_package
+from graphwire.wire.package_writer import Document, write_package
 from graphwire.wire.payloads import SAMPLE_INPUTS, WEIGHTS, Payloads
 from graphwire.wire.torch_save import StateDict, read_state_dict
 

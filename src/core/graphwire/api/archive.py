@@ -23,8 +23,9 @@ from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
 from graphwire.wire.archive import Readable
+from graphwire.wire.layouts import BARE
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package import BARE, Package
+from graphwire.wire.package import Package
 from graphwire.wire.payloads import Payloads
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from graphwire.hooks.registry import PluginInfo, Registry, default_registry
 from graphwire.schema.program import Program
 from graphwire.wire.archive import Readable
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package import Document, save_package
+from graphwire.wire.package_writer import Document, save_package
 
 if TYPE_CHECKING:
     pass

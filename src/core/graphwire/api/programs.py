@@ -25,7 +25,7 @@ from graphwire.schema.program import Program
 from graphwire.wire.archive import Readable
 from graphwire.wire.collector import paused_collector
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package import save_package
+from graphwire.wire.package_writer import save_package
 from graphwire.wire.payloads import Payloads
 from graphwire.wire.turns import taking_turns
 

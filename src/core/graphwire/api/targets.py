@@ -20,7 +20,8 @@ from graphwire.hooks.registry import Registry
 from graphwire.schema.program import PluginRequirement, Program
 from graphwire.schema.tree import to_tree
 from graphwire.wire.document import write_plain_json, write_program
-from graphwire.wire.package import BARE, Document
+from graphwire.wire.layouts import BARE
+from graphwire.wire.package_writer import Document
 from graphwire.wire.payloads import Payloads
 
 

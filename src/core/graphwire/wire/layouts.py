@@ -27,7 +27,9 @@ from graphwire.wire.sample_inputs import read_sample_inputs
 from graphwire.wire.torch_save import StateDict, number_width, read_state_dict, read_tensor
 
 __all__ = [
+    "BARE",
     "LAYOUTS",
+    "PROVIDERS",
     "Layout",
     "LayoutSpec",
     "config_members",
@@ -41,6 +43,10 @@ __all__ = [
 MODELS = "models/"
 _ONLY = "model"
 """The name of the program where a layout holds one and does not name it."""
+BARE = "document"
+"""The layout of one document without an archive: for a target that has none, whose documents hold the weights."""
+PROVIDERS = "data/wire_formats.json"
+"""Who provides the wire formats that are not the box's, by suffix: what a reader without them can say."""
 _CONFIGS = msgspec.json.Decoder(PayloadConfig)
 """Made here rather than at the first config, for the sake of threads; see `schema.tree`."""
 
