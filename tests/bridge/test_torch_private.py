@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 import sympy
@@ -180,3 +181,17 @@ def test_symbols_that_an_operator_made_are_told_once() -> None:
     symbols = torch_private.fresh_unbacked_symbols(shape_env)
     assert {str(symbol) for symbol in symbols} == {str(places.shape[0])}
     assert torch_private.fresh_unbacked_symbols(shape_env) == set()
+
+
+def test_subclasses_are_not_asked_in_python_where_nobody_wants_it() -> None:
+    class Asked(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise AssertionError("asked")
+
+    tensor = torch.ones(2).as_subclass(Asked)
+    with torch_private.no_torch_function():
+        assert tensor.dtype is torch.float32
+        assert tensor.stride() == (1,)
+    with pytest.raises(AssertionError, match="asked"):
+        tensor.stride()

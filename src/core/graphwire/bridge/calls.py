@@ -34,10 +34,11 @@ def encode_inputs(
     return _ENCODERS[called.handler.convention](context, nodes, called, node)
 
 
+_POSITIONAL, _KEYWORD = ArgumentKind.POSITIONAL, ArgumentKind.KEYWORD
+"""An enumeration takes longer to give its member than a record to be made of it."""
+
+
 def _encode(context: EncodeContext, nodes: Nodes, name: str, value: Any, kind: ArgumentKind) -> NamedArgument:
-    known = nodes.get(value) if type(value) is torch.fx.Node else None
-    if known is not None:  # as most are
-        return NamedArgument(name, known, kind)
     argument = encode_argument(context, nodes, value)
     if not isinstance(value, tuple):
         return NamedArgument(name, argument, kind)
@@ -53,7 +54,9 @@ def _encode_by_schema(
     args, kwargs, inputs = node.args, node.kwargs, []
     if not kwargs and len(args) <= len(called.positional):
         return [
-            _encode(context, nodes, name, value, ArgumentKind.POSITIONAL)
+            NamedArgument(name, known, _POSITIONAL)
+            if type(value) is torch.fx.Node and (known := nodes.get(value)) is not None
+            else _encode(context, nodes, name, value, _POSITIONAL)
             for name, value in zip(called.positional, args, strict=False)
         ]
     if len(args) > len(called.parameters):
@@ -61,10 +64,10 @@ def _encode_by_schema(
     given = 0
     for position, (name, keyword_only) in enumerate(called.parameters):
         if name in kwargs:
-            inputs.append(_encode(context, nodes, name, kwargs[name], ArgumentKind.KEYWORD))
+            inputs.append(_encode(context, nodes, name, kwargs[name], _KEYWORD))
             given += 1
         elif position < len(args) and not keyword_only:
-            inputs.append(_encode(context, nodes, name, args[position], ArgumentKind.POSITIONAL))
+            inputs.append(_encode(context, nodes, name, args[position], _POSITIONAL))
     if given != len(kwargs):
         unknown = sorted(set(kwargs) - {name for name, _ in called.parameters})
         raise EncodeError(f"{called.name} has no parameter {', '.join(unknown)}")
@@ -77,7 +80,7 @@ def _encode_symbolic(
     names = [name for name, _ in called.parameters]
     names += [""] * (len(node.args) - len(names))
     positional = [
-        _encode(context, nodes, name, value, ArgumentKind.POSITIONAL)
+        _encode(context, nodes, name, value, _POSITIONAL)
         for name, value in zip(names, node.args, strict=False)
     ]
     return positional + _encode_keywords(context, nodes, node)
@@ -86,12 +89,12 @@ def _encode_symbolic(
 def _encode_generic(
     context: EncodeContext, nodes: Nodes, _called: Operator, node: torch.fx.Node
 ) -> list[NamedArgument]:
-    positional = [_encode(context, nodes, "", value, ArgumentKind.POSITIONAL) for value in node.args]
+    positional = [_encode(context, nodes, "", value, _POSITIONAL) for value in node.args]
     return positional + _encode_keywords(context, nodes, node)
 
 
 def _encode_keywords(context: EncodeContext, nodes: Nodes, node: torch.fx.Node) -> list[NamedArgument]:
-    return [_encode(context, nodes, name, value, ArgumentKind.KEYWORD) for name, value in node.kwargs.items()]
+    return [_encode(context, nodes, name, value, _KEYWORD) for name, value in node.kwargs.items()]
 
 
 _ENCODERS = {"schema": _encode_by_schema, "symbolic": _encode_symbolic, "generic": _encode_generic}

@@ -75,6 +75,8 @@ class EncodeContext:
     integers: dict[int, SymbolicInteger] = field(default_factory=dict)
     """By the id of torch's node, which is kept alive meanwhile."""
     tensor_metas: dict[Any, TensorMeta] = field(default_factory=dict)
+    described: dict[int, TensorMeta] = field(default_factory=dict)
+    """What is known of fake tensors, by the id of each, which its node keeps alive meanwhile."""
     frames: dict[StackFrame, int] = field(default_factory=dict)
     stacks: dict[str, list[int] | None] = field(default_factory=dict)
     sources: dict[Any, int] = field(default_factory=dict)

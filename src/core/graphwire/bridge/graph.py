@@ -22,6 +22,7 @@ from graphwire.bridge.operators import decode_operator, encode_operator
 from graphwire.bridge.places import deviations, move, place_by_rule
 from graphwire.bridge.propagation import propagated_values
 from graphwire.bridge.results import decode_results, encode_results
+from graphwire.bridge.tensors import encode_tensor_meta
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.values import (
     CONTAINER_ARMS,
@@ -54,6 +55,7 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
     """
     record = Graph([], [], [], {}, {}, {}, custom_obj_values={}, sym_float_values={}, value_metadata={})
     scope = EncodeScope(record, module)
+    _describe_values(context, module.graph)
     for node in module.graph.nodes:
         try:
             _encode_node(context, scope, node, top_level)
@@ -61,6 +63,18 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
             raise error.within(f"graph.{node.name}") from None
     record.placed = deviations(module.graph.nodes, scope.order)
     return record
+
+
+def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
+    """Take down what the values of nodes are, all at once: inside the block, a fake tensor tells in half the time."""
+    with torch_private.no_torch_function():
+        for node in graph.nodes:
+            value = node.meta.get("val")
+            if type(value) is torch_private.FakeTensor:
+                try:
+                    context.described[id(value)] = encode_tensor_meta(context, value)
+                except GraphwireError as error:
+                    raise error.within(f"graph.{node.name}") from None
 
 
 def _encode_node(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> None:

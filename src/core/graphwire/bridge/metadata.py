@@ -47,7 +47,20 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
         EncodeError: `custom` is no data that JSON can say.
     """
     texts: dict[str, str] = {}
-    stack = None
+    stack = sources = None
+    if not _KEPT.isdisjoint(meta):
+        stack, sources = _encode_kept(context, meta, texts)
+    declared = context.registry.metadata_keys
+    if declared and not declared.keys().isdisjoint(meta):
+        encode_declared(context, meta, texts)
+    return ValueMetadata(texts, stack, sources)
+
+
+def _encode_kept(
+    context: EncodeContext, meta: dict[str, Any], texts: dict[str, str]
+) -> tuple[list[int] | None, list[int] | None]:
+    """Add to `texts` what is kept of `meta` as text; the stack trace and provenance, which are rows of tables."""
+    stack = sources = None
     if trace := meta.get("stack_trace"):
         stack = encode_stack(context, trace)
         if stack is None:
@@ -55,15 +68,10 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     for key, encode in _ENCODERS:
         if value := meta.get(key):
             encode(context, value, texts)
-    if not context.registry.metadata_keys.keys().isdisjoint(meta):
-        encode_declared(context, meta, texts)
     origin = meta.get("from_node")
-    sources = (
-        None
-        if origin is None
-        else [encode_source(context, s) for s in origin if isinstance(s, TorchNodeSource)]
-    )
-    return ValueMetadata(texts, stack, sources)
+    if origin is not None:
+        sources = [encode_source(context, s) for s in origin if isinstance(s, TorchNodeSource)]
+    return stack, sources
 
 
 def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
@@ -323,6 +331,7 @@ _ENCODERS = (
     ("torch_fn", _encode_torch_fn),
     ("custom", _encode_custom),
 )
+_KEPT = frozenset(("stack_trace", "from_node", *(key for key, _ in _ENCODERS)))
 _DECODERS: dict[str, Callable[[DecodeContext, str], tuple[str, Any]]] = {
     "nn_module_stack": _decode_module_stack,
     EXACT_STACK: _decode_exact_module_stack,

@@ -43,13 +43,13 @@ def encode_payloads(
         EncodeError: a value is no plain tensor, and no codec owns it.
     """
     plain = _plain_parts(context, values, table, encoded)
-    placements = {name: None if table.knows(each) else placement_of(each) for name, each in plain.items()}
-    table.add_all([tensor for name, tensor in plain.items() if placements[name] is None])
+    placements = {name: placement_of(each) for name, each in plain.items() if not table.knows(each)}
+    table.add_all([tensor for name, tensor in plain.items() if placements.get(name) is None])
     metas: dict[str, PayloadMeta] = {}
     first: dict[int, str] = {}
     owners = {id(weight): name for name, weight in reversed([*weights.items()])} if plain else {}
     for name, tensor in plain.items():
-        meta = metas[name] = _encode_tensor(context, tensor, table, placements[name])
+        meta = metas[name] = _encode_tensor(context, tensor, table, placements.get(name))
         known = first.setdefault(id(tensor), name)
         if known is not name:
             meta.same_as = known

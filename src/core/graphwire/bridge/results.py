@@ -52,7 +52,7 @@ def encode_results(
         EncodeError: no record says such a result.
     """
     value = node.meta.get("val")
-    elements = elements_of(value)
+    elements = None if isinstance(value, torch.Tensor) else elements_of(value)
     if called.handler.convention == "generic":
         # A schema says whether an operator returns a tuple; what has none says it here, as torch does.
         record.is_hop_single_tensor_return = elements is None or isinstance(value, dict)

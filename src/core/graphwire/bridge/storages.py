@@ -31,21 +31,18 @@ _StorageKey: TypeAlias = "tuple[torch.device | None, int]"
 class StorageRecord:
     """The bytes of a storage in memory, or of a part of it; on another device they are copied when asked for."""
 
-    __slots__ = ("_start", "_storage", "nbytes")
+    __slots__ = ("_start", "_storage", "lends", "nbytes")
 
-    def __init__(self, storage: torch.UntypedStorage, start: int, nbytes: int) -> None:
+    def __init__(self, storage: torch.UntypedStorage, start: int, nbytes: int, *, lends: bool) -> None:
         self._storage = storage
         self._start = start
         self.nbytes = nbytes
-
-    @property
-    def lends(self) -> bool:
-        """Whether the bytes are the storage's own."""
-        return self._storage.device.type == "cpu"
+        self.lends = lends
+        """Whether the bytes are the storage's own: it lies in memory, not on another device."""
 
     def view(self) -> memoryview:
         """The bytes; the view keeps the storage alive."""
-        storage = self._storage if self._storage.device.type == "cpu" else self._storage.cpu()
+        storage = self._storage if self.lends else self._storage.cpu()
         if self.nbytes == 0:
             return memoryview(b"")
         array = (ctypes.c_char * self.nbytes).from_address(storage.data_ptr() + self._start)
@@ -64,9 +61,9 @@ class RecordTable:
     weights: RecordTable | None = None
     """Of the constants: the records of the weights, in whose storages constants may lie too. Both are measured as one."""
     _spans: dict[_StorageKey, tuple[int, int]] = field(default_factory=dict)
-    _measured: dict[int, tuple[torch.Tensor, _StorageKey]] = field(default_factory=dict)
-    """The tensors that are measured, by id, and the keys of their storages. They are kept here, since the parts of others
-    may be made for the asking."""
+    _measured: dict[int, tuple[torch.Tensor, torch.UntypedStorage, _StorageKey]] = field(default_factory=dict)
+    """The tensors that are measured, by id, and their storages. They are kept here, since the parts of others may be made
+    for the asking."""
 
     def __post_init__(self) -> None:
         if self.weights is not None:
@@ -76,9 +73,10 @@ class RecordTable:
         """Note how much of their storages tensors reach. Done ahead for every program of a file, so that one record holds
         what all of them read of a storage."""
         for tensor in values:
-            if not self.knows(tensor) and is_plain(tensor) and placement_of(tensor) is None:
-                key = _storage_key(tensor, tensor.untyped_storage())
-                self._measured[id(tensor)] = tensor, key
+            if id(tensor) not in self._measured and is_plain(tensor) and placement_of(tensor) is None:
+                storage = tensor.untyped_storage()
+                key = _storage_key(tensor, storage)
+                self._measured[id(tensor)] = tensor, storage, key
                 low, high = _span(tensor)
                 known = self._spans.get(key)
                 self._spans[key] = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
@@ -91,23 +89,23 @@ class RecordTable:
         """Make records for the storages of all tensors, each as long as its tensors need."""
         self.measure(tensors)
         for tensor in tensors:
-            _, key = self._measured[id(tensor)]
+            _, storage, key = self._measured[id(tensor)]
             low, high = self._spans[key]
-            if key in self._names and self._names[key][1] <= low and high <= self._names[key][2]:
+            known = self._names.get(key)
+            if known is not None and known[1] <= low and high <= known[2]:
                 continue
-            storage = tensor.untyped_storage()
             total = storage.nbytes()
             low -= low % _ALIGNMENT
             if (high - low) * _TRIM_FACTOR >= total or total - (high - low) < _TRIM_BYTES:
                 low, high = 0, total
             name = f"{self.stem}{len(self.records)}"
-            self.records[self.folder + name] = StorageRecord(storage, low, high - low)
+            self.records[self.folder + name] = StorageRecord(storage, low, high - low, lends=tensor.is_cpu)
             self._names[key] = (name, low, high)
 
     def place(self, tensor: torch.Tensor) -> tuple[str, int, str | None]:
         """The record that holds a tensor, the byte of its storage that the record begins with, and the full name of the
         weights' record that is the same."""
-        _, key = self._measured[id(tensor)]
+        _, _, key = self._measured[id(tensor)]
         name, low, high = self._names[key]
         weight = None if self.weights is None else self.weights._names.get(key)
         shared = f"{WEIGHTS}{weight[0]}" if weight is not None and weight[1:] == (low, high) else None
@@ -121,12 +119,12 @@ def _storage_key(tensor: torch.Tensor, storage: torch.UntypedStorage) -> _Storag
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:
     """The bytes of its storage that a tensor reaches: first, and one past the last."""
-    item = tensor.element_size()
+    item, count = tensor.element_size(), tensor.numel()
     start = tensor.storage_offset()
-    if tensor.numel() == 0:
+    if count == 0:
         return start * item, start * item
     if tensor.is_contiguous():
-        return start * item, (start + tensor.numel()) * item
+        return start * item, (start + count) * item
     reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return start * item, (start + reach + 1) * item
 
@@ -143,6 +141,8 @@ def is_plain(value: Any) -> bool:
 
 def placement_of(value: Any) -> str | None:
     """Where a tensor is that has no elements: `fake` or `meta`; None for any other value."""
+    if type(value) in _PLAIN:  # as most are, and each question takes as long as asking it of the tensor
+        return "meta" if value.is_meta else None
     if isinstance(value, torch_private.FakeTensor):
         return "fake"
     return "meta" if isinstance(value, torch.Tensor) and value.device.type == "meta" else None

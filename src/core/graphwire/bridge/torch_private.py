@@ -53,6 +53,7 @@ __all__ = [
     "is_unbacked",
     "mark_buffer",
     "new_shape_env",
+    "no_torch_function",
     "replace_symbol",
     "replacements",
     "reserve_unbacked",
@@ -62,6 +63,9 @@ __all__ = [
     "symbolic_value",
     "unbacked_bindings",
 ]
+
+no_torch_function = torch._C.DisableTorchFunctionSubclass
+"""A context manager in which subclasses of tensors are asked for their attributes directly."""
 
 symbolic_node = operator.attrgetter("node")
 """The node of a symbolic value: one object for all the `SymInt`s that stand for one size."""

@@ -83,7 +83,8 @@ def encode_value(context: EncodeContext, scope: EncodeScope, name: str, value: A
     record = scope.record
     if isinstance(value, torch.Tensor):
         _undefined(record.tensor_values, name)
-        record.tensor_values[name] = encode_tensor_meta(context, value)
+        meta = context.described.get(id(value))
+        record.tensor_values[name] = encode_tensor_meta(context, value) if meta is None else meta
         if type(value) is not torch_private.FakeTensor:
             composition = encode_composition(context, value)
             if composition is not None:

@@ -7,6 +7,7 @@ holds one of these, graphwire writes JSON instead, under a key of its own.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -78,7 +79,7 @@ def parse_modules(text: str) -> list[tuple[str, str, str]]:
     return _parse(_MODULES, text)
 
 
-_NESTING = frozenset("[]()")
+_NESTING = re.compile(r"[\[\]()]")
 
 
 def split_modules(
@@ -104,7 +105,7 @@ def split_modules(
 
 
 def _split_row(item: str) -> tuple[str, str, str] | None:
-    parts = item.split(",") if _NESTING.isdisjoint(item) else _split_outside(item)
+    parts = item.split(",") if _NESTING.search(item) is None else _split_outside(item)
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
 
 

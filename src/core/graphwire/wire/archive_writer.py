@@ -6,8 +6,9 @@ import io
 import os
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType, TracebackType
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
+import msgspec
 from zlib_ng import zlib_ng
 
 from graphwire.errors import ArchiveError
@@ -35,7 +36,9 @@ _DATE, _TIME = 1 << 5 | 1, 0  # 1980-01-01 00:00:00: equal programs make equal f
 _VERSION, _VERSION_ZIP64 = 20, 45
 
 
-class _Written(NamedTuple):
+class _Written(msgspec.Struct):
+    """A record's line in the directory."""
+
     name: bytes
     flags: int
     method: int
@@ -162,7 +165,7 @@ class ArchiveWriter:
             raise ArchiveError(
                 f"the record was announced with {nbytes:,} bytes but has {count}", place=f"record {name!r}"
             )
-        record = record._replace(crc=crc)
+        record.crc = crc
         self._put(_descriptor(record))
         self._written.append(record)
         self._usable = True
@@ -189,8 +192,7 @@ class ArchiveWriter:
                 digests.close()
         self._usable = False
         start = self._position
-        for record in self._written:
-            self._put(_central_entry(record))
+        self._put(b"".join(map(_central_entry, self._written)))
         self._put(_end(len(self._written), self._position - start, start))
         self._flush()
 

@@ -72,6 +72,7 @@ ALIGNMENT = 64
 """Bytes."""
 
 
+_USUAL_NAME = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
 _SUSPECT_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\\:]|^/|^$|//|(?:^|/)\.\.?(?:/|$)")
 
 
@@ -81,7 +82,7 @@ def check_name(name: str) -> None:
     Raises:
         ArchiveError: the name is empty or absolute, steps upwards, or holds control characters.
     """
-    if not _SUSPECT_NAME.search(name):
+    if _USUAL_NAME.fullmatch(name) or not _SUSPECT_NAME.search(name):
         return
     parts = name.replace("\\", "/").split("/")
     if not name:
