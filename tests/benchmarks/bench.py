@@ -67,6 +67,8 @@ class Bench(NamedTuple):
 
     turns: int
     clock: Callable[[], float]
+    collect: bool
+    """Whether garbage is collected before each save and load of a program."""
     folder: Path
     progress: Progress
 
@@ -98,7 +100,7 @@ def main() -> int:
             warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
             from timing import CLOCKS
 
-            bench = Bench(options.runs, CLOCKS[options.clock], Path(folder), progress)
+            bench = Bench(options.runs, CLOCKS[options.clock], options.collect, Path(folder), progress)
         if options.profile:
             profile = profiled(bench, options.profile, options.program[0], options.format)
         elif options.steps:
@@ -151,6 +153,11 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--clock", choices=["wall", "cpu"], default="wall", help="what is measured (default wall)"
+    )
+    parser.add_argument(
+        "--collect",
+        action="store_true",
+        help="collect garbage before each save and load of a program; by default the collector is left alone",
     )
     parser.add_argument(
         "--program", action="append", choices=PROGRAMS, help="only this program; may be repeated"
@@ -208,6 +215,7 @@ def environment(options: argparse.Namespace) -> dict[str, Any]:
         "processors": os.cpu_count(),
         "runs": options.runs,
         "clock": options.clock,
+        "collect": options.collect,
     }
 
 
@@ -249,7 +257,9 @@ def _measure_ways(
         steps[f"keep {way.name}"] = Step(lambda way=way: way.save(program, io.BytesIO()))
         steps[f"load {way.name}"] = Step(lambda way=way, file=file: way.load(file))
     with _task(bench.progress, name, len(steps) * (turns + warm_up)) as done:
-        seconds = interleaved(steps, turns=turns, clock=bench.clock, done=done, warm_up=warm_up)
+        seconds = interleaved(
+            steps, turns=turns, clock=bench.clock, done=done, warm_up=warm_up, collect=bench.collect
+        )
     return [
         ProgramRow(
             name,

@@ -33,18 +33,21 @@ def interleaved(
     clock: Callable[[], float],
     done: Callable[[str], object],
     warm_up: bool = True,
+    collect: bool = True,
 ) -> dict[str, float]:
     """The median seconds of each step over `turns` turns, in each of which every step runs once, in order.
 
     Args:
         done: told the name of each step when it has run.
         warm_up: begin with one turn more, which is not counted.
+        collect: collect garbage before each step, outside the clock, so that none pays for another's, and few for their own.
     """
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for turn in range(-1 if warm_up else 0, turns):
         for name, step in steps.items():
             step.before()
-            gc.collect()  # so that no step pays for another's garbage
+            if collect:
+                gc.collect()
             started = clock()
             result = step.run()
             taken = clock() - started

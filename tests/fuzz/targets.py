@@ -23,6 +23,7 @@ from graphwire.schema.guard import FUNCTIONS, parse_guard
 from graphwire.schema.infix import parse_infix
 from graphwire.schema.treespec import keywords_of, parse_treespec
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter
+from graphwire.wire.digests import Digests
 from graphwire.wire.document import read_document
 from graphwire.wire.torch_save import read_state_dict
 from graphwire_plugins.formats.cbor import CborFormat
@@ -78,7 +79,7 @@ def _archive(data: bytes) -> None:
 
 def _archive_seeds() -> list[bytes]:
     stream = io.BytesIO()
-    with ArchiveWriter(stream, manifest=True) as archive:
+    with ArchiveWriter(stream, digests=Digests()) as archive:
         archive.write("models/model.json", b'{"a": 1}' * 50, compress=True)
         archive.write("data/weights/weight_0", b"\0" * 40, compress=False)
         archive.write_stream("data/weights/weight_1", 64, [bytes(64)])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from graphwire.errors import ArchiveError
 from graphwire.wire.archive import PT2_RECORDS, ArchiveReader, ArchiveWriter
+from graphwire.wire.digests import Digests
 
 
 class Pipe(io.RawIOBase):
@@ -243,7 +244,7 @@ def test_a_raw_file_gets_what_a_stream_gets(
     path, stream = tmp_path / "raw.pt2", io.BytesIO()
     with path.open("wb", buffering=0) as raw:
         for file in (raw, stream):
-            with ArchiveWriter(file, manifest=True) as archive:
+            with ArchiveWriter(file, digests=Digests()) as archive:
                 for index in range(700):
                     archive.write(f"small_{index}", bytes([index % 256]) * (index % 300), compress=False)
                 archive.write("large", bytes(range(256)) * 8000, compress=False)

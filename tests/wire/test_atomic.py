@@ -117,9 +117,10 @@ import os, random, signal, sys, time
 from pathlib import Path
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter
 from graphwire.wire.atomic import replacing
+from graphwire.wire.digests import Digests
 
 def write(turn):
-    with replacing(path) as file, ArchiveWriter(file, manifest=True) as archive:
+    with replacing(path) as file, ArchiveWriter(file, digests=Digests()) as archive:
         for index in range(20):
             archive.write_stream(f"data/weights/weight_{index}", 1 << 16, [bytes([turn % 256]) * (1 << 16)])
 

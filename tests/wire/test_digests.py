@@ -1,4 +1,4 @@
-"""The manifest: a digest of every record, which `verify` compares, and which stands in the way of no reader."""
+"""The manifest: digests of all records, which `verify` compares, and which stand in the way of no reader."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import weakref
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,7 +22,8 @@ from torch.export import export
 import graphwire
 from graphwire import errors
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter
-from graphwire.wire.digests import MANIFEST, read_manifest
+from graphwire.wire.digests import Digests
+from graphwire.wire.manifest import MANIFEST, read_manifest
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +45,114 @@ def rewritten(data: bytes, **changes: bytes | None) -> bytes:
     return stream.getvalue()
 
 
-def test_every_record_is_listed_with_its_digest(data: bytes) -> None:
+@pytest.fixture(scope="module")
+def many() -> bytes:
+    """A program with 60 small weights of 5.4 MiB together, and two that are large."""
+    small = [torch.rand(256 * (1 + index % 180)) for index in range(0, 2400, 40)]
+    return graphwire.dumps(
+        export(_Sum(nn.ParameterList([*small, *torch.rand(2, 1 << 18)])), (torch.ones(1),))
+    )
+
+
+def sha256(*contents: bytes) -> str:
+    return hashlib.sha256(b"".join(contents)).hexdigest()
+
+
+@pytest.mark.parametrize("fixture", ["data", "many"])
+def test_every_record_is_listed_with_a_digest(request: pytest.FixtureRequest, fixture: str) -> None:
+    data = request.getfixturevalue(fixture)
     found = records(data)
-    listed = json.loads(found.pop(MANIFEST))["sha256"]
-    assert listed == {name: hashlib.sha256(content).hexdigest() for name, content in found.items()}
+    manifest = json.loads(found.pop(MANIFEST))
+    listed = dict(manifest["sha256"])
+    assert listed == {name: sha256(found[name]) for name in listed}
+    for together in manifest["together"]:
+        assert together["sizes"] == {name: len(found[name]) for name in together["sizes"]}
+        assert together["sha256"] == sha256(*(found[name] for name in together["sizes"]))
+        assert max(together["sizes"].values()) < 1 << 20
+        assert sum(together["sizes"].values()) <= 4 << 20
+        assert listed.keys().isdisjoint(together["sizes"])
+        listed.update(together["sizes"])
+    assert listed.keys() == found.keys()
     assert graphwire.verify(data) == []
+
+
+def test_what_shares_a_digest_does_not_depend_on_who_hashes_it(
+    many: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ahead by a thread, where the memory is there; else as it is written."""
+    path = tmp_path / "many.pt2"
+    graphwire.save(graphwire.loads(many), path)
+    assert path.read_bytes() == many
+    for source in (many, path):  # copied, mapped
+        stream = io.BytesIO()
+        graphwire.convert(source, stream, format="json")
+        assert records(stream.getvalue()) == records(many)
+    monkeypatch.setattr("graphwire.wire.digests._processors", lambda: 1)
+    assert graphwire.dumps(graphwire.loads(many)) == many
+
+
+def test_a_small_record_that_was_changed_with_its_checksum_is_found(many: bytes) -> None:
+    weight = bytearray(records(many)["data/weights/weight_3"])
+    weight[7] ^= 1
+    changed = rewritten(many, **{"data/weights/weight_3": bytes(weight)})
+    (problem,) = graphwire.verify(changed)
+    together = json.loads(records(many)[MANIFEST])["together"][0]["sizes"]
+    first, *_, last = together
+    assert "data/weights/weight_3" in together
+    assert problem.place == f"records 'program/{first}' to 'program/{last}'"
+    assert problem.kind == "record"
+    assert f"of these {len(together)} records at least one is not" in problem.message
+    with pytest.raises(errors.ChecksumError, match=r"weight_0.*SHA-256"):
+        graphwire.loads(changed, verify=True)
+    graphwire.loads(changed)
+
+
+def test_bytes_that_moved_from_a_record_to_the_next_are_found(many: bytes) -> None:
+    """What is hashed is the same then."""
+    found = records(many)
+    first, second = found["data/weights/weight_3"], found["data/weights/weight_4"]
+    moved = {"data/weights/weight_3": first[:-4], "data/weights/weight_4": first[-4:] + second}
+    problems = [p for p in graphwire.verify(rewritten(many, **moved)) if p.kind == "record"]
+    assert [p.place for p in problems] == [f"record 'program/data/weights/weight_{i}'" for i in (3, 4)]
+    assert "and the manifest lists" in problems[0].message
+
+
+def test_of_records_that_share_a_digest_the_damaged_one_is_named(many: bytes) -> None:
+    with zipfile.ZipFile(io.BytesIO(many)) as archive:
+        member = archive.getinfo("program/data/weights/weight_5")
+    at = many.index(records(many)["data/weights/weight_5"], member.header_offset)
+    damaged = bytearray(many)
+    damaged[at + 9] ^= 4
+    assert [p.place for p in graphwire.verify(bytes(damaged))] == [f"record {member.filename!r}"]
+
+
+def test_a_small_record_that_is_missing_is_found(many: bytes) -> None:
+    changed = rewritten(many, **{"data/weights/weight_3": None})
+    found = {(p.place, p.kind) for p in graphwire.verify(changed) if p.kind in ("record", "manifest")}
+    assert found == {("record 'data/weights/weight_3'", "manifest")}
+
+
+def test_no_record_is_listed_twice(many: bytes) -> None:
+    manifest = json.loads(records(many)[MANIFEST])
+    name, *_ = manifest["together"][0]["sizes"]
+    manifest["sha256"][name] = sha256(records(many)[name])
+    (problem,) = graphwire.verify(rewritten(many, **{MANIFEST: json.dumps(manifest).encode()}))
+    assert (problem.kind, "more than once" in problem.message) == ("manifest", True)
+
+
+def test_a_save_that_fails_leaves_no_thread(many: bytes) -> None:
+    class Full(io.BytesIO):
+        def write(self, data: Any) -> int:
+            if self.tell() > 1 << 20:
+                raise OSError("full")
+            return super().write(data)
+
+    program = graphwire.loads(many)
+    with pytest.raises(OSError, match="full"):
+        graphwire.save(program, Full())
+    with pytest.raises(errors.ArchiveError):
+        graphwire.save(program, io.BytesIO(), extra_files={"models/../x": b""})
+    assert not [each for each in threading.enumerate() if each.name.startswith("graphwire-sha256")]
 
 
 def test_a_record_that_was_changed_with_its_checksum_is_found(data: bytes) -> None:
@@ -84,13 +189,13 @@ def test_a_file_without_a_manifest_is_in_order(data: bytes) -> None:
 def test_chunks_of_any_size_come_to_one_digest(tmp_path: Path) -> None:
     content = random.Random(0).randbytes(5 << 20)
     path = tmp_path / "file"
-    with path.open("wb") as stream, ArchiveWriter(stream, manifest=True) as archive:
+    with path.open("wb") as stream, ArchiveWriter(stream, digests=Digests()) as archive:
         archive.write_stream("whole", len(content), [content])
         parts = [content[:10], content[10 : 3 << 20], content[3 << 20 :]]
         archive.write_stream("parts", len(content), parts)
         archive.write_stream("empty", 0, [])
     with ArchiveReader(path) as archive:
-        listed = read_manifest(archive.read(MANIFEST))
+        listed = read_manifest(archive.read(MANIFEST)).sha256
     assert listed["whole"] == listed["parts"] == hashlib.sha256(content).hexdigest()
     assert listed["empty"] == hashlib.sha256(b"").hexdigest()
 
@@ -103,11 +208,11 @@ class _Copy(bytearray):
 def test_large_and_small_records_in_any_order_have_their_digests(lent: bool) -> None:
     draw = random.Random(1)
     contents = {f"record_{i}": draw.randbytes(draw.choice([100, 1 << 20, 3 << 20])) for i in range(30)}
-    with ArchiveWriter(stream := io.BytesIO(), manifest=True) as archive:
+    with ArchiveWriter(stream := io.BytesIO(), digests=Digests()) as archive:
         for name, content in contents.items():
             chunks = [content[start : start + (1 << 19)] for start in range(0, len(content), 1 << 19)]
             archive.write_stream(name, len(content), chunks, lent=lent)
-    listed = read_manifest(ArchiveReader(stream).read(MANIFEST))
+    listed = read_manifest(ArchiveReader(stream).read(MANIFEST)).sha256
     assert {name: listed[name] for name in contents} == {
         name: hashlib.sha256(content).hexdigest() for name, content in contents.items()
     }
@@ -122,7 +227,7 @@ def test_few_copies_are_kept_until_they_are_hashed() -> None:
         yield copy
 
     most = 0
-    with ArchiveWriter(io.BytesIO(), manifest=True) as archive:
+    with ArchiveWriter(io.BytesIO(), digests=Digests()) as archive:
         for index in range(20):
             archive.write_stream(f"copy_{index}", 2 << 20, copies(index))
             most = max(most, sum(each() is not None for each in made))
@@ -136,7 +241,7 @@ def test_an_archive_that_fails_leaves_no_thread() -> None:
         raise OSError("gone")
 
     def write() -> None:
-        with ArchiveWriter(io.BytesIO(), manifest=True) as archive:
+        with ArchiveWriter(io.BytesIO(), digests=Digests()) as archive:
             archive.write_stream("whole", 4 << 20, [bytes(4 << 20)], lent=True)
             archive.write_stream("half", 2 << 20, fails(), lent=True)
 
@@ -149,7 +254,7 @@ def test_a_failure_at_the_end_leaves_no_thread() -> None:
     def fails() -> None:
         raise OSError("no space")
 
-    archive = ArchiveWriter(io.BytesIO(), manifest=True, settle=fails)
+    archive = ArchiveWriter(io.BytesIO(), digests=Digests(), settle=fails)
     for index in range(20):
         archive.write_stream(f"weight_{index}", 4 << 20, [bytes(4 << 20)], lent=True)
     with pytest.raises(OSError, match="no space"):

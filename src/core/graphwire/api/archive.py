@@ -246,8 +246,7 @@ class Archive:
         Raises:
             ChecksumError: a record's bytes are not the ones that were written.
         """
-        for name in self._package.payload_records:
-            self._package.verify(name)
+        self._package.check_payloads()
 
     def close(self) -> None:
         """Close the file."""

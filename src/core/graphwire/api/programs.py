@@ -25,7 +25,7 @@ from graphwire.schema.program import Program
 from graphwire.wire.archive import Readable
 from graphwire.wire.collector import paused_collector
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package_writer import save_package
+from graphwire.wire.package_writer import begin_digests, save_package
 from graphwire.wire.payloads import Payloads
 from graphwire.wire.turns import taking_turns
 
@@ -99,8 +99,13 @@ def _save(
     registry: Registry,
 ) -> None:
     encoded = _encoded(program, registry, opset_version, containers)
-    documents, layout = written(encoded, format, target, registry)
-    save_package(file, documents, extra_files, layout=layout)
+    if target is not None:
+        documents, layout = written(encoded, format, target, registry)
+        save_package(file, documents, extra_files, layout=layout)
+        return
+    with begin_digests(payloads for _, payloads in encoded.values()) as digests:
+        documents, layout = written(encoded, format, target, registry)
+        save_package(file, documents, extra_files, layout=layout, digests=digests)
 
 
 def dumps(

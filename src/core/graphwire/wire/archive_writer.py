@@ -14,7 +14,8 @@ from zlib_ng import zlib_ng
 from graphwire.errors import ArchiveError
 from graphwire.wire import zip_layout as layout
 from graphwire.wire.atomic import write_all
-from graphwire.wire.digests import MANIFEST, Digests, write_manifest
+from graphwire.wire.digests import Digests
+from graphwire.wire.manifest import MANIFEST, write_manifest
 
 __all__ = ["PT2_RECORDS", "ArchiveWriter"]
 
@@ -58,7 +59,7 @@ class ArchiveWriter:
         stream: a binary file object to write to. It stays open. A raw file gets small records together.
         root: the folder that all records stand below; empty for the flat layout of torch 2.1 to 2.7.
         records: small records that open the archive. By default those that make it a PT2 archive; none in the flat layout.
-        manifest: whether the last record is a manifest with the digests of the others.
+        digests: takes those of the records, which become the last record, the manifest. It is closed with the archive.
         settle: called when large records are written and still being hashed: waiting for the disk takes no processor.
     """
 
@@ -68,7 +69,7 @@ class ArchiveWriter:
         *,
         root: str = "program",
         records: Mapping[str, bytes] | None = None,
-        manifest: bool = False,
+        digests: Digests | None = None,
         settle: Callable[[], object] | None = None,
     ) -> None:
         self._stream = stream
@@ -82,7 +83,7 @@ class ArchiveWriter:
         self._written: list[_Written] = []
         self._names: set[str] = set()
         self._usable = True
-        self._digests = Digests() if manifest else None
+        self._digests = digests
         self._settle = settle
         if records is None:
             records = PT2_RECORDS if root else {}

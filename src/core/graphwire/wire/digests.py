@@ -1,7 +1,8 @@
-"""The manifest of an archive: the SHA-256 of each record, in a record of its own.
+"""Digests of records, taken while they are written, for the manifest.
 
-A CRC-32 shows damage; a digest shows that a record is the one that was written, to whoever trusts the manifest: by a
-signature of the file, or by a digest kept elsewhere.
+SHA-256 takes longer than writing to memory, and about as long as writing to a disk. So threads take the digests of payloads,
+beside whoever writes. Of a large payload a thread falls behind, and catches up while the disk is waited for. Of small ones it
+is given a few MiB together: a thread that hashed each of them would wait for the interpreter longer than it hashes.
 """
 
 from __future__ import annotations
@@ -9,31 +10,24 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
 
-import msgspec
+from graphwire.wire.manifest import Manifest, Together
+from graphwire.wire.payloads import Record
 
-from graphwire.errors import ArchiveError
-
-__all__ = ["MANIFEST", "Digests", "read_manifest", "write_manifest"]
-
-MANIFEST = "manifest.json"
+__all__ = ["Digests"]
 
 _ASIDE_BYTES = 1 << 20
 """Records from this size on are hashed by threads of their own, while they and the next ones are written."""
 _MOST_THREADS = 4
 _BEHIND = 2
 """As many records of copies that were made to be written may be kept until they are hashed."""
-
-
-class _Manifest(msgspec.Struct):
-    sha256: dict[str, str]
-    """By the record's name below the root folder: the SHA-256 of its bytes when it is read, in hexadecimal."""
-
-
-_MANIFESTS = msgspec.json.Decoder(_Manifest)
-"""Made here rather than at the first manifest, for the sake of threads; see `schema.tree`."""
+_TOGETHER_BYTES = 4 << 20
+"""Smaller records share a digest, so many bytes of them: that much is copied to be hashed in one go."""
+_AHEAD_BYTES = 1 << 18
+"""Fewer bytes of small records are hashed sooner than a thread begins."""
 
 
 class _Aside:
@@ -76,26 +70,74 @@ class _Aside:
         self._steps, self._chunks = [], []
 
 
-class Digests:
-    """The digests of records, taken while they are written.
+class _Group:
+    """Small records that share a digest: hashed by a thread ahead, or as they are written."""
 
-    SHA-256 takes longer than writing to memory, and about as long as writing to a disk. The threads leave a processor to the
-    one that writes, fall behind, and catch up while the disk is waited for; what they leave then is shared.
-    """
+    def __init__(self) -> None:
+        self.sizes: dict[str, int] = {}
+        self.digest = hashlib.sha256()
+        self._views: Sequence[memoryview] = ()
+        self._step: Future[None] | None = None
+
+    def begin(self, views: Sequence[memoryview], thread: ThreadPoolExecutor) -> None:
+        """Let a thread hash the records."""
+        self._views = views
+        self._step = thread.submit(self._hash)
+
+    def _hash(self) -> None:
+        self.digest.update(b"".join(self._views))
+        self._views = ()
+
+    def add(self, data: memoryview) -> None:
+        """Hash a record that is written, in its turn, if no thread does."""
+        if self._step is None:
+            self.digest.update(data)
+
+    def finish(self) -> None:
+        """Wait until the records are hashed, or do it."""
+        if self._step is not None:
+            if self._step.cancel():
+                self._hash()
+            else:
+                self._step.result()
+
+
+class Digests:
+    """The digests of the records of one archive. A context manager, which leaves no thread behind."""
 
     def __init__(self) -> None:
         self._digests: dict[str, hashlib._Hash] = {}
+        self._groups: list[_Group] = []
+        self._group_of: dict[str, _Group] = {}
         self._threads: list[ThreadPoolExecutor] = []
         """Each hashes what it is given in order."""
+        self._given = 0
+        """How often a thread was given something."""
         self._aside: list[_Aside] = []
         self._now: hashlib._Hash | None = None
         """That of the record that was begun last, where no thread hashes it."""
         self._made: list[_Aside] = []
         """Those of `_aside` that are copies."""
 
+    def begin_together(self, records: Mapping[str, Record]) -> None:
+        """Begin with the small ones of records that will be written, in this order. Which of them share a digest depends on
+        nothing but their sizes."""
+        groups = list(_grouped(records))
+        ahead = sum(sum(group.sizes.values()) for group in groups) >= _AHEAD_BYTES and _processors() > 1
+        for group in groups:
+            self._groups.append(group)
+            self._group_of.update(dict.fromkeys(group.sizes, group))
+            members = [records[name] for name in group.sizes]
+            if ahead and all(getattr(record, "lends", False) for record in members):
+                group.begin([record.view() for record in members], self._next_thread())
+
     def take(self, name: str, data: memoryview) -> None:
         """Take the digest of a record that is in memory."""
-        self._digests[name] = hashlib.sha256(data)
+        group = self._group_of.get(name)
+        if group is None:
+            self._digests[name] = hashlib.sha256(data)
+        else:
+            group.add(data)
 
     def begin(self, name: str, nbytes: int, *, lent: bool) -> None:
         """From here on `add` adds to the digest of a record of `nbytes` bytes.
@@ -108,9 +150,7 @@ class Digests:
         if nbytes < _ASIDE_BYTES:
             return
         self._now = None
-        if len(self._threads) < min(_processors() - 1, _MOST_THREADS) or not self._threads:
-            self._threads.append(ThreadPoolExecutor(1, "graphwire-sha256"))
-        record = _Aside(digest, self._threads[len(self._aside) % len(self._threads)])
+        record = _Aside(digest, self._next_thread())
         self._aside.append(record)
         if not lent:
             self._made.append(record)
@@ -126,22 +166,59 @@ class Digests:
 
     @property
     def busy(self) -> bool:
-        """Whether threads may have something left to hash."""
-        return bool(self._threads)
+        """Whether threads may have large records left to hash."""
+        return bool(self._aside)
 
-    def finish(self) -> dict[str, str]:
-        """Hash what is left together with the threads; the digests by name, in hexadecimal."""
+    def finish(self) -> Manifest:
+        """Hash what is left together with the threads."""
         for record in reversed(self._aside):
             record.hash_here()
         for record in self._aside:
             record.wait()
-        return {name: digest.hexdigest() for name, digest in self._digests.items()}
+        for group in reversed(self._groups):
+            group.finish()
+        return Manifest(
+            {name: digest.hexdigest() for name, digest in self._digests.items()},
+            [Together(group.sizes, group.digest.hexdigest()) for group in self._groups],
+        )
 
     def close(self) -> None:
         """Let go of the threads, without hashing what is left."""
         for thread in self._threads:
             thread.shutdown(cancel_futures=True)
-        self._threads, self._aside, self._made = [], [], []
+        self._threads, self._aside, self._made, self._groups = [], [], [], []
+
+    def __enter__(self) -> Digests:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _next_thread(self) -> ThreadPoolExecutor:
+        """The threads take turns; there are as many as processors are left by the one that writes."""
+        if not self._threads or len(self._threads) < min(_processors() - 1, _MOST_THREADS):
+            self._threads.append(ThreadPoolExecutor(1, "graphwire-sha256"))
+        self._given += 1
+        return self._threads[self._given % len(self._threads)]
+
+
+def _grouped(records: Mapping[str, Record]) -> Iterator[_Group]:
+    """The records that share digests. One that would be alone has its own."""
+    group, filled = _Group(), 0
+    for name, record in records.items():
+        nbytes = record.nbytes
+        if nbytes >= _ASIDE_BYTES:
+            continue
+        if filled + nbytes > _TOGETHER_BYTES:
+            if len(group.sizes) > 1:
+                yield group
+            group, filled = _Group(), 0
+        group.sizes[name] = nbytes
+        filled += nbytes
+    if len(group.sizes) > 1:
+        yield group
 
 
 def _processors() -> int:
@@ -149,20 +226,3 @@ def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def write_manifest(digests: Mapping[str, str]) -> bytes:
-    """The manifest as a record."""
-    return msgspec.json.encode(_Manifest(dict(digests)))
-
-
-def read_manifest(data: bytes) -> dict[str, str]:
-    """The digests of a manifest, by the names of records.
-
-    Raises:
-        ArchiveError: it is none.
-    """
-    try:
-        return _MANIFESTS.decode(data).sha256
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ArchiveError(f"the manifest is damaged: {error}", place=f"record {MANIFEST!r}") from None

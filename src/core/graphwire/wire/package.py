@@ -25,7 +25,6 @@ from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.hooks.registry import Registry
 from graphwire.schema.program import PluginRequirement, Program
 from graphwire.wire.archive import ArchiveReader, Readable
-from graphwire.wire.digests import MANIFEST, read_manifest
 from graphwire.wire.document import read_document, read_program
 from graphwire.wire.layouts import (
     PROVIDERS,
@@ -34,6 +33,7 @@ from graphwire.wire.layouts import (
     open_layout,
 )
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.manifest import MANIFEST, Manifest, faults, read_manifest
 from graphwire.wire.payloads import Payloads
 
 _read_providers = msgspec.json.Decoder(dict[str, PluginRequirement]).decode
@@ -161,13 +161,13 @@ class Package:
         return self.layout.payloads_of(name, copied=copied)
 
     @cached_property
-    def digests(self) -> dict[str, str]:
-        """The SHA-256 of each record that the archive's manifest lists, by name; none for an archive without a manifest.
+    def manifest(self) -> Manifest:
+        """The digests of the archive's records; an empty one for an archive without.
 
         Raises:
             ArchiveError: the manifest is damaged.
         """
-        return read_manifest(self.archive.read(MANIFEST)) if MANIFEST in self.archive else {}
+        return read_manifest(self.archive.read(MANIFEST)) if MANIFEST in self.archive else Manifest({})
 
     @property
     def payload_records(self) -> tuple[str, ...]:
@@ -187,28 +187,27 @@ class Package:
         """
         return self.archive.read(self.layout.spec.extra + path)
 
-    def verify(self, name: str) -> None:
-        """Read a record in pieces, and compare its checksum, and its digest where the manifest has one.
+    def check_payloads(self) -> None:
+        """Read the records of all payloads, and compare their checksums, and their digests where the manifest has some.
 
         Raises:
             As `ArchiveReader.verify`.
         """
-        self.archive.verify(name, self.digests.get(name))
+        for fault in faults(self.archive, self.manifest, self.payload_records):
+            raise fault
 
     def problems(self) -> list[Problem]:
         """Every problem of the archive's records, all of which are read: what is not what was written, what the manifest and
         the archive do not both have, and what somebody might run (nothing here ever does)."""
         problems = executable_members(self.archive)
         try:
-            listed = set(self.digests)
+            manifest = self.manifest
         except GraphwireError as error:
             problems.append(Problem(error.place, "manifest", error.problem))
-            listed, self.digests = set(), {}
-        for name in self.archive.names:
-            try:
-                self.verify(name)
-            except GraphwireError as error:
-                problems.append(Problem(error.place or name, "record", error.problem))
+            manifest = Manifest({})
+        found = faults(self.archive, manifest, self.archive.names)
+        problems += [Problem(fault.place, "record", fault.problem) for fault in found]
+        listed = set(manifest.names)
         if listed:
             missing, unlisted = "the manifest lists it, and it is not there", "the manifest does not list it"
             names = set(self.archive.names) - {MANIFEST}

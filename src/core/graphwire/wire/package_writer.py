@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
@@ -16,6 +16,7 @@ from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 from graphwire.wire.archive import ArchiveWriter
 from graphwire.wire.archive_source import type_text
 from graphwire.wire.atomic import replacing, sync, write_all
+from graphwire.wire.digests import Digests
 from graphwire.wire.layouts import (
     BARE,
     PROVIDERS,
@@ -48,6 +49,7 @@ def write_package(
     extra_files: Mapping[str, bytes] | None = None,
     *,
     layout: str = "B2",
+    digests: Digests | None = None,
     settle: Callable[[], object] | None = None,
 ) -> None:
     """Write a package to a stream that need not seek. Payloads are lent, not copied.
@@ -58,6 +60,7 @@ def write_package(
             where they have no plain form. A1 to A4 hold one program.
         extra_files: anything else to keep in the archive, by path.
         layout: a key of `layouts.LAYOUTS`, `pt2` for the newest, or `BARE`.
+        digests: those of the payloads, if they are begun (see `begin_digests`); used where the layout has a manifest.
         settle: see `ArchiveWriter`.
 
     Raises:
@@ -74,7 +77,9 @@ def write_package(
         return
     spec = layout_named(layout)
     if spec.has_configs:
-        with ArchiveWriter(stream, manifest=True, settle=settle) as archive:
+        if digests is None:
+            digests = begin_digests(document.payloads for document in documents.values())
+        with digests, ArchiveWriter(stream, digests=digests, settle=settle) as archive:
             _write_records(archive, documents, extra_files or {}, spec)
     else:
         _write_packed(stream, documents, extra_files or {}, spec)
@@ -86,6 +91,7 @@ def save_package(
     extra_files: Mapping[str, bytes] | None = None,
     *,
     layout: str = "B2",
+    digests: Digests | None = None,
 ) -> None:
     """Write a package to a stream, or to a path, which is replaced when everything is written and on the disk.
 
@@ -94,10 +100,26 @@ def save_package(
     """
     if not isinstance(file, (str, os.PathLike)):
         _check_stream(file)
-        write_package(file, documents, extra_files, layout=layout)
+        write_package(file, documents, extra_files, layout=layout, digests=digests)
         return
     with replacing(file) as stream:
-        write_package(stream, documents, extra_files, layout=layout, settle=functools.partial(sync, stream))
+        settle = functools.partial(sync, stream)
+        write_package(stream, documents, extra_files, layout=layout, digests=digests, settle=settle)
+
+
+def begin_digests(payloads: Iterable[Payloads]) -> Digests:
+    """Begin with the digests of payloads, as far as other threads can do it meanwhile. Close them, or write them."""
+    digests = Digests()
+    digests.begin_together(_records(payloads))
+    return digests
+
+
+def _records(payloads: Iterable[Payloads]) -> dict[str, Record]:
+    """The records of programs that share them, in the order in which they are written."""
+    records: dict[str, Record] = {}
+    for each in payloads:
+        records.update(each.records)
+    return records
 
 
 def _check_stream(stream: Any) -> None:
@@ -140,10 +162,7 @@ def _write_records(
         archive.write(PROVIDERS, msgspec.json.encode(providers), compress=True)
     for path, data in extra_files.items():
         archive.write(spec.extra + path, data, compress=True)
-    records: dict[str, Record] = {}
-    for document in documents.values():
-        records.update(document.payloads.records)
-    for member, record in records.items():
+    for member, record in _records(document.payloads for document in documents.values()).items():
         if record.nbytes < _STREAMED_BYTES:  # its checksum is known before its header is written
             archive.write(member, record.view(), compress=False)
         else:
