@@ -57,6 +57,14 @@ class SymbolicInteger(NamedTuple):
     record: SymInt
 
 
+class EncodedStack(NamedTuple):
+    """A module stack as metadata."""
+
+    stack: dict[Any, Any]
+    key: str
+    text: str
+
+
 @dataclass(slots=True)
 class EncodeContext:
     """Shared by the steps of one save."""
@@ -81,8 +89,8 @@ class EncodeContext:
     stacks: dict[str, list[int] | None] = field(default_factory=dict)
     sources: dict[Any, int] = field(default_factory=dict)
     source_records: list[NodeSource] = field(default_factory=list)
-    module_stacks: dict[tuple[tuple[Any, Any], ...], tuple[str, str]] = field(default_factory=dict)
-    """The metadata key and text of each module stack, by its entries."""
+    module_stacks: dict[tuple[Any, ...], EncodedStack] = field(default_factory=dict)
+    """The last module stack of each row of keys: its values are compared, which takes less than hashing them."""
     module_rows: dict[tuple[Any, Any], tuple[tuple[str, str, str], str | None]] = field(default_factory=dict)
     """Of each entry of module stacks: its parts, and its text where that splits into them again."""
     subgraphs: dict[int, schema.Graph] = field(default_factory=dict)

@@ -17,7 +17,7 @@ import torch
 from torch.fx.traceback import NodeSource as TorchNodeSource
 from torch.fx.traceback import NodeSourceAction
 
-from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.schema.graph import ValueMetadata
 from graphwire.schema.metadata import (
@@ -170,17 +170,17 @@ def decode_stack(context: DecodeContext, indices: list[int]) -> str:
 
 
 def _encode_module_stack(context: EncodeContext, stack: dict[Any, Any], texts: dict[str, str]) -> None:
-    entries = tuple(stack.items())
-    known = context.module_stacks.get(entries)
-    if known is None:
-        known = context.module_stacks[entries] = _module_stack_text(context, entries)
-    texts[known[0]] = known[1]
+    modules = tuple(stack)
+    known = context.module_stacks.get(modules)
+    if known is None or known.stack != stack:
+        known = context.module_stacks[modules] = EncodedStack(stack, *_module_stack_text(context, stack))
+    texts[known.key] = known.text
 
 
-def _module_stack_text(context: EncodeContext, entries: tuple[tuple[Any, Any], ...]) -> tuple[str, str]:
+def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[str, str]:
     """The key and text of a module stack. Stacks share the rows of their outer modules."""
     rows = []
-    for entry in entries:
+    for entry in stack.items():
         row = context.module_rows.get(entry)
         if row is None:
             key, (path, kind) = entry
