@@ -56,7 +56,7 @@ class ArchiveWriter:
     manager it closes the archive, but not after an exception: a file without a directory is no archive.
 
     Args:
-        stream: a binary file object to write to. It stays open. A raw file gets small records together.
+        stream: a binary file object to write to. It stays open. A raw file, or memory, gets small records together.
         root: the folder that all records stand below; empty for the flat layout of torch 2.1 to 2.7.
         records: small records that open the archive. By default those that make it a PT2 archive; none in the flat layout.
         digests: takes those of the records, which become the last record, the manifest. It is closed with the archive.
@@ -73,7 +73,8 @@ class ArchiveWriter:
         settle: Callable[[], object] | None = None,
     ) -> None:
         self._stream = stream
-        self._gathers = type(stream) is io.FileIO and hasattr(os, "writev")
+        self._in_memory = type(stream) is io.BytesIO
+        self._gathers = self._in_memory or (type(stream) is io.FileIO and hasattr(os, "writev"))
         self._pieces: list[bytes | memoryview] = []
         """What the file is yet to get."""
         self._waiting = 0
@@ -93,7 +94,7 @@ class ArchiveWriter:
     def write(self, name: str, data: bytes | bytearray | memoryview, *, compress: bool) -> None:
         """Write one record that is in memory. It is deflated if `compress` is set and it gets smaller by that.
 
-        Where a raw file is written, `data` is kept until `close`, or until as much as goes into one call follows: it must not
+        Where a raw file or memory is written, `data` is kept until `close`, or until as much as goes into one call follows: it must not
         change meanwhile.
 
         Raises:
@@ -240,6 +241,9 @@ class ArchiveWriter:
     def _flush(self) -> None:
         """Let the file have what was gathered."""
         pieces, self._pieces, self._waiting = self._pieces, [], 0
+        if self._in_memory:
+            self._stream.writelines(pieces)
+            return
         while pieces:
             taken = os.writev(self._stream.fileno(), pieces)
             index = 0
