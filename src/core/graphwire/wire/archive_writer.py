@@ -94,8 +94,8 @@ class ArchiveWriter:
     def write(self, name: str, data: bytes | bytearray | memoryview, *, compress: bool) -> None:
         """Write one record that is in memory. It is deflated if `compress` is set and it gets smaller by that.
 
-        Where a raw file or memory is written, `data` is kept until `close`, or until as much as goes into one call follows: it must not
-        change meanwhile.
+        Where a raw file or memory is written, `data` is kept until `close`, or until as much as goes into one call follows: it
+        must not change meanwhile.
 
         Raises:
             ArchiveError: the name is taken, or leaves the archive.
