@@ -253,6 +253,20 @@ def test_a_raw_file_gets_what_a_stream_gets(
     assert path.read_bytes() == stream.getvalue()
 
 
+def test_memory_whose_write_was_replaced_is_written_through_it() -> None:
+    stream, seen = io.BytesIO(), []
+    write = stream.write
+
+    def counting(data: Any) -> int:
+        seen.append(len(data))
+        return write(data)
+
+    stream.write = counting  # type: ignore[method-assign]
+    with ArchiveWriter(stream) as archive:
+        archive.write("note", b"hello", compress=False)
+    assert sum(seen) == len(stream.getvalue())
+
+
 def test_a_file_of_a_class_of_its_own_is_written_through_its_own_write(tmp_path: Path) -> None:
     class Counting(io.FileIO):
         seen = 0

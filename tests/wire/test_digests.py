@@ -6,11 +6,13 @@ import hashlib
 import io
 import json
 import random
+import subprocess
+import sys
 import threading
 import tracemalloc
 import weakref
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,12 @@ from torch.export import export
 
 import graphwire
 from graphwire import errors
+from graphwire.wire import digests
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter
 from graphwire.wire.digests import Digests
 from graphwire.wire.manifest import MANIFEST, read_manifest
+from graphwire.wire.package_writer import Document, begin_digests, write_package
+from graphwire.wire.payloads import Payloads
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +57,18 @@ def many() -> bytes:
     return graphwire.dumps(
         export(_Sum(nn.ParameterList([*small, *torch.rand(2, 1 << 18)])), (torch.ones(1),))
     )
+
+
+class _Bytes:
+    """A record of zeros, which are there anyway."""
+
+    lends = True
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+
+    def view(self) -> memoryview:
+        return memoryview(bytes(self.nbytes))
 
 
 def sha256(*contents: bytes) -> str:
@@ -87,8 +104,48 @@ def test_what_shares_a_digest_does_not_depend_on_who_hashes_it(
         stream = io.BytesIO()
         graphwire.convert(source, stream, format="json")
         assert records(stream.getvalue()) == records(many)
-    monkeypatch.setattr("graphwire.wire.digests._processors", lambda: 1)
+    hashed_by: set[str] = set()
+    together = digests._hashed_together
+
+    def told(views: Sequence[memoryview]) -> Any:
+        hashed_by.add(threading.current_thread().name)
+        return together(views)
+
+    monkeypatch.setattr(digests, "_hashed_together", told)
+    monkeypatch.setattr(digests, "_processors", lambda: 1)
     assert graphwire.dumps(graphwire.loads(many)) == many
+    assert hashed_by == set()
+    monkeypatch.setattr(digests, "_processors", lambda: 4)
+    assert graphwire.dumps(graphwire.loads(many)) == many
+    assert "graphwire-sha256_0" in hashed_by  # the one that writes helps in the end
+    monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    assert graphwire.dumps(graphwire.loads(many)) == many
+
+
+def _no_thread(_thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+LATE = """
+import atexit, sys, threading, time
+import graphwire
+program = graphwire.load(sys.argv[1])
+
+def late():
+    threading.main_thread().join()
+    graphwire.save(program, sys.argv[2])
+
+threading.Thread(target=late).start()
+atexit.register(graphwire.save, program, sys.argv[3])
+"""
+
+
+def test_programs_are_saved_when_the_interpreter_ends(many: bytes, tmp_path: Path) -> None:
+    names = [str(tmp_path / name) for name in ("many.pt2", "late.pt2", "atexit.pt2")]
+    Path(names[0]).write_bytes(many)
+    done = subprocess.run([sys.executable, "-c", LATE, *names], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert [Path(name).read_bytes() == many for name in names] == [True] * 3
 
 
 def test_a_small_record_that_was_changed_with_its_checksum_is_found(many: bytes) -> None:
@@ -129,7 +186,48 @@ def test_of_records_that_share_a_digest_the_damaged_one_is_named(many: bytes) ->
 def test_a_small_record_that_is_missing_is_found(many: bytes) -> None:
     changed = rewritten(many, **{"data/weights/weight_3": None})
     found = {(p.place, p.kind) for p in graphwire.verify(changed) if p.kind in ("record", "manifest")}
-    assert found == {("record 'data/weights/weight_3'", "manifest")}
+    assert found == {("record 'data/weights/weight_3'", kind) for kind in ("record", "manifest")}
+
+
+def test_a_record_that_is_missing_does_not_hide_one_that_was_changed(many: bytes, tmp_path: Path) -> None:
+    """A program loads without its example inputs."""
+    weight = bytearray(records(many)["data/weights/weight_59"])
+    weight[7] ^= 1
+    changes = {"data/weights/weight_59": bytes(weight), "data/sample_inputs/tensor_0": None}
+    together = json.loads(records(many)[MANIFEST])["together"]
+    assert any(changes.keys() <= each["sizes"].keys() for each in together)
+    changed = rewritten(many, **changes)
+    with pytest.raises(errors.ArchiveError, match=r"tensor_0.*cannot be compared"):
+        graphwire.loads(changed, verify=True)
+    with pytest.raises(errors.ArchiveError, match=r"tensor_0.*cannot be compared"):
+        graphwire.convert(changed, tmp_path / "converted.gw", format="cbor")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("processors", [1, 2])
+def test_a_record_of_another_length_than_announced_is_refused(
+    monkeypatch: pytest.MonkeyPatch, processors: int
+) -> None:
+    class Short(_Bytes):
+        def view(self) -> memoryview:
+            return memoryview(bytes(self.nbytes - 1))
+
+    monkeypatch.setattr(digests, "_processors", lambda: processors)
+    small: dict[str, Any] = {f"data/weights/weight_{index}": _Bytes(1 << 18) for index in range(3)}
+    payloads = Payloads(records={**small, "data/weights/weight_3": Short(1 << 18)})
+    with pytest.raises(errors.ArchiveError, match="announced with 262,144 bytes but has 262,143"):
+        write_package(io.BytesIO(), {"model": Document(b"{}", ".json", payloads)})
+
+
+def test_a_record_that_is_written_in_chunks_may_share_a_digest() -> None:
+    small = {f"weight_{index}": _Bytes(40) for index in range(2)}
+    taken = Digests()
+    taken.begin_together(small)
+    with ArchiveWriter(stream := io.BytesIO(), digests=taken) as archive:
+        archive.write("weight_0", bytes(40), compress=False)
+        archive.write_stream("weight_1", 40, [bytes(7), bytes(33)])
+    (together,) = read_manifest(ArchiveReader(stream).read(MANIFEST)).together
+    assert (together.sizes, together.sha256) == ({"weight_0": 40, "weight_1": 40}, sha256(bytes(80)))
 
 
 def test_no_record_is_listed_twice(many: bytes) -> None:
@@ -140,7 +238,9 @@ def test_no_record_is_listed_twice(many: bytes) -> None:
     assert (problem.kind, "more than once" in problem.message) == ("manifest", True)
 
 
-def test_a_save_that_fails_leaves_no_thread(many: bytes) -> None:
+def test_a_save_that_fails_leaves_no_thread(many: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digests, "_processors", lambda: 2)
+
     class Full(io.BytesIO):
         def write(self, data: Any) -> int:
             if self.tell() > 1 << 20:
@@ -152,6 +252,15 @@ def test_a_save_that_fails_leaves_no_thread(many: bytes) -> None:
         graphwire.save(program, Full())
     with pytest.raises(errors.ArchiveError):
         graphwire.save(program, io.BytesIO(), extra_files={"models/../x": b""})
+
+    class Gone(_Bytes):
+        def view(self) -> memoryview:
+            raise OSError("gone")
+
+    small = {f"weight_{index}": _Bytes(1 << 19) for index in range(8)}
+    with pytest.raises(OSError, match="gone") as raised:
+        begin_digests([Payloads(records={**small, "a": Gone(9), "b": Gone(9)})])
+    assert raised.tb is not None  # whose frames are alive
     assert not [each for each in threading.enumerate() if each.name.startswith("graphwire-sha256")]
 
 

@@ -54,6 +54,8 @@ def save(
 ) -> None:
     """Write a program, or several that share weights, to a file.
 
+    Nothing may change the program or its weights before this returns.
+
     A path is replaced in one step when everything is written and on the disk; after an error the old file is whole. With
     `format="json"`, a program that needs none of our extensions can be read by `torch.export.load`; it finds stack traces
     where `target=` is given.

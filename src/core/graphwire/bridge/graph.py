@@ -39,6 +39,8 @@ from graphwire.errors import DecodeError, EncodeError, GraphwireError
 from graphwire.schema.graph import Argument, Graph, GraphArgument, Node, TreespecArgument
 
 _LITERALS = (int, float, bool, str, type(None))
+_MAKERS = frozenset(("placeholder", "call_function"))
+"""The nodes whose values a record states."""
 
 
 # ----------------------------------------------------------------------------------------------------- encode
@@ -70,7 +72,7 @@ def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
     with torch_private.no_torch_function():
         for node in graph.nodes:
             value = node.meta.get("val")
-            if type(value) is torch_private.FakeTensor:
+            if type(value) is torch_private.FakeTensor and node.op in _MAKERS:
                 try:
                     context.described[id(value)] = encode_tensor_meta(context, value)
                 except GraphwireError as error:

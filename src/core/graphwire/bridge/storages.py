@@ -31,7 +31,7 @@ _StorageKey: TypeAlias = "tuple[torch.device | None, int]"
 class StorageRecord:
     """The bytes of a storage in memory, or of a part of it; on another device they are copied when asked for."""
 
-    __slots__ = ("_start", "_storage", "_view", "lends", "nbytes")
+    __slots__ = ("_start", "_storage", "lends", "nbytes")
 
     def __init__(self, storage: torch.UntypedStorage, start: int, nbytes: int, *, lends: bool) -> None:
         self._storage = storage
@@ -39,21 +39,15 @@ class StorageRecord:
         self.nbytes = nbytes
         self.lends = lends
         """Whether the bytes are the storage's own: it lies in memory, not on another device."""
-        self._view: memoryview | None = None
 
     def view(self) -> memoryview:
         """The bytes; the view keeps the storage alive."""
-        if self._view is not None:
-            return self._view
         storage = self._storage if self.lends else self._storage.cpu()
         if self.nbytes == 0:
             return memoryview(b"")
         array = (ctypes.c_char * self.nbytes).from_address(storage.data_ptr() + self._start)
         array.owner = storage  # type: ignore[attr-defined]
-        view = memoryview(array).cast("B")
-        if self.lends:
-            self._view = view
-        return view
+        return memoryview(array).cast("B")
 
 
 @dataclass(slots=True)

@@ -73,8 +73,9 @@ class ArchiveWriter:
         settle: Callable[[], object] | None = None,
     ) -> None:
         self._stream = stream
-        self._in_memory = type(stream) is io.BytesIO
-        self._gathers = self._in_memory or (type(stream) is io.FileIO and hasattr(os, "writev"))
+        own = "write" not in getattr(stream, "__dict__", ())
+        self._in_memory = own and type(stream) is io.BytesIO
+        self._gathers = self._in_memory or (own and type(stream) is io.FileIO and hasattr(os, "writev"))
         self._pieces: list[bytes | memoryview] = []
         """What the file is yet to get."""
         self._waiting = 0

@@ -12,14 +12,16 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from types import TracebackType
 
+from graphwire.errors import ArchiveError
 from graphwire.wire.manifest import Manifest, Together
 from graphwire.wire.payloads import Record
 
-__all__ = ["Digests"]
+__all__ = ["ASIDE_BYTES", "Digests"]
 
-_ASIDE_BYTES = 1 << 20
+ASIDE_BYTES = 1 << 20
 """Records from this size on are hashed by threads of their own, while they and the next ones are written."""
 _MOST_THREADS = 4
 _BEHIND = 2
@@ -33,31 +35,37 @@ _AHEAD_BYTES = 1 << 18
 class _Aside:
     """A record that is hashed by a thread, or by whoever needs its digest before the thread gets to it."""
 
-    def __init__(self, digest: hashlib._Hash, thread: ThreadPoolExecutor) -> None:
-        self._digest = digest
+    def __init__(self, name: str, thread: ThreadPoolExecutor) -> None:
+        self.name = name
+        self.digest = hashlib.sha256()
         self._thread = thread
         self._chunks: list[memoryview] = []
         self._steps: list[Future[None]] = []
         self._claim = threading.Lock()
         """Held, for good, by who hashes the record."""
         self._by_thread = False
+        self._lost = False
+        """Whether the thread could not be given a chunk."""
 
     def add(self, chunk: memoryview) -> None:
         """Let the thread hash one more chunk."""
         self._chunks.append(chunk)
-        self._steps.append(self._thread.submit(self._hash, chunk, first=not self._steps))
+        try:
+            self._steps.append(self._thread.submit(self._hash, chunk, first=len(self._chunks) == 1))
+        except RuntimeError:  # no thread can be had, as when the interpreter ends
+            self._lost = True
 
     def _hash(self, chunk: memoryview, *, first: bool) -> None:
         if first:
             self._by_thread = self._claim.acquire(blocking=False)
         if self._by_thread:
-            self._digest.update(chunk)
+            self.digest.update(chunk)
 
     def hash_here(self) -> None:
         """Hash the record now, unless the thread has begun with it."""
-        if self._claim.acquire(blocking=False):
+        if not self._lost and self._claim.acquire(blocking=False):
             for chunk in self._chunks:
-                self._digest.update(chunk)
+                self.digest.update(chunk)
 
     def wait(self) -> None:
         """Wait until the record is hashed, and let go of it.
@@ -67,7 +75,11 @@ class _Aside:
         """
         for step in self._steps:
             step.result()
-        self._steps, self._chunks = [], []
+        if self._lost:
+            self.digest = hashlib.sha256()
+            for chunk in self._chunks:
+                self.digest.update(chunk)
+        self._steps, self._chunks, self._lost = [], [], False
 
 
 class _Group:
@@ -77,29 +89,37 @@ class _Group:
         self.sizes: dict[str, int] = {}
         self.digest = hashlib.sha256()
         self._views: Sequence[memoryview] = ()
-        self._step: Future[None] | None = None
+        self._step: Future[hashlib._Hash] | None = None
 
     def begin(self, views: Sequence[memoryview], thread: ThreadPoolExecutor) -> None:
-        """Let a thread hash the records."""
-        self._views = views
-        self._step = thread.submit(self._hash)
+        """Let a thread hash the records, if there can be one."""
+        with suppress(RuntimeError):  # as when the interpreter ends
+            self._step = thread.submit(_hashed_together, views)
+            self._views = views
 
-    def _hash(self) -> None:
-        self.digest.update(b"".join(self._views))
-        self._views = ()
-
-    def add(self, data: memoryview) -> None:
+    def update(self, data: memoryview) -> None:
         """Hash a record that is written, in its turn, if no thread does."""
         if self._step is None:
             self.digest.update(data)
 
-    def finish(self) -> None:
-        """Wait until the records are hashed, or do it."""
+    def hash_here(self) -> None:
+        """Hash the records now, unless the thread has begun with them."""
+        if self._step is not None and self._step.cancel():
+            self.digest, self._step = _hashed_together(self._views), None
+
+    def wait(self) -> None:
+        """Wait until the records are hashed, and let go of them.
+
+        Raises:
+            Exception: what became of it in the thread.
+        """
         if self._step is not None:
-            if self._step.cancel():
-                self._hash()
-            else:
-                self._step.result()
+            self.digest = self._step.result()
+        self._views = ()
+
+
+def _hashed_together(views: Sequence[memoryview]) -> hashlib._Hash:
+    return hashlib.sha256(b"".join(views))
 
 
 class Digests:
@@ -114,10 +134,11 @@ class Digests:
         self._given = 0
         """How often a thread was given something."""
         self._aside: list[_Aside] = []
-        self._now: hashlib._Hash | None = None
-        """That of the record that was begun last, where no thread hashes it."""
+        self._now: hashlib._Hash | _Group | None = None
+        """What hashes the record that was begun last, where no thread does."""
         self._made: list[_Aside] = []
         """Those of `_aside` that are copies."""
+        self._views: dict[str, memoryview] = {}
 
     def begin_together(self, records: Mapping[str, Record]) -> None:
         """Begin with the small ones of records that will be written, in this order. Which of them share a digest depends on
@@ -127,17 +148,32 @@ class Digests:
         for group in groups:
             self._groups.append(group)
             self._group_of.update(dict.fromkeys(group.sizes, group))
-            members = [records[name] for name in group.sizes]
-            if ahead and all(getattr(record, "lends", False) for record in members):
-                group.begin([record.view() for record in members], self._next_thread())
+            members = {name: records[name] for name in group.sizes}
+            if ahead and all(getattr(record, "lends", False) for record in members.values()):
+                views = {name: record.view() for name, record in members.items()}
+                self._views.update(views)
+                group.begin(list(views.values()), self._next_thread())
+
+    def view_of(self, name: str) -> memoryview | None:
+        """The bytes of a record of `begin_together`, where they were asked for already; given once."""
+        return self._views.pop(name, None)
 
     def take(self, name: str, data: memoryview) -> None:
-        """Take the digest of a record that is in memory."""
+        """Take the digest of a record that is in memory.
+
+        Raises:
+            ArchiveError: it has not the length that it said it has.
+        """
         group = self._group_of.get(name)
         if group is None:
             self._digests[name] = hashlib.sha256(data)
-        else:
-            group.add(data)
+            return
+        if data.nbytes != group.sizes[name]:
+            raise ArchiveError(
+                f"the record was announced with {group.sizes[name]:,} bytes but has {data.nbytes:,}",
+                place=f"record {name!r}",
+            )
+        group.update(data)
 
     def begin(self, name: str, nbytes: int, *, lent: bool) -> None:
         """From here on `add` adds to the digest of a record of `nbytes` bytes.
@@ -146,11 +182,13 @@ class Digests:
             lent: whether its chunks are memory that is there anyway. Of copies, no more than a few records are kept: this
                 waits until those before are hashed.
         """
-        digest = self._now = self._digests[name] = hashlib.sha256()
-        if nbytes < _ASIDE_BYTES:
+        self._now = self._group_of.get(name)
+        if self._now is not None:
             return
-        self._now = None
-        record = _Aside(digest, self._next_thread())
+        if nbytes < ASIDE_BYTES:
+            self._now = self._digests[name] = hashlib.sha256()
+            return
+        record = _Aside(name, self._next_thread())
         self._aside.append(record)
         if not lent:
             self._made.append(record)
@@ -171,12 +209,12 @@ class Digests:
 
     def finish(self) -> Manifest:
         """Hash what is left together with the threads."""
-        for record in reversed(self._aside):
-            record.hash_here()
-        for record in self._aside:
-            record.wait()
-        for group in reversed(self._groups):
-            group.finish()
+        given: list[_Group | _Aside] = [*self._groups, *self._aside]
+        for each in reversed(given):  # the threads begin at the other end
+            each.hash_here()
+        for each in given:
+            each.wait()
+        self._digests.update((record.name, record.digest) for record in self._aside)
         return Manifest(
             {name: digest.hexdigest() for name, digest in self._digests.items()},
             [Together(group.sizes, group.digest.hexdigest()) for group in self._groups],
@@ -186,7 +224,7 @@ class Digests:
         """Let go of the threads, without hashing what is left."""
         for thread in self._threads:
             thread.shutdown(cancel_futures=True)
-        self._threads, self._aside, self._made, self._groups = [], [], [], []
+        self._threads, self._aside, self._made, self._groups, self._views = [], [], [], [], {}
 
     def __enter__(self) -> Digests:
         return self
@@ -209,7 +247,7 @@ def _grouped(records: Mapping[str, Record]) -> Iterator[_Group]:
     group, filled = _Group(), 0
     for name, record in records.items():
         nbytes = record.nbytes
-        if nbytes >= _ASIDE_BYTES:
+        if nbytes >= ASIDE_BYTES:
             continue
         if filled + nbytes > _TOGETHER_BYTES:
             if len(group.sizes) > 1:

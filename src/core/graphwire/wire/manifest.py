@@ -13,7 +13,7 @@ from itertools import chain
 
 import msgspec
 
-from graphwire.errors import ArchiveError, ChecksumError, GraphwireError
+from graphwire.errors import ArchiveError, ChecksumError, GraphwireError, MissingRecordError
 from graphwire.wire.archive_reader import RENEWED, ArchiveReader
 
 __all__ = ["MANIFEST", "Manifest", "Together", "faults", "read_manifest", "write_manifest"]
@@ -77,8 +77,8 @@ def faults(archive: ArchiveReader, manifest: Manifest, names: Collection[str]) -
         names: the records. Those that share a digest with one of them are read, too.
 
     Yields:
-        An error for each record that is not what was written, or for all that share a digest: as `ArchiveReader.verify`
-        raises them.
+        An error for each record that is not what was written, or for all that share a digest, as `ArchiveReader.verify`
+        raises them; and for each that is missing of those that share one.
     """
     wanted = set(names)
     for each in manifest.together:
@@ -111,7 +111,13 @@ def _faults_together(archive: ArchiveReader, together: Together) -> Iterator[Gra
     digest, broken = hashlib.sha256(), False
     for name, size in together.sizes.items():
         if name not in archive:
-            broken = True  # which is a problem of its own
+            broken = True
+            others = len(together.sizes) - 1
+            yield MissingRecordError(
+                f"it is not there, so the digest that it shares with {others} records cannot be compared",
+                place=f"record {name!r}",
+                remedy=RENEWED,
+            )
             continue
         try:
             archive.verify(name, digest)

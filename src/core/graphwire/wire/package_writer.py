@@ -16,7 +16,7 @@ from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 from graphwire.wire.archive import ArchiveWriter
 from graphwire.wire.archive_source import type_text
 from graphwire.wire.atomic import replacing, sync, write_all
-from graphwire.wire.digests import Digests
+from graphwire.wire.digests import ASIDE_BYTES, Digests
 from graphwire.wire.layouts import (
     BARE,
     PROVIDERS,
@@ -27,9 +27,6 @@ from graphwire.wire.layouts import (
 )
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record
 from graphwire.wire.torch_save_writer import PackedFile, pack_examples, pack_state_dict, record_chunks
-
-_STREAMED_BYTES = 1 << 20
-"""Payloads from this size on are written while they are checked."""
 
 
 class Document(NamedTuple):
@@ -80,7 +77,7 @@ def write_package(
         if digests is None:
             digests = begin_digests(document.payloads for document in documents.values())
         with digests, ArchiveWriter(stream, digests=digests, settle=settle) as archive:
-            _write_records(archive, documents, extra_files or {}, spec)
+            _write_records(archive, digests, documents, extra_files or {}, spec)
     else:
         _write_packed(stream, documents, extra_files or {}, spec)
 
@@ -110,7 +107,11 @@ def save_package(
 def begin_digests(payloads: Iterable[Payloads]) -> Digests:
     """Begin with the digests of payloads, as far as other threads can do it meanwhile. Close them, or write them."""
     digests = Digests()
-    digests.begin_together(_records(payloads))
+    try:
+        digests.begin_together(_records(payloads))
+    except BaseException:
+        digests.close()
+        raise
     return digests
 
 
@@ -144,6 +145,7 @@ def _check_stream(stream: Any) -> None:
 
 def _write_records(
     archive: ArchiveWriter,
+    digests: Digests,
     documents: Mapping[str, Document],
     extra_files: Mapping[str, bytes],
     spec: LayoutSpec,
@@ -163,8 +165,9 @@ def _write_records(
     for path, data in extra_files.items():
         archive.write(spec.extra + path, data, compress=True)
     for member, record in _records(document.payloads for document in documents.values()).items():
-        if record.nbytes < _STREAMED_BYTES:  # its checksum is known before its header is written
-            archive.write(member, record.view(), compress=False)
+        if record.nbytes < ASIDE_BYTES:  # its checksum is known before its header is written
+            view = digests.view_of(member)
+            archive.write(member, record.view() if view is None else view, compress=False)
         else:
             lent = getattr(record, "lends", False)
             archive.write_stream(member, record.nbytes, record_chunks(record), lent=lent)
