@@ -138,6 +138,18 @@ def test_the_oldest_target_of_a_program(model: str, oldest: str) -> None:
     assert target.name == oldest
 
 
+def test_for_torch_2_1_a_size_that_only_a_run_knows_is_two_at_least() -> None:
+    """It writes so itself, and fails on what later releases write."""
+    document = documents()["2.3.1", "nonzero_unbacked"]
+    assert {limits["min_val"] for limits in document["range_constraints"].values()} == {0}
+    tree, _ = upgrade(document)
+    ranges = downgrade(tree, Version(1))["range_constraints"]
+    assert {name for name, limits in ranges.items() if limits == {"min_val": 2, "max_val": 6}} == {"i8", "i9"}
+    assert {limits["max_val"] for limits in ranges.values()} == {6}
+    ranges = downgrade(tree, Version(2))["range_constraints"]
+    assert {limits["min_val"] for limits in ranges.values()} == {0}
+
+
 def test_a_text_as_output_has_no_target_since_no_release_reads_it() -> None:
     assert minimal_target(documents()["2.13.0", "const_inputs_echo"]) is None
 

@@ -6,13 +6,15 @@ brought `dialect` and hints that are no integers, and dropped equality constrain
 Upward: an input tuple of a tuple and a dict with identifiers as keys is `(args, kwargs)` (2.1 writes no kwargs where there
 are none, so that a call with a tuple and such a dict reads the same); any other is the positional arguments alone. A
 constant of the graph becomes an input; its tensor stands in the document (`evolve.embedded`).
-Downward: tensor constants become buffers, as 2.1 keeps them; a hint that is no integer is dropped. 2.1
+Downward: tensor constants become buffers, as 2.1 keeps them; a hint that is no integer is dropped; a size that only a run knows
+is 2 at least, as 2.1 writes it, which otherwise finds no answer to whether it is 0 or 1 (it runs with these all the same). 2.1
 cannot read a backward signature, nor several results that are not all tensors, though it writes them.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from graphwire.evolve.bounds import from_greatest, to_greatest
@@ -29,6 +31,9 @@ OLDER, NEWER = Version(1), Version(2)
 
 DIALECT = "ATEN"
 _NO_KWARGS = TreeSpec("builtins.dict", "[]", [])
+_UNBACKED = re.compile(r"\bi\d+\b")
+_LEAST_SIZE = 2
+"""What 2.1 takes a size for that only a run knows."""
 
 
 def up(tree: Record) -> Record:
@@ -56,8 +61,15 @@ def up(tree: Record) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """2 as 1."""
-    rewrite(tree, Edits(node=lambda node, where: _plain_results(node, where, report)))
-    tree = rewrite(tree, _DOWN)
+    sizes: set[str] = set()
+    rewrite(
+        tree,
+        Edits(
+            node=lambda node, where: _plain_results(node, where, report),
+            tensor_meta=lambda meta, where: _note_sizes(meta, sizes),
+        ),
+    )
+    tree = rewrite({**tree, "range_constraints": _as_sizes(tree["range_constraints"], sizes)}, _DOWN)
     module = dict(tree["graph_module"])
     module["signature"] = signature_down(module["signature"], report)
     root, *entries = module["module_call_graph"] or [{}]
@@ -77,6 +89,23 @@ def _plain_results(node: Record, where: Where, report: Report) -> Record:
     if len(arms) > 1 and set(arms) != {"as_tensor"}:
         report(where.obstacle("several results that are not all tensors", first_release(NEWER)))
     return node
+
+
+def _note_sizes(meta: Record, sizes: set[str]) -> Record:
+    """Add the unbacked symbols that a tensor's sizes are made of."""
+    for size in meta["sizes"]:
+        if (expression := size.get("as_expr")) is not None:
+            sizes.update(_UNBACKED.findall(expression["expr_str"]))
+    return meta
+
+
+def _as_sizes(ranges: dict[str, Record], sizes: set[str]) -> dict[str, Record]:
+    return {
+        name: {**limits, "min_val": max(limits["min_val"], _LEAST_SIZE)}
+        if name in sizes and limits["max_val"] >= _LEAST_SIZE
+        else limits
+        for name, limits in ranges.items()
+    }
 
 
 def _tuple_of(leaves: list[str]) -> TreeSpec:
