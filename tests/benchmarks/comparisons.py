@@ -89,7 +89,7 @@ def compare_weights(
         ),
         compare(
             f"process: graphwire inspect, {mebibytes:,} MiB",
-            process("-m", "graphwire.cli", "inspect", str(large)),
+            process("-m", "graphwire", "inspect", str(large)),
             "process: python that does nothing",
             process("-c", "pass"),
         ),

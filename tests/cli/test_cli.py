@@ -61,7 +61,7 @@ def damaged(archive, tmp_path) -> Path:
 
 
 def run(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "graphwire.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "graphwire", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
 
 
@@ -205,7 +205,7 @@ def test_an_interrupt_ends_quietly(monkeypatch, capsys, archive):
 
 
 def test_a_reader_that_goes_away_is_no_error(archive):
-    command = [sys.executable, "-m", "graphwire.cli", "inspect", str(archive)]
+    command = [sys.executable, "-m", "graphwire", "inspect", str(archive)]
     reading, writing = os.pipe()
     os.close(reading)
     try:

@@ -107,7 +107,7 @@ def environment(make_environment: Callable[[str], Any], tmp_path_factory: pytest
 @pytest.fixture(scope="module")
 def listed(environment: Any) -> tuple[dict[str, Any], str]:
     """What `graphwire plugins --json` says of each plugin, and its warnings."""
-    done = environment.attempt("-m", "graphwire.cli", "plugins", "--json")
+    done = environment.attempt("-m", "graphwire", "plugins", "--json")
     assert done.returncode == 0, done.stderr
     return {plugin["name"]: plugin for plugin in json.loads(done.stdout)}, done.stderr
 
@@ -150,7 +150,7 @@ def test_programs_are_saved_and_loaded_and_what_is_needed_is_an_error(environmen
 
 def test_one_that_is_blocked_is_neither_loaded_nor_warned_of(environment: Any, tmp_path: Path) -> None:
     blocked = ",".join(f"broken-{name.replace('_', '-')}" for name in SOURCES)
-    done = environment.attempt("-m", "graphwire.cli", "plugins", "--json", GRAPHWIRE_DISABLE_PLUGINS=blocked)
+    done = environment.attempt("-m", "graphwire", "plugins", "--json", GRAPHWIRE_DISABLE_PLUGINS=blocked)
     assert done.stderr == ""
     plugins = [each for each in json.loads(done.stdout) if each["distribution"].startswith("broken-")]
     assert {(each["status"], each["reason"]) for each in plugins} == {

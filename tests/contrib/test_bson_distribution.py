@@ -69,7 +69,7 @@ def test_it_is_not_installed_out_here() -> None:
 
 
 def test_the_command_lists_it_beside_the_formats_in_the_box(environment: Any) -> None:
-    plugins = json.dumps(json.loads(environment.run("-m", "graphwire.cli", "plugins", "--json")))
+    plugins = json.dumps(json.loads(environment.run("-m", "graphwire", "plugins", "--json")))
     assert "graphwire-bson" in plugins
     for name in ("bson", "json", "msgpack", "cbor"):
         assert f'"{name}"' in plugins
@@ -81,13 +81,13 @@ def test_programs_are_saved_and_loaded_through_it(environment: Any, tmp_path: Pa
         "Program"
     ]
     assert path.stat().st_size < 20_000
-    assert "bson" in environment.run("-m", "graphwire.cli", "inspect", path)
+    assert "bson" in environment.run("-m", "graphwire", "inspect", path)
 
 
 def test_without_it_the_file_says_what_is_missing(environment: Any, tmp_path: Path) -> None:
     path = tmp_path / "program.pt2"
     environment.run("-c", SAVE_AND_LOAD, path, tmp_path / "json.pt2")
-    command = [sys.executable, "-m", "graphwire.cli", "inspect", str(path)]
+    command = [sys.executable, "-m", "graphwire", "inspect", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode != 0
     assert "bson" in done.stderr

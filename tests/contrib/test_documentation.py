@@ -51,7 +51,7 @@ def desk(make_environment: Callable[[str], Any], tmp_path_factory: pytest.TempPa
     """An environment whose commands are those that a reader types, and an empty folder to type them in."""
     environment = make_environment("documentation")
     commands = {
-        "graphwire": f'exec {environment.python} -m graphwire.cli "$@"',
+        "graphwire": f'exec {environment.python} -m graphwire "$@"',
         "pytest": f'exec {environment.python} -m pytest -p no:cacheprovider "$@"',
         "pip": f'exec {sys.executable} -m pip --python {environment.python} --disable-pip-version-check "$@"',
     }

@@ -68,7 +68,7 @@ def test_its_operators_are_loaded_when_a_program_needs_them_and_only_then(enviro
 
 
 def test_its_plugin_is_listed(environment: Any) -> None:
-    plugins = json.loads(environment.run("-m", "graphwire.cli", "plugins", "--json"))
+    plugins = json.loads(environment.run("-m", "graphwire", "plugins", "--json"))
     (linops,) = [plugin for plugin in plugins if plugin["distribution"] == "graphwire-linops"]
     assert linops["hooks"] == ["graphwire_op_handlers", "graphwire_opset_upgraders"]
     assert "torch.ops.linops." in linops["names"]["op_handler"]
@@ -76,10 +76,10 @@ def test_its_plugin_is_listed(environment: Any) -> None:
 
 def test_the_command_shows_the_way_of_an_old_file_and_goes_it(environment: Any, tmp_path: Path) -> None:
     path = tmp_path / "upgraded.pt2"
-    plan = environment.run("-m", "graphwire.cli", "upgrade", OLDEST, "--plan")
+    plan = environment.run("-m", "graphwire", "upgrade", OLDEST, "--plan")
     assert "linops 2 -> 3: 1 node" in plan
     assert "norm_project" in plan
-    environment.run("-m", "graphwire.cli", "upgrade", OLDEST, path)
+    environment.run("-m", "graphwire", "upgrade", OLDEST, path)
     assert environment.run("-c", LOAD, path).split() == ["4"]
 
 

@@ -72,7 +72,7 @@ def files(environment: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
 
 
 def test_they_are_found_and_active(environment: Any) -> None:
-    plugins = json.loads(environment.run("-m", "graphwire.cli", "plugins", "--json"))
+    plugins = json.loads(environment.run("-m", "graphwire", "plugins", "--json"))
     active = {plugin["distribution"]: plugin["hooks"] for plugin in plugins if plugin["status"] == "active"}
     assert active["graphwire-transformers"] == ["graphwire_treespec_serializers"]
     assert active["graphwire-torchao"] == ["graphwire_op_handlers", "graphwire_constant_codecs"]

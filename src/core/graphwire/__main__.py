@@ -1,4 +1,4 @@
-"""`python -m graphwire.cli`."""
+"""`python -m graphwire`: the command, where its script is not on the path."""
 
 import sys
 
