@@ -101,11 +101,8 @@ def _save(
     registry: Registry,
 ) -> None:
     encoded = _encoded(program, registry, opset_version, containers)
-    if target is not None:
-        documents, layout = written(encoded, format, target, registry)
-        save_package(file, documents, extra_files, layout=layout)
-        return
-    with begin_digests(payloads for _, payloads in encoded.values()) as digests:
+    ahead = begin_digests(payloads for _, payloads in encoded.values()) if target is None else nullcontext()
+    with ahead as digests:
         documents, layout = written(encoded, format, target, registry)
         save_package(file, documents, extra_files, layout=layout, digests=digests)
 

@@ -166,7 +166,9 @@ class ArchiveWriter:
         if seen != nbytes:
             count = f"{seen:,} bytes" if seen < nbytes else "more bytes"
             raise ArchiveError(
-                f"the record was announced with {nbytes:,} bytes but has {count}", place=f"record {name!r}"
+                f"the record was announced with {nbytes:,} bytes but has {count}",
+                place=f"record {name!r}",
+                remedy="Announce as many bytes as its chunks have",
             )
         record.crc = crc
         self._put(_descriptor(record))

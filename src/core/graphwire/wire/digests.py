@@ -172,6 +172,7 @@ class Digests:
             raise ArchiveError(
                 f"the record was announced with {group.sizes[name]:,} bytes but has {data.nbytes:,}",
                 place=f"record {name!r}",
+                remedy="Its `nbytes` has to be the length of its view",
             )
         group.update(data)
 
