@@ -91,8 +91,8 @@ class EncodeContext:
     source_records: list[NodeSource] = field(default_factory=list)
     module_stacks: dict[tuple[Any, ...], EncodedStack] = field(default_factory=dict)
     """The last module stack of each row of keys: its values are compared, which takes less than hashing them."""
-    module_rows: dict[tuple[Any, Any], tuple[tuple[str, str, str], str | None]] = field(default_factory=dict)
-    """Of each entry of module stacks: its parts, and its text where that splits into them again."""
+    module_rows: dict[tuple[Any, Any], str] = field(default_factory=dict)
+    """The text of each entry of module stacks that the text splits into again."""
     subgraphs: dict[int, schema.Graph] = field(default_factory=dict)
     """Encoded subgraphs by the id of their graph module, which the program keeps alive meanwhile."""
 

@@ -25,6 +25,7 @@ from graphwire.schema.metadata import (
     EXACT_STACK,
     EXACT_TORCH_FN,
     SourceRow,
+    joined_module,
     parse_functions,
     parse_json,
     parse_modules,
@@ -37,6 +38,7 @@ from graphwire.schema.treespec import decode_value, encode_value
 
 DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.treespec.encode_value`)."""
+_KEPT = frozenset(("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "custom", "from_node"))
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
@@ -65,9 +67,14 @@ def _encode_kept(
         stack = encode_stack(context, trace)
         if stack is None:
             texts["stack_trace"] = _with_line_feeds(trace)
-    for key, encode in _ENCODERS:
-        if value := meta.get(key):
-            encode(context, value, texts)
+    if modules := meta.get("nn_module_stack"):
+        _encode_module_stack(context, modules, texts)
+    if functions := meta.get("source_fn_stack"):
+        _encode_source_fn(context, functions, texts)
+    if called := meta.get("torch_fn"):
+        _encode_torch_fn(called, texts)
+    if custom := meta.get("custom"):
+        texts["custom"] = encode_custom(custom)
     origin = meta.get("from_node")
     if origin is not None:
         sources = [encode_source(context, s) for s in origin if isinstance(s, TorchNodeSource)]
@@ -179,23 +186,22 @@ def _encode_module_stack(context: EncodeContext, stack: dict[Any, Any], texts: d
 
 def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[str, str]:
     """The key and text of a module stack. Stacks share the rows of their outer modules."""
-    rows = []
+    known, rows = context.module_rows, []
     for entry in stack.items():
-        row = context.module_rows.get(entry)
+        row = known.get(entry)
         if row is None:
-            key, (path, kind) = entry
-            parts = (str(key), path, _type_name(kind))
-            text = ",".join(parts)
-            exact = type(key) is str and split_modules(text) == [parts]
-            row = context.module_rows[entry] = parts, text if exact else None
+            row = joined_module(_module_parts(entry)) if type(entry[0]) is str else None
+            if row is None:
+                return EXACT_STACK, json.dumps([_module_parts(entry) for entry in stack.items()])
+            known[entry] = row
         rows.append(row)
-    if None in [text for _, text in rows]:
-        return EXACT_STACK, json.dumps([parts for parts, _ in rows])
-    return "nn_module_stack", ";".join([text for _, text in rows if text is not None])
+    return "nn_module_stack", ";".join(rows)
 
 
-def _type_name(kind: Any) -> str:
-    return kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+def _module_parts(entry: tuple[Any, tuple[str, Any]]) -> tuple[str, str, str]:
+    """The key, path and type of a module, as texts."""
+    key, (path, kind) = entry
+    return str(key), path, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _decode_module_stack(context: DecodeContext, text: str) -> tuple[str, Any]:
@@ -266,16 +272,12 @@ def module_table() -> dict[str, Any]:
     return {name: f for name, f in own.items() if inspect.isroutine(f)} | layers | functions
 
 
-def _encode_torch_fn(_context: EncodeContext, parts: tuple[str, ...], texts: dict[str, str]) -> None:
+def _encode_torch_fn(parts: tuple[str, ...], texts: dict[str, str]) -> None:
     text = ";".join(parts)
     if text.count(";") != len(parts) - 1:
         texts[EXACT_TORCH_FN] = json.dumps(parts)
     else:
         texts["torch_fn"] = text
-
-
-def _encode_custom(_context: EncodeContext, custom: Any, texts: dict[str, str]) -> None:
-    texts["custom"] = encode_custom(custom)
 
 
 def encode_custom(custom: Any) -> str:
@@ -325,13 +327,6 @@ def _decode_declared(context: DecodeContext, text: str, *, key: str) -> tuple[st
         return key, None
 
 
-_ENCODERS = (
-    ("nn_module_stack", _encode_module_stack),
-    ("source_fn_stack", _encode_source_fn),
-    ("torch_fn", _encode_torch_fn),
-    ("custom", _encode_custom),
-)
-_KEPT = frozenset(("stack_trace", "from_node", *(key for key, _ in _ENCODERS)))
 _DECODERS: dict[str, Callable[[DecodeContext, str], tuple[str, Any]]] = {
     "nn_module_stack": _decode_module_stack,
     EXACT_STACK: _decode_exact_module_stack,

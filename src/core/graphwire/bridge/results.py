@@ -100,11 +100,12 @@ def _encode_elements(
     readers = _readers(context, scope, nodes, [key for key, _ in elements])
     arguments = []
     for index, (key, value) in enumerate(elements):
-        reading = readers.get(key, [])
+        reading = readers.get(key, ())
         unused, place = f"{stem}_{index}", f"{path}[{index}]"
-        first = reading[0] if reading else None
-        own = NOTHING if first is None else encode_metadata(context, first.meta)
-        if first is not None:
+        first, own = None, NOTHING
+        if reading:
+            first = reading[0]
+            own = encode_metadata(context, first.meta)
             own.unstated = value is not None and first.meta.get("val") is None
             scope.order.setdefault(first)
         inner = elements_of(value)
@@ -124,7 +125,8 @@ def _encode_elements(
                 scope.record.value_metadata[place] = own
             elif first is not None and (name == unused or own != metadata):
                 scope.record.value_metadata[name] = own
-            scope.nodes.update((each, argument) for each in reading)
+            for each in reading:
+                scope.nodes[each] = argument
         arguments.append(argument)
     return arguments
 

@@ -2,6 +2,9 @@
 
 Only calls are nodes. Placeholders and the output are `Graph.inputs` and `Graph.outputs`; an element of a multiple
 output is a value of its own name rather than a `getitem` node; a subgraph is an argument of the node that calls it.
+
+No record is part of itself, so the garbage collector need not look through them (`gc=False`, here and wherever a program has
+many of a record).
 """
 
 from __future__ import annotations
@@ -16,68 +19,68 @@ from graphwire.schema.symbols import Float, SymBool, SymFloat, SymInt
 from graphwire.schema.tensor import Composition, TensorMeta
 
 
-class TensorArgument(msgspec.Struct, frozen=True):
+class TensorArgument(msgspec.Struct, gc=False, frozen=True):
     """A tensor, by the name of its value."""
 
     name: str
 
 
-class TokenArgument(msgspec.Struct, frozen=True):
+class TokenArgument(msgspec.Struct, gc=False, frozen=True):
     """An effect token, by the name of its value."""
 
     name: str
 
 
-class SymIntArgument(msgspec.Struct, frozen=True, omit_defaults=True):
+class SymIntArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """An integer that is a value of the graph, or a literal: exactly one arm."""
 
     as_name: str | None = None
     as_int: int | None = None
 
 
-class SymFloatArgument(msgspec.Struct, frozen=True, omit_defaults=True):
+class SymFloatArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """A float that is a value of the graph, or a literal: exactly one arm."""
 
     as_name: str | None = None
     as_float: Float | None = None
 
 
-class SymBoolArgument(msgspec.Struct, frozen=True, omit_defaults=True):
+class SymBoolArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """A truth value that is a value of the graph, or a literal: exactly one arm."""
 
     as_name: str | None = None
     as_bool: bool | None = None
 
 
-class OptionalTensorArgument(msgspec.Struct, frozen=True, omit_defaults=True):
+class OptionalTensorArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """A tensor or nothing: exactly one arm."""
 
     as_tensor: TensorArgument | None = None
     as_none: bool | None = None
 
 
-class CustomObjArgument(msgspec.Struct, frozen=True):
+class CustomObjArgument(msgspec.Struct, gc=False, frozen=True):
     """A script object or opaque value, by the name of its value or constant."""
 
     name: str
     class_fqn: str
 
 
-class ComplexValue(msgspec.Struct, frozen=True):
+class ComplexValue(msgspec.Struct, gc=False, frozen=True):
     """A complex literal."""
 
     real: Float
     imag: Float
 
 
-class SequenceValue(msgspec.Struct):
+class SequenceValue(msgspec.Struct, gc=False):
     """Extension `sequences`: a list or tuple whose elements are of any kind."""
 
     kind: Literal["list", "tuple"]
     items: list[Argument]
 
 
-class MappingEntry(msgspec.Struct):
+class MappingEntry(msgspec.Struct, gc=False):
     """One entry of a mapping, in the mapping's order."""
 
     key: Argument
@@ -85,14 +88,15 @@ class MappingEntry(msgspec.Struct):
 
 
 class SliceValue(msgspec.Struct):
-    """Extension `slices`: a Python slice."""
+    """Extension `slices`: a Python slice. The collector knows it: that is how Python lets go of a deep nest without recursion,
+    and other nests have a list or a dict on each level."""
 
     start: Argument
     stop: Argument
     step: Argument
 
 
-class GraphArgument(msgspec.Struct, omit_defaults=True):
+class GraphArgument(msgspec.Struct, gc=False, omit_defaults=True):
     """A subgraph, and the attribute name it has on its owner."""
 
     name: str
@@ -101,7 +105,7 @@ class GraphArgument(msgspec.Struct, omit_defaults=True):
     """Extension without requirement: the name of the node that reads the attribute, where it is another."""
 
 
-class TreespecArgument(msgspec.Struct, omit_defaults=True):
+class TreespecArgument(msgspec.Struct, gc=False, omit_defaults=True):
     """A container structure, and the attribute name it has on its owner."""
 
     name: str
@@ -111,7 +115,7 @@ class TreespecArgument(msgspec.Struct, omit_defaults=True):
     """The name of the node that reads the attribute, where it is another."""
 
 
-class Argument(msgspec.Struct, omit_defaults=True):
+class Argument(msgspec.Struct, gc=False, omit_defaults=True):
     """One argument or result: exactly one arm is set. The arms after `as_float_lists` are extensions."""
 
     as_none: bool | None = None
@@ -172,7 +176,7 @@ class ArgumentKind(enum.IntEnum):
     KEYWORD = 2
 
 
-class NamedArgument(msgspec.Struct, omit_defaults=True):
+class NamedArgument(msgspec.Struct, gc=False, omit_defaults=True):
     """An input of a node."""
 
     name: str
@@ -183,7 +187,7 @@ class NamedArgument(msgspec.Struct, omit_defaults=True):
     """Extension without requirement: the sequence in `arg` was a tuple, not a list."""
 
 
-class Node(msgspec.Struct, omit_defaults=True):
+class Node(msgspec.Struct, gc=False, omit_defaults=True):
     """A call of an operator."""
 
     target: str
@@ -207,7 +211,7 @@ class Node(msgspec.Struct, omit_defaults=True):
     calling the operator with what is known of its inputs."""
 
 
-class ValueMetadata(msgspec.Struct, omit_defaults=True):
+class ValueMetadata(msgspec.Struct, gc=False, omit_defaults=True):
     """Extension without requirement: metadata of what is no node here (a placeholder, an element of an output, the
     output itself)."""
 
@@ -222,7 +226,7 @@ class ValueMetadata(msgspec.Struct, omit_defaults=True):
     """The output states the values of what it returns as its own `val`: export leaves it without, and passes note it."""
 
 
-class Graph(msgspec.Struct, omit_defaults=True):
+class Graph(msgspec.Struct, gc=False, omit_defaults=True):
     """A list of nodes in execution order, their inputs and outputs, and what is known of each value by name."""
 
     inputs: list[Argument]

@@ -22,6 +22,7 @@ __all__ = [
     "EXACT_TORCH_FN",
     "GRAMMARS",
     "SourceRow",
+    "joined_module",
     "parse_functions",
     "parse_json",
     "parse_modules",
@@ -102,6 +103,13 @@ def split_modules(
                 known[item] = row
         rows.append(row)
     return rows
+
+
+def joined_module(parts: tuple[str, str, str]) -> str | None:
+    """A row of a module stack as torch's text; None where the text would not split into the parts again."""
+    text = ",".join(parts)
+    plain = text.count(",") == len(parts) - 1 and ";" not in text and _NESTING.search(text) is None
+    return text if plain or split_modules(text) == [parts] else None
 
 
 def _split_row(item: str) -> tuple[str, str, str] | None:

@@ -7,7 +7,7 @@ import msgspec
 from graphwire.schema.graph import Argument
 
 
-class ModuleCallSignature(msgspec.Struct, omit_defaults=True):
+class ModuleCallSignature(msgspec.Struct, gc=False, omit_defaults=True):
     """How one module was called."""
 
     inputs: list[Argument]
@@ -24,14 +24,14 @@ class ModuleCallSignature(msgspec.Struct, omit_defaults=True):
     """Extension without requirement: names of the outputs that are literals and so carry none."""
 
 
-class ModuleCallEntry(msgspec.Struct):
+class ModuleCallEntry(msgspec.Struct, gc=False):
     """One call of a module, by its qualified name (`name@1` for a second call); the first entry is the root."""
 
     fqn: str
     signature: ModuleCallSignature | None = None
 
 
-class NamedTupleDef(msgspec.Struct):
+class NamedTupleDef(msgspec.Struct, gc=False):
     """The fields of a namedtuple that a treespec uses."""
 
     field_names: list[str]

@@ -10,7 +10,7 @@ from graphwire.schema.graph import Argument, CustomObjArgument, TensorArgument, 
 from graphwire.schema.symbols import Float
 
 
-class UserInputSpec(msgspec.Struct, omit_defaults=True):
+class UserInputSpec(msgspec.Struct, gc=False, omit_defaults=True):
     """An input that the caller passes."""
 
     arg: Argument
@@ -18,7 +18,7 @@ class UserInputSpec(msgspec.Struct, omit_defaults=True):
     """Extension without requirement: the input's name, where `arg` carries none."""
 
 
-class ConstantValue(msgspec.Struct, omit_defaults=True):
+class ConstantValue(msgspec.Struct, gc=False, omit_defaults=True):
     """The literal that an input was specialised to: exactly one arm."""
 
     as_none: bool | None = None
@@ -28,21 +28,21 @@ class ConstantValue(msgspec.Struct, omit_defaults=True):
     as_bool: bool | None = None
 
 
-class InputToConstantInputSpec(msgspec.Struct):
+class InputToConstantInputSpec(msgspec.Struct, gc=False):
     """An input that the caller must pass with the value it had at export."""
 
     name: str
     value: ConstantValue
 
 
-class InputToParameterSpec(msgspec.Struct):
+class InputToParameterSpec(msgspec.Struct, gc=False):
     """An input that is a parameter, by its qualified name."""
 
     arg: TensorArgument
     parameter_name: str
 
 
-class InputToBufferSpec(msgspec.Struct):
+class InputToBufferSpec(msgspec.Struct, gc=False):
     """An input that is a buffer, by its qualified name."""
 
     arg: TensorArgument
@@ -51,7 +51,7 @@ class InputToBufferSpec(msgspec.Struct):
     """Whether the buffer is part of the state dict."""
 
 
-class InputToTensorConstantSpec(msgspec.Struct, omit_defaults=True):
+class InputToTensorConstantSpec(msgspec.Struct, gc=False, omit_defaults=True):
     """An input that is a tensor lifted out of the code, by its name among the constants."""
 
     arg: TensorArgument
@@ -60,20 +60,20 @@ class InputToTensorConstantSpec(msgspec.Struct, omit_defaults=True):
     """Extension without requirement: what the input says of itself as if it were a buffer (strict export does)."""
 
 
-class InputToCustomObjSpec(msgspec.Struct):
+class InputToCustomObjSpec(msgspec.Struct, gc=False):
     """An input that is a script object or opaque value, by its name among the constants."""
 
     arg: CustomObjArgument
     custom_obj_name: str
 
 
-class InputTokenSpec(msgspec.Struct):
+class InputTokenSpec(msgspec.Struct, gc=False):
     """An input that orders effects."""
 
     arg: TokenArgument
 
 
-class InputSpec(msgspec.Struct, omit_defaults=True):
+class InputSpec(msgspec.Struct, gc=False, omit_defaults=True):
     """What one input stands for: exactly one arm."""
 
     user_input: UserInputSpec | None = None
@@ -109,7 +109,7 @@ def held_by(spec: InputSpec) -> Held | None:
     return None
 
 
-class UserOutputSpec(msgspec.Struct, omit_defaults=True):
+class UserOutputSpec(msgspec.Struct, gc=False, omit_defaults=True):
     """An output that the caller gets."""
 
     arg: Argument
@@ -117,54 +117,54 @@ class UserOutputSpec(msgspec.Struct, omit_defaults=True):
     """Extension without requirement: the output's name, where `arg` carries none."""
 
 
-class LossOutputSpec(msgspec.Struct):
+class LossOutputSpec(msgspec.Struct, gc=False):
     """The output that a joint graph differentiates."""
 
     arg: TensorArgument
 
 
-class BufferMutationSpec(msgspec.Struct):
+class BufferMutationSpec(msgspec.Struct, gc=False):
     """The new value of a buffer, by its qualified name."""
 
     arg: TensorArgument
     buffer_name: str
 
 
-class ParameterMutationSpec(msgspec.Struct):
+class ParameterMutationSpec(msgspec.Struct, gc=False):
     """The new value of a parameter, by its qualified name."""
 
     arg: TensorArgument
     parameter_name: str
 
 
-class GradientToParameterSpec(msgspec.Struct):
+class GradientToParameterSpec(msgspec.Struct, gc=False):
     """The gradient of a parameter, by its qualified name."""
 
     arg: TensorArgument
     parameter_name: str
 
 
-class GradientToUserInputSpec(msgspec.Struct):
+class GradientToUserInputSpec(msgspec.Struct, gc=False):
     """The gradient of a user input, by the input's value name."""
 
     arg: TensorArgument
     user_input_name: str
 
 
-class UserInputMutationSpec(msgspec.Struct):
+class UserInputMutationSpec(msgspec.Struct, gc=False):
     """The new value of a user input, by the input's value name."""
 
     arg: TensorArgument
     user_input_name: str
 
 
-class OutputTokenSpec(msgspec.Struct):
+class OutputTokenSpec(msgspec.Struct, gc=False):
     """An output that orders effects."""
 
     arg: TokenArgument
 
 
-class OutputSpec(msgspec.Struct, omit_defaults=True):
+class OutputSpec(msgspec.Struct, gc=False, omit_defaults=True):
     """What one output stands for: exactly one arm."""
 
     user_output: UserOutputSpec | None = None
@@ -177,7 +177,7 @@ class OutputSpec(msgspec.Struct, omit_defaults=True):
     parameter_mutation: ParameterMutationSpec | None = None
 
 
-class GraphSignature(msgspec.Struct):
+class GraphSignature(msgspec.Struct, gc=False):
     """One spec for each graph input and output, in order."""
 
     input_specs: list[InputSpec]

@@ -11,7 +11,7 @@ Float: TypeAlias = float | Literal["Infinity", "-Infinity", "NaN"]
 """A float in a document. The values that JSON cannot say are text, in every wire format (torch, schema 8.14)."""
 
 
-class SymExprHint(msgspec.Struct, frozen=True, omit_defaults=True):
+class SymExprHint(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """The value that a symbolic expression had on the example inputs: exactly one arm."""
 
     as_int: int | None = None
@@ -19,35 +19,35 @@ class SymExprHint(msgspec.Struct, frozen=True, omit_defaults=True):
     as_float: Float | None = None
 
 
-class SymExpr(msgspec.Struct, frozen=True):
+class SymExpr(msgspec.Struct, gc=False, frozen=True):
     """A symbolic expression, as text of the grammar in `schema.expression`."""
 
     expr_str: str
     hint: SymExprHint | None = None
 
 
-class SymInt(msgspec.Struct, frozen=True, omit_defaults=True):
+class SymInt(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """An integer, known or symbolic: exactly one arm."""
 
     as_expr: SymExpr | None = None
     as_int: int | None = None
 
 
-class SymFloat(msgspec.Struct, frozen=True, omit_defaults=True):
+class SymFloat(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """A float, known or symbolic: exactly one arm."""
 
     as_expr: SymExpr | None = None
     as_float: Float | None = None
 
 
-class SymBool(msgspec.Struct, frozen=True, omit_defaults=True):
+class SymBool(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """A truth value, known or symbolic: exactly one arm."""
 
     as_expr: SymExpr | None = None
     as_bool: bool | None = None
 
 
-class RangeConstraint(msgspec.Struct, frozen=True):
+class RangeConstraint(msgspec.Struct, gc=False, frozen=True):
     """The values that a symbol or expression may take, both ends included; None where there is no bound."""
 
     min_val: int | None

@@ -38,7 +38,7 @@ def fault_of_extents(sizes: Sequence[int | None], strides: Sequence[int | None],
     return ""
 
 
-class SparseMeta(msgspec.Struct, frozen=True, omit_defaults=True):
+class SparseMeta(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """How a sparse tensor is laid out. How many elements are stored is not known of a value in a graph."""
 
     dense_dim: int = 0
@@ -51,7 +51,7 @@ class SparseMeta(msgspec.Struct, frozen=True, omit_defaults=True):
     """Layouts SparseBsr and SparseBsc: rows and columns of a block."""
 
 
-class TensorMeta(msgspec.Struct, frozen=True, omit_defaults=True):
+class TensorMeta(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """A tensor's type, shape and place. Equal ones of a program are mostly one record: put another in the place of one
     rather than edit its lists."""
 
@@ -78,7 +78,7 @@ class TensorMeta(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.dtype_name or DTYPE_NAMES.get(self.dtype, "unknown")
 
 
-class Part(msgspec.Struct, omit_defaults=True):
+class Part(msgspec.Struct, gc=False, omit_defaults=True):
     """A tensor that another one consists of."""
 
     meta: TensorMeta
@@ -86,7 +86,7 @@ class Part(msgspec.Struct, omit_defaults=True):
     """What it consists of itself."""
 
 
-class Composition(msgspec.Struct, omit_defaults=True):
+class Composition(msgspec.Struct, gc=False, omit_defaults=True):
     """Of which tensors a value of a tensor subclass consists, as a constant codec says it."""
 
     codec: str
@@ -98,7 +98,7 @@ class Composition(msgspec.Struct, omit_defaults=True):
     """The symbolic integers in the tree."""
 
 
-class PayloadMeta(msgspec.Struct, omit_defaults=True):
+class PayloadMeta(msgspec.Struct, gc=False, omit_defaults=True):
     """Where one weight or constant lies in an archive, and how its record is read."""
 
     path_name: str
@@ -124,7 +124,7 @@ class PayloadMeta(msgspec.Struct, omit_defaults=True):
     """Extension `placement`: `meta` or `fake` for a tensor that has no elements, and no record."""
 
 
-class PayloadConfig(msgspec.Struct):
+class PayloadConfig(msgspec.Struct, gc=False):
     """The payloads of one kind (weights, constants, sample inputs) of one program, by qualified name."""
 
     config: dict[str, PayloadMeta]

@@ -8,6 +8,7 @@ is given a few MiB together: a thread that hashed each of them would wait for th
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,13 +30,28 @@ _BEHIND = 2
 _TOGETHER_BYTES = 4 << 20
 """Smaller records share a digest, so many bytes of them: that much is copied to be hashed in one go."""
 _AHEAD_BYTES = 1 << 18
-"""Fewer bytes of small records are hashed sooner than a thread begins."""
+"""Fewer bytes, of small records or of one that is in memory, are hashed sooner than a thread begins."""
+
+
+class _Thread(ThreadPoolExecutor):
+    """A thread that hashes what it is given, in order."""
+
+    def __init__(self) -> None:
+        super().__init__(1, "graphwire-sha256")
+        self._room = io.BytesIO()
+
+    def hashed_together(self, views: Sequence[memoryview]) -> hashlib._Hash:
+        """The digest of records, which are copied to where those before them were: memory that is new is slow."""
+        self._room.seek(0)
+        self._room.writelines(views)
+        with self._room.getbuffer() as room:
+            return hashlib.sha256(room[: self._room.tell()])
 
 
 class _Aside:
     """A record that is hashed by a thread, or by whoever needs its digest before the thread gets to it."""
 
-    def __init__(self, name: str, thread: ThreadPoolExecutor) -> None:
+    def __init__(self, name: str, thread: _Thread) -> None:
         self.name = name
         self.digest = hashlib.sha256()
         self._thread = thread
@@ -91,10 +107,10 @@ class _Group:
         self._views: Sequence[memoryview] = ()
         self._step: Future[hashlib._Hash] | None = None
 
-    def begin(self, views: Sequence[memoryview], thread: ThreadPoolExecutor) -> None:
+    def begin(self, views: Sequence[memoryview], thread: _Thread) -> None:
         """Let a thread hash the records, if there can be one."""
         with suppress(RuntimeError):  # as when the interpreter ends
-            self._step = thread.submit(_hashed_together, views)
+            self._step = thread.submit(thread.hashed_together, views)
             self._views = views
 
     def update(self, data: memoryview) -> None:
@@ -105,7 +121,9 @@ class _Group:
     def hash_here(self) -> None:
         """Hash the records now, unless the thread has begun with them."""
         if self._step is not None and self._step.cancel():
-            self.digest, self._step = _hashed_together(self._views), None
+            self._step = None
+            for view in self._views:
+                self.digest.update(view)
 
     def wait(self) -> None:
         """Wait until the records are hashed, and let go of them.
@@ -118,10 +136,6 @@ class _Group:
         self._views = ()
 
 
-def _hashed_together(views: Sequence[memoryview]) -> hashlib._Hash:
-    return hashlib.sha256(b"".join(views))
-
-
 class Digests:
     """The digests of the records of one archive. A context manager, which leaves no thread behind."""
 
@@ -129,8 +143,7 @@ class Digests:
         self._digests: dict[str, hashlib._Hash] = {}
         self._groups: list[_Group] = []
         self._group_of: dict[str, _Group] = {}
-        self._threads: list[ThreadPoolExecutor] = []
-        """Each hashes what it is given in order."""
+        self._threads: list[_Thread] = []
         self._given = 0
         """How often a thread was given something."""
         self._aside: list[_Aside] = []
@@ -139,6 +152,8 @@ class Digests:
         self._made: list[_Aside] = []
         """Those of `_aside` that are copies."""
         self._views: dict[str, memoryview] = {}
+        self.busy = False
+        """Whether threads may be behind, with large records left to hash."""
 
     def begin_together(self, records: Mapping[str, Record]) -> None:
         """Begin with the small ones of records that will be written, in this order. Which of them share a digest depends on
@@ -159,14 +174,17 @@ class Digests:
         return self._views.pop(name, None)
 
     def take(self, name: str, data: memoryview) -> None:
-        """Take the digest of a record that is in memory.
+        """Take the digest of a record that is in memory, and must not change before `finish`.
 
         Raises:
             ArchiveError: it has not the length that it said it has.
         """
         group = self._group_of.get(name)
         if group is None:
-            self._digests[name] = hashlib.sha256(data)
+            if data.nbytes < _AHEAD_BYTES or _processors() == 1:
+                self._digests[name] = hashlib.sha256(data)
+            else:
+                self._put_aside(name).add(data)
             return
         if data.nbytes != group.sizes[name]:
             raise ArchiveError(
@@ -189,8 +207,8 @@ class Digests:
         if nbytes < ASIDE_BYTES:
             self._now = self._digests[name] = hashlib.sha256()
             return
-        record = _Aside(name, self._next_thread())
-        self._aside.append(record)
+        self.busy = True
+        record = self._put_aside(name)
         if not lent:
             self._made.append(record)
             if len(self._made) > _BEHIND:
@@ -202,11 +220,6 @@ class Digests:
             self._now.update(chunk)
         else:
             self._aside[-1].add(chunk)
-
-    @property
-    def busy(self) -> bool:
-        """Whether threads may have large records left to hash."""
-        return bool(self._aside)
 
     def finish(self) -> Manifest:
         """Hash what is left together with the threads."""
@@ -235,10 +248,15 @@ class Digests:
     ) -> None:
         self.close()
 
-    def _next_thread(self) -> ThreadPoolExecutor:
+    def _put_aside(self, name: str) -> _Aside:
+        record = _Aside(name, self._next_thread())
+        self._aside.append(record)
+        return record
+
+    def _next_thread(self) -> _Thread:
         """The threads take turns; there are as many as processors are left by the one that writes."""
         if not self._threads or len(self._threads) < min(_processors() - 1, _MOST_THREADS):
-            self._threads.append(ThreadPoolExecutor(1, "graphwire-sha256"))
+            self._threads.append(_Thread())
         self._given += 1
         return self._threads[self._given % len(self._threads)]
 
