@@ -258,7 +258,13 @@ def _measure_ways(
         steps[f"load {way.name}"] = Step(lambda way=way, file=file: way.load(file))
     with _task(bench.progress, name, len(steps) * (turns + warm_up)) as done:
         seconds = interleaved(
-            steps, turns=turns, clock=bench.clock, done=done, warm_up=warm_up, collect=bench.collect
+            steps,
+            turns=turns,
+            clock=bench.clock,
+            done=done,
+            warm_up=warm_up,
+            collect=bench.collect,
+            shuffled=warm_up,
         )
     return [
         ProgramRow(

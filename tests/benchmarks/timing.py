@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -34,17 +35,25 @@ def interleaved(
     done: Callable[[str], object],
     warm_up: bool = True,
     collect: bool = True,
+    shuffled: bool = False,
 ) -> dict[str, float]:
-    """The median seconds of each step over `turns` turns, in each of which every step runs once, in order.
+    """The median seconds of each step over `turns` turns, in each of which every step runs once.
 
     Args:
         done: told the name of each step when it has run.
         warm_up: begin with one turn more, which is not counted.
         collect: collect garbage before each step, outside the clock, so that none pays for another's, and few for their own.
+        shuffled: let each turn after the warm-up have an order of its own, the same in every run, so that not always the same
+            step follows the same one, and pays for its garbage.
     """
     seconds: dict[str, list[float]] = {name: [] for name in steps}
+    order = list(steps)
+    draw = random.Random(0)
     for turn in range(-1 if warm_up else 0, turns):
-        for name, step in steps.items():
+        if shuffled and turn >= 0:
+            draw.shuffle(order)
+        for name in order:
+            step = steps[name]
             step.before()
             if collect:
                 gc.collect()

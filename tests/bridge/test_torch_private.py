@@ -195,3 +195,14 @@ def test_subclasses_are_not_asked_in_python_where_nobody_wants_it() -> None:
         assert tensor.stride() == (1,)
     with pytest.raises(AssertionError, match="asked"):
         tensor.stride()
+
+
+def test_the_device_of_a_fake_tensor_is_where_it_stands_for() -> None:
+    with torch_private.FakeTensorMode() as mode:
+        fakes = [torch.empty(2), torch.empty(2, device="meta")]
+    plain = [torch.ones(2), torch.ones(2, device="meta"), torch.nn.Parameter(torch.ones(2))]
+    assert mode is fakes[0].fake_mode
+    assert [torch_private.device_of(each) for each in fakes + plain] == [
+        each.device for each in fakes + plain
+    ]
+    assert [torch_private.device_of(each).type for each in fakes] == ["cpu", "meta"]

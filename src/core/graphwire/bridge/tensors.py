@@ -98,7 +98,7 @@ def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMe
                 for n in (*sizes, *strides, offset)
             ]
         )
-    key = (tensor.dtype, numbers, tensor.requires_grad, tensor.device)
+    key = (tensor.dtype, numbers, tensor.requires_grad, torch_private.device_of(tensor))
     record = context.tensor_metas.get(key)
     if record is None:
         record = context.tensor_metas[key] = _tensor_meta(context, tensor, sizes, strides, offset)

@@ -42,6 +42,7 @@ __all__ = [
     "constrain_for_size",
     "declare_symbol",
     "defer_assertion",
+    "device_of",
     "exported_program",
     "fake_value_mode",
     "fresh_unbacked_symbols",
@@ -66,6 +67,17 @@ __all__ = [
 
 no_torch_function = torch._C.DisableTorchFunctionSubclass
 """A context manager in which subclasses of tensors are asked for their attributes directly."""
+
+_fake_device = operator.attrgetter(
+    "_fake_device" if isinstance(vars(FakeTensor).get("fake_device"), property) else "fake_device"
+)
+
+
+def device_of(tensor: torch.Tensor) -> torch.device:
+    """`tensor.device`; of a fake tensor without the properties that torch has for it in Python, one over the other."""
+    device: torch.device = _fake_device(tensor) if type(tensor) is FakeTensor else tensor.device
+    return device
+
 
 symbolic_node = operator.attrgetter("node")
 """The node of a symbolic value: one object for all the `SymInt`s that stand for one size."""
