@@ -264,7 +264,7 @@ def _measure_ways(
             done=done,
             warm_up=warm_up,
             collect=bench.collect,
-            shuffled=warm_up,
+            shuffled=warm_up,  # in which the files were saved that are loaded
         )
     return [
         ProgramRow(

@@ -43,8 +43,8 @@ def interleaved(
         done: told the name of each step when it has run.
         warm_up: begin with one turn more, which is not counted.
         collect: collect garbage before each step, outside the clock, so that none pays for another's, and few for their own.
-        shuffled: let each turn after the warm-up have an order of its own, the same in every run, so that not always the same
-            step follows the same one, and pays for its garbage.
+        shuffled: let each turn after the warm-up have an order of its own, the same in every run, so that no step always follows
+            the same one: garbage of one step may be collected in the next.
     """
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     order = list(steps)

@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 import weakref
 import zipfile
@@ -232,26 +233,62 @@ def test_a_record_that_is_written_in_chunks_may_share_a_digest() -> None:
     assert (together.sizes, together.sha256) == ({"weight_0": 40, "weight_1": 40}, sha256(bytes(80)))
 
 
-@pytest.mark.parametrize("processors", [1, 2])
 @pytest.mark.parametrize("threads", [True, False])
-def test_a_large_document_has_the_digest_of_its_bytes(
+@pytest.mark.parametrize("processors", [1, 2, 4])
+def test_a_large_document_makes_the_same_file_whoever_hashes_it(
     monkeypatch: pytest.MonkeyPatch, processors: int, threads: bool
 ) -> None:
-    """A thread takes it, while the document is deflated and what follows is written; that is no reason to wait for the disk
-    twice."""
-    document = random.Random(1).randbytes(3 << 20)
+    """A thread does, while the document is deflated and what follows is written; that is no reason to wait for the disk twice."""
     monkeypatch.setattr(digests, "_processors", lambda: processors)
     if not threads:
         monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    document, extra = random.Random(1).randbytes(3 << 20), {"large": bytes(1 << 20), "small": b"hello"}
     settled: list[None] = []
     stream = io.BytesIO()
     write_package(
-        stream, {"model": Document(document, ".json", Payloads())}, settle=lambda: settled.append(None)
+        stream,
+        {"model": Document(document, ".json", Payloads())},
+        extra,
+        settle=lambda: settled.append(None),
     )
-    found = records(stream.getvalue())
-    assert found["models/model.json"] == document
-    assert json.loads(found[MANIFEST])["sha256"]["models/model.json"] == sha256(document)
     assert settled == []
+    found = records(stream.getvalue())
+    listed = json.loads(found.pop(MANIFEST))["sha256"]
+    assert list(listed.items()) == [(name, sha256(content)) for name, content in found.items()]
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_thread_that_is_had_late_hashes_nothing_twice(
+    monkeypatch: pytest.MonkeyPatch, streamed: bool
+) -> None:
+    """One that could not be started leaves what it was given in its queue, where the next one finds it."""
+    monkeypatch.setattr(digests, "_processors", lambda: 2)
+    start, run = threading.Thread.start, threading.Thread.run
+    refused: list[threading.Thread] = []
+
+    def start_late(thread: threading.Thread) -> None:
+        if not refused:
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    def run_late(thread: threading.Thread) -> None:
+        time.sleep(0.004)
+        run(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_late)
+    monkeypatch.setattr(threading.Thread, "run", run_late)
+    contents = {"first": random.Random(1).randbytes(8 << 20), "second": random.Random(2).randbytes(1 << 20)}
+    with Digests() as taken:
+        for name, content in contents.items():
+            if streamed:
+                taken.begin(name, len(content), lent=True)
+                taken.add(memoryview(content))
+            else:
+                taken.take(name, memoryview(content))
+        found = taken.finish().sha256
+    assert refused
+    assert found == {name: sha256(content) for name, content in contents.items()}
 
 
 def test_no_record_is_listed_twice(many: bytes) -> None:

@@ -139,7 +139,7 @@ def _is_plain(called: Operator, inputs: list[NamedArgument]) -> bool:
     if not called.needed <= count <= len(called.positional):
         return False
     names = tuple([named.name for named in inputs])
-    return names == called.positional[:count] and ArgumentKind.KEYWORD not in [n.kind for n in inputs]
+    return names == called.positional[:count] and _KEYWORD not in [n.kind for n in inputs]
 
 
 def _decode_by_schema(

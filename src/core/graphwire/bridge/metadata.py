@@ -39,6 +39,7 @@ from graphwire.schema.treespec import decode_value, encode_value
 DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.treespec.encode_value`)."""
 _KEPT = frozenset(("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "custom", "from_node"))
+_STACK_REMEDY = "Let `nn_module_stack` map keys to the qualified name and the class of a module"
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
@@ -56,6 +57,12 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     if declared and not declared.keys().isdisjoint(meta):
         encode_declared(context, meta, texts)
     return ValueMetadata(texts, stack, sources)
+
+
+def keeps_any(context: EncodeContext, meta: dict[str, Any]) -> bool:
+    """Whether `meta` may have something that `encode_metadata` writes; of most inputs it has not."""
+    declared = context.registry.metadata_keys
+    return not _KEPT.isdisjoint(meta) or not declared.keys().isdisjoint(meta)
 
 
 def _encode_kept(
@@ -188,7 +195,12 @@ def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[s
     """The key and text of a module stack. Stacks share the rows of their outer modules."""
     known, rows = context.module_rows, []
     for entry in stack.items():
-        row = known.get(entry)
+        try:
+            row = known.get(entry)
+        except TypeError:
+            raise EncodeError(
+                f"the module stack has {entry[1]!r:.80} for a path and a type", remedy=_STACK_REMEDY
+            ) from None
         if row is None:
             row = joined_module(_module_parts(entry)) if type(entry[0]) is str else None
             if row is None:
@@ -201,6 +213,10 @@ def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[s
 def _module_parts(entry: tuple[Any, tuple[str, Any]]) -> tuple[str, str, str]:
     """The key, path and type of a module, as texts."""
     key, (path, kind) = entry
+    if not isinstance(path, str):
+        raise EncodeError(
+            f"the module stack has {path!r:.80} for the path of {key!r:.80}", remedy=_STACK_REMEDY
+        )
     return str(key), path, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
 
 

@@ -115,6 +115,8 @@ def decode_argument_spec(argument: Argument, name: str | None) -> Any:
 def encode_input_spec(spec: Any) -> InputSpec:
     """What one graph input stands for."""
     kind, target = spec.kind, spec.target
+    if kind is InputKind.PARAMETER:  # as most are
+        return InputSpec(parameter=InputToParameterSpec(TensorArgument(spec.arg.name), target))
     if kind is InputKind.USER_INPUT:
         if isinstance(spec.arg, torch_signature.ConstantArgument):
             value = ConstantValue(**_encode_literal(spec.arg.value))
@@ -126,8 +128,6 @@ def encode_input_spec(spec: Any) -> InputSpec:
     if kind is InputKind.TOKEN:
         return InputSpec(token=InputTokenSpec(TokenArgument(spec.arg.name)))
     tensor = TensorArgument(spec.arg.name)
-    if kind is InputKind.PARAMETER:
-        return InputSpec(parameter=InputToParameterSpec(tensor, target))
     if kind is InputKind.BUFFER:
         return InputSpec(buffer=InputToBufferSpec(tensor, target, bool(spec.persistent)))
     if kind is InputKind.CONSTANT_TENSOR:

@@ -74,7 +74,7 @@ _fake_device = operator.attrgetter(
 
 
 def device_of(tensor: torch.Tensor) -> torch.device:
-    """`tensor.device`; of a fake tensor without the properties that torch has for it in Python, one over the other."""
+    """`tensor.device`; of a fake tensor the device that it stands for, which torch hides behind two properties in Python."""
     device: torch.device = _fake_device(tensor) if type(tensor) is FakeTensor else tensor.device
     return device
 

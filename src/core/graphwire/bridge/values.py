@@ -16,7 +16,7 @@ from graphwire.bridge import torch_private
 from graphwire.bridge.arguments import arm_of, encode_argument, encode_object, is_encoded
 from graphwire.bridge.compositions import decode_composition, encode_composition
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
-from graphwire.bridge.metadata import decode_metadata, encode_metadata
+from graphwire.bridge.metadata import decode_metadata, encode_metadata, keeps_any
 from graphwire.bridge.symbols import (
     decode_int,
     decode_sym_bool,
@@ -81,10 +81,13 @@ def encode_value(context: EncodeContext, scope: EncodeScope, name: str, value: A
         EncodeError: there is a value of that name already, or no record says such a value.
     """
     record = scope.record
+    if (known := context.described.get(id(value))) is not None:  # a fake tensor, as most are
+        _undefined(record.tensor_values, name)
+        record.tensor_values[name] = known
+        return Argument(as_tensor=TensorArgument(name))
     if isinstance(value, torch.Tensor):
         _undefined(record.tensor_values, name)
-        meta = context.described.get(id(value))
-        record.tensor_values[name] = encode_tensor_meta(context, value) if meta is None else meta
+        record.tensor_values[name] = encode_tensor_meta(context, value)
         if type(value) is not torch_private.FakeTensor:
             composition = encode_composition(context, value)
             if composition is not None:
@@ -157,9 +160,10 @@ def note_metadata(
     context: EncodeContext, scope: EncodeScope, name: str, node: torch.fx.Node, *, always: bool = False
 ) -> None:
     """Note the metadata of a node that is no node in the record, under the name of its value."""
-    metadata = encode_metadata(context, node.meta)
-    if always or metadata != NOTHING:
-        scope.record.value_metadata[name] = metadata
+    if always or keeps_any(context, node.meta):
+        metadata = encode_metadata(context, node.meta)
+        if always or metadata != NOTHING:
+            scope.record.value_metadata[name] = metadata
 
 
 # ----------------------------------------------------------------------------------------------------- decode

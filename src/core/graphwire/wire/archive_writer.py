@@ -92,11 +92,14 @@ class ArchiveWriter:
         for name, data in records.items():
             self.write(name, data, compress=False)
 
-    def write(self, name: str, data: bytes | bytearray | memoryview, *, compress: bool) -> None:
-        """Write one record that is in memory. It is deflated if `compress` is set and it gets smaller by that.
+    def write(
+        self, name: str, data: bytes | bytearray | memoryview, *, compress: bool, hashed: bool = False
+    ) -> None:
+        """Write one record that is in memory. It is deflated if `compress` is set and it gets smaller by that; `hashed` says that
+        its digest is being taken already.
 
-        Where a raw file or memory is written, `data` is kept until `close`, or until as much as goes into one call follows: it
-        must not change meanwhile.
+        `data` must not change until `close`: where a raw file or memory is written, it is kept until as much as goes into one
+        call follows; and where there are `digests`, until it is hashed.
 
         Raises:
             ArchiveError: the name is taken, or leaves the archive.
@@ -120,7 +123,7 @@ class ArchiveWriter:
         else:
             for start in range(0, len(packed), _PIECE_BYTES):
                 self._put(packed[start : start + _PIECE_BYTES])
-        if self._digests is not None:
+        if self._digests is not None and not hashed:
             self._digests.take(name, content)
         self._written.append(record)
         self._usable = True

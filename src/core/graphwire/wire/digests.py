@@ -1,8 +1,9 @@
 """Digests of records, taken while they are written, for the manifest.
 
-SHA-256 takes longer than writing to memory, and about as long as writing to a disk. So threads take the digests of payloads,
-beside whoever writes. Of a large payload a thread falls behind, and catches up while the disk is waited for. Of small ones it
-is given a few MiB together: a thread that hashed each of them would wait for the interpreter longer than it hashes.
+SHA-256 takes longer than writing to memory, and about as long as writing to a disk. So threads take the digests of payloads
+and large documents, beside whoever writes. Of a large payload a thread falls behind, and catches up while the disk is waited
+for. Of small ones it is given a few MiB together: a thread that hashed each of them would wait for the interpreter longer than
+it hashes. The manifest is the same whoever hashed what.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from graphwire.wire.payloads import Record
 __all__ = ["ASIDE_BYTES", "Digests"]
 
 ASIDE_BYTES = 1 << 20
-"""Records from this size on are hashed by threads of their own, while they and the next ones are written."""
+"""Payloads from this size on are hashed by threads, while they and the next ones are written."""
 _MOST_THREADS = 4
 _BEHIND = 2
 """As many records of copies that were made to be written may be kept until they are hashed."""
@@ -70,6 +71,9 @@ class _Aside:
             self._steps.append(self._thread.submit(self._hash, chunk, first=len(self._chunks) == 1))
         except RuntimeError:  # no thread can be had, as when the interpreter ends
             self._lost = True
+            self._claim.acquire(
+                blocking=False
+            )  # from a thread that is had later, and finds the chunk in its queue
 
     def _hash(self, chunk: memoryview, *, first: bool) -> None:
         if first:
@@ -107,11 +111,12 @@ class _Group:
         self._views: Sequence[memoryview] = ()
         self._step: Future[hashlib._Hash] | None = None
 
-    def begin(self, views: Sequence[memoryview], thread: _Thread) -> None:
-        """Let a thread hash the records, if there can be one."""
+    def begin(self, views: Sequence[memoryview], thread: _Thread) -> bool:
+        """Let a thread hash the records; whether there can be one."""
         with suppress(RuntimeError):  # as when the interpreter ends
             self._step = thread.submit(thread.hashed_together, views)
             self._views = views
+        return self._step is not None
 
     def update(self, data: memoryview) -> None:
         """Hash a record that is written, in its turn, if no thread does."""
@@ -153,7 +158,7 @@ class Digests:
         """Those of `_aside` that are copies."""
         self._views: dict[str, memoryview] = {}
         self.busy = False
-        """Whether threads may be behind, with large records left to hash."""
+        """Whether threads may be behind, with large payloads left to hash. For a document it is not worth to wait."""
 
     def begin_together(self, records: Mapping[str, Record]) -> None:
         """Begin with the small ones of records that will be written, in this order. Which of them share a digest depends on
@@ -165,12 +170,15 @@ class Digests:
             self._group_of.update(dict.fromkeys(group.sizes, group))
             members = {name: records[name] for name in group.sizes}
             if ahead and all(getattr(record, "lends", False) for record in members.values()):
-                views = {name: record.view() for name, record in members.items()}
-                self._views.update(views)
-                group.begin(list(views.values()), self._next_thread())
+                views = [record.view() for record in members.values()]
+                # Of a record that has another length than it says, `take` tells.
+                as_announced = [*map(len, views)] == [*group.sizes.values()]
+                if as_announced and group.begin(views, self._next_thread()):
+                    self._views.update(zip(members, views, strict=True))
 
     def view_of(self, name: str) -> memoryview | None:
-        """The bytes of a record of `begin_together`, where they were asked for already; given once."""
+        """The bytes of a record of `begin_together`, where its digest is being taken already, and `take` is not needed; given
+        once."""
         return self._views.pop(name, None)
 
     def take(self, name: str, data: memoryview) -> None:
@@ -184,7 +192,9 @@ class Digests:
             if data.nbytes < _AHEAD_BYTES or _processors() == 1:
                 self._digests[name] = hashlib.sha256(data)
             else:
-                self._put_aside(name).add(data)
+                record = self._put_aside(name)
+                self._digests[name] = record.digest  # has its place now, whoever hashes it
+                record.add(data)
             return
         if data.nbytes != group.sizes[name]:
             raise ArchiveError(

@@ -166,8 +166,10 @@ def _write_records(
         archive.write(spec.extra + path, data, compress=True)
     for member, record in _records(document.payloads for document in documents.values()).items():
         if record.nbytes < ASIDE_BYTES:  # its checksum is known before its header is written
-            view = digests.view_of(member)
-            archive.write(member, record.view() if view is None else view, compress=False)
+            if (view := digests.view_of(member)) is not None:
+                archive.write(member, view, compress=False, hashed=True)
+            else:
+                archive.write(member, record.view(), compress=False)
         else:
             lent = getattr(record, "lends", False)
             archive.write_stream(member, record.nbytes, record_chunks(record), lent=lent)
