@@ -268,30 +268,27 @@ _PADDINGS = tuple(
 """The fields that fill up a local header, by how many bytes they add beyond their own head."""
 
 
+_pack_local = layout.LOCAL_HEADER.pack
+
+
 def _local_header(record: _Written) -> bytes:
-    wide = record.size >= layout.MAX32
-    later = bool(record.flags & layout.FLAG_DESCRIPTOR)
-    extra = _zip64_field(record.size, record.stored_bytes) if wide else b""
-    if record.method == layout.STORED:
-        unpadded = record.offset + layout.LOCAL_HEADER.size + len(record.name) + len(extra) + 4
+    name, flags, method = record.name, record.flags, record.method
+    crc, stored, size = record.crc, record.stored_bytes, record.size
+    version, extra = _VERSION, b""
+    if flags & layout.FLAG_DESCRIPTOR:
+        crc = 0
+    if size >= layout.MAX32:
+        version, extra = _VERSION_ZIP64, _zip64_field(size, stored)
+        stored = size = layout.MAX32
+    elif flags & layout.FLAG_DESCRIPTOR:
+        stored = size = 0
+    if method == layout.STORED:
+        unpadded = record.offset + layout.LOCAL_HEADER.size + len(name) + len(extra) + 4
         extra += _PADDINGS[-unpadded % layout.ALIGNMENT]
-    sizes = (layout.MAX32, layout.MAX32) if wide else (0, 0) if later else (record.stored_bytes, record.size)
-    return (
-        layout.LOCAL_HEADER.pack(
-            layout.LOCAL_MAGIC,
-            _VERSION_ZIP64 if wide else _VERSION,
-            record.flags,
-            record.method,
-            _TIME,
-            _DATE,
-            0 if later else record.crc,
-            *sizes,
-            len(record.name),
-            len(extra),
-        )
-        + record.name
-        + extra
+    head = _pack_local(
+        layout.LOCAL_MAGIC, version, flags, method, _TIME, _DATE, crc, stored, size, len(name), len(extra)
     )
+    return head + name + extra
 
 
 def _descriptor(record: _Written) -> bytes:
