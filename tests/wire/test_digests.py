@@ -118,9 +118,9 @@ def test_what_shares_a_digest_does_not_depend_on_who_hashes_it(
     assert hashed_by == set()
     monkeypatch.setattr(digests, "_processors", lambda: 4)
     assert graphwire.dumps(graphwire.loads(many)) == many
-    assert hashed_by == {
-        "graphwire-sha256_0"
-    }  # the one that writes helps in the end, and copies nothing for it
+    assert hashed_by == {"graphwire-sha256_0"}, (
+        "the one that writes helps in the end, and copies nothing for it"
+    )
     monkeypatch.setattr(threading.Thread, "start", _no_thread)
     assert graphwire.dumps(graphwire.loads(many)) == many
 

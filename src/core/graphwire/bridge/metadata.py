@@ -51,25 +51,6 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     """
     texts: dict[str, str] = {}
     stack = sources = None
-    if not _KEPT.isdisjoint(meta):
-        stack, sources = _encode_kept(context, meta, texts)
-    declared = context.registry.metadata_keys
-    if declared and not declared.keys().isdisjoint(meta):
-        encode_declared(context, meta, texts)
-    return ValueMetadata(texts, stack, sources)
-
-
-def keeps_any(context: EncodeContext, meta: dict[str, Any]) -> bool:
-    """Whether `meta` may have something that `encode_metadata` writes; of most inputs it has not."""
-    declared = context.registry.metadata_keys
-    return not _KEPT.isdisjoint(meta) or not declared.keys().isdisjoint(meta)
-
-
-def _encode_kept(
-    context: EncodeContext, meta: dict[str, Any], texts: dict[str, str]
-) -> tuple[list[int] | None, list[int] | None]:
-    """Add to `texts` what is kept of `meta` as text; the stack trace and provenance, which are rows of tables."""
-    stack = sources = None
     if trace := meta.get("stack_trace"):
         stack = encode_stack(context, trace)
         if stack is None:
@@ -85,7 +66,13 @@ def _encode_kept(
     origin = meta.get("from_node")
     if origin is not None:
         sources = [encode_source(context, s) for s in origin if isinstance(s, TorchNodeSource)]
-    return stack, sources
+    encode_declared(context, meta, texts)
+    return ValueMetadata(texts, stack, sources)
+
+
+def keeps_any(context: EncodeContext, meta: dict[str, Any]) -> bool:
+    """Whether `meta` may have something that `encode_metadata` writes; of most inputs it has not."""
+    return not _KEPT.isdisjoint(meta) or not context.registry.metadata_keys.keys().isdisjoint(meta)
 
 
 def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:

@@ -268,9 +268,6 @@ _PADDINGS = tuple(
 """The fields that fill up a local header, by how many bytes they add beyond their own head."""
 
 
-_pack_local = layout.LOCAL_HEADER.pack
-
-
 def _local_header(record: _Written) -> bytes:
     name, flags, method = record.name, record.flags, record.method
     crc, stored, size = record.crc, record.stored_bytes, record.size
@@ -285,7 +282,7 @@ def _local_header(record: _Written) -> bytes:
     if method == layout.STORED:
         unpadded = record.offset + layout.LOCAL_HEADER.size + len(name) + len(extra) + 4
         extra += _PADDINGS[-unpadded % layout.ALIGNMENT]
-    head = _pack_local(
+    head = layout.LOCAL_HEADER.pack(
         layout.LOCAL_MAGIC, version, flags, method, _TIME, _DATE, crc, stored, size, len(name), len(extra)
     )
     return head + name + extra
