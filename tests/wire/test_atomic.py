@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+import io
 import os
 import stat
 import subprocess
 import sys
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from graphwire.wire.atomic import replacing
+from graphwire.wire import atomic
+from graphwire.wire.atomic import replacing, write_pieces
 
 
 def mode(path: Path) -> int:
@@ -112,11 +119,108 @@ def test_a_long_name_is_no_problem(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 255), st.sampled_from([0, 1, 2, 999, 4096, 70_000]), st.booleans()),
+        max_size=60,
+    ),
+    st.integers(1, 40),
+)
+def test_pieces_make_the_file_that_they_come_to(pieces: list[tuple[int, int, bool]], repeated: int) -> None:
+    """More of them than the system takes in one call, some of them empty."""
+    given_ = [
+        memoryview(bytes([byte]) * size) if viewed else bytes([byte]) * size for byte, size, viewed in pieces
+    ] * repeated
+    with io.FileIO(os.memfd_create("pieces"), "w+b") as file:
+        write_pieces(file, given_)
+        file.seek(0)
+        assert file.read() == b"".join(given_)
+
+
+def test_the_disk_begins_before_the_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part of the file once, in order; a system that cannot do so writes the same file."""
+    begin = atomic._sync_file_range
+    parts: list[tuple[int, int]] = []
+
+    def told(file: int, start: int, nbytes: int, how: int) -> int:
+        assert begin is not None
+        assert begin(file, start, nbytes, how) == 0
+        parts.append((start, nbytes))
+        return 0
+
+    pieces = [bytes([index]) * 300_000 for index in range(60)]
+    for call in (told, None) if sys.platform == "linux" else (None,):
+        monkeypatch.setattr(atomic, "_sync_file_range", call)
+        with replacing(tmp_path / "new.pt2") as file:
+            for piece in pieces:
+                file.writelines([piece, b"x"])
+        assert (tmp_path / "new.pt2").read_bytes() == b"".join(piece + b"x" for piece in pieces)
+    if sys.platform == "linux":
+        assert [start for start, _ in parts] == [sum(n for _, n in parts[:i]) for i in range(len(parts))]
+        assert 60 * 300_001 - 3_000_000 < sum(nbytes for _, nbytes in parts) <= 60 * 300_001
+        assert len(parts) < 10
+
+
+def open_files_of(folder: Path) -> list[Path]:
+    """The files of a folder that this process has open, also those that have no name there any more."""
+    found = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of the list itself
+            found.append(descriptor.readlink())
+    return [name for name in found if name.is_relative_to(folder)]
+
+
+def _no_thread(_thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("threads", [True, False])
+@pytest.mark.parametrize("size", [10, 3 << 20])
+def test_the_old_file_is_let_go_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, threads: bool
+) -> None:
+    path = tmp_path / "old.pt2"
+    path.write_bytes(bytes(size))
+    if not threads:
+        monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    for _ in range(3):
+        with replacing(path) as file:
+            file.write(bytes(size))
+    patience = time.monotonic() + 30
+    while open_files_of(tmp_path):
+        assert threads
+        assert time.monotonic() < patience
+    assert files(tmp_path) == ["old.pt2"]
+
+
+def test_a_large_file_that_is_not_replaced_is_let_go_of_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "old.pt2"
+    path.write_bytes(bytes(3 << 20))
+
+    def fails(_self: Path, _target: Path) -> None:
+        raise OSError("busy")
+
+    def replace() -> None:
+        with replacing(path) as file:
+            file.write(b"new")
+
+    monkeypatch.setattr(Path, "replace", fails)
+    monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    with pytest.raises(OSError, match="busy"):
+        replace()
+    assert open_files_of(tmp_path) == []
+    assert path.read_bytes() == bytes(3 << 20)
+    assert files(tmp_path) == ["old.pt2"]
+
+
 KILLER = """
 import os, random, signal, sys, time
 from pathlib import Path
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter
-from graphwire.wire.atomic import replacing
+from graphwire.wire import atomic
+from graphwire.wire.atomic import replacing, write_pieces
 from graphwire.wire.digests import Digests
 
 def write(turn):
