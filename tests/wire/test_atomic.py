@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphwire.errors import ArchiveError
 from graphwire.wire import atomic
 from graphwire.wire.atomic import replacing, write_pieces
 
@@ -137,6 +138,18 @@ def test_pieces_make_the_file_that_they_come_to(pieces: list[tuple[int, int, boo
         assert file.read() == b"".join(given_)
 
 
+@pytest.mark.parametrize("filled", [0, 1 << 16])
+def test_a_pipe_that_does_not_wait_is_told_with_what_to_do(filled: int) -> None:
+    reader, writer = os.pipe()
+    try:
+        os.set_blocking(writer, False)
+        os.write(writer, bytes(filled))
+        with io.FileIO(writer, "w") as file, pytest.raises(ArchiveError, match="Open it so that it waits"):
+            write_pieces(file, [bytes(1 << 18), bytes(1 << 18)])
+    finally:
+        os.close(reader)
+
+
 def test_the_disk_begins_before_the_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each part of the file once, in order; a system that cannot do so writes the same file."""
     begin = atomic._sync_file_range
@@ -219,6 +232,7 @@ KILLER = """
 import os, random, signal, sys, time
 from pathlib import Path
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter
+from graphwire.errors import ArchiveError
 from graphwire.wire import atomic
 from graphwire.wire.atomic import replacing, write_pieces
 from graphwire.wire.digests import Digests

@@ -85,7 +85,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def write_pieces(file: io.FileIO, pieces: Sequence[bytes | memoryview]) -> None:
-    """Write pieces to a raw file, one behind the other, in as few calls as can be."""
+    """Write pieces to a raw file, one behind the other, in as few calls as can be.
+
+    Raises:
+        ArchiveError: as `write_all`.
+    """
     if not hasattr(os, "writev"):
         for piece in pieces:
             write_all(file, piece)
@@ -93,7 +97,10 @@ def write_pieces(file: io.FileIO, pieces: Sequence[bytes | memoryview]) -> None:
     done = 0
     while done < len(pieces):
         some = pieces[done : done + _MOST_PIECES]
-        taken = os.writev(file.fileno(), some)
+        try:
+            taken = os.writev(file.fileno(), some)
+        except BlockingIOError:  # which `write_all` tells with what to do
+            taken = 0
         for piece in some:
             if taken < len(piece):
                 write_all(file, memoryview(piece)[taken:])
