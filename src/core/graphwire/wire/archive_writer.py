@@ -28,7 +28,10 @@ _DEFLATE_LEVEL = 4
 """Of a 317 KB program: level 2 leaves 17.0 KB in 0.2 ms, 4 leaves 13.4 KB in 0.4 ms, 6 leaves 11.9 KB in 0.7 ms."""
 _PIECE_BYTES, _PIECES = 1 << 16, 512
 """A file gets this much, or so many pieces, in one call: fewer calls for many small pieces, and not so much that the system
-has to look for room for it, for longer than it then writes. Checksum and copy go over what fits the processor's cache."""
+has to look for room for it, for longer than it then writes."""
+_CHUNK_BYTES = 1 << 20
+"""Any other stream gets larger data in chunks that fit the processor's cache, as the pieces do: checksum and copy read memory
+once."""
 
 _DATE, _TIME = 1 << 5 | 1, 0  # 1980-01-01 00:00:00: equal programs make equal files
 _VERSION, _VERSION_ZIP64 = 20, 45
@@ -71,12 +74,15 @@ class ArchiveWriter:
     ) -> None:
         self._stream = stream
         own = "write" not in getattr(stream, "__dict__", ())
-        self._write_lines: Callable[[list[bytes | memoryview]], object] | None = None
+        self._write_together: Callable[[list[bytes | memoryview]], object] | None = None
         """Writes pieces together, where the stream can."""
-        if own and type(stream) in (io.BytesIO, Replacement):
-            self._write_lines = stream.writelines
+        if own and type(stream) is io.BytesIO:
+            self._write_together = stream.writelines
+        elif own and isinstance(stream, Replacement):
+            self._write_together = stream.write_together
         elif own and type(stream) is io.FileIO:
-            self._write_lines = functools.partial(write_pieces, stream)
+            self._write_together = functools.partial(write_pieces, stream)
+        self._piece_bytes = _CHUNK_BYTES if self._write_together is None else _PIECE_BYTES
         self._pieces: list[bytes | memoryview] = []
         """What the file is yet to get."""
         self._waiting = 0
@@ -119,11 +125,11 @@ class ArchiveWriter:
             full_name, layout.FLAG_UTF8, method, crc, len(packed), content.nbytes, self._position
         )
         self._put(_local_header(record))
-        if len(packed) <= _PIECE_BYTES:
+        if len(packed) <= self._piece_bytes:
             self._put(packed)
         else:
-            for start in range(0, len(packed), _PIECE_BYTES):
-                self._put(packed[start : start + _PIECE_BYTES])
+            for start in range(0, len(packed), self._piece_bytes):
+                self._put(packed[start : start + self._piece_bytes])
         if self._digests is not None and not hashed:
             self._digests.take(name, content)
         self._written.append(record)
@@ -162,8 +168,8 @@ class ArchiveWriter:
                 break
             if digests is not None:
                 digests.add(view)
-            for start in range(0, view.nbytes, _PIECE_BYTES):
-                piece = view[start : start + _PIECE_BYTES]
+            for start in range(0, view.nbytes, self._piece_bytes):
+                piece = view[start : start + self._piece_bytes]
                 crc = zlib_ng.crc32(piece, crc)
                 self._put(piece)
             self._flush()
@@ -237,19 +243,19 @@ class ArchiveWriter:
         """Write all of `data`, now or with what follows."""
         size = len(data)
         self._position += size
-        if self._write_lines is None:
+        if self._write_together is None:
             write_all(self._stream, data)
             return
         self._pieces.append(data)
         self._waiting += size
-        if self._waiting >= _PIECE_BYTES or len(self._pieces) == _PIECES:
+        if self._waiting >= self._piece_bytes or len(self._pieces) == _PIECES:
             self._flush()
 
     def _flush(self) -> None:
         """Let the stream have what was gathered."""
         pieces, self._pieces, self._waiting = self._pieces, [], 0
-        if self._write_lines is not None and pieces:
-            self._write_lines(pieces)
+        if self._write_together is not None and pieces:
+            self._write_together(pieces)
 
 
 _PADDINGS = tuple(

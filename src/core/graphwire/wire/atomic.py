@@ -9,22 +9,19 @@ import os
 import stat
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from graphwire.errors import ArchiveError
 
 __all__ = ["Replacement", "replacing", "sync", "write_all", "write_pieces"]
 
 _MOST_PIECES = 1024
-"""POSIX lets a file take so many pieces in one call."""
+"""Linux, macOS and the BSDs let a file take so many pieces in one call."""
 _WRITE_OUT_BYTES = 1 << 21
 """As many bytes of a file go to the disk together, ahead of its sync."""
-_LARGE_BYTES = 1 << 20
-"""A file of this size is let go of in a thread: it takes longer than to start one."""
 
 
 class Replacement(io.FileIO):
@@ -34,13 +31,20 @@ class Replacement(io.FileIO):
     _begun = 0
     """Up to where that was asked."""
 
-    def writelines(self, pieces: Iterable[Any]) -> None:
-        """Write all of the pieces, one behind the other."""
-        write_pieces(self, [*pieces])
+    def write_together(self, pieces: Sequence[bytes | memoryview]) -> None:
+        """Write all of the pieces, one behind the other.
+
+        Raises:
+            OSError: they cannot be written, or those before cannot be on the disk, which no sync need tell again.
+        """
+        write_pieces(self, pieces)
         ahead = self.tell() - self._begun
         if _sync_file_range is not None and ahead >= _WRITE_OUT_BYTES:
-            _sync_file_range(self.fileno(), self._begun, ahead, _SYNC_FILE_RANGE_WRITE)
-            self._begun += ahead  # whether it could be written, the sync will tell
+            if _sync_file_range(self.fileno(), self._begun, ahead, _SYNC_FILE_RANGE_WRITE):
+                failed = ctypes.get_errno()
+                if failed not in _NOT_POSSIBLE:
+                    raise OSError(failed, os.strerror(failed))
+            self._begun += ahead
 
 
 @contextmanager
@@ -57,8 +61,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         OSError: the folder cannot be written, or the disk is full.
     """
     target = Path(os.path.realpath(path))
-    before = _stat_of(target)
-    mode = None if before is None else before.st_mode
+    mode = _mode_of(target)
     if mode is not None and stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file inside it", str(target))
     if not target.parent.is_dir():
@@ -74,8 +77,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             temporary.chmod(0o666 & ~_umask(target.parent) if mode is None else stat.S_IMODE(mode))
             yield cast("BinaryIO", file)
             sync(file)
-        with _old_file_kept(target, before):
-            temporary.replace(target)
+        temporary.replace(target)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno is not None and error.filename is None:
@@ -133,33 +135,11 @@ def sync(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def _stat_of(target: Path) -> os.stat_result | None:
+def _mode_of(target: Path) -> int | None:
     try:
-        return target.stat()
+        return target.stat().st_mode
     except FileNotFoundError:
         return None
-
-
-@contextmanager
-def _old_file_kept(target: Path, before: os.stat_result | None) -> Iterator[None]:
-    """Keep a large file until the block has replaced it, and then let go of it in a thread, for which nobody waits: the system
-    takes back the memory of a file in a quarter of the time that it takes to write it."""
-    if (
-        before is None or before.st_size < _LARGE_BYTES or os.name != "posix"
-    ):  # elsewhere it could not be replaced
-        yield
-        return
-    old = None
-    with suppress(OSError):  # it may be gone, or not to be read
-        old = os.open(target, os.O_RDONLY)
-    try:
-        yield
-    finally:
-        if old is not None:
-            try:
-                threading.Thread(target=os.close, args=(old,), name="graphwire-close", daemon=True).start()
-            except RuntimeError:  # no thread can be had, as when the interpreter ends
-                os.close(old)
 
 
 def _umask(folder: Path) -> int:
@@ -194,7 +174,7 @@ def _found_sync_file_range() -> Callable[[int, int, int, int], int] | None:
     """Linux's call that begins to write a part of a file to the disk: of which file, from where, how much, how."""
     if sys.platform != "linux":
         return None
-    call = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    call = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
     if call is not None:
         call.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
     return call
@@ -203,3 +183,5 @@ def _found_sync_file_range() -> Callable[[int, int, int, int], int] | None:
 _sync_file_range = _found_sync_file_range()
 _SYNC_FILE_RANGE_WRITE = 2
 """Begin with what is not on its way yet, and do not wait for it."""
+_NOT_POSSIBLE = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ESPIPE)
+"""The errors that say that the call cannot be had for a file, and nothing of the file."""
