@@ -53,6 +53,23 @@ def test_an_exception_leaves_the_old_file_and_nothing_else(
     assert files(tmp_path) == ["old.pt2"]
 
 
+def test_the_bytes_are_on_the_disk_before_the_name_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the name is when the block ends: what was synced, and what the path held then."""
+    path, fsync = tmp_path / "new.pt2", os.fsync
+    synced: list[tuple[bool, bool]] = []
+
+    def told(descriptor: int) -> None:
+        synced.append((stat.S_ISDIR(os.fstat(descriptor).st_mode), path.exists()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", told)
+    with replacing(path) as file:
+        file.write(b"new")
+    assert synced == [(False, False), (True, True)]
+
+
 def test_permissions_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "old.pt2"
     path.write_bytes(b"old")
