@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 from hypothesis import given
@@ -148,14 +149,14 @@ def test_pieces_make_the_file_that_they_come_to(pieces: list[tuple[int, int, boo
     given_ = [
         memoryview(bytes([byte]) * size) if viewed else bytes([byte]) * size for byte, size, viewed in pieces
     ] * repeated
-    with io.FileIO(os.memfd_create("pieces"), "w+b") as file:
+    with TemporaryFile(buffering=0) as file:
         write_pieces(file, given_)
         file.seek(0)
         assert file.read() == b"".join(given_)
 
 
 def test_more_pieces_than_one_call_takes_are_written() -> None:
-    with io.FileIO(os.memfd_create("pieces"), "w+b") as file:
+    with TemporaryFile(buffering=0) as file:
         write_pieces(file, [bytes([index % 256]) for index in range(3000)])
         file.seek(0)
         assert file.read() == bytes(index % 256 for index in range(3000))
