@@ -7,17 +7,16 @@ one row for each distinct frame and source, since a program repeats them on ever
 from __future__ import annotations
 
 import functools
-import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
 from torch.fx.traceback import NodeSource as TorchNodeSource
 from torch.fx.traceback import NodeSourceAction
 
 from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack
+from graphwire.bridge.source_functions import function_table, name_of_function, operator_packet
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.schema.graph import ValueMetadata
 from graphwire.schema.metadata import (
@@ -226,8 +225,7 @@ def _function_name(context: EncodeContext, function: Any) -> str:
         name = handler.name_of(function)
         if name is not None:
             return name
-    name = getattr(function, "__name__", None) or type(function).__name__
-    return f"{getattr(function, '__module__', '')}.{name}"
+    return name_of_function(function)
 
 
 def _encode_source_fn(context: EncodeContext, stack: list[tuple[str, Any]], texts: dict[str, str]) -> None:
@@ -250,29 +248,13 @@ def _decode_exact_source_fn(context: DecodeContext, text: str) -> tuple[str, Any
 
 
 def _function(context: DecodeContext, name: str) -> Any:
-    """The class or function of that name among torch's own modules and operators; else the name itself."""
-    if (known := module_table().get(name)) is not None:
+    """The class or function of that name among those of torch and Python, and operators; else the name itself."""
+    known = function_table().get(name) or operator_packet(name)
+    if known is not None:
         return known
     handler = context.registry.op_handler(name)
     resolved = None if handler is None else handler.resolve(name)
     return name if resolved is None else resolved
-
-
-@functools.cache
-def module_table() -> dict[str, Any]:
-    """torch's functions, layers and functional forms, by the names that `source_fn_stack` has for them."""
-    layers = {
-        f"{kind.__module__}.{kind.__name__}": kind
-        for kind in vars(torch.nn).values()
-        if isinstance(kind, type)
-    }
-    functions = {
-        f"{f.__module__}.{f.__name__}": f
-        for f in vars(torch.nn.functional).values()
-        if callable(f) and getattr(f, "__module__", None) == "torch.nn.functional"
-    }
-    own = {f"torch.{name}": f for name, f in vars(torch).items() if getattr(f, "__module__", None) == "torch"}
-    return {name: f for name, f in own.items() if inspect.isroutine(f)} | layers | functions
 
 
 def _encode_torch_fn(parts: tuple[str, ...], texts: dict[str, str]) -> None:

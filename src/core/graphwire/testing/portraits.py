@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from graphwire.bridge import torch_private
+from graphwire.bridge.source_functions import function_table, name_of_function
 from graphwire.bridge.torch_pytree import children_of, context_of, is_treespec
 from graphwire.hooks.registry import default_registry
 
@@ -253,17 +254,18 @@ def _size(size: int | torch.SymInt) -> Any:
     return _value(size)
 
 
-def _name_of(function: Any) -> str:
-    """The name of a class or function in metadata, where a loaded program may have the name alone."""
-    if isinstance(function, str):
+def _class_name(kind: Any) -> str:
+    """The name of a class in a module stack, of which a loaded program has the name alone."""
+    return kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _function(function: Any) -> Any:
+    """A class or function in metadata, as itself where a loaded program has it so; else its name."""
+    operators = (torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator)
+    if isinstance(function, (str, *operators)):
         return function
-    if isinstance(function, torch._ops.OpOverload):
-        return f"torch.ops.{function.namespace}.{function._opname}.{function._overloadname}"
-    if isinstance(function, torch._ops.HigherOrderOperator):
-        return f"torch.ops.higher_order.{function.name()}"
-    if isinstance(function, type):
-        return f"{function.__module__}.{function.__qualname__}"
-    return f"{function.__module__}.{getattr(function, '__name__', type(function).__name__)}"
+    name = name_of_function(function)
+    return function if function_table().get(name) is function else name
 
 
 def _source(source: Any) -> Portrait:
@@ -279,8 +281,8 @@ def _source(source: Any) -> Portrait:
 
 _META: dict[str, Callable[[Any], Any]] = {
     "stack_trace": _data,
-    "nn_module_stack": lambda stack: {key: [path, _name_of(kind)] for key, (path, kind) in stack.items()},
-    "source_fn_stack": lambda stack: [[name, _name_of(function)] for name, function in stack],
+    "nn_module_stack": lambda stack: {key: [path, _class_name(kind)] for key, (path, kind) in stack.items()},
+    "source_fn_stack": lambda stack: [[name, _function(function)] for name, function in stack],
     "torch_fn": _data,
     "custom": _data,
     "from_node": lambda sources: [_source(source) for source in sources],

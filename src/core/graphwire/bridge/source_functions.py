@@ -1,0 +1,87 @@
+"""The functions and classes that `source_fn_stack` names: those of torch and of Python that stand in a table.
+
+A name in a file is a key into the table, or that of an operator in `torch.ops`; nothing is imported, and no attribute of a
+module is looked up because a file names it. What a node came from is never called.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import math
+import operator
+import re
+import types
+from typing import Any
+
+import torch
+
+__all__ = ["function_table", "name_of_function", "operator_packet"]
+
+_MODULES = (
+    torch.functional,
+    torch.nn.functional,
+    torch.fft,
+    torch.linalg,
+    torch.nested,
+    torch.nn.init,
+    torch.sparse,
+    torch.special,
+    torch.signal.windows,
+)
+"""The modules whose functions programs call, beside `torch` itself."""
+_HOMES = frozenset(
+    (
+        *(module.__name__ for module in _MODULES),
+        *(f"torch._C._{name}" for name in ("fft", "linalg", "nested", "nn", "sparse", "special")),
+        "torch.signal.windows.windows",
+    )
+)
+"""What the functions of these modules have for `__module__`; others are what the modules import."""
+_BUILTINS = (
+    "abs all any bool complex dict divmod enumerate filter float getattr int isinstance iter len list map max min next "
+    "pow range reversed round set slice sorted str sum tuple zip"
+).split()
+_PACKET = re.compile(r"torch\._?ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
+
+
+@functools.cache
+def function_table() -> dict[str, Any]:
+    """Functions of torch and Python, methods of tensors and layers, by the names that `source_fn_stack` has for them."""
+    python = [f for module in (operator, math) for f in vars(module).values() if inspect.isbuiltin(f)]
+    functions = [
+        f
+        for module in _MODULES
+        for f in vars(module).values()
+        if inspect.isroutine(f) and getattr(f, "__module__", None) in _HOMES
+    ]
+    layers = [kind for kind in vars(torch.nn).values() if isinstance(kind, type)]
+    methods = [f for f in vars(torch._C.TensorBase).values() if isinstance(f, types.MethodDescriptorType)]
+    own = [
+        f for f in vars(torch).values() if inspect.isroutine(f) and getattr(f, "__module__", None) == "torch"
+    ]
+    named = [*own, *python, *(getattr(builtins, name) for name in _BUILTINS), *methods, *functions, *layers]
+    return {name_of_function(f): f for f in named}
+
+
+def name_of_function(function: Any) -> str:
+    """The name of a function or class: what `source_fn_stack` is written with, as torch writes it."""
+    if isinstance(function, types.MethodDescriptorType):
+        return f"torch.Tensor.{function.__name__}"  # it has no module, and torch writes none
+    name = getattr(function, "__name__", None) or type(function).__name__
+    module = getattr(function, "__module__", None) or ""
+    if module == "torch._ops" or module.startswith("torch._ops."):
+        module = f"torch.ops{module.removeprefix('torch._ops')}"
+    return f"{module}.{name}"
+
+
+def operator_packet(name: str) -> Any | None:
+    """The overloads together of an operator that torch's dispatcher knows, by a name such as `torch.ops.aten.add`."""
+    match = _PACKET.fullmatch(name)
+    if match is None:
+        return None
+    namespace, operation = match.groups()
+    if not torch._C._jit_get_schemas_for_operator(f"{namespace}::{operation}"):
+        return None
+    return getattr(getattr(torch.ops, namespace), operation)
