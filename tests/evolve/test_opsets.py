@@ -18,9 +18,9 @@ from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.cli import main
-from graphwire.errors import MissingPluginError, OpsetError, UnknownOperatorError
+from graphwire.errors import MissingPluginError, OpsetError, PluginError, UnknownOperatorError
 from graphwire.evolve.editor import NodeEditor
-from graphwire.evolve.opsets import PlannedStep, apply, installed_opsets, plan
+from graphwire.evolve.opsets import PlannedStep, apply, plan
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import OpHandler, OpsetStep, OpsetUpgrader
 from graphwire.hooks.registry import Registry, default_registry
@@ -206,8 +206,8 @@ def test_handlers_of_one_namespace_agree_on_its_version() -> None:
         def graphwire_op_handlers(self) -> list[OpHandler]:
             return [Handler(1), Other(2)]
 
-    with pytest.raises(OpsetError, match="'gwopsets'"):
-        installed_opsets(Registry.of(Two(1)))
+    with pytest.raises(PluginError, match="namespace 'gwopsets' give the versions 1 and 2"):
+        Registry.of(Two(1))
 
 
 # ------------------------------------------------------------------------------------------------- public functions

@@ -39,7 +39,7 @@ FORMAT = {
 }
 HANDLER = {
     "namespace": "failing",
-    "prefixes": ("torch.ops.aten.relu.",),
+    "prefixes": ("torch.ops.gw_failing.",),
     "opset_version": 0,
     "convention": "schema",
     "name_of": lambda target: None,
@@ -60,9 +60,24 @@ def registry(hook: str, members: dict[str, Any]) -> Registry:
     return Registry.discover().extended(plugin())
 
 
+@torch.library.custom_op("gw_failing::relu", mutates_args=())
+def relu(x: torch.Tensor) -> torch.Tensor:
+    return x.relu()
+
+
+@relu.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+class Model(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> Any:
+        return relu(x)
+
+
 @pytest.fixture(scope="module")
 def program() -> Any:
-    program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+    program = torch.export.export(Model(), (torch.ones(2),))
     program.constants["sparse"] = torch.ones(2, 2).to_sparse()
     return program
 

@@ -90,7 +90,10 @@ class Codec:
     def owns(self, value: Any) -> bool:
         return False
 
-    encode = decode = owns
+    def decode(self, tree: Any, tensors: Any) -> Any:
+        return None
+
+    encode = owns
 
 
 def upgrader(from_version: int, to_version: int, *operators: str, namespace: str = "test") -> Any:
@@ -207,10 +210,13 @@ BROKEN = {
         "@hookimpl\ndef graphwire_wire_formats():\n yield\n raise RuntimeError('boom')",
         "boom",
     ),
-    "wrong signature": ("@hookimpl\ndef graphwire_wire_formats(tree): return []", "PluginValidationError"),
+    "wrong signature": (
+        "@hookimpl\ndef graphwire_wire_formats(tree): return []",
+        "takes (tree), and is called with no arguments",
+    ),
     "unknown hook": (
         "@hookimpl\ndef graphwire_wire_format(): return []",
-        "PluginValidationError: unknown hook",
+        "unknown hook 'graphwire_wire_format'",
     ),
     "no hooks": ("def graphwire_wire_formats(): return []", "implements none of the hooks"),
     "returns None": (

@@ -60,7 +60,9 @@ def bare_document(file: Readable, registry: Registry, limits: Limits) -> Bare | 
     try:
         try:
             wire_format = detect_format(
-                source.read_at(0, min(source.size, HEAD_BYTES)), registry.wire_formats.values()
+                source.read_at(0, min(source.size, HEAD_BYTES)),
+                registry.wire_formats.values(),
+                registry.formats_in_box,
             )
         except FormatError:
             return None

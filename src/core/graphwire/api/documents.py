@@ -108,7 +108,7 @@ def decode(
     if not isinstance(buffer, (bytes, bytearray, memoryview)):
         raise FormatError(f"a document is bytes, not {type(buffer).__name__}")
     if format is None:
-        wire_format = detect_format(buffer, registry.wire_formats.values())
+        wire_format = detect_format(buffer, registry.wire_formats.values(), registry.formats_in_box)
     else:
         wire_format = registry.wire_format(format)
     document = read_program(buffer, wire_format, limits) or read_document(buffer, wire_format, limits)
@@ -204,8 +204,8 @@ def treespec_loads(
     if isinstance(data, str):
         spec = parse_treespec(data)
     else:
-        formats = registry.wire_formats.values()
-        wire_format = detect_format(data, formats) if format is None else registry.wire_format(format)
+        formats, box = registry.wire_formats.values(), registry.formats_in_box
+        wire_format = detect_format(data, formats, box) if format is None else registry.wire_format(format)
         spec = read_treespec(data, wire_format, limits)
     if not to_torch:
         return spec

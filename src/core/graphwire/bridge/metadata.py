@@ -16,6 +16,7 @@ from torch.fx.traceback import NodeSource as TorchNodeSource
 from torch.fx.traceback import NodeSourceAction
 
 from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack
+from graphwire.bridge.operators import name_of_operator
 from graphwire.bridge.source_functions import function_table, name_of_function, operator_packet
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.schema.graph import ValueMetadata
@@ -221,11 +222,7 @@ def _decode_exact_module_stack(_context: DecodeContext, text: str) -> tuple[str,
 def _function_name(context: EncodeContext, function: Any) -> str:
     if isinstance(function, str):
         return function
-    for handler in context.registry.op_handlers:
-        name = handler.name_of(function)
-        if name is not None:
-            return name
-    return name_of_function(function)
+    return name_of_operator(context.registry, function) or name_of_function(function)
 
 
 def _encode_source_fn(context: EncodeContext, stack: list[tuple[str, Any]], texts: dict[str, str]) -> None:

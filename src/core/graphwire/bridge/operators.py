@@ -12,6 +12,8 @@ from graphwire.bridge.opaque import CallForm, OpaqueOperator, opaque_operator
 from graphwire.errors import EncodeError, GraphwireError, PluginError, UnknownOperatorError
 from graphwire.evolve.references import walk_nodes
 from graphwire.hooks.interfaces import NodeCodec, OpHandler
+from graphwire.hooks.registry import Registry
+from graphwire.hooks.remedies import unavailable
 from graphwire.schema.graph import Graph, Node
 
 
@@ -30,20 +32,50 @@ def encode_operator(context: EncodeContext, target: Any) -> Operator:
 def _named(context: EncodeContext, target: Any) -> Operator:
     if isinstance(target, OpaqueOperator):
         return opaque_operator(target)
-    for handler in context.registry.op_handlers:
-        name = _asked(context, handler, "name_of", target, EncodeError)
-        if name is None:
+    registry = context.registry
+    failures: list[GraphwireError] = []
+    for handler in registry.op_handlers:
+        try:
+            name = _asked(context, handler, "name_of", target, EncodeError)
+            if name is None or not _is_own(registry, handler, name, target):
+                continue
+        except GraphwireError as error:
+            failures.append(error)  # the target may be another handler's
             continue
-        owner = context.registry.op_handler(name)
-        if owner is None:
-            continue
-        context.provided.add(("op_handler", name))
-        return _described(target, name, owner)
+        if (owner := registry.op_handler(name)) is not None:
+            context.provided.add(("op_handler", name))
+            return _described(target, name, owner)
+        if fault := registry.fault_of("op_handler", name):
+            raise unavailable(fault, f"the operator {name}", EncodeError)
+    if failures:
+        raise failures[0]
     kind = type(target)
     raise EncodeError(
         f"no operator handler knows {target!r} ({kind.__module__}.{kind.__qualname__})",
         remedy="Install the plugin that handles it, or register an OpHandler for it",
     )
+
+
+def _is_own(registry: Registry, handler: OpHandler, name: Any, target: Any) -> bool:
+    """Whether a handler may give a target this name. Those in the box name everybody's operators, and others their own: what
+    their name leads back to."""
+    if type(name) is not str:
+        return False
+    if registry.is_in_box(handler):
+        return True
+    return registry.op_handler(name) is handler and handler.resolve(name) is target
+
+
+def name_of_operator(registry: Registry, function: Any) -> str | None:
+    """The serialized name of a function that a node only notes, if it is an operator; a handler that fails knows none."""
+    for handler in registry.op_handlers:
+        try:
+            name = handler.name_of(function)
+            if name is not None and _is_own(registry, handler, name, function):
+                return name
+        except Exception:  # noqa: BLE001 a stranger's code, asked for no more than a note
+            continue
+    return None
 
 
 def decode_operator(context: DecodeContext, name: str, record: Node | None = None) -> Operator:
@@ -62,6 +94,8 @@ def decode_operator(context: DecodeContext, name: str, record: Node | None = Non
         if handler is None or target is None:
             if context.origin is not None:
                 return opaque_operator(OpaqueOperator(name, CallForm.of(record), context.origin))
+            if fault := context.registry.fault_of("op_handler", name):
+                raise unavailable(fault, f"the operator {name}", UnknownOperatorError)
             raise UnknownOperatorError(
                 f"there is no operator {name!r} on this installation", remedy=_advice(name)
             )
@@ -90,7 +124,7 @@ def _asked(
     except GraphwireError:
         raise
     except Exception as error:
-        owner = context.registry.owner_of("op_handler", handler.prefixes[0])
+        owner = context.registry.owner_of_handler(handler)
         raise kind(
             f"`{method}` of the operator handler {handler.namespace!r} of {owner} fails at {argument!s:.80}: "
             f"{type(error).__name__}: {error}"

@@ -172,9 +172,12 @@ def _note_containers(context: EncodeContext, graph: Graph, calls: Sequence[Modul
 
 def _opsets(context: EncodeContext) -> dict[str, int]:
     """The versions of the operator namespaces that the program uses; ATen's always, as torch writes it."""
-    handlers = {handler.namespace: handler.opset_version for handler in context.registry.op_handlers}
     used = {operator.handler.namespace for operator in context.operators.values()} | {"aten"}
-    versions = {name: version for name, version in handlers.items() if version > 0 and name in used}
+    versions = {
+        name: version
+        for name, version in context.registry.opset_versions.items()
+        if version > 0 and name in used
+    }
     for origin in _origins(context):
         versions.update(origin.opset_version)
     return dict(sorted(versions.items()))

@@ -15,6 +15,7 @@ from graphwire.bridge import torch_pytree
 from graphwire.bridge.torch_pytree import Registration
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, LimitError, UnknownTypeError
 from graphwire.hooks.registry import Registry
+from graphwire.hooks.remedies import of_fault, of_plugin
 from graphwire.hooks.treespec_types import TreespecType
 from graphwire.schema.treespec import (
     MAX_DEPTH,
@@ -115,6 +116,7 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
     registered = torch_pytree.registration_of(container)
     if registered is None or registered.reads_names:
         raise _unnamed(container)
+    registry.treespec_type_named(registered.name)  # raises where two plugins would serve it
     if registered.to_dumpable is None:
         if is_plain_json(context):
             return registered.name, _quoted(dump_json(context))
@@ -294,9 +296,10 @@ def _unknown(unknown: dict[str, str], registry: Registry) -> UnknownTypeError:
     remedies = [remedy]
     failures = registry.treespec_failures()
     remedies += [f"The serializer {name} is left out: {failures[name]}" for name in names if name in failures]
-    remedies += [
-        f"The {each} is {each.status}: {each.reason}" for each in registry.plugins if each.status != "active"
-    ]
+    faults = [registry.fault_of("treespec_serializer", name) for name in names]
+    remedies += [of_fault(fault) for fault in faults if fault is not None]
+    if not any(faults):
+        remedies += [of_plugin(each) for each in registry.plugins if each.status in ("blocked", "broken")]
     return UnknownTypeError(
         f"nobody serves the {what} {', '.join(names)} in this process",
         place=next(iter(unknown.values())),

@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            _load_plugins()
             code: int = arguments.run(arguments)
             sys.stdout.flush()
             return code
@@ -56,6 +57,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.debug:
             traceback.print_exc()
         return _failed(_one_line(error), FAILED)
+
+
+def _load_plugins() -> None:
+    """Load the plugins now: what one of them prints has no place in what a command prints."""
+    from graphwire.hooks.registry import default_registry
+
+    with contextlib.redirect_stdout(sys.stderr):
+        default_registry()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -250,6 +259,7 @@ def _plugin_tree(plugin: Any) -> dict[str, Any]:
     return tree | {
         "hooks": list(plugin.hooks),
         "names": {kind: list(of) for kind, of in plugin.names.items()},
+        "refused": [each._asdict() for each in plugin.refused],
     }
 
 

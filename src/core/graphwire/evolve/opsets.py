@@ -8,8 +8,11 @@ namespaces as they are installed: ATen's steps come first on the way up, and las
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from importlib import metadata
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -17,8 +20,10 @@ from msgspec.structs import replace
 from graphwire.errors import OpsetError, Problem
 from graphwire.evolve.references import module_with_names, new_requirements
 from graphwire.evolve.upgrades import Upgrade, rewrite_graph
+from graphwire.hooks.discovery import is_in_box
 from graphwire.hooks.interfaces import OpsetUpgrader
 from graphwire.hooks.registry import Registry
+from graphwire.hooks.remedies import is_older, of_fault, of_plugin, of_requirement
 from graphwire.schema.graph import Node
 from graphwire.schema.program import Program
 
@@ -125,6 +130,7 @@ def plan(
     *,
     unknown: UnknownOps = "error",
     providers: Mapping[str, str] | None = None,
+    remedy_of: Callable[[str, Problem], str] | None = None,
 ) -> Plan:
     """The steps from the opsets that a program has to others.
 
@@ -137,6 +143,7 @@ def plan(
         upgraders: the steps that there are, in any order; several may share one step, each with operators of its own.
         unknown: what becomes of a namespace that is not wanted, or cannot be reached.
         providers: by namespace, what to install (`pip install …`) for the version that the program has.
+        remedy_of: says what to do about a problem with a namespace; None for what `providers` says.
 
     Returns:
         The plan; what single nodes refuse stands in it.
@@ -169,7 +176,7 @@ def plan(
             opaque.append(namespace)
             problems.append(Problem(place, "missing-step", gap))
     if problems and unknown == "error":
-        raise _unreachable(problems, opaque, providers or {})
+        raise _unreachable(problems, opaque, providers or {}, remedy_of)
     chains.sort(key=_order)
     return Plan(tuple(_tried(program, chains)), reached, tuple(opaque))
 
@@ -201,7 +208,7 @@ def plan_for(
             raise OpsetError(f"versions are counted from 1, and {', '.join(wrong)} is asked for")
         target = {**program.opset_version, **wanted}
     return plan(
-        program, target, registry.opset_upgraders, unknown=unknown, providers=_providers(program, registry)
+        program, target, registry.opset_steps, unknown=unknown, remedy_of=partial(_remedy, program, registry)
     )
 
 
@@ -214,21 +221,8 @@ def _check_versions(wanted: Any) -> None:
 
 
 def installed_opsets(registry: Registry) -> dict[str, int]:
-    """The versions of the operator namespaces that are installed.
-
-    Raises:
-        OpsetError: two handlers of one namespace give different versions.
-    """
-    found: dict[str, int] = {}
-    for handler in registry.op_handlers:
-        version = found.setdefault(handler.namespace, handler.opset_version)
-        if version != handler.opset_version:
-            raise OpsetError(
-                f"two operator handlers of the namespace {handler.namespace!r} give the versions {version} and "
-                f"{handler.opset_version}",
-                remedy="Update the plugins that provide them",
-            )
-    return found
+    """The versions of the operator namespaces that are installed."""
+    return dict(registry.opset_versions)
 
 
 def _steps(upgraders: Iterable[OpsetUpgrader]) -> dict[tuple[str, int, int], dict[str, Upgrade]]:
@@ -267,10 +261,16 @@ def _order(step: PlannedStep) -> tuple[bool, bool, str]:
 
 
 def _unreachable(
-    problems: Sequence[Problem], namespaces: Sequence[str], providers: Mapping[str, str]
+    problems: Sequence[Problem],
+    namespaces: Sequence[str],
+    providers: Mapping[str, str],
+    remedy_of: Callable[[str, Problem], str] | None,
 ) -> OpsetError:
     wanted = [providers[namespace] for namespace in namespaces if namespace in providers]
     remedy = f"Install what it was written with: pip install {' '.join(map(repr, wanted))}" if wanted else ""
+    if remedy_of is not None:
+        remedies = map(remedy_of, namespaces, problems)
+        remedy = ". ".join(dict.fromkeys(filter(None, remedies)))
     names = ", ".join(namespaces)
     return OpsetError(
         f"the program's operators of {names} are of a version that cannot be brought to the wanted one",
@@ -279,25 +279,59 @@ def _unreachable(
     )
 
 
-def _providers(program: Program, registry: Registry) -> dict[str, str]:
-    """By namespace, what to install for the version of it that the program has."""
-    providers = (
-        {_FIRST: f"torch>={program.torch_version.partition('+')[0]}"}
-        if program.torch_version[:1].isdigit()
-        else {}
-    )
+def _remedy(program: Program, registry: Registry, namespace: str, problem: Problem) -> str:
+    """What to do where the operators of a namespace cannot be brought to the wanted version."""
+    has, wants = program.opset_version[namespace], registry.opset_versions.get(namespace)
+    step = re.search(r"from (\d+) to (\d+) on", problem.message)
+    if step and (fault := registry.fault_of("opset_upgrader", f"{namespace} {step[1]}->{step[2]}")):
+        return of_fault(fault)
+    if namespace == _FIRST:
+        return _remedy_of_torch(program, registry, wants)
     for requirement in program.plugins:
-        for provided in requirement.provides:
-            kind, _, name = provided.partition(":")
-            handler = registry.op_handler(name) if kind == "op_handler" else None
-            parts = name.split(".")
-            # Without the plugin, its names are anybody's: torch's own way of naming operators says the library.
-            namespaces = {parts[2]} if parts[:2] == ["torch", "ops"] and len(parts) > 3 else set()
-            if handler is not None and handler.namespace != _FIRST:
-                namespaces.add(handler.namespace)
-            for namespace in namespaces:
-                providers.setdefault(namespace, f"{requirement.distribution}>={requirement.version}")
-    return providers
+        names = [
+            each.removeprefix("op_handler:")
+            for each in requirement.provides
+            if each.startswith("op_handler:")
+        ]
+        if not any(_namespace_of(name, registry) == namespace for name in names):
+            continue
+        if wants is None or has > wants:
+            needs = [("op_handler", name) for name in names if registry.op_handler(name) is None]
+            return of_requirement(registry, requirement.distribution, requirement.version, needs)
+    if wants is None:
+        fault = registry.fault_of("op_handler", f"torch.ops.{namespace}.")
+        return "" if fault is None else of_fault(fault)
+    if has < wants:
+        owners = {
+            registry.owner_of_handler(each) for each in registry.op_handlers if each.namespace == namespace
+        }
+        return f"Ask for the step where {', '.join(sorted(map(str, owners)))} comes from"
+    return "The file is of a newer version than what is installed: update that"
+
+
+def _remedy_of_torch(program: Program, registry: Registry, wants: int | None) -> str:
+    if wants is None:
+        box = next((each for each in registry.plugins if is_in_box(each) and each.name == "ops"), None)
+        if box is not None:
+            return of_plugin(box)
+        return "The registry lacks the plugins that ship with graphwire: `Registry.discover()` has them"
+    written = program.torch_version.partition("+")[0]
+    try:
+        installed = metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        installed = ""
+    if written[:1].isdigit() and (not installed or is_older(installed, written)):
+        return f"Install what it was written with: pip install 'torch>={written}'"
+    return "Install a newer graphwire, which may know the versions between"
+
+
+def _namespace_of(name: str, registry: Registry) -> str:
+    """The namespace of an operator that a plugin provided, by its handler or, without, by torch's own way of naming."""
+    handler = registry.op_handler(name)
+    if handler is not None and handler.namespace != _FIRST:
+        return handler.namespace
+    parts = name.split(".")
+    return parts[2] if parts[:2] == ["torch", "ops"] and len(parts) > 3 else ""
 
 
 # ---------------------------------------------------------------------------------------------------------- apply

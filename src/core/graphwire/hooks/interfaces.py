@@ -1,7 +1,7 @@
 """What a plugin provides: one Protocol for each of the six hooks.
 
 A provider is a plain object (an instance, or a module with these names) that is stateless after it was made: the
-registry calls it from any thread. Attributes are read once, when the plugin registers.
+registry calls it from any thread. What it claims and in which versions is read once, when the plugin registers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from graphwire.errors import PluginError
 from graphwire.schema.graph import Argument, NamedArgument
 from graphwire.schema.treespec import TreeSpec
 
@@ -126,12 +125,15 @@ class OpHandler(Protocol):
 
     @property
     def prefixes(self) -> Sequence[str]:
-        """The operator names it owns: each a name, or a start of names that ends with a dot or a colon."""
+        """The operator names it owns: each a name, or a start of names that ends with a dot or a colon. Nobody else's
+        longer prefix takes names from it. A handler that leaves names below its prefixes to others also has `keeps`, a
+        sequence of those that it does not leave: names and starts of names."""
         ...
 
     @property
     def opset_version(self) -> int:
-        """The version of the namespace that is installed; 0 when the namespace keeps no versions."""
+        """The version of the namespace that is installed; 0 when the namespace keeps no versions. All handlers of a
+        namespace give the same."""
         ...
 
     @property
@@ -344,6 +346,12 @@ OWN_METADATA = frozenset(
     "val stack_trace nn_module_stack source_fn_stack torch_fn custom from_node unbacked_bindings".split()
 )
 """The keys of `node.meta` that are kept without being declared."""
+TORCH_METADATA = frozenset(
+    "arg_kwarg_vals autograd_backward desc dynamo_compile_id eager_input_vals example_value fwd_nn_module_stack "
+    "fwd_source_fn_stack inline_constraints module_call_specs original_aten seq_nr tensor_meta".split()
+)
+"""Keys that torch itself writes into the nodes and graphs of any program, for the process alone. A plugin that declared one
+would change everybody's files."""
 
 
 @dataclass(frozen=True)
@@ -351,14 +359,8 @@ class MetadataKey:
     """A key of `node.meta`, and of `graph_module.meta`, whose values are kept (hook `graphwire_metadata_keys`): numbers, text,
     bytes, None, enum members, and lists, tuples and dicts of them.
 
-    Any number of plugins may declare one key. A file that has a key which nobody declares is loaded without it.
-
-    Raises:
-        PluginError: the key is one that is kept in a way of its own.
+    Any number of plugins may declare one key. A file that has a key which nobody declares is loaded without it. A key that is
+    kept in a way of its own, or that torch writes into every program, is refused when it registers.
     """
 
     name: str
-
-    def __post_init__(self) -> None:
-        if self.name in OWN_METADATA:
-            raise PluginError(f"the metadata key {self.name!r} is kept without being declared")

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
+from graphwire.hooks.conflicts import Fault, conflict_error, settle
 from graphwire.hooks.discovery import (
     ALLOW_VARIABLE,
     BLOCK_VARIABLE,
-    HOOKS,
     GraphwirePluginWarning,
     LoadedPlugin,
     PluginInfo,
-    conflict_error,
-    conflict_of,
     discover_plugins,
+    is_in_box,
     is_named,
     load_plugin,
     named_plugins,
+    warn_of,
 )
-from graphwire.hooks.hookspecs import PROJECT
 from graphwire.hooks.interfaces import (
     ConstantCodec,
     MetadataKey,
     OpHandler,
+    OpsetStep,
     OpsetUpgrader,
     TreespecSerializer,
     WireFormat,
 )
+from graphwire.hooks.provisions import HOOKS, Provision
+from graphwire.hooks.remedies import of_plugin
 from graphwire.hooks.treespec_types import TreespecType, TreespecTypes, index_treespec_types
 
 __all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "default_registry", "in_force"]
@@ -46,17 +48,22 @@ class Registry:
     """
 
     __slots__ = (
+        "_faults",
+        "_handler_owners",
+        "_loaded",
         "_longest_prefix",
         "_owners",
-        "_plugins",
         "_prefixes",
         "_treespec_lock",
         "_treespec_types",
         "_treespec_types_in_box",
         "constant_codecs",
+        "formats_in_box",
         "metadata_keys",
         "op_handlers",
+        "opset_steps",
         "opset_upgraders",
+        "opset_versions",
         "plugins",
         "treespec_serializers",
         "wire_formats",
@@ -67,10 +74,17 @@ class Registry:
     """Wire formats by name."""
     wire_formats_by_suffix: Mapping[str, WireFormat]
     """Wire formats by the suffix of the program's member, such as `.json`."""
+    formats_in_box: tuple[WireFormat, ...]
+    """The wire formats that ship with graphwire."""
     op_handlers: tuple[OpHandler, ...]
+    """Operator handlers, those in the box first."""
+    opset_versions: Mapping[str, int]
+    """The versions of the operator namespaces, as their handlers gave them when they registered."""
     treespec_serializers: Mapping[str, TreespecSerializer]
     """Treespec serializers by name."""
     opset_upgraders: tuple[OpsetUpgrader, ...]
+    opset_steps: tuple[OpsetStep, ...]
+    """The steps that the upgraders are, as they were when they registered."""
     metadata_keys: Mapping[str, MetadataKey]
     """The keys of `node.meta` that plugins declare, by name."""
     constant_codecs: Mapping[str, ConstantCodec]
@@ -78,9 +92,12 @@ class Registry:
     plugins: tuple[PluginInfo, ...]
     """Every plugin that was found, also the blocked and the broken ones, in order of distribution and name."""
 
-    _plugins: tuple[LoadedPlugin, ...]
+    _loaded: tuple[LoadedPlugin, ...]
+    _faults: Mapping[tuple[str, str], Fault]
+    _handler_owners: Mapping[int, PluginInfo]
     _owners: Mapping[tuple[str, str], PluginInfo]
-    _prefixes: Mapping[str, OpHandler]
+    _prefixes: Mapping[str, OpHandler | None]
+    """None for what a plugin would have and nobody has."""
     _longest_prefix: int
     _treespec_lock: threading.RLock
     _treespec_types: TreespecTypes | None
@@ -92,46 +109,70 @@ class Registry:
         Raises:
             PluginConflictError: two of them claim one name.
         """
-        plugins = tuple(loaded)
+        self._index(tuple(loaded), 0)
+
+    @classmethod
+    def _found(cls, loaded: Sequence[LoadedPlugin]) -> Registry:
+        """A registry of what is installed: what is wrong with a plugin, and with two of them together, is a warning."""
+        registry = cls.__new__(cls)
+        registry._index(tuple(loaded), len(loaded))
+        for info in registry.plugins:
+            warn_of(info)
+        return registry
+
+    def _index(self, loaded: tuple[LoadedPlugin, ...], settled: int) -> None:
+        """Index plugins.
+
+        Args:
+            settled: how many of them, from the first, may dispute names with each other.
+
+        Raises:
+            PluginConflictError: another one disputes a name.
+        """
+        found = settle(loaded)
+        for plugins, problem in found.disputes:
+            if max(plugins) >= settled:
+                raise conflict_error(problem)
+        provided: dict[str, list[Provision]] = {hook.kind: [] for hook in HOOKS}
         owners: dict[tuple[str, str], PluginInfo] = {}
-        for info in (plugin.info for plugin in plugins if plugin.info.status == "active"):
-            for kind, names in info.names.items():
-                for name in names:
-                    if (other := owners.setdefault((kind, name), info)) is not info:
-                        raise conflict_error(conflict_of(kind, name, other, info))
-        provided = {
-            hook.kind: [provider for plugin in plugins for provider in plugin.providers.get(hook.kind, ())]
-            for hook in HOOKS
-        }
-        formats: list[WireFormat] = provided["wire_format"]
+        for info, provision in found.provisions:
+            provided[provision.kind].append(provision)
+            owners.update({(provision.kind, name): info for name in provision.names})
+        formats = [(each.facts, each.provider) for each in provided["wire_format"]]
         # Those in the box name what everybody's operators are called by torch, and are asked first.
-        handlers: list[OpHandler] = [
-            handler
-            for plugin in sorted(plugins, key=lambda plugin: plugin.info.distribution != PROJECT)
-            for handler in plugin.providers.get("op_handler", ())
-        ]
-        serializers: list[TreespecSerializer] = provided["treespec_serializer"]
-        codecs: list[ConstantCodec] = [
-            codec
-            # Those in the box own whatever can be taken apart: who knows a class better is asked first.
-            for plugin in sorted(plugins, key=lambda plugin: plugin.info.distribution == PROJECT)
-            for codec in plugin.providers.get("constant_codec", ())
-        ]
+        handlers = provided["op_handler"]
+        prefixes = {prefix: each.provider for each in handlers for prefix in each.names}
+        lost = {name: None for kind, name in found.faults if kind == "op_handler"}
+        # Those in the box own whatever can be taken apart: who knows a class better is asked first.
+        codecs = sorted(
+            provided["constant_codec"], key=lambda each: is_in_box(owners[each.kind, each.facts["name"]])
+        )
         state: dict[str, Any] = {
-            "wire_formats": MappingProxyType({each.name: each for each in formats}),
-            "wire_formats_by_suffix": MappingProxyType({each.suffix: each for each in formats}),
-            "op_handlers": tuple(handlers),
-            "treespec_serializers": MappingProxyType({each.name: each for each in serializers}),
-            "opset_upgraders": tuple(provided["opset_upgrader"]),
-            "constant_codecs": MappingProxyType({each.name: each for each in codecs}),
-            "metadata_keys": MappingProxyType({each.name: each for each in provided["metadata_key"]}),
-            "plugins": tuple(plugin.info for plugin in plugins),
-            "_plugins": plugins,
-            "_owners": owners,
-            "_prefixes": {prefix: handler for handler in handlers for prefix in handler.prefixes},
-            "_longest_prefix": max(
-                (len(each) for handler in handlers for each in handler.prefixes), default=0
+            "wire_formats": MappingProxyType({facts["name"]: each for facts, each in formats}),
+            "wire_formats_by_suffix": MappingProxyType({facts["suffix"]: each for facts, each in formats}),
+            "formats_in_box": tuple(
+                each for facts, each in formats if is_in_box(owners["wire_format", facts["name"]])
             ),
+            "op_handlers": tuple(each.provider for each in handlers),
+            "opset_versions": MappingProxyType(
+                {each.facts["namespace"]: each.facts["opset_version"] for each in handlers}
+            ),
+            "treespec_serializers": MappingProxyType(
+                {each.facts["name"]: each.provider for each in provided["treespec_serializer"]}
+            ),
+            "opset_upgraders": tuple(each.provider for each in provided["opset_upgrader"]),
+            "opset_steps": tuple(OpsetStep(**each.facts) for each in provided["opset_upgrader"]),
+            "constant_codecs": MappingProxyType({each.facts["name"]: each.provider for each in codecs}),
+            "metadata_keys": MappingProxyType(
+                {each.facts["name"]: each.provider for each in provided["metadata_key"]}
+            ),
+            "plugins": found.infos,
+            "_loaded": loaded,
+            "_owners": owners,
+            "_faults": found.faults,
+            "_handler_owners": {id(each.provider): owners[each.kind, each.names[0]] for each in handlers},
+            "_prefixes": lost | prefixes,
+            "_longest_prefix": max(map(len, (*lost, *prefixes)), default=0),
             "_treespec_lock": threading.RLock(),
             "_treespec_types": None,
             "_treespec_types_in_box": None,
@@ -152,14 +193,14 @@ class Registry:
     def discover(cls, *, allow: Iterable[str] | None = None, block: Iterable[str] | None = None) -> Registry:
         """The plugins that installed distributions register in the entry-point group `graphwire`.
 
-        A plugin that cannot be used is left out with a `GraphwirePluginWarning`, and its reason kept in `plugins`; so are
-        two that claim one name, unless it is the box's, which keeps it.
+        What cannot be used of a plugin is left out with a `GraphwirePluginWarning`, and its reason kept in `plugins`; so is
+        what two of them claim, unless it is the box's, which keeps it.
 
         Args:
             allow: entry-point or distribution names of the only plugins to load; None asks `GRAPHWIRE_PLUGINS`.
             block: names of plugins not to load; None asks `GRAPHWIRE_DISABLE_PLUGINS`. It wins over `allow`.
         """
-        return cls(discover_plugins(allow, block))
+        return cls._found(discover_plugins(allow, block))
 
     @classmethod
     def of(cls, *plugins: Any) -> Registry:
@@ -183,8 +224,16 @@ class Registry:
             loaded = load_plugin(PluginInfo(_name_of(plugin)), partial(_itself, plugin))
             if loaded.info.status == "broken":
                 raise PluginError(f"{loaded.info} cannot be used: {loaded.info.reason}")
+            if loaded.info.refused:
+                raise PluginError(f"{loaded.info} cannot be used: {'; '.join(map(str, loaded.info.refused))}")
             added.append(loaded)
-        return Registry((*self._plugins, *added))
+        return self._with((*self._loaded, *added), len(self._loaded))
+
+    @staticmethod
+    def _with(loaded: Sequence[LoadedPlugin], settled: int) -> Registry:
+        registry = Registry.__new__(Registry)
+        registry._index(tuple(loaded), settled)
+        return registry
 
     def only(self, names: Iterable[str]) -> Registry:
         """A new registry of the plugins that are named, by themselves or by their distribution, and no others.
@@ -202,13 +251,15 @@ class Registry:
                 remedy=f"It has {', '.join(info.name for info in self.plugins)}",
             )
         kept = []
-        for plugin in self._plugins:
+        for plugin in self._loaded:
             info = plugin.info
             if info.status == "active" and not is_named(info, wanted):
-                info = replace(info, status="blocked", reason="it is not named in `plugins=`")
-                plugin = LoadedPlugin(info, {})  # noqa: PLW2901
+                info = replace(
+                    info, status="blocked", reason="it is not named in `plugins=`", refused=(), hooks=()
+                )
+                plugin = LoadedPlugin(info, ())  # noqa: PLW2901
             kept.append(plugin)
-        return Registry(kept)
+        return self._with(kept, len(kept))
 
     def wire_format(self, name: str) -> WireFormat:
         """The wire format of that name.
@@ -244,6 +295,31 @@ class Registry:
         prefix = self._prefix_of(name)
         return None if prefix is None else self._prefixes[prefix]
 
+    def owner_of_handler(self, handler: OpHandler) -> PluginInfo | None:
+        """The plugin that provides an operator handler."""
+        return self._handler_owners.get(id(handler))
+
+    def is_in_box(self, handler: OpHandler) -> bool:
+        """Whether an operator handler ships with graphwire."""
+        owner = self._handler_owners.get(id(handler))
+        return owner is not None and is_in_box(owner)
+
+    def fault_of(self, kind: str, name: str) -> Fault | None:
+        """Why nobody provides a name that a plugin claims; None where somebody does, or nobody claims it.
+
+        Args:
+            kind: as in `owner_of`; a step of opsets is named `NAMESPACE OLD->NEW`.
+            name: as in `owner_of`.
+        """
+        if kind == "op_handler":
+            name = self._prefix_of(name) or name
+        if kind == "treespec_serializer" and (kind, name) not in self._faults:
+            name = name.rpartition(".")[0]
+        if (fault := self._faults.get((kind, name))) is None and kind == "opset_upgrader":
+            steps = (of for of in self._faults if of[0] == kind and of[1].startswith(f"{name} "))
+            fault = self._faults.get(next(steps, (kind, name)))
+        return fault
+
     def treespec_serializer_of(self, container_type: Any) -> TreespecSerializer | None:
         """The serializer of a container type, as `TreeSpec.type` has it."""
         found = self.treespec_type_of(container_type)
@@ -253,34 +329,43 @@ class Registry:
         """What serves a container type. Containers of plugins are imported only for a type that none in the box is.
 
         Raises:
-            PluginConflictError: two serializers serve one name or one class.
+            PluginConflictError: two serializers serve that class.
         """
-        found = self._treespec_types_of_box().by_container.get(container_type)
-        return self.treespec_types_by_container().get(container_type) if found is None else found
+        if (found := self._treespec_types_of_box().by_container.get(container_type)) is not None:
+            return found
+        types = self._all_treespec_types()
+        if (reason := types.disputed.get(container_type)) is not None:
+            raise conflict_error(reason)
+        return types.by_container.get(container_type)
 
     def treespec_type_named(self, name: str) -> TreespecType | None:
         """What serves a serialized name. Containers of plugins are imported only for a name that one of them covers.
 
         Raises:
-            PluginConflictError: two serializers serve one name or one class.
+            PluginConflictError: two serializers serve that name.
         """
         found = self._treespec_types_of_box().by_name.get(name)
-        if found is None and self.owner_of("treespec_serializer", name) is not None:
-            return self.treespec_types_by_name().get(name)
-        return found
+        if found is not None:
+            return found
+        if (fault := self.fault_of("treespec_serializer", name)) is not None and fault.refusal.is_conflict:
+            raise conflict_error(fault.refusal.reason)
+        if self.owner_of("treespec_serializer", name) is None:
+            return None
+        types = self._all_treespec_types()
+        if (reason := types.disputed.get(name)) is not None:
+            raise conflict_error(reason)
+        return types.by_name.get(name)
 
     def treespec_types_by_name(self) -> Mapping[str, TreespecType]:
         """Container types by serialized name, those of families included. The first call imports the containers.
 
-        A serializer that fails to say its containers is left out with a `GraphwirePluginWarning`.
-
-        Raises:
-            PluginConflictError: two serializers serve one name or one class.
+        A serializer that fails to say its containers is left out with a `GraphwirePluginWarning`; so is, without one, a type
+        that two serializers serve.
         """
         return self._all_treespec_types().by_name
 
     def treespec_types_by_container(self) -> Mapping[Any, TreespecType]:
-        """Container types by class. Raises as `treespec_types_by_name` does."""
+        """Container types by class, as `treespec_types_by_name`."""
         return self._all_treespec_types().by_container
 
     def treespec_failures(self) -> Mapping[str, str]:
@@ -300,7 +385,7 @@ class Registry:
             return owner
         if kind == "op_handler":
             prefix = self._prefix_of(name)
-            return None if prefix is None else owners[kind, prefix]
+            return None if prefix is None else owners.get((kind, prefix))
         if kind == "treespec_serializer":
             family, _, _ = name.rpartition(".")
             return owners.get((kind, family))
@@ -323,36 +408,41 @@ class Registry:
         with self._treespec_lock:
             if self._treespec_types is None:
                 # The one late write: the containers' classes are imported only when a treespec is met.
-                types = index_treespec_types(self.treespec_serializers.values(), self.owner_of)
+                box = self._treespec_types_of_box()
+                types = index_treespec_types(self._serializers(in_box=False), self.owner_of, box)
                 object.__setattr__(self, "_treespec_types", types)
             assert self._treespec_types is not None
             return self._treespec_types
+
+    def _serializers(self, *, in_box: bool) -> dict[str, TreespecSerializer]:
+        return {
+            name: each
+            for name, each in self.treespec_serializers.items()
+            if is_in_box(self._owners["treespec_serializer", name]) is in_box
+        }
 
     def _treespec_types_of_box(self) -> TreespecTypes:
         if (types := self._treespec_types_in_box) is not None:
             return types
         with self._treespec_lock:
             if self._treespec_types_in_box is None:
-                box = (plugin.providers for plugin in self._plugins if plugin.info.distribution == PROJECT)
-                serializers = (each for providers in box for each in providers.get("treespec_serializer", ()))
-                types = index_treespec_types(serializers, self.owner_of)
+                types = index_treespec_types(self._serializers(in_box=True), self.owner_of)
                 object.__setattr__(self, "_treespec_types_in_box", types)
             assert self._treespec_types_in_box is not None
             return self._treespec_types_in_box
 
     def _unknown_format(self, problem: str, name: str) -> UnknownFormatError | PluginConflictError:
-        off = [plugin for plugin in self.plugins if plugin.status != "active"]
-        claimants = [each for each in off if {name, f".{name}"} & set(each.names.get("wire_format", ()))]
-        # A broken plugin whose names are known is one that another plugin has a name in common with.
-        if conflict := next((each for each in claimants if each.status == "broken"), None):
-            return conflict_error(conflict.reason)
-        named = [each for each in off if each in claimants or name in (each.name, each.distribution)]
+        fault = self.fault_of("wire_format", name) or self.fault_of("wire_format", f".{name}")
+        if fault is not None and fault.refusal.is_conflict:
+            return conflict_error(fault.refusal.reason)
         meant = name.lower().lstrip(".")
         hint = f"Did you mean {meant!r}? " if meant != name and meant in self.wire_formats else ""
         remedies = [f"{hint}Installed: {', '.join(sorted(self.wire_formats)) or 'none'}"]
-        for plugin in named or [plugin for plugin in off if plugin.status == "broken"]:
-            what = "Repair or update it" if plugin.status == "broken" else "Let it in there"
-            remedies.append(f"The {plugin} is {plugin.status}: {plugin.reason}. {what}")
+        off = [plugin for plugin in self.plugins if plugin.status != "active"]
+        named = [fault.plugin] if fault else [each for each in off if name in (each.name, each.distribution)]
+        remedies += [
+            of_plugin(each) for each in named or off if named or each.status in ("broken", "partial")
+        ]
         if not named:
             remedies.append(
                 "Install a distribution that provides it (`graphwire plugins` lists what is there)"
@@ -380,7 +470,7 @@ def default_registry(plugins: Iterable[str] | None = None) -> Registry:
         with _default_lock:
             registry = _defaults.get(key)
             if registry is None:
-                registry = _defaults[key] = Registry(discover_plugins(only=only))
+                registry = _defaults[key] = Registry._found(discover_plugins(only=only))
     return registry
 
 

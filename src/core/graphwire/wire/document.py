@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from graphwire.errors import FormatError, GraphwireError, LimitError, UnknownFormatError
 from graphwire.hooks.interfaces import BoundedFormat, ProgramReader, RecordFormat, Tree, WireFormat
@@ -143,8 +143,14 @@ def _claims(wire_format: WireFormat, head: bytes) -> bool:
         return False
 
 
-def detect_format(data: bytes | bytearray | memoryview, formats: Iterable[WireFormat]) -> WireFormat:
+def detect_format(
+    data: bytes | bytearray | memoryview, formats: Iterable[WireFormat], first: Collection[WireFormat] = ()
+) -> WireFormat:
     """The one format that says that a document with this start can only be its own.
+
+    Args:
+        formats: the formats to ask.
+        first: those among them whose word counts before that of others: nobody else's is asked for theirs.
 
     Raises:
         UnknownFormatError: none does.
@@ -152,7 +158,9 @@ def detect_format(data: bytes | bytearray | memoryview, formats: Iterable[WireFo
     """
     head = bytes(memoryview(data).cast("B")[:HEAD_BYTES])
     known = tuple(formats)
-    claims = [each for each in known if _claims(each, head)]
+    claims = [each for each in first if _claims(each, head)] or [
+        each for each in known if _claims(each, head)
+    ]
     if len(claims) == 1:
         return claims[0]
     if claims:

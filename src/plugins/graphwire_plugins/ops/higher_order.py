@@ -9,6 +9,17 @@ from graphwire.schema.graph import Argument, NamedArgument
 from graphwire_plugins.ops.triton import decode_launch, encode_launch, is_launch
 
 _START = "torch.ops.higher_order."
+TORCH_OPERATORS = (
+    "_export_tracepoint aoti_call_delegate associative_scan auto_functionalized auto_functionalized_v2 "
+    "autograd_function_apply call_torchbind cond control_deps custom_function_call dynamo_bypassing_wrapper "
+    "executorch_call_delegate flat_apply flex_attention flex_attention_backward foreach_map graphsafe_run_with_rng_state "
+    "hints_wrapper inductor_compiled_code inline_asm_elementwise invoke_leaf_function invoke_quant invoke_quant_packed "
+    "invoke_subgraph local_map_hop map map_impl out_dtype print run_and_save_rng_state run_const_graph run_dtensor_rng_op "
+    "run_with_rng_state scan strict_mode tag_activation_checkpoint trace_wrapped triton_kernel_wrapper_functional "
+    "triton_kernel_wrapper_mutation while_loop while_loop_stack_output with_effects wrap wrap_activation_checkpoint "
+    "wrap_with_autocast wrap_with_set_grad_enabled"
+).split()
+"""The higher-order operators that torch has itself, whose names no plugin takes."""
 
 
 class HigherOrderOperators:
@@ -16,6 +27,7 @@ class HigherOrderOperators:
 
     namespace = "higher_order"
     prefixes = (_START,)
+    keeps = tuple(_START + name for name in TORCH_OPERATORS)
     opset_version = 0
     convention = "generic"
 

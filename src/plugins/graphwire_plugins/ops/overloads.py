@@ -9,6 +9,16 @@ _NAME = re.compile(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)"
 _START = "torch.ops."
 
 
+TORCH_LIBRARIES = (
+    "_c10d_functional _c10d_functional_autograd _dtensor _inductor_test _native _quantized _test aten c10d c10d_functional "
+    "debug_mode_ops debugprims export flex_lib fsdp inductor inductor_prims mkl mkldnn mkldnn_prepacked onednn onnx "
+    "onnx_symbolic prim prims profiler quantization quantized quantized_decomposed rngprims sparse static_runtime streams "
+    "symm_mem"
+).split()
+"""The libraries of operators that torch registers itself, whose names no plugin takes. Those of any other library may have
+a handler of their own."""
+
+
 def _register_quantized_decomposed() -> None:
     """Let torch register its own library of decomposed quantization, which `import torch` alone does not."""
     import torch.ao.quantization.fx._decomposed  # noqa: F401
@@ -22,6 +32,7 @@ class LibraryOverloads:
 
     namespace = "aten"
     prefixes = (_START,)
+    keeps = tuple(f"{_START}{library}." for library in TORCH_LIBRARIES)
     opset_version = 10
     convention = "schema"
 

@@ -1,0 +1,100 @@
+"""Remedies: what to do about a plugin, in each situation that it can be in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from graphwire.errors import GraphwireError, PluginConflictError
+from graphwire.hooks.conflicts import Fault
+from graphwire.hooks.discovery import BLOCK_VARIABLE, PluginInfo, normal_name
+
+if TYPE_CHECKING:
+    from graphwire.hooks.registry import Registry
+
+__all__ = ["is_older", "of_fault", "of_plugin", "of_requirement", "unavailable"]
+
+
+def of_plugin(plugin: PluginInfo, what: str = "") -> str:
+    """What is wrong with an installed plugin that is not in force, or not all of it, and what to do.
+
+    Args:
+        plugin: the plugin.
+        what: a name that is needed of it; what else is wrong with the plugin is left out.
+    """
+    refused = [each for each in plugin.refused if not what or what in each.names] or list(plugin.refused)
+    reason = "; ".join(dict.fromkeys(map(str, refused))) or plugin.reason
+    if plugin.status == "blocked":
+        return f"The {plugin} is blocked: {reason}. Let it in there"
+    if any(each.is_conflict for each in refused):
+        return f"The {plugin} is not in force: {reason}. Uninstall one, or name it in {BLOCK_VARIABLE}"
+    if "update graphwire" in reason:
+        return f"The {plugin} is broken: {reason}"
+    state = "broken" if plugin.status == "broken" else "in force but for this"
+    return f"The {plugin} is {state}: {reason}. Repair or update it"
+
+
+def of_requirement(
+    registry: Registry, distribution: str, version: str, needs: Sequence[tuple[str, str]]
+) -> str:
+    """What to do about a distribution that a file names, where something that it provided is not in force.
+
+    Args:
+        registry: the plugins in force.
+        distribution: as the file names it; of the form that a distribution's name has.
+        version: the one that wrote the file.
+        needs: what is not in force: kinds and names, as in `Registry.owner_of`.
+    """
+    faults = [fault for kind, name in needs if (fault := registry.fault_of(kind, name)) is not None]
+    if faults:
+        return ". ".join(dict.fromkeys(map(of_fault, faults)))
+    plugins = [
+        each for each in registry.plugins if normal_name(each.distribution) == normal_name(distribution)
+    ]
+    if not plugins:
+        return f"Install what is missing: pip install '{distribution}>={version}'"
+    off = [of_plugin(each) for each in plugins if each.status in ("blocked", "broken")]
+    if off:
+        return ". ".join(dict.fromkeys(off))
+    has = plugins[0].version
+    if older := is_older(has, version):
+        return f"Update it: pip install --upgrade '{distribution}>={version}' ({has} is installed)"
+    names = ", ".join(sorted({name for _, name in needs})) or "it"
+    since = "does not provide" if older is None or has == version else "no longer provides"
+    return (
+        f"{distribution} {has} is installed, and {since} {names}; the file was written with {version}: ask its authors "
+        "for what has become of it"
+    )
+
+
+def is_older(version: str, than: str) -> bool | None:
+    """Whether a version comes before another one; None where that cannot be told."""
+    one, other = (re.match(r"\d+(?:\.\d+)*", each) for each in (version, than))
+    if one is None or other is None:
+        return None
+    numbers = [[int(number) for number in found[0].split(".")] for found in (one, other)]
+    longest = max(map(len, numbers))
+    first, second = (each + [0] * (longest - len(each)) for each in numbers)
+    if first == second:  # a release candidate, say, comes before the release, and a local build does not
+        return re.match(r"[.-]?(a|b|rc|dev)", version[one.end() :]) is not None and version != than
+    return first < second
+
+
+def of_fault(fault: Fault) -> str:
+    """What is wrong with a name that a plugin would have, and what to do."""
+    return of_plugin(fault.plugin, fault.refusal.names[0])
+
+
+def unavailable(fault: Fault, what: str, kind: type[GraphwireError]) -> GraphwireError:
+    """The error for whoever needs a name that a plugin would have and that nobody has.
+
+    Args:
+        fault: why nobody has it.
+        what: what needs it, such as `the operator torch.ops.acme.scale.default`.
+        kind: the class of the error where the plugin is broken; a conflict is a `PluginConflictError`.
+    """
+    if fault.refusal.is_conflict:
+        remedy = f"Uninstall one, or name it in {BLOCK_VARIABLE}"
+        return PluginConflictError(f"{what} is not in force: {fault.refusal.reason}", remedy=remedy)
+    return kind(f"{what} is not in force", remedy=of_fault(fault))
