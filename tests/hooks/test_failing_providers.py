@@ -94,6 +94,12 @@ def comes_back(program: Any, registry: Registry) -> Any:
     return graphwire.loads(graphwire.dumps(program, registry=registry), registry=registry)
 
 
+def loads_with(program: Any, registry: Registry) -> Any:
+    record, payloads = graphwire.to_schema(program)
+    record.encoded_values["sparse"].codec = "failing"
+    return graphwire.from_schema(record, payloads, registry=registry)
+
+
 def in_format(program: Any, registry: Registry) -> Any:
     return graphwire.loads(graphwire.dumps(program, format="failing", registry=registry), registry=registry)
 
@@ -120,7 +126,8 @@ CASES: list[tuple[str, dict[str, Any], Callable[[Any, Registry], Any], type[Grap
     (CODECS, CODEC | {"owns": fails}, saves, EncodeError, "sparse: the constant codec failing fails"),
     (CODECS, CODEC | {"encode": fails}, saves, EncodeError, "sparse: the constant codec failing fails"),
     (CODECS, CODEC | {"encode": lambda value: 3}, saves, EncodeError, "the constant codec failing fails"),
-    (CODECS, CODEC, comes_back, DecodeError, "the constant codec failing fails: RuntimeError: of the plugin"),
+    (CODECS, CODEC, saves, EncodeError, "the constant codec failing fails: RuntimeError: of the plugin"),
+    (CODECS, CODEC, loads_with, DecodeError, "the constant codec failing fails: RuntimeError: of the plugin"),
 ]  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from graphwire.analysis.held_values import (
-    Facts,
     difference,
     facts_of,
     mismatches,
@@ -17,7 +16,7 @@ from graphwire.analysis.held_values import (
     plain_differences,
 )
 from graphwire.bridge.context import GraphwireWarning
-from graphwire.bridge.tensors import LAYOUT_KINDS, dtype_name
+from graphwire.bridge.tensors import seen_facts
 from graphwire.errors import DecodeError, ValidationError
 from graphwire.schema.program import Program
 from graphwire.schema.signature import held_by
@@ -93,16 +92,8 @@ def _encoded_differences(record: Program, values: Mapping[str, Any]) -> Iterator
         tensor = values.get(held.name)
         if held.name not in record.encoded_values or not isinstance(tensor, torch.Tensor):
             continue
-        if held.value in stated and (told := difference(_facts(tensor), facts_of(stated[held.value]))):
+        if held.value in stated and (told := difference(seen_facts(tensor), facts_of(stated[held.value]))):
             yield held.name, told
-
-
-def _facts(tensor: torch.Tensor) -> Facts:
-    """What is compared of a tensor that a codec makes: what is seen from outside, and not where its parts lie."""
-    kind = LAYOUT_KINDS.get(tensor.layout)
-    layout = str(tensor.layout).removeprefix("torch.") if kind is None else kind.name
-    sizes = [size if type(size) is int else None for size in tensor.shape]
-    return Facts(dtype_name(tensor.dtype), layout, sizes, [])
 
 
 def _told(differences: Sequence[tuple[str, str]]) -> str:

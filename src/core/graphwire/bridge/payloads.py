@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -10,6 +10,7 @@ import msgspec
 import torch
 
 from graphwire.bridge import torch_private
+from graphwire.bridge.coded_values import CodedValues, decode_coded
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.storages import RecordTable, StorageTable, is_plain, placement_of
 from graphwire.bridge.tensors import (
@@ -19,8 +20,7 @@ from graphwire.bridge.tensors import (
     decode_tensor_meta,
     encode_tensor_meta,
 )
-from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError
-from graphwire.hooks.interfaces import ConstantCodec
+from graphwire.errors import ArchiveError, DecodeError
 from graphwire.schema.program import EncodedValue
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import PayloadMeta
@@ -32,22 +32,30 @@ def encode_payloads(
     values: Mapping[str, Any],
     table: RecordTable,
     encoded: dict[str, EncodedValue],
-    weights: Mapping[str, Any] = MappingProxyType({}),
+    weights: Mapping[str, Any] | None = None,
+    others: Collection[str] = (),
 ) -> dict[str, PayloadMeta]:
     """The metas of named values, their storages added to `table` and what codecs wrote to `encoded`.
 
     Args:
         weights: where the values are constants, the program's weights, which some of them may be.
+        others: the names of the program's other values.
 
     Raises:
-        EncodeError: a value is no plain tensor, and no codec owns it.
+        EncodeError: a value is no plain tensor and no codec owns it, or what its codec writes could not be loaded.
     """
-    plain = _plain_parts(context, values, table, encoded)
+    owners = {id(weight): name for name, weight in reversed([*(weights or {}).items()])} if values else {}
+    coded = CodedValues(context, encoded, (values, others), _is_part, table.folder == WEIGHTS, owners)
+    plain: dict[str, torch.Tensor] = {}
+    for name, value in values.items():
+        if table.knows(value) or _is_part(value):
+            plain[name] = value
+        else:
+            plain.update(coded.encode(name, value))
     placements = {name: placement_of(each) for name, each in plain.items() if not table.knows(each)}
     table.add_all([tensor for name, tensor in plain.items() if placements.get(name) is None])
     metas: dict[str, PayloadMeta] = {}
     first: dict[int, str] = {}
-    owners = {id(weight): name for name, weight in reversed([*weights.items()])} if plain else {}
     for name, tensor in plain.items():
         meta = metas[name] = _encode_tensor(context, tensor, table, placements.get(name))
         known = first.setdefault(id(tensor), name)
@@ -58,24 +66,9 @@ def encode_payloads(
     return metas
 
 
-def _plain_parts(
-    context: EncodeContext,
-    values: Mapping[str, Any],
-    table: RecordTable,
-    encoded: dict[str, EncodedValue],
-) -> dict[str, torch.Tensor]:
-    """The plain tensors that values are or consist of. What a codec made of a value may need a codec again."""
-    plain: dict[str, torch.Tensor] = {}
-    written: dict[int, EncodedValue] = {}
-    for name, value in values.items():
-        if table.knows(value) or is_plain(value) or placement_of(value) is not None:
-            plain[name] = value
-        elif (known := written.get(id(value))) is not None and known.tensors:
-            encoded[name] = known  # one value under two names: it has the parts of the first
-        else:
-            plain.update(_encode_with_codec(context, name, value, table, encoded))
-            written[id(value)] = encoded[name]
-    return plain
+def _is_part(value: Any) -> bool:
+    """Whether a value is written as a tensor, by no codec."""
+    return is_plain(value) or placement_of(value) is not None
 
 
 def _encode_tensor(
@@ -98,44 +91,6 @@ def _encode_tensor(
         context.features.add("lazy-bits")
         record.conj, record.neg = tensor.is_conj(), tensor.is_neg()
     return record
-
-
-def _encode_with_codec(
-    context: EncodeContext, name: str, value: Any, table: RecordTable, encoded: dict[str, EncodedValue]
-) -> dict[str, torch.Tensor]:
-    for codec in context.registry.constant_codecs.values():
-        written = _written(codec, value, name)
-        if written is not None:
-            tree, tensors = written
-            parts = {f"{name}#{index}": tensor for index, tensor in enumerate(tensors)}
-            encoded[name] = EncodedValue(codec.name, tree, list(parts), torch_private.buffer_mark(value))
-            context.features.add("codecs")
-            context.provided.add(("constant_codec", codec.name))
-            return _plain_parts(context, parts, table, encoded)
-    kind = type(value)
-    layout = f" of layout {value.layout}" if isinstance(value, torch.Tensor) else ""
-    if isinstance(value, torch.Tensor) and torch_private.is_transformed(value):
-        layout += " inside a function transform"
-    raise EncodeError(
-        f"{kind.__module__}.{kind.__qualname__}{layout} is no plain strided tensor, and no constant codec owns it",
-        place=name,
-        remedy="Install the plugin that provides one, or register a ConstantCodec for it",
-    )
-
-
-def _written(codec: ConstantCodec, value: Any, name: str) -> tuple[Any, Sequence[Any]] | None:
-    """What a codec makes of a value; None where it does not own it."""
-    try:
-        if not codec.owns(value):
-            return None
-        tree, tensors = codec.encode(value)
-        return tree, list(tensors)
-    except GraphwireError:
-        raise
-    except Exception as error:
-        raise EncodeError(
-            f"the constant codec {codec.name} fails: {type(error).__name__}: {error}", place=name
-        ) from error
 
 
 # ----------------------------------------------------------------------------------------------------- decode
@@ -184,16 +139,24 @@ def decode_payloads(
                 place=f"{folder}{name}",
                 remedy="Where its device is not there, pass device= with one that is",
             ) from error
-    return _compose(context, values, encoded, folder) if encoded else values
+    return _compose(context, values, encoded, folder, weights) if encoded else values
 
 
 def _compose(
-    context: DecodeContext, plain: dict[str, Any], encoded: Mapping[str, EncodedValue], folder: str
+    context: DecodeContext,
+    plain: dict[str, Any],
+    encoded: Mapping[str, EncodedValue],
+    folder: str,
+    weights: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The values of a folder in order: the plain ones, and in place of the parts of another the value that a codec makes
-    of them. A value without parts stands last, among the constants."""
-    owners = {part: name for name, value in encoded.items() for part in value.tensors}
-    made: dict[tuple[str, ...], Any] = {}
+    of them. A value without parts stands last."""
+    owners: dict[str, str] = {}
+    for name, value in encoded.items():
+        for part in value.tensors:
+            owners.setdefault(part, name)
+    made: dict[str, Any] = {}
+    ties: dict[tuple[str, ...], Any] = {}
 
     def value_of(name: str, depth: int) -> Any:
         if name in plain:
@@ -201,16 +164,24 @@ def _compose(
         value = encoded.get(name)
         if value is None or depth > len(encoded):
             raise DecodeError(f"there is no payload {name!r}")
+        if name not in made:
+            made[name] = decoded(name, value, depth)
+        return made[name]
+
+    def decoded(name: str, value: EncodedValue, depth: int) -> Any:
         key = tuple(value.tensors)
-        if key not in made:
+        if key in ties:
+            return ties[key]
+        for known in (weights, made):
+            if value.same_as is not None and value.same_as in known:
+                found = known[value.same_as]
+                break
+        else:
             parts = [value_of(part, depth + 1) for part in key]
-            found = _decode_with_codec(context, name, value, parts)
-            if value.buffer is not None:
-                torch_private.mark_buffer(found, value.buffer)
-            if not key:
-                return found
-            made[key] = found
-        return made[key]
+            found = decode_coded(context.registry, name, value, parts)
+        if key:
+            ties[key] = found
+        return found
 
     def named(part: str) -> str:
         for _ in encoded:
@@ -223,7 +194,7 @@ def _compose(
     for name, value in encoded.items():
         if name in owners or name in values:
             continue
-        if tuple(value.tensors) in made or (not value.tensors and folder != WEIGHTS):
+        if tuple(value.tensors) in ties or (not value.tensors and value.is_weight == (folder == WEIGHTS)):
             values[name] = value_of(name, 0)
     return values
 
@@ -271,21 +242,3 @@ def _strided(context: DecodeContext, meta: PayloadMeta, folder: str, table: Stor
     if needed > storage.nbytes():
         raise ArchiveError(f"the tensor needs {needed:,} bytes, its record has {storage.nbytes():,}")
     return torch.empty(0, dtype=dtype, device=device).set_(storage, offset, sizes, strides)
-
-
-def _decode_with_codec(context: DecodeContext, name: str, value: EncodedValue, parts: Sequence[Any]) -> Any:
-    codec = context.registry.constant_codecs.get(value.codec)
-    if codec is None:
-        raise DecodeError(
-            f"no constant codec {value.codec!r} is installed",
-            place=name,
-            remedy="Install the plugin that provides it",
-        )
-    try:
-        return codec.decode(value.tree, parts)
-    except GraphwireError as error:
-        raise error.within(name) from None
-    except Exception as error:
-        raise DecodeError(
-            f"the constant codec {value.codec} fails: {type(error).__name__}: {error}", place=name
-        ) from error

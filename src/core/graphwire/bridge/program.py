@@ -119,9 +119,9 @@ def encode_program(
         raise EncodeError("the program's arguments or subgraphs are nested too deeply") from None
     _note_containers(context, graph, calls)
     encoded: dict[str, EncodedValue] = {}
-    weights = encode_payloads(context, program.state_dict, tables.weights, encoded)
     held = {**context.constants, **program.constants}
-    constants = encode_payloads(context, held, tables.constants, encoded, program.state_dict)
+    weights = encode_payloads(context, program.state_dict, tables.weights, encoded, others=held)
+    constants = encode_payloads(context, held, tables.constants, encoded, program.state_dict, others=weights)
     examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs)
     custom, inline = module.meta.get("custom"), module.meta.get("inline_constraints")
     metadata = {"custom": encode_custom(custom)} if custom else {}

@@ -142,10 +142,8 @@ def is_plain(value: Any) -> bool:
 def placement_of(value: Any) -> str | None:
     """Where a tensor is that has no elements: `fake` or `meta`; None for any other value."""
     if type(value) in _PLAIN:  # as most are, and each question takes as long as asking it of the tensor
-        return "meta" if value.is_meta else None
-    if isinstance(value, torch_private.FakeTensor):
-        return "fake"
-    return "meta" if isinstance(value, torch.Tensor) and value.device.type == "meta" else None
+        return "meta" if value.is_meta and is_plain(value) else None
+    return "fake" if isinstance(value, torch_private.FakeTensor) and value.layout is torch.strided else None
 
 
 # ----------------------------------------------------------------------------------------------------- decode

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from graphwire.analysis.held_values import Facts
 from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext
 from graphwire.bridge.sparse import decode_sparse, encode_sparse
@@ -216,3 +217,11 @@ def target_device(device: str | int | torch.device | None) -> torch.device | Non
         raise DecodeError(
             f"torch knows no device {device!r:.80}", remedy="Name one as torch does: cpu, cuda, cuda:0"
         ) from error
+
+
+def seen_facts(tensor: torch.Tensor) -> Facts:
+    """What is compared of a tensor that a codec makes: what is seen from outside, and not where its parts lie."""
+    kind = LAYOUT_KINDS.get(tensor.layout)
+    layout = str(tensor.layout).removeprefix("torch.") if kind is None else kind.name
+    sizes = [size if type(size) is int else None for size in tensor.shape]
+    return Facts(dtype_name(tensor.dtype), layout, sizes, [])

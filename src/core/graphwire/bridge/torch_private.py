@@ -38,6 +38,7 @@ __all__ = [
     "HigherOrderOperator",
     "ShapeEnv",
     "ValueRanges",
+    "as_parameter",
     "buffer_mark",
     "constrain_for_size",
     "declare_symbol",
@@ -145,6 +146,15 @@ def buffer_mark(tensor: Any) -> bool | None:
 def mark_buffer(tensor: torch.Tensor, persistent: bool) -> None:
     """Let `tensor` be a `torch.nn.Buffer`, as one made of it would be."""
     tensor.persistent, tensor._is_buffer = persistent, True
+
+
+def as_parameter(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor without gradients as a `torch.nn.Parameter`; one of a subclass keeps its class, and is marked as torch marks
+    it, without a call of its operators."""
+    if type(tensor) is torch.Tensor:
+        return torch.nn.Parameter(tensor, requires_grad=False)
+    tensor._is_param = True
+    return tensor
 
 
 def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) -> torch.fx.GraphModule:

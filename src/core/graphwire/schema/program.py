@@ -123,6 +123,14 @@ class EncodedValue(msgspec.Struct, omit_defaults=True):
     """The payloads that the tree refers to by position."""
     buffer: bool | None = None
     """Of a `torch.nn.Buffer`: whether it is persistent."""
+    is_param: bool | None = None
+    """Of a tensor: whether it is a parameter. None, as of objects and in older files, where the codec alone says so."""
+    requires_grad: bool | None = None
+    """Of a tensor. None as for `is_param`."""
+    is_weight: bool = False
+    """Of a value without tensors: whether it stands among the weights, not the constants."""
+    same_as: str | None = None
+    """The earlier value that is the very same object; of a constant it may be a weight."""
 
 
 class ExampleInputs(msgspec.Struct, omit_defaults=True):

@@ -123,6 +123,30 @@ class ConstantCodecContract:
             assert type(again) is type(value)
             self.assert_same(again, value)
 
+    @pytest.mark.parametrize("requires_grad", [False, True])
+    @pytest.mark.parametrize("is_param", [False, True])
+    def test_a_file_keeps_what_every_weight_has(
+        self, is_param: bool, requires_grad: bool, registry: Registry
+    ) -> None:
+        """A codec says a value alone: whether it is a parameter, requires gradients, and has two names is the framework's."""
+        import graphwire
+
+        for make in self.examples:
+            value = _as_weight(make(), is_param, requires_grad)
+            if value is None:
+                continue
+            program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+            program.state_dict.update(kept=value, tied=value)
+            program.constants["kept_too"] = value
+            loaded = graphwire.loads(graphwire.dumps(program, registry=registry), registry=registry)
+            again = loaded.state_dict["kept"]
+            assert type(again) is type(value)
+            self.assert_same(again, value)
+            assert isinstance(again, torch.nn.Parameter) == is_param
+            assert again.requires_grad == requires_grad
+            assert loaded.state_dict["tied"] is again
+            assert loaded.constants["kept_too"] is again
+
     def test_whatever_stands_in_a_file_is_a_constant_or_refused(self) -> None:
         for make in self.examples:
             tree, tensors = self.codec.encode(make())
@@ -162,6 +186,18 @@ def _damaged(tree: Tree) -> list[Tree]:
     junk: list[Tree] = [None, -1, "os.system", [[]], {}]
     other: list[Tree] = [{**tree, key: value} for key in tree for value in junk]
     return fewer + other
+
+
+def _as_weight(value: Any, is_param: bool, requires_grad: bool) -> Any:
+    """The value as a weight of that kind; None where torch or its class has no such."""
+    if not isinstance(value, torch.Tensor) or isinstance(value, torch.nn.Parameter) > is_param:
+        return None
+    try:
+        if is_param:
+            return torch.nn.Parameter(value, requires_grad=requires_grad)
+        return value.requires_grad_(requires_grad)
+    except RuntimeError:
+        return None
 
 
 def _storage(tensor: torch.Tensor) -> tuple[int, int]:

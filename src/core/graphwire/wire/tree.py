@@ -6,9 +6,9 @@ from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple
 
-from graphwire.errors import FormatError, LimitError
+from graphwire.errors import EncodeError, FormatError, LimitError
 
-__all__ = ["MAX_DEPTH", "MOST_RECORDS", "Survey", "check_containers", "survey"]
+__all__ = ["MAX_DEPTH", "MOST_RECORDS", "Survey", "check_containers", "check_plugin_tree", "survey"]
 
 MAX_DEPTH = 400
 """Containers inside each other that formats must carry. Decoders recurse on the C stack, so this is no matter of taste."""
@@ -16,6 +16,12 @@ MAX_DEPTH = 400
 MOST_RECORDS = 1 << 21
 """Containers of a document that is read as records without a tree; a record takes 400 bytes and more. A program of 100,000
 nodes has 1.5 million."""
+
+_PLUGIN_DEPTH = MAX_DEPTH - 48
+"""Of these a tree of a plugin may have: what it stands in takes the others."""
+_PLUGIN_NODES = 1 << 24
+_DIGIT_BITS = 14_000
+"""Integers up to here have fewer digits than Python reads and spells (4,300)."""
 
 _TREE_TYPES = frozenset({type(None), bool, int, float, str, bytes, list, dict})
 _KEY_TYPES = frozenset({str})
@@ -93,6 +99,48 @@ def survey(tree: Any, *, max_depth: int = MAX_DEPTH, max_nodes: int | None = Non
         texts += sum(map(len, dicts))
         level = list(chain(chain.from_iterable(map(dict.values, dicts)), chain.from_iterable(lists)))
     return Survey(frozenset(kinds), nodes, depth, texts, finite)
+
+
+def check_plugin_tree(tree: Any, who: str, place: str) -> None:
+    """The door by which trees of plugins enter a document: refuse what a reader of any wire format would, or would have as
+    something else.
+
+    Args:
+        who: who made the tree, such as `the constant codec packed`.
+        place: what it was made of.
+
+    Raises:
+        EncodeError: it is no tree, is too deep or too large, or has text or an integer that a format cannot say.
+    """
+    try:
+        survey(tree, max_depth=_PLUGIN_DEPTH, max_nodes=_PLUGIN_NODES)
+        _check_scalars(tree)
+    except (FormatError, LimitError) as error:
+        raise EncodeError(
+            f"{who} gives what no tree can hold: {error.problem}",
+            place=f"{place}: {error.place}" if error.place else place,
+            remedy="None, bool, int, float, str, bytes, lists, and dicts with text keys make a tree (exactly these types): "
+            "let the plugin write such",
+        ) from None
+
+
+def _check_scalars(tree: Any) -> None:
+    rest = [tree]
+    while rest:
+        value = rest.pop()
+        kind = type(value)
+        if kind is list:
+            rest.extend(value)
+        elif kind is dict:
+            rest.extend(value)
+            rest.extend(value.values())
+        elif kind is int and value.bit_length() > _DIGIT_BITS:
+            raise FormatError(f"an integer of {value.bit_length():,} bits is longer than JSON readers take")
+        elif kind is str and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise FormatError("a text has a lone surrogate, which is no character") from None
 
 
 def _foreign(tree: Any) -> FormatError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.hooks.interfaces import Tree
 from graphwire.schema import treespec
 
-__all__ = ["declared_classes", "decode_data", "encode_data", "rebuild", "state_of"]
+__all__ = ["declared_classes", "decode_data", "encode_data", "importable_name", "rebuild", "state_of"]
 
 
 def encode_data(value: Any, tensors: list[Any]) -> Tree:
@@ -45,7 +46,10 @@ def encode_data(value: Any, tensors: list[Any]) -> Tree:
         return {
             "dict": [[encode_data(key, tensors), encode_data(item, tensors)] for key, item in value.items()]
         }
-    if isinstance(value, enum.Enum) or type(value) in _PLAIN:
+    if isinstance(value, enum.Enum):
+        importable_name(type(value))
+        return treespec.encode_value(value)
+    if type(value) in _PLAIN:
         return treespec.encode_value(value)
     if isinstance(value, type) or callable(value):
         return {"declared": _declared_name(value)}
@@ -138,6 +142,24 @@ def declared_classes() -> dict[str, Any]:
     return {_name(each[0] if isinstance(each, tuple) else each): each for each in found}
 
 
+def importable_name(declared: Any) -> str:
+    """The module and qualified name by which any process that imports the module has a class or function.
+
+    Raises:
+        EncodeError: another process would not have it: it is local to a function or to the program that runs.
+    """
+    name, module = _name(declared), getattr(declared, "__module__", None)
+    found = None if module in (None, "__main__", "__mp_main__") else sys.modules.get(module)
+    for part in declared.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is not declared:
+        raise EncodeError(
+            f"no other process has {name}: it is no part of a module that could be imported",
+            remedy="Define it in a module, outside of functions, or install a plugin with a constant codec for it",
+        )
+    return name
+
+
 def _name(declared: Any) -> str:
     return f"{getattr(declared, '__module__', '')}.{getattr(declared, '__qualname__', '')}"
 
@@ -150,7 +172,7 @@ def _declared_name(declared: Any) -> str:
             remedy="Declare it so where it is saved and where it is loaded: "
             f"`torch.serialization.add_safe_globals([{getattr(declared, '__name__', name)}])`",
         )
-    return name
+    return importable_name(declared)
 
 
 def _declared(name: str) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError, UnknownTypeError
 from graphwire.hooks.interfaces import Tree
-from graphwire_plugins.constants.plain_data import decode_data, encode_data
+from graphwire_plugins.constants.plain_data import decode_data, encode_data, importable_name
 
 _FIELDS: dict[str, type] = {
     "class": str,
@@ -48,7 +48,7 @@ class TensorSubclasses:
         attributes, context = value.__tensor_flatten__()
         tensors = [getattr(value, attribute) for attribute in attributes]
         tree: Tree = {
-            "class": _name(type(value)),
+            "class": importable_name(type(value)),
             "attributes": list(attributes),
             "context": encode_data(context, tensors),
             "sizes": list(value.shape),
@@ -122,7 +122,7 @@ class PlainSubclasses:
 
         tensors = [torch.Tensor._make_subclass(torch.Tensor, value.detach())]
         tree: Tree = {
-            "class": _name(type(value)),
+            "class": importable_name(type(value)),
             "requires_grad": value.requires_grad,
             "state": encode_data(dict(vars(value)), tensors),
         }
