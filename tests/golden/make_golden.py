@@ -16,6 +16,8 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import msgspec
+
 from graphwire import encode
 from graphwire.hooks.registry import default_registry
 from graphwire.schema.graph import (
@@ -471,9 +473,27 @@ def edited() -> Program:
     )
 
 
-PROGRAMS: dict[str, Callable[[], Program]] = {
-    each.__name__: each for each in (arguments, values, signature, provenance, in_memory, edited)
-}
+def coded() -> Program:
+    """Weights that codecs wrote, with what the framework keeps of them: a parameter, the same one again, and a buffer whose
+    codec writes no tensor."""
+    weight = EncodedValue("golden", {}, ["w#0"], is_param=True, requires_grad=True)
+    return program(
+        graph(),
+        requires=["codecs"],
+        encoded_values={
+            "w": weight,
+            "tied": msgspec.structs.replace(weight, same_as="w"),
+            "b": EncodedValue(
+                "golden", 3, [], buffer=True, is_param=False, requires_grad=False, is_weight=True
+            ),
+        },
+    )
+
+
+_ARCHIVED = (arguments, values, signature, provenance, in_memory, edited)
+PROGRAMS: dict[str, Callable[[], Program]] = {each.__name__: each for each in (*_ARCHIVED, coded)}
+ARCHIVED = tuple(each.__name__ for each in _ARCHIVED)
+"""The programs in the archives, which are as they were before there were others."""
 
 
 # ------------------------------------------------------------------------------------------------------- the payloads
@@ -565,9 +585,10 @@ def main(arguments: Iterable[str] | None = None) -> None:
         for name, document in documents.items():
             _write(document_path(name, format), document.data, replace)
         path = archive_path(format)
-        path.parent.mkdir(exist_ok=True)
-        with path.open("wb") as stream:
-            write_package(stream, documents, EXTRA_FILES)
+        if replace or not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            with path.open("wb") as stream:
+                write_package(stream, {name: documents[name] for name in ARCHIVED}, EXTRA_FILES)
 
 
 if __name__ == "__main__":
