@@ -144,7 +144,7 @@ def test_the_text_is_readable() -> None:
     text = diff_text(
         graphwire.diff(_program(), _program("relu", "tanh", "relu", high=8)), a="old.gw", b="new.gw"
     )
-    text = re.sub(r"\([0-9a-f]{16}", "(HASH", text)
+    text = re.sub(r"\(gw1:[0-9a-f]{12}", "(HASH", text)
     assert text == (
         "--- old.gw (HASH, 10 nodes)\n"
         "+++ new.gw (HASH, 10 nodes)\n"

@@ -1,16 +1,12 @@
-"""The canonical form of one graph: its nodes in their stable order, its values and subgraphs named by their place."""
+"""The canonical form of one graph as records: its nodes in their stable order, its values and subgraphs named by their place."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
-import msgspec
-
-from graphwire.analysis.effects import Effect, effect_of
-from graphwire.analysis.node_order import Step, node_order
-from graphwire.analysis.references import Renaming, names_in, results_of, rewritten
+from graphwire.analysis.content_graph import ArrangedGraph
+from graphwire.analysis.references import Renaming, results_of, rewritten
 from graphwire.schema.graph import (
     Argument,
     CustomObjArgument,
@@ -21,68 +17,29 @@ from graphwire.schema.graph import (
     OptionalTensorArgument,
 )
 
-__all__ = [
-    "CanonicalGraph",
-    "canonical_argument",
-    "canonical_graph",
-    "nodes_read_whole",
-    "step_of",
-    "subgraphs_of",
-]
+__all__ = ["canonical_argument", "canonical_graph"]
 
 Value = TypeVar("Value")
 
 
-class CanonicalGraph(NamedTuple):
-    """A graph in canonical form, and what was found on the way there."""
-
-    graph: Graph
-    """New from top to bottom, except for the records of values. Symbols have the names that they had."""
-    names: dict[str, str]
-    """The new name of each value."""
-    order: list[int]
-    """The indices that the nodes had."""
-    effect: Effect
-    """The greatest of the nodes' effects."""
-    digest: str
-    """Of everything in it but what is known of its values: operators, arguments, and how they are connected."""
-
-
-def canonical_graph(graph: Graph, input_names: Sequence[str | None] = ()) -> CanonicalGraph:
-    """The canonical form of a graph.
-
-    Args:
-        graph: valid, its inputs and outputs in their final order.
-        input_names: names of the inputs that are literals, by position, where the graph does not say them.
-
-    Raises:
-        SchemaError: nodes wait for each other's results.
-    """
-    inside = [[canonical_graph(held.graph) for held in subgraphs_of(node)] for node in graph.nodes]
-    inputs = [name for argument in graph.inputs for name in names_in(argument)]
-    outputs = [name for argument in graph.outputs for name in names_in(argument)]
-    whole = nodes_read_whole(graph)
-    steps = [step_of(node, forms, whole) for node, forms in zip(graph.nodes, inside, strict=True)]
-    order = node_order(inputs, steps, outputs)
-    names = _value_names(graph, input_names, [steps[index] for index in order])
+def canonical_graph(form: ArrangedGraph) -> Graph:
+    """The canonical form of a graph, new from top to bottom, except for the records of values. Symbols have the names that
+    they had."""
+    graph, names = form.graph, form.names
+    inside = {id(inner.graph): inner for each in form.inside for _, inner in each}
     subgraphs: dict[str, str] = {}
 
-    def renaming(forms: Iterable[CanonicalGraph] = ()) -> Renaming:
-        pending = iter(forms)
+    def named(held: GraphArgument) -> GraphArgument:
+        name = subgraphs.setdefault(held.name, f"graph_{len(subgraphs)}")
+        return GraphArgument(name, canonical_graph(inside[id(held.graph)]))
 
-        def named(held: GraphArgument) -> GraphArgument:
-            name = subgraphs.setdefault(held.name, f"graph_{len(subgraphs)}")
-            return GraphArgument(name, next(pending).graph)
-
-        return Renaming(
-            lambda name: names.get(name, name), named, lambda name: names.get(results_of(name), name)
-        )
-
-    nodes = [_node(graph.nodes[index], names, renaming(inside[index])) for index in order]
-    form = Graph(
-        inputs=[canonical_argument(argument, renaming()) for argument in graph.inputs],
-        outputs=[canonical_argument(argument, renaming()) for argument in graph.outputs],
-        nodes=nodes,
+    renaming = Renaming(
+        lambda name: names.get(name, name), named, lambda name: names.get(results_of(name), name)
+    )
+    return Graph(
+        inputs=[canonical_argument(argument, renaming) for argument in graph.inputs],
+        nodes=[_node(graph.nodes[index], names, renaming) for index in form.order],
+        outputs=[canonical_argument(argument, renaming) for argument in graph.outputs],
         tensor_values=_table(graph.tensor_values, names),
         sym_int_values=_table(graph.sym_int_values, names),
         sym_bool_values=_table(graph.sym_bool_values, names),
@@ -93,94 +50,11 @@ def canonical_graph(graph: Graph, input_names: Sequence[str | None] = ()) -> Can
         },
         sym_float_values=_table(graph.sym_float_values, names),
     )
-    effect = max((step.effect for step in steps), default=Effect.PURE)
-    return CanonicalGraph(form, names, order, effect, _structure(form, [steps[index] for index in order]))
-
-
-def subgraphs_of(node: Node) -> list[GraphArgument]:
-    """The subgraphs among a node's arguments, not those inside them."""
-    found: list[GraphArgument] = []
-
-    def note(held: GraphArgument) -> GraphArgument:
-        found.append(held)
-        return held
-
-    for named in node.inputs:
-        if named.arg.as_tensor is None:
-            rewritten(named.arg, Renaming(str, note))
-    return found
-
-
-def nodes_read_whole(graph: Graph) -> frozenset[str]:
-    """The names of the nodes all of whose results are read together."""
-    read = [named.arg for node in graph.nodes for named in node.inputs if named.arg.as_tensor is None]
-    found: set[str] = set()
-
-    def note(name: str) -> str:
-        found.add(name)
-        return name
-
-    for argument in (*read, *graph.outputs):
-        rewritten(argument, Renaming(str, lambda held: held, note))
-    return frozenset(found)
-
-
-def step_of(node: Node, forms: Sequence[CanonicalGraph], read_whole: Collection[str]) -> Step:
-    """What the order of nodes depends on of this one.
-
-    Args:
-        forms: of its subgraphs, in order.
-        read_whole: what `nodes_read_whole` says of the graph.
-    """
-    pending = iter(forms)
-    uses: list[str] = []
-
-    def blank(name: str) -> str:
-        uses.append(name)
-        return ""
-
-    def digest(_held: GraphArgument) -> GraphArgument:
-        return GraphArgument(next(pending).digest, _NO_GRAPH)
-
-    renaming = Renaming(blank, digest, lambda name: blank(results_of(name)))
-    inputs = [_named_argument(named, renaming) for named in node.inputs]
-    makes = tuple([name for argument in node.outputs for name in names_in(argument)])
-    if node.name in read_whole:
-        makes = (*makes, results_of(node.name or ""))
-    shape = msgspec.json.encode([inputs, node.is_hop_single_tensor_return, len(makes)])
-    return Step(node.target, shape, tuple(uses), makes, effect_of(node, (form.effect for form in forms)))
-
-
-_NO_GRAPH = Graph([], [], [], {}, {}, {})
-
-
-def _value_names(graph: Graph, input_names: Sequence[str | None], steps: Iterable[Step]) -> dict[str, str]:
-    given = graph.input_names or input_names
-    names: dict[str, str] = {}
-    for index, argument in enumerate(graph.inputs):
-        names.update((name, f"in_{index}") for name in names_in(argument))
-        literal = given[index] if index < len(given) else None
-        if literal is not None:
-            names.setdefault(literal, f"in_{index}")
-    made = (name for step in steps for name in step.makes)
-    for index, name in enumerate(made):
-        names.setdefault(name, f"v_{index}")
-    return names
 
 
 def _table(values: Mapping[str, Value], names: Mapping[str, str]) -> dict[str, Value]:
     """What is known of the values that there are, in their order."""
     return {new: values[old] for old, new in names.items() if old in values}
-
-
-def _structure(form: Graph, steps: Iterable[Step]) -> str:
-    """A digest of a canonical graph without what is known of its values, and with digests in place of its subgraphs."""
-    interface: list[Any] = [form.inputs, form.outputs, form.is_single_tensor_return]
-    found = hashlib.blake2b(msgspec.json.encode(interface), digest_size=16)
-    renamed = ([name for named in node.inputs for name in names_in(named.arg)] for node in form.nodes)
-    for step, used in zip(steps, renamed, strict=True):
-        found.update(msgspec.json.encode([step.operator, step.shape, used]))
-    return found.hexdigest()
 
 
 # ------------------------------------------------------------------------------------------------ nodes, arguments

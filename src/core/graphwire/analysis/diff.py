@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from graphwire.analysis.canonical import CanonicalForm, canonical_form
-from graphwire.analysis.content import canonical_document, document_hash
+from graphwire.analysis.content import Arrangement, arrangement, document_hash, program_content
 from graphwire.analysis.diff_facts import SECTIONS, Entries, Labels
 from graphwire.analysis.diff_nodes import Detail, NodeChange, Side, diff_graphs
 from graphwire.analysis.payload_content import PayloadSet, payload_digests, payload_facts
@@ -65,20 +64,24 @@ def diff(
         SchemaError: nodes wait for each other's results.
         MissingRecordError: elements are compared, and a payload has no record, or one that is too short.
     """
-    forms = canonical_form(a), canonical_form(b)
+    forms = arrangement(a), arrangement(b)
     read_a, read_b = payloads if payloads is not None and elements else (None, None)
     changes: list[Change] = []
     nodes: list[NodeChange] = []
-    documents = [canonical_document(form.program) for form in forms]
+    documents = [program_content(program, form) for program, form in zip((a, b), forms, strict=True)]
     if documents[0] != documents[1]:
         changes, nodes = _program_changes(a, b, forms)
+        if not changes and not nodes:
+            changes = list(_other_changes(*map(msgspec.msgpack.decode, documents)))[:MAX_OTHERS]
+    else:
+        changes += _encoded_changes(a, b, every=elements)
     if payloads is not None:
         for kind in ("weight", "constant"):
             changes += _entry_changes(kind, *(_payload_entries(each, kind, elements) for each in payloads))
     return Diff(
         same=documents[0] == documents[1] and not changes,
-        hash_a=document_hash(documents[0], read_a),
-        hash_b=document_hash(documents[1], read_b),
+        hash_a=document_hash(documents[0], a, read_a),
+        hash_b=document_hash(documents[1], b, read_b),
         nodes_a=len(a.graph_module.graph.nodes),
         nodes_b=len(b.graph_module.graph.nodes),
         changes=changes,
@@ -87,11 +90,13 @@ def diff(
 
 
 def _program_changes(
-    a: Program, b: Program, forms: tuple[CanonicalForm, CanonicalForm]
+    a: Program, b: Program, forms: tuple[Arrangement, Arrangement]
 ) -> tuple[list[Change], list[NodeChange]]:
     called = {position: name for position, name in enumerate(_user_input_names(a)) if name}
     called = dict(enumerate(_user_input_names(b))) | called
-    labels = [Labels(program, form.symbols, called) for program, form in zip((a, b), forms, strict=True)]
+    labels = [
+        Labels(program, form.symbols.names, called) for program, form in zip((a, b), forms, strict=True)
+    ]
     sides = [
         Side(program.graph_module.graph, _identities(program), label)
         for program, label in zip((a, b), labels, strict=True)
@@ -104,9 +109,6 @@ def _program_changes(
             _note_sources(a, both[0], names)
             _note_sources(b, both[1], None)
         changes += _entry_changes(section, *both)
-    if not changes and not nodes:
-        trees = [msgspec.to_builtins(form.program, builtin_types=(bytes, bytearray)) for form in forms]
-        changes = list(_other_changes(*trees))[:MAX_OTHERS]
     return changes, nodes
 
 
@@ -171,6 +173,19 @@ def _payload_entries(payloads: PayloadSet, kind: str, elements: bool) -> Entries
             if of == kind:
                 found[name]["elements"] = digest[:16]
     return found
+
+
+def _encoded_changes(a: Program, b: Program, *, every: bool) -> Iterator[Change]:
+    """What codecs wrote, where both have it: of other files one side may not be able to read it. With `every` all of it."""
+    nobody: dict[int, str] = {}
+    entries = SECTIONS["encoded value"]
+    both = [entries(program, Labels(program, {}, nobody)) for program in (a, b)]
+    if not every:
+        both = [
+            {name: facts for name, facts in each.items() if name in both[0] and name in both[1]}
+            for each in both
+        ]
+    yield from _entry_changes("encoded value", both[0], both[1])
 
 
 def _other_changes(a: Any, b: Any, place: str = "") -> Iterator[Change]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from graphwire.analysis.canonical import arm_of_spec
+from graphwire.analysis.content import arm_of_spec
 from graphwire.analysis.symbol_names import parsed, renamed_expression
 from graphwire.errors import GraphwireError
 from graphwire.schema.expression import Expression

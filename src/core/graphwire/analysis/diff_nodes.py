@@ -9,18 +9,14 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from graphwire.analysis.canonical_graph import (
-    canonical_argument,
-    canonical_graph,
-    nodes_read_whole,
-    step_of,
-    subgraphs_of,
-)
+from graphwire.analysis.content_arguments import References, argument_content
+from graphwire.analysis.content_encoding import content_bytes
+from graphwire.analysis.content_graph import steps_of
 from graphwire.analysis.diff_facts import Labels, value_facts
 from graphwire.analysis.effects import Effect
 from graphwire.analysis.matching import increasing_run, match
 from graphwire.analysis.node_order import Step
-from graphwire.analysis.references import Renaming, arm_of, names_in, results_of
+from graphwire.analysis.references import Renaming, arm_of, names_in, rewritten
 from graphwire.schema.graph import Argument, Graph, GraphArgument, Node
 
 __all__ = ["Detail", "NodeChange", "Side", "diff_graphs", "module_path"]
@@ -71,7 +67,7 @@ def diff_graphs(a: Side, b: Side, place: str = "") -> tuple[list[NodeChange], di
     Returns:
         The changes, in order of side B, what is removed where it was; and for each value of side A its name on side B.
     """
-    steps_a, steps_b = _steps(a.graph), _steps(b.graph)
+    steps_a, steps_b = steps_of(a.graph), steps_of(b.graph)
     pairs = match(_keys(a, steps_a), _keys(b, steps_b), moved_levels=2)
     names = _matched_names(a, b, steps_a, steps_b, pairs)
     found: list[tuple[float, NodeChange]] = []
@@ -127,14 +123,6 @@ def module_path(node: Node) -> str:
 
 
 # -------------------------------------------------------------------------------------------------------- matching
-
-
-def _steps(graph: Graph) -> list[Step]:
-    whole = nodes_read_whole(graph)
-    return [
-        step_of(node, [canonical_graph(held.graph) for held in subgraphs_of(node)], whole)
-        for node in graph.nodes
-    ]
 
 
 def _keys(side: Side, steps: Sequence[Step]) -> list[tuple[Any, ...]]:
@@ -200,12 +188,6 @@ def _node_details(a: Side, b: Side, node_a: Node, node_b: Node, names: Mapping[s
             yield Detail(
                 name, "" if one is None else argument_text(one), "" if other is None else argument_text(other)
             )
-    kinds_a, kinds_b = ([named.kind for named in node.inputs] for node in (node_a, node_b))
-    if len(kinds_a) == len(kinds_b) and kinds_a != kinds_b:
-        yield Detail(
-            "passed by",
-            *(", ".join(str(kind and kind.name) for kind in kinds) for kinds in (kinds_a, kinds_b)),
-        )
     made_a, made_b = ([name for o in node.outputs for name in names_in(o)] for node in (node_a, node_b))
     if len(made_a) != len(made_b):
         yield Detail("results", str(len(made_a)), str(len(made_b)))
@@ -231,20 +213,14 @@ def _told(argument: Argument, names: Mapping[str, str] | None) -> bytes:
         names: the names on side B of the values of side A; None for an argument of side B.
     """
 
-    def nameless(_held: GraphArgument) -> GraphArgument:
-        return GraphArgument("", _NO_GRAPH)
-
-    def name_on_b(name: str) -> str:
+    found = References([], [])
+    content = argument_content(argument, found)
+    for place, name in found.values:
         # One that side B does not have is equal to none of its names.
-        return name if names is None else names.get(name, f"\0{name}")
-
-    def results_on_b(node: str) -> str:
-        return name_on_b(results_of(node))
-
-    return msgspec.json.encode(canonical_argument(argument, Renaming(name_on_b, nameless, results_on_b)))
+        place[-1] = name if names is None else names.get(name, f"\0{name}")
+    return content_bytes(content)
 
 
-_NO_GRAPH = Graph([], [], [], {}, {}, {})
 _MAX_TEXT = 120
 
 
@@ -269,7 +245,7 @@ def _text(tree: Any) -> str:
 
 
 def _subgraph_changes(a: Side, b: Side, node_a: Node, node_b: Node, place: str) -> Iterator[NodeChange]:
-    graphs_a, graphs_b = subgraphs_of(node_a), subgraphs_of(node_b)
+    graphs_a, graphs_b = _subgraphs_of(node_a), _subgraphs_of(node_b)
     for one, other in zip(graphs_a, graphs_b, strict=False):
         inner = f"{place}/{other.name}" if place else other.name
         side_a = Side(one.graph, _positions(one.graph), a.labels)
@@ -282,6 +258,20 @@ def _subgraph_changes(a: Side, b: Side, node_a: Node, node_b: Node, place: str) 
             yield NodeChange(
                 "changed", node_b.target, module_path(node_b), other.name, inner, details=details
             )
+
+
+def _subgraphs_of(node: Node) -> list[GraphArgument]:
+    """The subgraphs among a node's arguments, not those inside them."""
+    found: list[GraphArgument] = []
+
+    def note(held: GraphArgument) -> GraphArgument:
+        found.append(held)
+        return held
+
+    for named in node.inputs:
+        if named.arg.as_tensor is None:
+            rewritten(named.arg, Renaming(str, note))
+    return found
 
 
 def _positions(graph: Graph) -> dict[str, str]:

@@ -8,11 +8,11 @@ in who reads their results: a digest of that decides, and last the order in whic
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from graphwire.analysis.content_encoding import digest
 from graphwire.analysis.effects import Effect
 from graphwire.errors import SchemaError
 
@@ -123,34 +123,26 @@ def _use_digests(inputs: Sequence[str], steps: Sequence[Step], outputs: Sequence
     A reader is known by what it computes (a digest of its operator, and of what it reads, down to the inputs), by the
     place in which it reads the value, and by where its own results go.
     """
-    values = {name: _digest(b"input", str(rank).encode()) for rank, name in enumerate(inputs)}
+    values = {name: digest(b"input", str(rank).encode()) for rank, name in enumerate(inputs)}
     computed: list[bytes] = []
     effects = 0
     for step in steps:
         effects += step.effect is not Effect.PURE
         turn = b"" if step.effect is Effect.PURE else str(effects).encode()
         read = [values.get(name, b"constant") for name in step.uses]
-        computed.append(_digest(step.operator.encode(), step.shape, turn, *read))
+        computed.append(digest(step.operator.encode(), step.shape, turn, *read))
         for position, name in enumerate(step.makes):
-            values.setdefault(name, _digest(computed[-1], str(position).encode()))
+            values.setdefault(name, digest(computed[-1], str(position).encode()))
     uses: dict[str, list[bytes]] = {}
     for position, name in enumerate(outputs):
-        uses.setdefault(name, []).append(_digest(b"output", str(position).encode()))
+        uses.setdefault(name, []).append(digest(b"output", str(position).encode()))
     found = [b""] * len(steps)
     for index in range(len(steps) - 1, -1, -1):
         step = steps[index]
         if any(name in uses for name in step.makes):
-            ways = [_digest(*sorted(uses.get(name, ()))) for name in step.makes]
-            found[index] = _digest(*ways)
-        own = _digest(computed[index], found[index])
+            ways = [digest(*sorted(uses.get(name, ()))) for name in step.makes]
+            found[index] = digest(*ways)
+        own = digest(computed[index], found[index])
         for position, name in enumerate(step.uses):
-            uses.setdefault(name, []).append(_digest(own, str(position).encode()))
+            uses.setdefault(name, []).append(digest(own, str(position).encode()))
     return found
-
-
-def _digest(*parts: bytes) -> bytes:
-    whole = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        whole.update(len(part).to_bytes(8, "little"))
-        whole.update(part)
-    return whole.digest()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
-import msgspec
-
+from graphwire.analysis.content_arguments import dtype_content, layout_content
+from graphwire.analysis.content_encoding import content_bytes
 from graphwire.errors import MissingRecordError
 from graphwire.schema.scalars import ITEM_SIZES
 from graphwire.schema.tensor import PayloadMeta, TensorMeta
 
-__all__ = ["PayloadSet", "payload_digests", "payload_facts"]
+__all__ = ["PayloadSet", "payload_contents", "payload_digests", "payload_facts"]
 
 
 class _Record(Protocol):
@@ -44,6 +44,15 @@ class PayloadSet(Protocol):
 _FOLDERS = {"weight": "data/weights/", "constant": "data/constants/"}
 
 
+def payload_contents(payloads: PayloadSet) -> list[Any]:
+    """What each payload is and holds, as content: kind (`weight` or `constant`), qualified name, digest, in this order.
+
+    Raises:
+        MissingRecordError: a payload has no record, or one that is too short.
+    """
+    return [[*key, digest] for key, digest in sorted(payload_digests(payloads).items())]
+
+
 def payload_digests(payloads: PayloadSet) -> dict[tuple[str, str], str]:
     """For each payload, by kind (`weight` or `constant`) and qualified name, a digest of what it is and holds.
 
@@ -63,12 +72,42 @@ def payload_digests(payloads: PayloadSet) -> dict[tuple[str, str], str]:
         for name, meta in held[kind].items():
             storage = meta.shared or folder + meta.path_name
             shared = sorted(sharing[storage]) if meta.placement is None else []
-            digest = hashlib.sha256(msgspec.json.encode([payload_facts(meta), shared[1:] and shared]))
+            digest = hashlib.sha256(content_bytes(_content(meta, shared)))
             if meta.placement is None:
                 for part in _parts(payloads, folder + meta.path_name, meta):
                     digest.update(part)
             found[kind, name] = digest.hexdigest()
     return found
+
+
+def _content(meta: PayloadMeta, shared: list[str]) -> dict[str, Any]:
+    """What a payload is without its elements: nothing that depends on where they lie. What is not so is left out."""
+    content: dict[str, Any] = {}
+    tensor = meta.tensor_meta
+    if meta.conj:
+        content["conjugated"] = True
+    if tensor is not None:
+        content["dtype"] = dtype_content(tensor.dtype, tensor.dtype_name)
+        if any(stride == 0 for _, stride in _dimensions(tensor)):
+            content["expanded"] = [stride.as_int for stride in tensor.strides]
+        content["layout"] = layout_content(tensor.layout, tensor.layout_name)
+    if meta.neg:
+        content["negated"] = True
+    if tensor is not None and (order := _stride_order(tensor)) != sorted(order):
+        content["order"] = order
+    if meta.is_param:
+        content["parameter"] = True
+    if meta.use_pickle:
+        content["pickled"] = True
+    if meta.placement is not None:
+        content["placement"] = meta.placement
+    if tensor is not None:
+        content["requires_grad"] = tensor.requires_grad
+    if len(shared) > 1:
+        content["shared"] = shared
+    if tensor is not None:
+        content["sizes"] = [size.as_int for size in tensor.sizes]
+    return content
 
 
 def payload_facts(meta: PayloadMeta) -> dict[str, str]:
