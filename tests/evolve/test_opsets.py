@@ -33,6 +33,7 @@ for _name in ("twice", "half"):
     _LIBRARY.define(f"{_name}(Tensor x) -> Tensor")
 _LIBRARY.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
 _LIBRARY.impl("half", lambda x: x / 2, "CompositeExplicitAutograd")
+torch.library.register_fake("gwopsets::twice", torch.empty_like, lib=_LIBRARY)
 
 TWICE, HALF = "torch.ops.gwopsets.twice.default", "torch.ops.gwopsets.half.default"
 
@@ -515,8 +516,13 @@ def test_what_cannot_be_propagated_is_told_with_the_node(old_file: bytes) -> Non
 
 
 def test_a_file_that_leaves_values_open_says_so_and_is_checked(old_file: bytes) -> None:
-    registry = registry_at(2, step(1, 2, twice=lambda edit: edit.propagate()))
+    undeclared = step(1, 2, twice=lambda edit: edit.propagate())
     file = io.BytesIO()
+    with pytest.raises(OpsetError, match=r"no installed opset upgrader declares .*gwopsets.twice") as caught:
+        graphwire.upgrade(old_file, file, registry=registry_at(2, undeclared))
+    assert [problem.place for problem in caught.value.problems] == ["graph_module.graph.nodes[0].propagate"]
+    assert file.getvalue() == b""
+    registry = registry_at(2, undeclared._replace(propagates={TWICE}))
     graphwire.upgrade(old_file, file, registry=registry)
     with graphwire.open(file.getvalue()) as archive:
         program = archive.program
@@ -526,5 +532,7 @@ def test_a_file_that_leaves_values_open_says_so_and_is_checked(old_file: bytes) 
         assert (
             graphwire.loads(file.getvalue(), registry=registry).module()(torch.ones(3)).tolist() == [3.0] * 3
         )
+    with pytest.raises(OpsetError, match="no installed opset upgrader declares"):
+        graphwire.loads(file.getvalue(), registry=registry_at(2))
     with pytest.raises(graphwire.errors.ValidationError, match="requires"):
         graphwire.decode(graphwire.encode(replace(program, requires=[])), "json")

@@ -16,6 +16,7 @@ __all__ = ["STEPS"]
 PROJECT, NORM_PROJECT, UNIT = (
     f"torch.ops.linops.{name}.default" for name in ("project", "norm_project", "unit")
 )
+TRANSPOSE = "torch.ops.aten.t.default"
 SOFTEN, SMOOTH = "torch.ops.linops.soften.default", "torch.ops.linops.smooth.default"
 
 
@@ -25,7 +26,7 @@ def _add_transposed(edit: NodeEditor) -> None:
 
 def _drop_transposed(edit: NodeEditor) -> None:
     if edit.value("transposed") is not False:
-        weight = edit.emit("torch.ops.aten.t.default", {"self": edit.value("weight")})
+        weight = edit.emit(TRANSPOSE, {"self": edit.value("weight")})
         edit.set("weight", weight)
     edit.drop("transposed")
 
@@ -51,8 +52,8 @@ def _rename_back(edit: NodeEditor) -> None:
 
 STEPS = (
     OpsetStep("linops", 1, 2, {PROJECT: _add_transposed}),
-    OpsetStep("linops", 2, 1, {PROJECT: _drop_transposed}),
-    OpsetStep("linops", 2, 3, {NORM_PROJECT: _split}),
+    OpsetStep("linops", 2, 1, {PROJECT: _drop_transposed}, propagates={TRANSPOSE}),
+    OpsetStep("linops", 2, 3, {NORM_PROJECT: _split}, propagates={UNIT}),
     OpsetStep("linops", 3, 2, {UNIT: _no_unit}),
     OpsetStep("linops", 3, 4, {SOFTEN: _rename}),
     OpsetStep("linops", 4, 3, {SMOOTH: _rename_back}),

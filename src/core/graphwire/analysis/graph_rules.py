@@ -40,6 +40,9 @@ from graphwire.schema.treespec import parse_treespec
 
 __all__ = ["Scope", "check_argument", "check_graph"]
 
+_OVERLOAD = re.compile(r"torch\.ops\.(?!higher_order\.|prim\.)\w+\.\w+\.\w+", re.ASCII)
+"""The serialized name of an operator that may have a fake kernel."""
+
 
 class Scope:
     """One graph's values: those defined so far, by kind, and the references that wait for its end."""
@@ -339,6 +342,12 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
         check_argument(walk, scope, ((place, ".inputs", index), ".arg"), named.arg, nesting)
     if node.propagate:
         walk.use_feature("propagate", (place, ".propagate"))
+        if not _OVERLOAD.fullmatch(node.target):
+            walk.report(
+                (place, ".propagate"),
+                "propagate",
+                f"results of {quoted(node.target)} cannot be found at load: it is no overload of a library",
+            )
         scope.propagating = True
     for index, output in enumerate(node.outputs):
         check_argument(walk, scope, (place, ".outputs", index), output, nesting, True)

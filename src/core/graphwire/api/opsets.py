@@ -10,6 +10,7 @@ from graphwire.errors import (
     ValidationError,
 )
 from graphwire.evolve.opsets import Plan, UnknownOps, apply, plan_for
+from graphwire.evolve.propagation import check_stored_marks, marked_operators
 from graphwire.evolve.release_forms import forms_of_parameters, with_forms
 from graphwire.evolve.requirements import check_plugins, kept_requirements, with_requirements
 from graphwire.evolve.step import Taken
@@ -28,6 +29,9 @@ class Installed(NamedTuple):
     """What operators that cannot be had here are kept with."""
     rewritten: list[Taken]
     """The operators that got the form of the installed torch."""
+    propagates: frozenset[str]
+    """The operators whose results were left to be found: by upgraders that ran just now, or as those that are installed
+    declare."""
 
 
 def at_installed_opsets(program: Program, registry: Registry, unknown_ops: UnknownOps) -> Installed:
@@ -36,6 +40,7 @@ def at_installed_opsets(program: Program, registry: Registry, unknown_ops: Unkno
     from graphwire.bridge.torch_releases import parameters_of
 
     check_plugins(program, registry, operators=unknown_ops == "error")
+    check_stored_marks(program, registry)
     plan = plan_for(program, registry, unknown=unknown_ops)
     origin = None
     if unknown_ops == "opaque":
@@ -44,12 +49,25 @@ def at_installed_opsets(program: Program, registry: Registry, unknown_ops: Unkno
         origin = OpaqueOrigin(versions, kept)
     rewritten: list[Taken] = []
     program = with_forms(
-        applied(program, plan, registry), lambda: forms_of_parameters(parameters_of), rewritten
+        _applied(program, plan, registry), lambda: forms_of_parameters(parameters_of), rewritten
     )
-    return Installed(program, origin, rewritten)
+    return Installed(program, origin, rewritten, marked_operators(program))
 
 
 def applied(program: Program, plan: Plan, registry: Registry) -> Program:
+    """The program that a plan leads to, checked, to be stored.
+
+    Raises:
+        OpsetError: an upgrader refuses a node, makes an invalid program, or leaves results of an operator to be found that it
+            does not declare.
+    """
+    changed = _applied(program, plan, registry)
+    if changed is not program:
+        check_stored_marks(changed, registry)
+    return changed
+
+
+def _applied(program: Program, plan: Plan, registry: Registry) -> Program:
     """The program that a plan leads to, checked: what upgraders make is no safer than what stands in a file."""
     changed = apply(program, plan)
     if changed is program:

@@ -196,7 +196,9 @@ def load(
                     warnings.warn(warning, GraphwireWarning, stacklevel=2)
                 told = archive.report(name) if report is not None else None
                 left_out: list[str] = []
-                program, origin, rewritten = at_installed_opsets(program, archive.registry, unknown_ops)
+                program, origin, rewritten, propagates = at_installed_opsets(
+                    program, archive.registry, unknown_ops
+                )
                 loaded = decode_program(
                     program,
                     payloads,
@@ -205,6 +207,7 @@ def load(
                     graph_only=weights is None,
                     origin=origin,
                     left_out=left_out,
+                    propagates=propagates,
                 )
                 del program, payloads
         del archive  # which leaves the collector nothing but the program to look at
@@ -291,8 +294,10 @@ def from_schema(
         "payloads", payloads, Payloads, DecodeError, "Those of `archive.payloads_of(method)` or to_schema"
     )
     check(program)
-    program, origin, _ = at_installed_opsets(program, registry, unknown_ops)
-    return decode_program(program, payloads, registry, device=target_device(device), origin=origin)
+    program, origin, _, propagates = at_installed_opsets(program, registry, unknown_ops)
+    return decode_program(
+        program, payloads, registry, device=target_device(device), origin=origin, propagates=propagates
+    )
 
 
 class _Pieces(io.RawIOBase):

@@ -160,6 +160,8 @@ class DecodeContext:
     operators: dict[str, Operator] = field(default_factory=dict)
     origin: OpaqueOrigin | None = None
     """What operators that cannot be had here are kept with; None where they are an error."""
+    propagates: frozenset[str] = frozenset()
+    """The operators whose results may be found by running them on metadata: those that upgraders here emit."""
     texts: dict[tuple[str, str], Any] = field(default_factory=dict)
     """Decoded metadata by its key and text."""
     stacks: dict[tuple[int, ...], str] = field(default_factory=dict)

@@ -267,6 +267,7 @@ def decode_program(
     graph_only: bool = False,
     origin: OpaqueOrigin | None = None,
     left_out: list[str] | None = None,
+    propagates: frozenset[str] = frozenset(),
 ) -> ExportedProgram:
     """The program that a validated record and its payloads hold.
 
@@ -275,6 +276,7 @@ def decode_program(
         graph_only: make the weights without elements (on the meta device) and read no payload.
         origin: what operators that cannot be had here are kept with, for inspection; None makes them an error.
         left_out: is given the reason why the example inputs are left out, if they are; None makes it a warning.
+        propagates: the operators whose results may be found by running them on metadata.
 
     Raises:
         DecodeError: this installation lacks something that the program needs.
@@ -294,6 +296,7 @@ def decode_program(
         sources=decode_sources(module_record.node_sources),
         ranges=decode_ranges(record.range_constraints),
         origin=origin,
+        propagates=propagates,
     )
     check_operators(context, module_record.graph)
     inline = decode_ranges(module_record.inline_constraints or {})

@@ -6,7 +6,7 @@ registry calls it from any thread. What it claims and in which versions is read 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -25,6 +25,7 @@ __all__ = [
     "OpsetStep",
     "OpsetUpgrader",
     "ProgramReader",
+    "PropagatingUpgrader",
     "RecordFormat",
     "Tree",
     "TreespecSerializer",
@@ -289,13 +290,25 @@ class OpsetUpgrader(Protocol):
         ...
 
 
+@runtime_checkable
+class PropagatingUpgrader(OpsetUpgrader, Protocol):
+    """A step that declares the operators of which it leaves results unstated. Optional: without it such results are found
+    while the upgrader runs in a load, and are not written to a file."""
+
+    @property
+    def propagates(self) -> Collection[str]:
+        """Serialized names of operators. A file may leave results of these to be found at load, and of no others."""
+        ...
+
+
 class OpsetStep(NamedTuple):
-    """An `OpsetUpgrader` as a value."""
+    """A `PropagatingUpgrader` as a value."""
 
     namespace: str
     from_version: int
     to_version: int
     operators: Mapping[str, Callable[..., None]] = MappingProxyType({})
+    propagates: Collection[str] = frozenset()
 
 
 class EncodedConstant(Protocol):

@@ -208,7 +208,7 @@ class Node(msgspec.Struct, gc=False, omit_defaults=True):
     list for one `Tensor[]`, else a tuple)."""
     propagate: bool = False
     """Extension `propagate`: the graph may say nothing of outputs of this node; what is known of them is found at load, by
-    calling the operator with what is known of its inputs."""
+    the fake kernel of an operator that an upgrader installed there emits."""
 
 
 class ValueMetadata(msgspec.Struct, gc=False, omit_defaults=True):

@@ -26,7 +26,7 @@ FEATURES: dict[str, str] = {
     "outputs": "an output that torch's reader has no place for (text, a symbolic truth value)",
     "placement": "a weight without elements (meta or fake)",
     "results": "all results of a node together as an argument",
-    "propagate": "values of which nothing is stated, because an upgrader made them: their nodes are run on metadata at load",
+    "propagate": "values of which nothing is stated, because an upgrader made them: they are found at load",
     "sequences": "a list or tuple argument whose elements are of several kinds",
     "slices": "a Python slice as an argument",
     "treespecs": "a container structure as an argument",

@@ -18,9 +18,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from graphwire.errors import OpsetError
 from graphwire.evolve.editor import NodeEditor, Value
 from graphwire.hooks.interfaces import OpsetStep
 from graphwire.schema.scalars import ScalarType
+from graphwire.schema.symbols import SymExpr, SymExprHint, SymFloat, SymInt
 from graphwire.schema.tensor import TensorMeta
 
 __all__ = ["ATEN_STEPS"]
@@ -104,10 +106,22 @@ def _full_of_floats(edit: NodeEditor) -> None:
     if isinstance(fill, int):
         edit.set("fill_value", float(fill))
     elif isinstance(fill, Value) and fill.kind == "sym_int":
-        (converted,) = edit.emit_all("torch.sym_float", [fill], ["sym_float"])
+        known = _as_float(edit.known(fill))
+        (converted,) = edit.emit_all("torch.sym_float", [fill], [known])
         edit.set("fill_value", converted)
     elif isinstance(fill, Value) and fill.kind == "sym_bool":
         edit.refuse("a truth value that is only known when the program runs cannot be made a float")
+
+
+def _as_float(known: SymInt | None) -> SymFloat:
+    """What is known of an integer as a float."""
+    if known is None:
+        raise OpsetError("nothing is known of the integer before the program is loaded")
+    if known.as_expr is None:
+        return SymFloat(as_float=float(known.as_int or 0))
+    hint = known.as_expr.hint
+    hinted = None if hint is None or hint.as_int is None else SymExprHint(as_float=float(hint.as_int))
+    return SymFloat(as_expr=SymExpr(f"ToFloat({known.as_expr.expr_str})", hinted))
 
 
 def _full_of_its_type(edit: NodeEditor) -> None:

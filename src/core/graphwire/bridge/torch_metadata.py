@@ -1,0 +1,172 @@
+"""torch's operators run on metadata alone: which of them may be, and how, so that nothing but a fake or meta kernel runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch._C import DispatchKey
+from torch._decomp import decomposition_table, meta_table
+from torch._library import simple_registry
+from torch._ops import OpOverload
+from torch._subclasses.fake_impls import _is_tensor_constructor
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+__all__ = ["BoundExceededError", "is_constructor", "obstacle", "run_on_metadata", "takes_numbers"]
+
+_OWN = frozenset(("aten", "prims"))
+"""The namespaces whose kernels torch itself registers."""
+_UNCHECKED = re.compile("backward|::_thnn_|::quantized_|::fbgemm_")
+"""Operators of torch's own that only torch calls. Some end the process where their arguments do not fit each other."""
+_COMPOSITE = DispatchKey.CompositeImplicitAutograd
+_MOST_CALLS = 1_000
+"""Operators that one operator may consist of."""
+_MOST_RESULTS = 10_000
+"""Tensors that one operator may give as a list."""
+_COUNTED = frozenset(("chunks", "sections"))
+"""Parameters that say into how many pieces a tensor is cut."""
+
+
+class BoundExceededError(Exception):
+    """An operator would make more than its bound."""
+
+
+def obstacle(operator: Any) -> str | None:
+    """Why an operator may not be run on metadata; None for one that may.
+
+    It may where it is an overload that changes no argument, takes and gives tensors, and has a fake kernel registered, a meta
+    kernel, or is torch's own. A body that consists of other operators counts for torch's own alone, and only if it is
+    torch's own, too.
+    """
+    if type(operator) is not OpOverload:
+        return "it is no operator of torch's dispatcher"
+    schema = operator._schema
+    if schema.is_mutable or any(each.alias_info and each.alias_info.is_write for each in schema.arguments):
+        return "it changes its arguments"
+    if not schema.returns:
+        return "it gives no result"
+    if not any("Tensor" in str(each.type) for each in schema.arguments) and not is_constructor(operator):
+        return "it takes no tensor"
+    name = operator.name()
+    if torch._C._dispatch_has_kernel_for_dispatch_key(name, "Python"):
+        return "its library runs code of its own in the place of a fake kernel"
+    if operator.namespace in _OWN:
+        if _UNCHECKED.search(operator._schema.name):
+            return "its kernels do not check what they are given"
+        return "its parts are registered by another library" if _is_patched(operator) else None
+    if _has_composite(operator) or (operator in decomposition_table and operator not in meta_table):
+        return "its library defines it by a body of other operators, which would run"
+    if simple_registry.singleton.find(name).fake_impl.kernel is None and not (
+        torch._C._dispatch_has_kernel_for_dispatch_key(name, "Meta")
+    ):
+        return "its library registers no fake kernel"
+    return None
+
+
+def is_constructor(operator: OpOverload) -> bool:
+    """Whether an operator of torch's own makes a tensor of sizes alone."""
+    return operator.namespace in _OWN and bool(_is_tensor_constructor(operator))
+
+
+def takes_numbers(operator: OpOverload) -> bool:
+    """Whether an operator of torch's own takes a number in the place of a tensor."""
+    return operator.namespace in _OWN and bool(
+        torch._C._should_allow_numbers_as_tensors(operator._schema.name)
+    )
+
+
+def _has_composite(operator: OpOverload) -> bool:
+    return _COMPOSITE in operator.py_kernels or bool(
+        torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), "CompositeImplicitAutograd")
+    )
+
+
+def _is_patched(operator: OpOverload) -> bool:
+    """Whether somebody but torch registered, in Python, what runs for an operator of torch's own on metadata."""
+    kernels = [operator.py_kernels.get(_COMPOSITE), decomposition_table.get(operator)]
+    kernels += [
+        meta_table.get(operator),
+        simple_registry.singleton.find(operator.name()).fake_impl.kernel,
+    ]
+    if any(not _is_torchs(kernel) for kernel in kernels if kernel is not None):
+        return True
+    namespace, _, overload = operator.name().partition("::")
+    return f"{namespace}/{overload}/CompositeImplicitAutograd" in torch.library._impls
+
+
+def _is_torchs(kernel: Any) -> bool:
+    return str(getattr(kernel, "__module__", "")).partition(".")[0] == "torch"
+
+
+def run_on_metadata(
+    mode: FakeTensorMode, operator: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """What an operator without an `obstacle` gives for fake tensors of a mode.
+
+    Kernels that stand before the mode (autograd, autocast) are passed over, so that the mode is the first that sees the call.
+
+    Raises:
+        BoundExceededError: it consists of too many operators, or gives too many tensors.
+        Exception: whatever its fake kernel raises.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        stack.enter_context(torch._C._DisableAutocast())
+        stack.enter_context(torch._C._AutoDispatchBelowAutograd())
+        stack.enter_context(
+            torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(DispatchKey.ADInplaceOrView))
+        )
+        stack.enter_context(_counted(mode))
+        stack.enter_context(mode)
+        return operator(*args, **kwargs)
+
+
+@contextmanager
+def _counted(mode: FakeTensorMode) -> Iterator[None]:
+    """A block in which a mode is asked for a bounded number of operators, each of bounded results."""
+    asked = mode.dispatch
+    calls = 0
+
+    def dispatch(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > _MOST_CALLS:
+            raise BoundExceededError(f"it consists of more than {_MOST_CALLS:,} operators")
+        if isinstance(func, OpOverload) and any("List[" in str(each.type) for each in func._schema.returns):
+            count = _results(func, args, kwargs or {})
+            if count is None or count > _MOST_RESULTS:
+                raise BoundExceededError(f"{func} may give more than {_MOST_RESULTS:,} tensors")
+        return asked(func, types, args, kwargs)
+
+    mode.dispatch = dispatch
+    try:
+        yield
+    finally:
+        del mode.dispatch
+
+
+def _results(operator: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:
+    """A bound on how many tensors an operator gives as a list; None where there is none."""
+    named = dict(zip((each.name for each in operator._schema.arguments), args, strict=False)) | dict(kwargs)
+    sizes = [size for value in named.values() for size in _sizes(value)]
+    if any(size is None for size in sizes):
+        return None
+    largest = max((size for size in sizes if size is not None), default=1)
+    for name, value in named.items():
+        if name == "split_size" and type(value) is int:
+            return -(-largest // value) if value > 0 else 1
+        if name in _COUNTED and type(value) is int:
+            return value
+    lists = max((len(value) for value in named.values() if isinstance(value, (list, tuple))), default=0)
+    return lists or largest
+
+
+def _sizes(value: Any) -> Iterator[int | None]:
+    """The sizes of tensors in an argument; None for one that nobody knows before the program runs."""
+    for each in value if isinstance(value, (list, tuple)) else (value,):
+        if isinstance(each, torch.Tensor):
+            for size in each.shape:
+                yield size if type(size) is int else size.node.hint if size.node.has_hint() else None

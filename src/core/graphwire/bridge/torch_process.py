@@ -1,0 +1,98 @@
+"""The state of torch that belongs to the process or thread and that no load may change: taken, compared, put back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+from graphwire.errors import DecodeError
+
+__all__ = ["ProcessState", "process_state", "unchanged_process"]
+
+_AUTOCAST_DEVICES = ("cpu", "cuda")
+
+
+class ProcessState(NamedTuple):
+    """What operators, and contexts of torch that somebody left open, change for all that comes after them."""
+
+    gradients: bool
+    inference: bool
+    autocast: tuple[tuple[bool, torch.dtype], ...]
+    autocast_cache: bool
+    transforms: int
+    """How many function transforms (vmap, grad) are open."""
+    dispatch_modes: int
+    function_modes: int
+    dtype: torch.dtype
+    """The default element type."""
+    deterministic: bool
+    deterministic_warns: bool
+    generator: bytes
+    """What the next random numbers of the CPU come from."""
+
+
+def process_state() -> ProcessState:
+    """The state as it is."""
+    return ProcessState(
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        tuple(
+            (torch.is_autocast_enabled(each), torch.get_autocast_dtype(each)) for each in _AUTOCAST_DEVICES
+        ),
+        torch.is_autocast_cache_enabled(),
+        torch._C._functorch.get_dynamic_layer_stack_depth(),
+        len(_get_current_dispatch_mode_stack()),
+        len(_get_current_function_mode_stack()),  # a default device is one
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        bytes(torch.default_generator.get_state().untyped_storage()),
+    )
+
+
+def _put_back(state: ProcessState, now: ProcessState) -> None:
+    if now.transforms > state.transforms:
+        torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(state.transforms)
+    for _ in range(now.dispatch_modes - state.dispatch_modes):
+        torch._C._pop_torch_dispatch_stack()
+    for _ in range(now.function_modes - state.function_modes):
+        torch._C._pop_torch_function_stack()
+    torch.set_grad_enabled(state.gradients)
+    for device, (enabled, dtype) in zip(_AUTOCAST_DEVICES, state.autocast, strict=True):
+        torch.set_autocast_enabled(device, enabled)
+        torch.set_autocast_dtype(device, dtype)
+    torch.set_autocast_cache_enabled(state.autocast_cache)
+    torch.set_default_dtype(state.dtype)
+    torch.use_deterministic_algorithms(state.deterministic, warn_only=state.deterministic_warns)
+    generator: Any = torch.frombuffer(bytearray(state.generator), dtype=torch.uint8)
+    torch.default_generator.set_state(generator)
+
+
+@contextmanager
+def unchanged_process(what: str) -> Iterator[None]:
+    """A block that leaves the state as it found it, also where it raises.
+
+    Args:
+        what: what runs in it, as the subject of a sentence.
+
+    Raises:
+        DecodeError: the block changed the state. It was put back.
+    """
+    before = process_state()
+    try:
+        yield
+    finally:
+        now = process_state()
+        if now != before:
+            _put_back(before, now)
+    if now != before:
+        names = [name for name, old, new in zip(before._fields, before, now, strict=True) if old != new]
+        raise DecodeError(
+            f"{what} changes the state of the process ({', '.join(names)})",
+            remedy="Report it to the authors of the operator's library",
+        )
