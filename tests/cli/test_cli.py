@@ -104,7 +104,8 @@ def test_inspect_picks_a_method(archive):
     assert run("inspect", archive, "--method", name).returncode == 0
     done = run("inspect", archive, "--method", "other")
     assert done.returncode == 2
-    assert done.stderr == f"graphwire: error: the archive holds no program 'other'. It holds {name!r}\n"
+    told = f"{archive}: the archive holds no program 'other'. It holds {name!r}"
+    assert done.stderr == f"graphwire: error: {told}\n"
 
 
 # -------------------------------------------------------------------------------------------------- convert, verify

@@ -157,7 +157,7 @@ def test_the_refusal_of_a_newer_program_names_what_to_install() -> None:
     )
     with pytest.raises(OpsetError, match="no downgrader from 7 to 6") as caught:
         graphwire.from_schema(program, graphwire.to_schema(export())[1], registry=registry_at(3))
-    assert "pip install 'gwopsets-lib>=2.5'" in str(caught.value)
+    assert "comes from gwopsets-lib>=2.5: check" in str(caught.value)
 
 
 def test_what_is_wrong_is_told_together() -> None:
@@ -382,7 +382,7 @@ def test_all_missing_plugins_are_told_in_one_message() -> None:
     with pytest.raises(MissingPluginError) as caught:
         graphwire.from_schema(record, payloads)
     text = str(caught.value)
-    assert "pip install 'gwopsets-lib>=2.5' 'gwtypes>=0.3'" in text
+    assert "comes from gwopsets-lib>=2.5, gwtypes>=0.3: check" in text
     assert f"graph_module.graph.nodes[0]: the operator {TWICE} comes with gwopsets-lib 2.5" in text
     assert "the container type gw.Box comes with gwtypes 0.3" in text
     assert len(caught.value.problems) == 2

@@ -23,11 +23,16 @@
         ├── PluginConflictError      two plugins claim one name
         └── MissingPluginError       the file needs a plugin that is not installed
 
-A message says what is wrong, then where (`place`), then what to do next (`remedy`).
+A message says in which `file`, `record` and `format`, where (`place`), what is wrong, and what to do next (`remedy`).
+
+What is told may come from a file that nobody vouches for: no character that controls a terminal gets into a message, and
+each part of it has a bound. The attributes hold the texts as they are.
 """
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -57,6 +62,24 @@ __all__ = [
     "ValidationError",
 ]
 
+_MOST_TOLD = 2_000
+"""Characters of one part of a message. Names in a file may be as long as the file."""
+
+
+def escaped(text: str) -> str:
+    """`text` with every character that does not print written as an escape, such as `\\x1b`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        part if part.isprintable() else part.encode("unicode_escape").decode("ascii") for part in text
+    )
+
+
+def told(text: str) -> str:
+    """`text` as a message has it: on one line, without control characters, and cut where it is long."""
+    more = f"… ({len(text) - _MOST_TOLD:,} characters more)" if len(text) > _MOST_TOLD else ""
+    return escaped(text[:_MOST_TOLD].replace("\n", " ")) + more
+
 
 class GraphwireError(Exception):
     """The root of the tree.
@@ -72,6 +95,12 @@ class GraphwireError(Exception):
         self.problem = problem
         self.place = place
         self.remedy = remedy
+        self.file = ""
+        """The file's path, or what it was read from, such as `the bytes`; empty until the error leaves the API."""
+        self.record = ""
+        """The record of the file whose content is at fault; empty where it is the file, or a bare document."""
+        self.format = ""
+        """The wire format of that record."""
 
     def within(self, place: str) -> GraphwireError:
         """Put `place` in front of this error's place (on its way up), and return the error."""
@@ -79,10 +108,78 @@ class GraphwireError(Exception):
         self.place = f"{place}{joint}{self.place}"
         return self
 
+    def of(self, file: str = "", record: str = "", format: str = "") -> GraphwireError:
+        """Say which file, record and format this error is of, where it does not say so yet, and return the error."""
+        if not self.file:
+            self.file = file
+        # An error of the archive itself is of the record that its place names, if of any.
+        if not (self.record or self.format or isinstance(self, ArchiveError)):
+            self.record, self.format = record, format
+        return self
+
+    @property
+    def source(self) -> str:
+        """File, record and format as a message has them."""
+        record = f"record {self.record!r}" if self.record else ""
+        names = ": ".join(filter(None, (self.file, record)))
+        return f"{names} ({self.format})" if self.format else names
+
     def __str__(self) -> str:
-        where = f"{self.place}: " if self.place else ""
-        what_next = f". {self.remedy}" if self.remedy else ""
-        return f"{where}{self.problem}{what_next}"
+        parts = [told(part) for part in (self.source, self.place, self.problem) if part]
+        what_next = f". {told(self.remedy)}" if self.remedy else ""
+        return f"{': '.join(parts)}{what_next}"
+
+
+class Place(str):
+    """Where an error that is none of ours happened, as a note on it."""
+
+    __slots__ = ()
+
+
+def locate(error: Exception, place: str) -> None:
+    """Put `place` in front of where an error happened, on its way up: ours keeps it, any other has it as a note until the
+    boundary of the API makes one of ours of it."""
+    if isinstance(error, GraphwireError):
+        error.within(place)
+    else:
+        BaseException.add_note(error, Place(place))
+
+
+def said(error: BaseException) -> str:
+    """The type and the message of an exception, whatever its class does when it is asked for that."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 a stranger's class
+        text = ""
+    kind = type(error).__name__
+    return f"{kind}: {text}" if text else kind
+
+
+class _OfCaller(str):
+    """A note on what the caller's own object raises."""
+
+    __slots__ = ()
+
+
+def note_caller(error: BaseException) -> None:
+    """Note that the caller's own code raises this, such as a file object's: it is left as it is."""
+    BaseException.add_note(error, _OfCaller("raised by what graphwire was given"))
+
+
+def is_of_caller(error: BaseException) -> bool:
+    """Whether an exception is no matter of a document: the caller's code raises it, memory is short, or the caller made a
+    warning an error."""
+    if isinstance(error, Warning):
+        text = said(error).partition(": ")[2]
+        matching = (
+            action
+            for action, message, category, *_ in warnings.filters
+            if isinstance(error, category) and (message is None or re.match(message, text))
+        )
+        return next(matching, "") == "error"
+    return isinstance(error, MemoryError) or any(
+        isinstance(note, _OfCaller) for note in getattr(error, "__notes__", ())
+    )
 
 
 class EncodeError(GraphwireError):
@@ -103,7 +200,7 @@ class Obstacle(NamedTuple):
 
     def __str__(self) -> str:
         owner = f" (node {self.node})" if self.node else ""
-        return f"{self.place}{owner}: {self.construct} [{self.first}]"
+        return f"{told(self.place + owner)}: {told(self.construct)} [{self.first}]"
 
 
 class TargetError(EncodeError):
@@ -128,7 +225,16 @@ class DecodeError(GraphwireError):
 
 
 class UnknownOperatorError(DecodeError):
-    """An operator that no handler on this installation resolves."""
+    """An operator that no handler on this installation resolves; where there are several, `problems` names each."""
+
+    def __init__(
+        self, problem: str, *, problems: Sequence[Problem] = (), place: str = "", remedy: str = ""
+    ) -> None:
+        super().__init__(problem, place=place, remedy=remedy)
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        return "\n  ".join([super().__str__(), *map(str, self.problems)])
 
 
 class UnknownTypeError(DecodeError):
@@ -150,7 +256,7 @@ class Problem(NamedTuple):
     """What is wrong there, one sentence without a full stop."""
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.message} [{self.kind}]"
+        return f"{told(self.place)}: {told(self.message)} [{self.kind}]"
 
 
 class ValidationError(SchemaError):

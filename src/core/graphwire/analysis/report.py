@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from graphwire.errors import escaped
+
 __all__ = ["LoadReport", "Omission", "StepReport"]
 
 
@@ -74,4 +76,4 @@ class LoadReport(msgspec.Struct, frozen=True):
         yield from (f"dropped: {each.what} ({each.reason})" for each in self.dropped)
 
     def __str__(self) -> str:
-        return "\n".join(self.lines())
+        return "\n".join(map(escaped, self.lines()))

@@ -312,7 +312,7 @@ def _check_keywords(text: str) -> None:
     except GraphwireError:  # reported as no treespec
         return
     for name in keywords:
-        if not (isinstance(name, str) and names.is_parameter_name(name, keyword=True)):
+        if not (isinstance(name, str) and names.is_parameter_name(name, keyword=True)) or name == "self":
             raise SchemaError(f"{quoted(str(name))} cannot name a keyword argument")
 
 
@@ -335,6 +335,10 @@ def _check_call(walk: Walk, place: Place, call: ModuleCallSignature) -> None:
     walk.check_text((place, ".out_spec"), "treespec", parse_treespec, call.out_spec)
     if call.forward_arg_names is not None:
         _check_names(walk, (place, ".forward_arg_names"), call.forward_arg_names)
+        if (
+            "self" in call.forward_arg_names
+        ):  # a second parameter of this name in the method that torch writes
+            walk.report((place, ".forward_arg_names"), "name", "'self' cannot name an argument")
 
 
 # --------------------------------------------------------------------------------------------------------- program

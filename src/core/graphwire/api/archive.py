@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from graphwire.analysis.held_values import held_problems
 from graphwire.analysis.report import LoadReport
 from graphwire.analysis.summary import Inspection, MethodInspection, summarize
 from graphwire.analysis.validate import check, check_payload_names, validate
 from graphwire.api.bare import Bare, add_embedded, bare_document
+from graphwire.api.boundary import Boundary, reading
 from graphwire.api.documents import upgraded
 from graphwire.api.given import check_limits
 from graphwire.api.report import Origin, plan_or_problems, report_of
@@ -23,6 +24,7 @@ from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
 from graphwire.wire.archive import Readable
+from graphwire.wire.archive_source import file_name
 from graphwire.wire.layouts import BARE
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package import Package
@@ -30,6 +32,25 @@ from graphwire.wire.payloads import Payloads
 
 if TYPE_CHECKING:
     pass
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _bounded(function: Callable[Concatenate[Archive, P], R]) -> Callable[Concatenate[Archive, P], R]:
+    """What the method raises is an error of ours, of the archive's file, and of the program's record where it is given one."""
+
+    @functools.wraps(function)
+    def bounded(archive: Archive, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(archive, *args, **kwargs)
+        except Exception:
+            method: Any = kwargs.get("method", args[0] if args else None)
+            with archive.boundary(method):
+                raise
+
+    return bounded
 
 
 class Archive:
@@ -41,6 +62,8 @@ class Archive:
     def __init__(self, file: Readable, registry: Registry, limits: Limits) -> None:
         check_limits(limits)
         self.registry = registry
+        self.file = file_name(file)
+        """What the file is called in messages: its path, or what it is read from."""
         self._bare: Bare | None = None
         self._payloads: dict[tuple[str, bool], Payloads] = {}
         """By method, and whether records are copied."""
@@ -55,6 +78,7 @@ class Archive:
         self._origins: dict[str, Origin] = {}
 
     @property
+    @_bounded
     def methods(self) -> tuple[str, ...]:
         """The names of the programs."""
         return tuple(self._package.members)
@@ -75,19 +99,33 @@ class Archive:
         return self._bare is not None
 
     @property
+    @_bounded
     def layout(self) -> str:
         """How the file is laid out, for a person."""
         return BARE if self._bare is not None else self._package.layout.title
 
     @property
+    @_bounded
     def extra_files(self) -> tuple[str, ...]:
         """The paths of what the caller of `save` added."""
         return self._package.extra_files
 
+    @_bounded
     def read_extra(self, path: str) -> bytes:
         """The bytes of what the caller of `save` added."""
         return self._package.read_extra(path)
 
+    def boundary(self, method: str | None = None) -> Boundary:
+        """A block whose errors are ours and name this file; the record and format of a program, too, where it is about one."""
+        return Boundary(self.file, self.registry, lambda: self._record_of(method))
+
+    def _record_of(self, method: str | None) -> tuple[str, str]:
+        if method not in self.methods:
+            return "", ""
+        record = "" if self._bare is not None else self._package.member_of(method)
+        return record, self._package.format_of(method).name
+
+    @_bounded
     def method(self, name: str | None) -> str:
         """The program's name: `name`, or the only one there is.
 
@@ -105,15 +143,18 @@ class Archive:
         return name
 
     @cached_property
+    @_bounded
     def program(self) -> Program:
         """The records of the only program, checked."""
         return self.program_of(self.method(None))
 
     @cached_property
+    @_bounded
     def payloads(self) -> Payloads:
         """The payloads of the only program."""
         return self.payloads_of(self.method(None))
 
+    @_bounded
     def fetch(self, method: str) -> None:
         """Read a program's document now, which `program_of` would: whoever then takes a turn holds nobody up for the disk.
 
@@ -123,6 +164,7 @@ class Archive:
         if method not in self._programs:
             self._package.fetch(method)
 
+    @_bounded
     def program_of(self, method: str) -> Program:
         """The records of a program, checked.
 
@@ -141,6 +183,7 @@ class Archive:
             self._programs[method] = program
         return program
 
+    @_bounded
     def report(self, method: str) -> LoadReport:
         """What `load` does with a program: every step that it takes, what it finds itself, and what it leaves out.
 
@@ -158,6 +201,7 @@ class Archive:
             format=self.format_of(method),
         )
 
+    @_bounded
     def targets(self, method: str) -> dict[str, list[Obstacle]]:
         """Every target by name, releases first, and what keeps a program from being written for it: nothing, or each
         construct with its node and the first target that has it. Nothing is written.
@@ -167,6 +211,7 @@ class Archive:
         """
         return targets_of(to_tree(self.program_of(method)))
 
+    @_bounded
     def payloads_of(self, method: str, *, copied: bool = False) -> Payloads:
         """The payloads of a program; with `copied`, records are read and checked rather than mapped."""
         key = (method, copied and self._bare is None)
@@ -183,10 +228,12 @@ class Archive:
             with_plain_payload_names(payloads)
         return payloads
 
+    @_bounded
     def format_of(self, method: str) -> str:
         """The name of the wire format of a program's document."""
         return self._package.format_of(method).name
 
+    @_bounded
     def inspect(self, file: str = "") -> Inspection:
         """What the file holds.
 
@@ -215,6 +262,7 @@ class Archive:
             payload_bytes += sum(payloads.nbytes for payloads in self._payloads.values())
         return Inspection(file, self.size, self.layout, producer, methods, payload_bytes, list(self.names))
 
+    @_bounded
     def problems(self) -> list[Problem]:
         """Every problem: records that are not what was written or that could be run, programs that break rules. Reads the
         whole file."""
@@ -240,6 +288,7 @@ class Archive:
             problems += [p._replace(place=f"{method}: {p.place}") for p in (*payloads.problems(), *held)]
         return problems
 
+    @_bounded
     def check_payloads(self) -> None:
         """Check the checksum of every payload.
 
@@ -261,6 +310,7 @@ class Archive:
         self.close()
 
 
+@reading("file")
 def open(
     file: Readable,
     *,
@@ -277,9 +327,4 @@ def open(
     Raises:
         ArchiveError: the file is neither an archive nor a document, or a damaged archive.
     """
-    try:
-        return Archive(file, in_force(registry, plugins), limits)
-    except GraphwireError as error:
-        if isinstance(file, (str, os.PathLike)) and not error.place:
-            error.within(os.fspath(file))
-        raise
+    return Archive(file, in_force(registry, plugins), limits)

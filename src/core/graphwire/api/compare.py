@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from graphwire.analysis.validate import check
 from graphwire.api.archive import Archive, open
+from graphwire.api.boundary import reading
 from graphwire.api.programs import to_schema
 from graphwire.errors import (
     EncodeError,
@@ -32,6 +33,7 @@ Source: TypeAlias = "Readable | Archive | Program | ExportedProgram"
 """A program wherever it is: in a file, opened or not, as records, or torch's own."""
 
 
+@reading("source")
 def canonicalize(
     source: Source,
     *,
@@ -52,6 +54,7 @@ def canonicalize(
         return canonical_program(program)
 
 
+@reading("source")
 def content_hash(
     source: Source,
     *,
@@ -80,6 +83,7 @@ def content_hash(
         return hash_of(program, _weights_of(payloads) if weights else None)
 
 
+@reading("a", "b")
 def diff(
     a: Source,
     b: Source,
@@ -113,6 +117,7 @@ def diff(
         return diff_of(one, other)
 
 
+@reading("source")
 def supports(
     source: Source,
     target: str,
@@ -136,6 +141,7 @@ def supports(
         return obstacles_of(to_tree(program), target)
 
 
+@reading("source")
 def targets(
     source: Source,
     *,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 from graphwire.analysis.validate import check
+from graphwire.api.boundary import Boundary, reading, writing
 from graphwire.api.given import check_limits, check_records
 from graphwire.errors import EncodeError, FormatError
 from graphwire.evolve.embedded import embed
@@ -20,6 +21,7 @@ from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import SCHEMA_VERSION, Program
 from graphwire.schema.tree import program_from_tree, to_tree
 from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec
+from graphwire.wire.archive_source import file_name
 from graphwire.wire.document import (
     detect_format,
     read_document,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     pass
 
 
+@writing()
 def encode(
     program: Program,
     format: str = "json",
@@ -85,6 +88,7 @@ def _storage_of(payloads: Payloads, name: str) -> bytes:
     return b"".join(map(bytes, record_chunks(record)))
 
 
+@reading("buffer")
 def decode(
     buffer: bytes | bytearray | memoryview,
     format: str | None = None,
@@ -111,9 +115,10 @@ def decode(
         wire_format = detect_format(buffer, registry.wire_formats.values(), registry.formats_in_box)
     else:
         wire_format = registry.wire_format(format)
-    document = read_program(buffer, wire_format, limits) or read_document(buffer, wire_format, limits)
-    program, _, _ = upgraded(document)
-    check(program)
+    with Boundary("", registry, ("", wire_format.name)):
+        document = read_program(buffer, wire_format, limits) or read_document(buffer, wire_format, limits)
+        program, _, _ = upgraded(document)
+        check(program)
     return program
 
 
@@ -147,6 +152,7 @@ def treespec_dumps(
 ) -> bytes: ...
 
 
+@writing()
 def treespec_dumps(
     spec: Any,
     protocol: int | None = None,
@@ -178,6 +184,7 @@ def treespec_dumps(
     return text if format is None else write_treespec(parse_treespec(text), registry.wire_format(format))
 
 
+@reading()
 def treespec_loads(
     data: str | bytes | bytearray | memoryview,
     format: str | None = None,
@@ -201,14 +208,17 @@ def treespec_loads(
     """
     registry = in_force(registry, plugins)
     check_limits(limits)
-    if isinstance(data, str):
-        spec = parse_treespec(data)
-    else:
-        formats, box = registry.wire_formats.values(), registry.formats_in_box
-        wire_format = detect_format(data, formats, box) if format is None else registry.wire_format(format)
-        spec = read_treespec(data, wire_format, limits)
-    if not to_torch:
-        return spec
-    from graphwire.bridge.treespec import decode_treespec
+    with Boundary("the text" if isinstance(data, str) else file_name(data), registry):
+        if isinstance(data, str):
+            spec = parse_treespec(data)
+        else:
+            formats, box = registry.wire_formats.values(), registry.formats_in_box
+            wire_format = (
+                detect_format(data, formats, box) if format is None else registry.wire_format(format)
+            )
+            spec = read_treespec(data, wire_format, limits)
+        if not to_torch:
+            return spec
+        from graphwire.bridge.treespec import decode_treespec
 
-    return decode_treespec(format_treespec(spec), registry)
+        return decode_treespec(format_treespec(spec), registry)

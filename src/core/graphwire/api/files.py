@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from graphwire.analysis.summary import Inspection
 from graphwire.api.archive import Archive, open
+from graphwire.api.boundary import reading
 from graphwire.api.opsets import applied
 from graphwire.api.targets import written
 from graphwire.errors import (
@@ -30,6 +31,7 @@ PathOrFile: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 """Where a file is written: a path, or a binary file object."""
 
 
+@reading("src")
 def convert(
     src: Readable,
     dst: PathOrFile,
@@ -58,14 +60,14 @@ def convert(
     with open(src, registry=registry, plugins=plugins, limits=limits) as archive:
         programs = {name: archive.program_of(name) for name in archive.methods}
         if opset_version is not None:
-            plans = {
-                name: plan_for(program, archive.registry, wanted=opset_version)
-                for name, program in programs.items()
-            }
-            programs = {n: applied(p, plans[n], archive.registry) for n, p in programs.items()}
+            for name, program in programs.items():
+                with archive.boundary(name):
+                    plan = plan_for(program, archive.registry, wanted=opset_version)
+                    programs[name] = applied(program, plan, archive.registry)
         _rewrite(archive, programs, dst, dict.fromkeys(programs, format), target)
 
 
+@reading("src")
 def upgrade(
     src: Readable,
     dst: PathOrFile,
@@ -95,12 +97,16 @@ def upgrade(
     """
     with open(src, registry=registry, plugins=plugins, limits=limits) as archive:
         plans = _plans(archive, opset_version)
-        programs = {n: applied(archive.program_of(n), plan, archive.registry) for n, plan in plans.items()}
+        programs = {}
+        for name, plan in plans.items():
+            with archive.boundary(name):
+                programs[name] = applied(archive.program_of(name), plan, archive.registry)
         formats = {name: format or archive.format_of(name) for name in programs}
         _rewrite(archive, programs, dst, formats)
     return plans
 
 
+@reading("src")
 def plan_upgrade(
     src: Readable,
     *,
@@ -122,8 +128,9 @@ def _plans(archive: Archive, wanted: Mapping[str, int] | None) -> dict[str, Plan
     plans = {}
     for name in archive.methods:
         program = archive.program_of(name)
-        check_plugins(program, archive.registry)
-        plans[name] = plan_for(program, archive.registry, wanted=wanted)
+        with archive.boundary(name):
+            check_plugins(program, archive.registry)
+            plans[name] = plan_for(program, archive.registry, wanted=wanted)
     return plans
 
 
@@ -141,15 +148,17 @@ def _rewrite(
     layout = "B2"
     for name, program in programs.items():
         payloads = archive.payloads_of(name)
-        if archive.is_bare:  # files beside a document that are not there would be weights lost
-            payloads.check_read(program)
-        encoded = {name: (program, payloads)}
-        made, layout = written(encoded, formats[name], target, archive.registry)
+        with archive.boundary(name):
+            if archive.is_bare:  # files beside a document that are not there would be weights lost
+                payloads.check_read(program)
+            encoded = {name: (program, payloads)}
+            made, layout = written(encoded, formats[name], target, archive.registry)
         documents |= made
     extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
     save_package(dst, documents, extra_files, layout=layout)
 
 
+@reading("file")
 def inspect(
     file: Readable,
     *,
@@ -166,6 +175,7 @@ def inspect(
         return archive.inspect("" if not isinstance(file, (str, os.PathLike)) else os.fspath(file))
 
 
+@reading("file")
 def verify(
     file: Readable,
     *,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 from graphwire.analysis.report import LoadReport, StepReport
 from graphwire.analysis.validate import check
 from graphwire.api.archive import open
+from graphwire.api.boundary import Boundary, reading, writing
 from graphwire.api.files import PathOrFile
 from graphwire.api.given import check_choice, check_extra_files, check_kind, check_records, programs_by_name
 from graphwire.api.opsets import applied, at_installed_opsets
@@ -18,6 +19,8 @@ from graphwire.api.targets import written
 from graphwire.errors import (
     DecodeError,
     EncodeError,
+    note_caller,
+    told,
 )
 from graphwire.evolve.opsets import UnknownOps, plan_for
 from graphwire.hooks.registry import Registry, in_force
@@ -40,6 +43,7 @@ DEFAULT_METHOD = "model"
 """The name of a program that is saved alone."""
 
 
+@writing()
 def save(
     program: ExportedProgram | Mapping[str, ExportedProgram],
     file: PathOrFile,
@@ -134,6 +138,7 @@ def dumps(
     return b"".join(stream.pieces)
 
 
+@reading("file")
 def load(
     file: Readable,
     *,
@@ -188,13 +193,14 @@ def load(
                 archive.program_of(name)  # whose own faults are told without a look at all weights
                 archive.check_payloads()
             # Copies are read meanwhile, which all threads can do at once.
-            with nullcontext() if weights == "copy" else taking_turns():
+            turn = nullcontext() if weights == "copy" else taking_turns()
+            with archive.boundary(name), turn:
                 program = archive.program_of(name)
                 payloads = archive.payloads_of(name, copied=weights == "copy")
                 payloads.check_read(program)
                 for warning in payloads.warnings:
-                    warnings.warn(warning, GraphwireWarning, stacklevel=2)
-                told = archive.report(name) if report is not None else None
+                    warnings.warn(told(warning), GraphwireWarning, stacklevel=3)
+                findings = archive.report(name) if report is not None else None
                 left_out: list[str] = []
                 program, origin, rewritten, propagates = at_installed_opsets(
                     program, archive.registry, unknown_ops
@@ -212,10 +218,14 @@ def load(
                 del program, payloads
         del archive  # which leaves the collector nothing but the program to look at
     for why in left_out:
-        warnings.warn(f"the example inputs are not loaded: {why}", GraphwireWarning, stacklevel=2)
-    if report is not None and told is not None:
+        warnings.warn(f"the example inputs are not loaded: {why}", GraphwireWarning, stacklevel=3)
+    if report is not None and findings is not None:
         steps = [StepReport(each.what, list(each.nodes)) for each in rewritten]
-        report(told.with_steps(steps).with_dropped("example inputs", left_out))
+        try:
+            report(findings.with_steps(steps).with_dropped("example inputs", left_out))
+        except Exception as error:
+            note_caller(error)
+            raise
     return loaded
 
 
@@ -247,6 +257,7 @@ def loads(
     )
 
 
+@writing("program")
 def to_schema(
     program: ExportedProgram,
     *,
@@ -268,6 +279,7 @@ def to_schema(
     return encode_program(program, in_force(registry, plugins), plain_containers=containers == "plain")
 
 
+@reading("program")
 def from_schema(
     program: Program,
     payloads: Payloads,
@@ -327,8 +339,9 @@ def _encoded(
     tables = record_tables(programs.values())
     encoded = {}
     for name, each in programs.items():
-        record, payloads = encode_program(each, registry, tables, plain_containers=containers == "plain")
-        if opset_version is not None:
-            record = applied(record, plan_for(record, registry, wanted=opset_version), registry)
+        with Boundary(f"program {name!r}" if len(programs) > 1 else "", registry, error=EncodeError):
+            record, payloads = encode_program(each, registry, tables, plain_containers=containers == "plain")
+            if opset_version is not None:
+                record = applied(record, plan_for(record, registry, wanted=opset_version), registry)
         encoded[name] = record, payloads
     return encoded

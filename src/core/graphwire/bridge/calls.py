@@ -9,7 +9,7 @@ import torch
 
 from graphwire.bridge.arguments import Nodes, Scope, decode_argument, encode_argument
 from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
-from graphwire.errors import DecodeError, EncodeError, GraphwireError
+from graphwire.errors import DecodeError, EncodeError, locate
 from graphwire.schema.graph import ArgumentKind, NamedArgument, Node
 
 # ----------------------------------------------------------------------------------------------------- encode
@@ -127,8 +127,9 @@ def _decode(context: DecodeContext, scope: Scope, inputs: list[NamedArgument]) -
     for index, named in enumerate(inputs):
         try:
             value = decode_argument(context, scope, named.arg)
-        except GraphwireError as error:
-            raise error.within(f"inputs[{index}]") from None
+        except Exception as error:
+            locate(error, f"inputs[{index}]")
+            raise
         values.append(tuple(value) if named.tuples and isinstance(value, list) else value)
     return values
 
@@ -193,4 +194,13 @@ def _decode_generic(
     return tuple(args), kwargs
 
 
-_DECODERS = {"schema": _decode_by_schema, "symbolic": _decode_generic, "generic": _decode_generic}
+def _decode_symbolic(
+    called: Operator, record: Node, given: list[Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    args, kwargs = _decode_generic(called, record, given)
+    if len(args) < called.needed:  # of which FX would write an operation without operands
+        raise DecodeError(f"{record.target} takes {called.needed} arguments by position, not {len(args)}")
+    return args, kwargs
+
+
+_DECODERS = {"schema": _decode_by_schema, "symbolic": _decode_symbolic, "generic": _decode_generic}

@@ -18,7 +18,7 @@ from graphwire.analysis.held_values import difference
 from graphwire.bridge import torch_private
 from graphwire.bridge.context import EncodeContext
 from graphwire.bridge.tensors import seen_facts
-from graphwire.errors import DecodeError, EncodeError, GraphwireError
+from graphwire.errors import DecodeError, EncodeError, GraphwireError, said
 from graphwire.hooks.interfaces import ConstantCodec
 from graphwire.hooks.registry import Registry
 from graphwire.schema.program import EncodedValue
@@ -167,9 +167,7 @@ def _written(context: EncodeContext, name: str, value: Any) -> tuple[ConstantCod
         except GraphwireError as error:
             raise error.within(name) from None
         except Exception as error:
-            raise EncodeError(
-                f"the constant codec {codec.name} fails: {type(error).__name__}: {error}", place=name
-            ) from error
+            raise EncodeError(f"the constant codec {codec.name} fails: {said(error)}", place=name) from error
         check_plugin_tree(tree, f"the constant codec {codec.name}", name)
         return codec, tree, parts
     layout = f" of layout {value.layout}" if isinstance(value, torch.Tensor) else ""
@@ -209,9 +207,7 @@ def decode_coded(registry: Registry, name: str, record: EncodedValue, parts: Seq
     except GraphwireError as error:
         raise error.within(name) from None
     except Exception as error:
-        raise DecodeError(
-            f"the constant codec {record.codec} fails: {type(error).__name__}: {error}", place=name
-        ) from error
+        raise DecodeError(f"the constant codec {record.codec} fails: {said(error)}", place=name) from error
 
 
 def _as_it_was(made: Any, record: EncodedValue) -> Any:

@@ -40,7 +40,7 @@ class Operator:
     positional: tuple[str, ...] = ()
     """For convention `schema`: the names of the parameters that are not keyword-only, if those come first."""
     needed: int = 0
-    """For convention `schema`: how many parameters there are up to the last one without a default."""
+    """How many parameters there are up to the last one without a default: for convention `schema`, and functions of Python."""
     codec: NodeCodec | None = None
     """The handler, where it writes the inputs of its nodes itself."""
     returns: Any = None

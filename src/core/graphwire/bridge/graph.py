@@ -35,7 +35,7 @@ from graphwire.bridge.values import (
     name_of,
     note_metadata,
 )
-from graphwire.errors import DecodeError, EncodeError, GraphwireError
+from graphwire.errors import DecodeError, EncodeError, locate
 from graphwire.schema.graph import Argument, Graph, GraphArgument, Node, TreespecArgument
 
 _LITERALS = (int, float, bool, str, type(None))
@@ -61,8 +61,9 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
     for node in module.graph.nodes:
         try:
             _encode_node(context, scope, node, top_level)
-        except GraphwireError as error:
-            raise error.within(f"graph.{node.name}") from None
+        except Exception as error:
+            locate(error, f"graph.{node.name}")
+            raise
     record.placed = deviations(module.graph.nodes, scope.order)
     return record
 
@@ -75,8 +76,9 @@ def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
             if type(value) is torch_private.FakeTensor and node.op in _MAKERS:
                 try:
                     context.described[id(value)] = encode_tensor_meta(context, value)
-                except GraphwireError as error:
-                    raise error.within(f"graph.{node.name}") from None
+                except Exception as error:
+                    locate(error, f"graph.{node.name}")
+                    raise
 
 
 def _encode_node(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> None:
@@ -281,13 +283,15 @@ def decode_graph(
     for index, argument in enumerate(record.inputs):
         try:
             _decode_placeholder(scope, index, argument, record.input_names or literal_names)
-        except GraphwireError as error:
-            raise error.within(f"graph.inputs[{index}]") from None
+        except Exception as error:
+            locate(error, f"graph.inputs[{index}]")
+            raise
     for index, node in enumerate(record.nodes):
         try:
             _decode_call(scope, node)
-        except GraphwireError as error:
-            raise error.within(f"graph.nodes[{index}] ({node.name or node.target})") from None
+        except Exception as error:
+            locate(error, f"graph.nodes[{index}] ({node.name or node.target})")
+            raise
     _decode_output(scope)
     move(scope.graph, record.placed)
     return scope.graph, scope.module
@@ -339,8 +343,9 @@ def _decode_output(scope: _GraphScope) -> None:
     scope.caller = None
     try:
         values = [decode_argument(scope.context, scope, argument) for argument in record.outputs]
-    except GraphwireError as error:
-        raise error.within("graph.outputs") from None
+    except Exception as error:
+        locate(error, "graph.outputs")
+        raise
     result: Any = values if record.output_list else tuple(values)
     if record.is_single_tensor_return:
         if len(values) != 1:

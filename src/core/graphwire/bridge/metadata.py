@@ -18,7 +18,7 @@ from torch.fx.traceback import NodeSourceAction
 from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack
 from graphwire.bridge.operators import name_of_operator
 from graphwire.bridge.source_functions import function_table, name_of_function, operator_packet
-from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
+from graphwire.errors import DecodeError, EncodeError, UnknownTypeError, locate
 from graphwire.schema.graph import ValueMetadata
 from graphwire.schema.metadata import (
     EXACT_SOURCE_FN,
@@ -347,8 +347,9 @@ def decode_sources(records: list[NodeSource]) -> list[TorchNodeSource]:
     for index, record in enumerate(records):
         try:
             sources.append(_source(record, [sources[earlier] for earlier in record.from_node]))
-        except DecodeError as error:
-            raise error.within(f"node_sources[{index}]") from None
+        except Exception as error:
+            locate(error, f"node_sources[{index}]")
+            raise
     return sources
 
 

@@ -14,6 +14,7 @@ from graphwire.bridge import torch_private
 from graphwire.bridge.context import OpaqueOrigin, Operator
 from graphwire.errors import UnknownOperatorError
 from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument, Node
+from graphwire.schema.program import install_advice
 
 __all__ = ["CallForm", "OpaqueOperator", "opaque_operator"]
 
@@ -59,10 +60,9 @@ class OpaqueOperator(torch_private.HigherOrderOperator):
         Raises:
             UnknownOperatorError: always.
         """
-        needed = " ".join(f"'{each.distribution}>={each.version}'" for each in self.origin.plugins)
         raise UnknownOperatorError(
             f"the operator {self._name} is not on this installation: the program was loaded to be looked at",
-            remedy=f"Install what it needs (pip install {needed}) and load it again" if needed else "",
+            remedy=install_advice(self.origin.plugins) if self.origin.plugins else "",
         )
 
     def __str__(self) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import inspect
 import itertools
+import types
 from typing import Any
 
 from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
 from graphwire.bridge.opaque import CallForm, OpaqueOperator, opaque_operator
-from graphwire.errors import EncodeError, GraphwireError, PluginError, UnknownOperatorError
+from graphwire.errors import EncodeError, GraphwireError, PluginError, Problem, UnknownOperatorError, said
 from graphwire.evolve.references import walk_nodes
 from graphwire.hooks.interfaces import NodeCodec, OpHandler
 from graphwire.hooks.registry import Registry
@@ -127,7 +128,7 @@ def _asked(
         owner = context.registry.owner_of_handler(handler)
         raise kind(
             f"`{method}` of the operator handler {handler.namespace!r} of {owner} fails at {argument!s:.80}: "
-            f"{type(error).__name__}: {error}"
+            f"{said(error)}"
         ) from error
 
 
@@ -155,12 +156,11 @@ def check_operators(context: DecodeContext, graph: Graph) -> None:
         raise next(iter(missing.values()))
     if missing:
         raise UnknownOperatorError(
-            "\n  ".join(
-                [
-                    f"{len(missing)}{' or more' * (len(missing) == _MOST_TOLD)} operators are missing",
-                    *map(str, missing.values()),
-                ]
-            )
+            f"{len(missing)}{' or more' * (len(missing) == _MOST_TOLD)} operators are missing",
+            problems=[
+                Problem(error.place, "unknown-operator", f"{error.problem}. {error.remedy}")
+                for error in missing.values()
+            ],
         )
 
 
@@ -201,7 +201,10 @@ def _described(target: Any, name: str, handler: OpHandler) -> Operator:
         )
         operator.returns = schema.returns
     elif handler.convention == "symbolic":
-        operator.parameters = [(parameter, False) for parameter in _parameter_names(target)]
+        parameters = _parameters(target)
+        operator.parameters = [(parameter.name, False) for parameter in parameters]
+        if type(target) is types.BuiltinFunctionType:
+            operator.needed = sum(parameter.default is parameter.empty for parameter in parameters)
     return operator
 
 
@@ -210,8 +213,8 @@ def _codec_of(handler: Any) -> NodeCodec | None:
     return handler if hasattr(handler, "encode_node") else None
 
 
-def _parameter_names(function: Any) -> list[str]:
+def _parameters(function: Any) -> list[inspect.Parameter]:
     try:
-        return list(inspect.signature(function).parameters)
+        return list(inspect.signature(function).parameters.values())
     except ValueError:  # a builtin without a signature
         return []

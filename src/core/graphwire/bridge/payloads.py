@@ -20,7 +20,7 @@ from graphwire.bridge.tensors import (
     decode_tensor_meta,
     encode_tensor_meta,
 )
-from graphwire.errors import ArchiveError, DecodeError
+from graphwire.errors import ArchiveError, DecodeError, locate
 from graphwire.schema.program import EncodedValue
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import PayloadMeta
@@ -131,14 +131,15 @@ def decode_payloads(
             values[name] = ties.get(tie) if tie in ties else _decode_tensor(context, meta, folder, table)
             if tie is not None:
                 ties[tie] = values[name]
-        except (ArchiveError, DecodeError) as error:
-            raise error.within(f"{folder}{name}") from None
         except (RuntimeError, AssertionError, ValueError, TypeError) as error:
             raise DecodeError(
                 f"torch cannot make this tensor: {error}",
                 place=f"{folder}{name}",
                 remedy="Where its device is not there, pass device= with one that is",
             ) from error
+        except Exception as error:
+            locate(error, f"{folder}{name}")
+            raise
     return _compose(context, values, encoded, folder, weights) if encoded else values
 
 

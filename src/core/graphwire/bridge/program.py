@@ -52,7 +52,7 @@ from graphwire.bridge.torch_pytree import (
 )
 from graphwire.bridge.torch_verifiers import dialects_of, verifier_of
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
-from graphwire.errors import DecodeError, EncodeError, GraphwireError
+from graphwire.errors import DecodeError, GraphwireError, is_of_caller, said, told
 from graphwire.hooks.registry import Registry
 from graphwire.schema.graph import Argument, CustomObjArgument, Graph, TensorArgument
 from graphwire.schema.module_call import ModuleCallEntry, NamedTupleDef
@@ -112,11 +112,8 @@ def encode_program(
     tables = tables or record_tables([program])
     context = EncodeContext(registry, constants={}, plain_containers=plain_containers)
     module = program.graph_module
-    try:
-        graph = encode_graph(context, module, top_level=True)
-        calls = encode_module_calls(context, program.module_call_graph)
-    except RecursionError:
-        raise EncodeError("the program's arguments or subgraphs are nested too deeply") from None
+    graph = encode_graph(context, module, top_level=True)
+    calls = encode_module_calls(context, program.module_call_graph)
     _note_containers(context, graph, calls)
     encoded: dict[str, EncodedValue] = {}
     held = {**context.constants, **program.constants}
@@ -312,11 +309,9 @@ def decode_program(
     context.constants = constants
     signature = decode_signature(module_record.signature)
     names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
-    try:
-        graph, root = decode_graph(context, module_record.graph, literal_names=names)
-    except RecursionError:
-        raise DecodeError("the program's arguments or subgraphs are nested too deeply") from None
+    graph, root = decode_graph(context, module_record.graph, literal_names=names)
     settle_hints(context)
+    _check_entry(record)
     calls = decode_module_calls(context, module_record.module_call_graph)
     program = torch_private.exported_program(
         root=root,
@@ -325,7 +320,7 @@ def decode_program(
         state_dict=state,
         range_constraints=ranges_by_expression(context, context.ranges),
         module_call_graph=calls,
-        example_inputs=_decode_examples(context, record, payloads, table, left_out),
+        example_inputs=_decode_examples(context, record, payloads, table, calls, left_out),
         constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
         verifiers=[verifier_of(dialect) for dialect in record.verifiers],
     )
@@ -337,6 +332,22 @@ def decode_program(
     decode_replacements(context, module_record.replacements)
     torch_private.set_guards(program, list(record.guards_code))
     return program
+
+
+def _check_entry(record: Program) -> None:
+    """Refuse a program that lacks what `ExportedProgram.module` and `call_spec` ask first.
+
+    Raises:
+        DecodeError: it names no dialect, or its first call is not its own, with a signature.
+    """
+    if not record.verifiers:
+        raise DecodeError("the program names no dialect", place="verifiers")
+    calls = record.graph_module.module_call_graph
+    if not calls or calls[0].fqn != "" or calls[0].signature is None:
+        raise DecodeError(
+            "the first call is not the program's own, with a signature",
+            place="graph_module.module_call_graph",
+        )
 
 
 def _placement(device: torch.device | None) -> Callable[[torch.device], torch.device]:
@@ -355,6 +366,7 @@ def _decode_examples(
     record: Program,
     payloads: Payloads,
     table: StorageTable,
+    calls: Sequence[Any],
     left_out: list[str] | None,
 ) -> Any:
     examples = record.example_inputs
@@ -366,13 +378,42 @@ def _decode_examples(
         )
         scope = _ExampleScope(tensors)
         leaves = [decode_argument(context, scope, leaf) for leaf in examples.leaves]
-        return unflatten(leaves, decode_treespec(examples.spec, context.registry))
-    except (GraphwireError, ValueError, TypeError) as error:
+        inputs = unflatten(leaves, decode_treespec(examples.spec, context.registry))
+        _check_examples(inputs, examples.spec, record, calls)
+        return inputs
+    except Exception as error:
+        if is_of_caller(error):
+            raise
         if left_out is None:
-            warnings.warn(f"the example inputs are not loaded: {error}", GraphwireWarning, stacklevel=2)
+            warnings.warn(f"the example inputs are not loaded: {_why(error)}", GraphwireWarning, stacklevel=2)
         else:
-            left_out.append(str(error))
+            left_out.append(_why(error))
         return None
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, GraphwireError) else told(said(error))
+
+
+def _check_examples(inputs: Any, spec: str, record: Program, calls: Sequence[Any]) -> None:
+    """Refuse example inputs that the program is not called with: `ExportedProgram.module()` binds them to its signature.
+
+    Raises:
+        DecodeError: they are of another structure.
+    """
+    match inputs:
+        case tuple() as args, dict() as kwargs if all(type(key) is str for key in kwargs):
+            written, called = record.graph_module.module_call_graph[0].signature, calls[0].signature
+            if written is not None and written.in_spec == spec:
+                fits = True
+            else:
+                names = [n for n in context_of(children_of(called.in_spec)[1]) if n in kwargs]  # in any order
+                ordered = {name: kwargs[name] for name in (*names, *kwargs)}
+                fits = pytree.tree_structure((args, ordered)) == called.in_spec
+            by_name = called.forward_arg_names[len(args) :] if called.forward_arg_names else [*kwargs]
+            if fits and sorted(by_name) == sorted(kwargs):
+                return
+    raise DecodeError("they are not of the structure that the program's inputs have")
 
 
 @dataclass(frozen=True, slots=True)

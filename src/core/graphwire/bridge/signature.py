@@ -14,7 +14,7 @@ from graphwire.bridge import torch_releases
 from graphwire.bridge.arguments import arm_of
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
-from graphwire.errors import DecodeError, EncodeError, GraphwireError
+from graphwire.errors import DecodeError, EncodeError, locate
 from graphwire.schema.graph import (
     Argument,
     CustomObjArgument,
@@ -252,8 +252,9 @@ def encode_module_calls(context: EncodeContext, entries: Sequence[Any]) -> list[
     for entry in entries:
         try:
             signature = None if entry.signature is None else _encode_call(context, entry.signature)
-        except GraphwireError as error:
-            raise error.within(f"module_call_graph[{entry.fqn!r}]") from None
+        except Exception as error:
+            locate(error, f"module_call_graph[{entry.fqn!r}]")
+            raise
         records.append(ModuleCallEntry(entry.fqn, signature))
     return records
 
@@ -278,8 +279,9 @@ def decode_module_calls(context: DecodeContext, records: Sequence[ModuleCallEntr
     for record in records:
         try:
             signature = None if record.signature is None else _decode_call(context, record.signature)
-        except GraphwireError as error:
-            raise error.within(f"module_call_graph[{record.fqn!r}]") from None
+        except Exception as error:
+            locate(error, f"module_call_graph[{record.fqn!r}]")
+            raise
         entries.append(TorchModuleCallEntry(record.fqn, signature))
     return entries
 

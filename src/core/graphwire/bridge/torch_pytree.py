@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from graphwire.errors import DecodeError, said
+
 __all__ = [
     "Registration",
     "children_of",
@@ -91,10 +93,10 @@ def unflatten(leaves: Sequence[Any], spec: Any) -> Any:
     As torch's own `tree_unflatten`, except that a `torch.Size` comes back as one; torch makes a plain tuple of it.
 
     Raises:
-        ValueError: the spec has another number of leaves.
+        DecodeError: the spec has another number of leaves, or a container type does not make a container of them.
     """
     if len(leaves) != spec.num_leaves:
-        raise ValueError(f"{len(leaves)} leaves are given for a structure of {spec.num_leaves}")
+        raise DecodeError(f"{len(leaves)} leaves are given for a structure of {spec.num_leaves}")
     return _unflatten(iter(leaves), spec)
 
 
@@ -107,7 +109,10 @@ def _unflatten(leaves: Iterator[Any], spec: Any) -> Any:
     children = [_unflatten(leaves, child) for child in children_of(spec)]
     if spec.type is torch.Size:
         return torch.Size(children)
-    return _pytree.SUPPORTED_NODES[spec.type].unflatten_fn(children, spec.context)
+    try:
+        return _pytree.SUPPORTED_NODES[spec.type].unflatten_fn(children, spec.context)
+    except Exception as error:
+        raise DecodeError(f"the container type {class_name(spec.type)} fails: {said(error)}") from error
 
 
 def is_flattened(container: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from graphwire.bridge import torch_pytree
 from graphwire.bridge.torch_pytree import Registration
-from graphwire.errors import DecodeError, EncodeError, GraphwireError, LimitError, UnknownTypeError
+from graphwire.errors import DecodeError, EncodeError, GraphwireError, LimitError, UnknownTypeError, said
 from graphwire.hooks.registry import Registry
 from graphwire.hooks.remedies import of_fault, of_plugin
 from graphwire.hooks.treespec_types import TreespecType
@@ -130,7 +130,7 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
 
 
 def _failure(what: str, error: Exception) -> str:
-    return f"{what} fails: {type(error).__name__}: {error}"
+    return f"{what} fails: {said(error)}"
 
 
 def _unnamed(container: Any) -> EncodeError:

@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TextIO
 
+from graphwire.errors import escaped
+
 __all__ = ["Section", "escaped", "print_json", "print_line", "print_sections", "size_text"]
 
 
@@ -22,15 +24,6 @@ class Section(NamedTuple):
     rows: Sequence[Sequence[str]] = ()
     numbers: frozenset[int] = frozenset()
     """The positions of the columns that are aligned to the right."""
-
-
-def escaped(text: str) -> str:
-    """`text` with every character that does not print written as an escape, such as `\\x1b`."""
-    if text.isprintable():
-        return text
-    return "".join(
-        part if part.isprintable() else part.encode("unicode_escape").decode("ascii") for part in text
-    )
 
 
 def size_text(count: int) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from graphwire.errors import OpsetError, Problem
+from graphwire.errors import OpsetError, Problem, escaped
 from graphwire.evolve.references import module_with_names, new_requirements
 from graphwire.evolve.upgrades import Upgrade, rewrite_graph
 from graphwire.hooks.discovery import is_in_box
@@ -25,7 +25,7 @@ from graphwire.hooks.interfaces import OpsetUpgrader
 from graphwire.hooks.registry import Registry
 from graphwire.hooks.remedies import is_older, of_fault, of_plugin, of_requirement
 from graphwire.schema.graph import Node
-from graphwire.schema.program import Program
+from graphwire.schema.program import PluginRequirement, Program
 
 __all__ = [
     "Plan",
@@ -100,7 +100,7 @@ class Plan:
         return lines or ["nothing to do"]
 
     def __str__(self) -> str:
-        return "\n".join(self.lines())
+        return "\n".join(map(escaped, self.lines()))
 
     def to_tree(self) -> dict[str, Any]:
         """The plan as plain data."""
@@ -142,7 +142,7 @@ def plan(
         installed: the versions that are wanted, by namespace.
         upgraders: the steps that there are, in any order; several may share one step, each with operators of its own.
         unknown: what becomes of a namespace that is not wanted, or cannot be reached.
-        providers: by namespace, what to install (`pip install …`) for the version that the program has.
+        providers: by namespace, what the program says that it takes for the version that the program has.
         remedy_of: says what to do about a problem with a namespace; None for what `providers` says.
 
     Returns:
@@ -267,7 +267,7 @@ def _unreachable(
     remedy_of: Callable[[str, Problem], str] | None,
 ) -> OpsetError:
     wanted = [providers[namespace] for namespace in namespaces if namespace in providers]
-    remedy = f"Install what it was written with: pip install {' '.join(map(repr, wanted))}" if wanted else ""
+    remedy = f"The program says that it was written with {', '.join(wanted)}" if wanted else ""
     if remedy_of is not None:
         remedies = map(remedy_of, namespaces, problems)
         remedy = ". ".join(dict.fromkeys(filter(None, remedies)))
@@ -320,8 +320,10 @@ def _remedy_of_torch(program: Program, registry: Registry, wants: int | None) ->
         installed = metadata.version("torch")
     except metadata.PackageNotFoundError:
         installed = ""
-    if written[:1].isdigit() and (not installed or is_older(installed, written)):
-        return f"Install what it was written with: pip install 'torch>={written}'"
+    if PluginRequirement("torch", written, []).has_version and (
+        not installed or is_older(installed, written)
+    ):
+        return f"Install a newer torch: the file says that it was written with {written}"
     return "Install a newer graphwire, which may know the versions between"
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from graphwire.errors import MissingPluginError, Problem
 from graphwire.evolve.references import walk_nodes
 from graphwire.hooks.registry import PluginInfo, Registry
-from graphwire.schema.program import PluginRequirement, Program
+from graphwire.schema.program import PluginRequirement, Program, install_advice
 from graphwire.schema.treespec import parse_treespec, split_version, treespec_nodes
 
 __all__ = ["MissingPlugin", "check_plugins", "kept_requirements", "missing_plugins", "with_requirements"]
@@ -79,8 +79,7 @@ def check_plugins(program: Program, registry: Registry, *, operators: bool = Tru
     places = _places(program, {name for each in missing for name in each.provides})
     remedies = []
     if absent := [each.requirement for each in missing if each.found is None]:
-        wanted = " ".join(f"'{each.distribution}>={each.version}'" for each in absent)
-        remedies.append(f"Install what is missing: pip install {wanted}")
+        remedies.append(install_advice(absent))
     for each in missing:
         if each.found is not None:
             what = "repair or update it" if each.found.status == "broken" else "let it in there"

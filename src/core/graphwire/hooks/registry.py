@@ -41,6 +41,10 @@ from graphwire.hooks.treespec_types import TreespecType, TreespecTypes, index_tr
 __all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "default_registry", "in_force"]
 
 
+_SHARED = frozenset({PROJECT, f"{PROJECT}_plugins", "torch", "builtins", "tests"})
+"""Packages that more than one plugin may have modules in."""
+
+
 class Registry:
     """What a set of plugins provides. Immutable: any number of threads may use it.
 
@@ -371,6 +375,18 @@ class Registry:
     def treespec_failures(self) -> Mapping[str, str]:
         """Why each treespec serializer that is left out could not say its containers, by its name."""
         return self._all_treespec_types().failures
+
+    def plugin_of(self, module: str) -> PluginInfo | None:
+        """The plugin whose code a module is, as far as its providers tell; None for a module of the box, or of nobody's."""
+        package = module.partition(".")[0]
+        for plugin in self._plugins:
+            if plugin.info.distribution == PROJECT:
+                continue
+            for provider in (each for providers in plugin.providers.values() for each in providers):
+                home = str(getattr(provider, "__module__", ""))
+                if home == module or (package == home.partition(".")[0] and package not in _SHARED):
+                    return plugin.info
+        return None
 
     def owner_of(self, kind: str, name: str) -> PluginInfo | None:
         """The plugin that provides a name.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from graphwire.errors import GraphwireError, PluginConflictError
 from graphwire.hooks.conflicts import Fault
 from graphwire.hooks.discovery import BLOCK_VARIABLE, PluginInfo, normal_name
+from graphwire.schema.program import PluginRequirement, install_advice
 
 if TYPE_CHECKING:
     from graphwire.hooks.registry import Registry
@@ -53,13 +54,13 @@ def of_requirement(
         each for each in registry.plugins if normal_name(each.distribution) == normal_name(distribution)
     ]
     if not plugins:
-        return f"Install what is missing: pip install '{distribution}>={version}'"
+        return install_advice([PluginRequirement(distribution, version, [])])
     off = [of_plugin(each) for each in plugins if each.status in ("blocked", "broken")]
     if off:
         return ". ".join(dict.fromkeys(off))
     has = plugins[0].version
     if older := is_older(has, version):
-        return f"Update it: pip install --upgrade '{distribution}>={version}' ({has} is installed)"
+        return f"Update {plugins[0].distribution} ({has} is installed): the file says that it was written with {version}"
     names = ", ".join(sorted({name for _, name in needs})) or "it"
     since = "does not provide" if older is None or has == version else "no longer provides"
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -36,6 +37,14 @@ FEATURES: dict[str, str] = {
 
 _PLAIN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._+!-]*[A-Za-z0-9])?", re.ASCII)
 """The names and versions of distributions (packaging.python.org: name normalization, PEP 440)."""
+
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
+"""The names of distributions (PEP 508)."""
+_VERSION = re.compile(
+    r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+([._-][a-z0-9]+)*)?", re.ASCII
+)
+"""Their versions (PEP 440)."""
 
 
 class StackFrame(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -111,6 +120,23 @@ class PluginRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_installable(self) -> bool:
         """Whether the names can stand in a command line: they come from a file, and messages say what to install."""
         return all(_PLAIN.fullmatch(each) is not None for each in (self.distribution, self.version))
+
+    def __str__(self) -> str:
+        if len(self.distribution) <= 100 and _NAME.fullmatch(self.distribution) and self.has_version:
+            return f"{self.distribution}>={self.version}"
+        return f"{self.distribution!r:.80} {self.version!r:.80}"
+
+    @property
+    def has_version(self) -> bool:
+        """Whether the version has the form of PEP 440."""
+        return len(self.version) <= 100 and _VERSION.fullmatch(self.version) is not None
+
+
+def install_advice(wanted: Iterable[PluginRequirement]) -> str:
+    """What to do where distributions are missing that a file names. That is no command to copy: whoever made the file chose
+    the names, and a name in good form may be anybody's."""
+    names = ", ".join(sorted({str(each) for each in wanted}))
+    return f"The file says that this comes from {names}: check whose that is before you install it"
 
 
 class EncodedValue(msgspec.Struct, omit_defaults=True):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from graphwire.errors import SchemaError
+from graphwire.errors import SchemaError, locate
 from graphwire.schema.graph import Argument, TensorArgument
 from graphwire.schema.signature import (
     BufferMutationSpec,
@@ -79,13 +79,15 @@ def signature_from_maps(
     for index, argument in enumerate(inputs):
         try:
             signature.input_specs.append(_input_spec(maps, argument, index, *persistent))
-        except SchemaError as error:
-            raise error.within(f"inputs[{index}]") from None
+        except Exception as error:
+            locate(error, f"inputs[{index}]")
+            raise
     for index, argument in enumerate(outputs):
         try:
             signature.output_specs.append(_output_spec(maps, argument, mutates=index < mutations))
-        except SchemaError as error:
-            raise error.within(f"outputs[{index}]") from None
+        except Exception as error:
+            locate(error, f"outputs[{index}]")
+            raise
     return signature
 
 

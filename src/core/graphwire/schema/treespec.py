@@ -333,10 +333,9 @@ def _enum_member(class_name: str, name: str) -> enum.Enum:
             if member is None:
                 raise DecodeError(f"the enum {class_name} has no member {name!r}")
             return member
-    module, _, _ = class_name.partition(":")
     raise UnknownTypeError(
         f"the enum class {class_name} does not exist in this process",
-        remedy=f"Import the module that defines it ({module}) before you load: no file makes graphwire import anything",
+        remedy="Import the module that defines it before you load: no file makes graphwire import anything",
     )
 
 

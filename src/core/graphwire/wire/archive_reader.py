@@ -10,7 +10,7 @@ from types import TracebackType
 
 from zlib_ng import zlib_ng
 
-from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError
+from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError, locate
 from graphwire.wire import zip_layout as layout
 from graphwire.wire.archive_directory import Entry, read_directory
 from graphwire.wire.archive_source import BufferSource, FileSource, PartSource, Readable, Source, open_source
@@ -216,8 +216,9 @@ class ArchiveReader:
             source = BufferSource(self.read(name))
         try:
             inner._start(source, self.limits)
-        except ArchiveError as error:
-            raise error.within(f"record {name!r}") from error.__cause__
+        except Exception as error:
+            locate(error, f"record {name!r}")
+            raise
         return inner
 
     def close(self) -> None:

@@ -10,10 +10,10 @@ import stat
 import threading
 from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
-from graphwire.errors import ArchiveError, LimitError
+from graphwire.errors import ArchiveError, LimitError, note_caller
 from graphwire.wire.limits import Limits
 
-__all__ = ["BufferSource", "FileSource", "PartSource", "Readable", "Source", "open_source"]
+__all__ = ["BufferSource", "FileSource", "PartSource", "Readable", "Source", "file_name", "open_source"]
 
 Readable: TypeAlias = "str | os.PathLike[str] | BinaryIO | bytes | bytearray | memoryview"
 """What an archive can be read from. A file object is read from its start, wherever it stands."""
@@ -152,10 +152,25 @@ def open_source(source: Readable, limits: Limits) -> Source:
         raise ArchiveError(
             f"the file object gives no bytes ({error})", remedy='Open the file with "rb"'
         ) from error
+    except Exception as error:
+        note_caller(error)
+        raise
 
 
 def _gives_text() -> ArchiveError:
     return ArchiveError("the file object gives text", remedy='Open the file in binary mode, "rb"')
+
+
+def file_name(file: object) -> str:
+    """What a file, or what is read or written in place of one, is called in a message."""
+    if isinstance(file, (bytes, bytearray, memoryview)):
+        return "the bytes"
+    if isinstance(file, (str, os.PathLike)):
+        return os.fsdecode(file)
+    name = getattr(file, "name", None)
+    if isinstance(name, (str, os.PathLike)):
+        return os.fsdecode(name)
+    return "the stream" if hasattr(file, "read") or hasattr(file, "write") else ""
 
 
 def type_text(value: object) -> str:

@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from graphwire.errors import ArchiveError
+from graphwire.errors import ArchiveError, note_caller
+from graphwire.wire.archive_source import file_name
 
 __all__ = ["Replacement", "replacing", "sync", "write_all", "write_pieces"]
 
@@ -120,9 +121,15 @@ def write_all(stream: BinaryIO | io.FileIO, data: bytes | memoryview) -> None:
     """
     size = len(data)
     while True:
-        taken: int | None = stream.write(data)
+        try:
+            taken: int | None = stream.write(data)
+        except Exception as error:
+            note_caller(error)
+            raise
         if taken is None and isinstance(stream, io.RawIOBase):
-            raise ArchiveError("the file object takes no bytes now", remedy="Open it so that it waits")
+            raise ArchiveError("the file object takes no bytes now", remedy="Open it so that it waits").of(
+                file_name(stream)
+            )
         if taken is None or not 0 <= taken < size:  # None is what many file-like objects return that take all
             return
         data = data[taken:]

@@ -18,7 +18,7 @@ from functools import cached_property
 
 import msgspec
 
-from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem
+from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, locate
 from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 from graphwire.wire.archive_reader import ArchiveReader
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record, extent
@@ -297,8 +297,9 @@ class Layout:
             return StateDict()
         try:
             return read_state_dict(self.reader.nested(member), folder, self._stem(name, stem), copied=copied)
-        except GraphwireError as error:
-            raise error.within(f"record {member!r}") from None
+        except Exception as error:
+            locate(error, f"record {member!r}")
+            raise
 
     def _read_config(self, member: str, folder: str, copied: bool) -> StateDict:
         try:

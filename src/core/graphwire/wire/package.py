@@ -23,7 +23,7 @@ import msgspec
 from graphwire.errors import GraphwireError, MissingRecordError, Problem, UnknownFormatError
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.hooks.registry import Registry
-from graphwire.schema.program import PluginRequirement, Program
+from graphwire.schema.program import PluginRequirement, Program, install_advice
 from graphwire.wire.archive import ArchiveReader, Readable
 from graphwire.wire.document import read_document, read_program
 from graphwire.wire.layouts import (
@@ -108,8 +108,7 @@ class Package:
             return None
         if provider is None or not provider.is_installable:
             return None
-        wanted = f"{provider.distribution}>={provider.version}"
-        remedy = f"Install what is missing: pip install {wanted!r}"
+        remedy = install_advice([provider])
         for plugin in self._registry.plugins:
             if plugin.distribution == provider.distribution and plugin.status != "active":
                 remedy = f"The {plugin} is {plugin.status}: {plugin.reason}"

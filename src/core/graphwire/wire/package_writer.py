@@ -14,7 +14,7 @@ from graphwire.errors import ArchiveError, GraphwireError
 from graphwire.schema.program import PluginRequirement
 from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 from graphwire.wire.archive import ArchiveWriter
-from graphwire.wire.archive_source import type_text
+from graphwire.wire.archive_source import file_name, type_text
 from graphwire.wire.atomic import replacing, sync, write_all
 from graphwire.wire.digests import ASIDE_BYTES, Digests
 from graphwire.wire.layouts import (
@@ -132,14 +132,16 @@ def _check_stream(stream: Any) -> None:
     try:
         stream.write(b"")
     except AttributeError:
-        raise ArchiveError(f"{type_text(stream)} is no path and no binary file") from None
+        raise ArchiveError(f"{type_text(stream)} is no path and no binary file").of(
+            file_name(stream)
+        ) from None
     except TypeError as error:
-        raise ArchiveError(
-            "the file object takes text", remedy='Open the file in binary mode, "wb"'
+        raise ArchiveError("the file object takes text", remedy='Open the file in binary mode, "wb"').of(
+            file_name(stream)
         ) from error
     except ValueError as error:
-        raise ArchiveError(
-            f"the file object takes no bytes ({error})", remedy='Open the file with "wb"'
+        raise ArchiveError(f"the file object takes no bytes ({error})", remedy='Open the file with "wb"').of(
+            file_name(stream)
         ) from error
 
 

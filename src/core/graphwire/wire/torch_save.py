@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphwire.errors import ArchiveError, DecodeError, GraphwireError, LimitError
+from graphwire.errors import ArchiveError, DecodeError, LimitError, locate
 from graphwire.schema.program import EncodedValue
 from graphwire.schema.scalars import DTYPE_NAMES, ITEM_SIZES, Device, Layout, ScalarType
 from graphwire.schema.symbols import SymInt
@@ -237,8 +237,9 @@ def read_state_dict(
     for name, value in saved.value.items():
         try:
             state.add(name, value, table, first)
-        except GraphwireError as error:
-            raise error.within(name) from None
+        except Exception as error:
+            locate(error, name)
+            raise
     return state
 
 

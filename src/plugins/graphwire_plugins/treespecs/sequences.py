@@ -144,7 +144,7 @@ class NamedTuple:
                 raise DecodeError(f"no serialized name of a namedtuple: {tree!r:.80}")
         if found is not None and is_namedtuple(found.container):
             return found.container
-        call = f"torch.utils._pytree._register_namedtuple(CLASS, serialized_type_name={name!r})"
+        call = "torch.utils._pytree._register_namedtuple(CLASS, serialized_type_name=NAME)"
         raise UnknownTypeError(
             f"no namedtuple is registered as {name!r} in this process",
             remedy=f"Before you load, import the module that defines it, or register it: `{call}`",

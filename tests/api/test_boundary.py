@@ -1,0 +1,362 @@
+"""The boundary of the API: whatever is raised below leaves it as an error of ours, with file, record, format and place."""
+
+from __future__ import annotations
+
+import io
+import struct
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_programs import module_of
+from torch import Tensor
+from torch.export import ExportedProgram, export
+from torch.utils import _pytree as pytree
+
+import graphwire
+from graphwire.errors import (
+    ArchiveError,
+    DecodeError,
+    EncodeError,
+    FormatError,
+    GraphwireError,
+    MissingRecordError,
+)
+from graphwire.hooks.registry import Registry
+from graphwire_plugins.formats.json import JsonFormat
+
+
+class Strange(Exception):
+    """An exception of nobody's, that cannot even be told."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+FOREIGN = [
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    KeyError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RecursionError,
+    RuntimeError,
+    StopIteration,
+    Strange,
+    TimeoutError,
+    TypeError,
+    UserWarning,
+    ValueError,
+    struct.error,
+]
+
+
+class Switch:
+    """What the parts of the plugin below raise now; None for nothing."""
+
+    raises: type[BaseException] | None = None
+
+    def __call__(self) -> None:
+        if self.raises is not None:
+            raise self.raises("not now")
+
+
+SWITCH = Switch()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_raises() -> Iterator[None]:
+    yield
+    SWITCH.raises = None
+
+
+class Box:
+    """A container that a process registers with torch."""
+
+    def __init__(self, item: Tensor) -> None:
+        self.item = item
+
+
+def _unflatten(items: Any, _context: Any) -> Box:
+    SWITCH()
+    return Box(*items)
+
+
+pytree.register_pytree_node(
+    Box,
+    lambda box: ([box.item], None),
+    _unflatten,
+    serialized_type_name="tests.boundary.Box",
+    flatten_with_keys_fn=lambda box: ([(pytree.GetAttrKey("item"), box.item)], None),
+)
+
+
+class ReluHandler:
+    """A handler for one operator, which asks the switch at each step."""
+
+    namespace, opset_version, convention = "boundary", 0, "generic"
+    prefixes = ("torch.ops.aten.relu.",)
+
+    def name_of(self, target: Any) -> str | None:
+        return "torch.ops.aten.relu.default" if target is torch.ops.aten.relu.default else None
+
+    def resolve(self, name: str) -> Any:
+        return torch.ops.aten.relu.default if name.endswith("default") else None
+
+    def encode_node(self, *_: Any) -> None:
+        SWITCH()
+
+    def decode_node(self, *_: Any) -> None:
+        SWITCH()
+
+
+class Format(JsonFormat):
+    """A wire format whose reader and writer ask the switch."""
+
+    name, suffix, media_type = "switched", ".switched", "application/x"
+
+    def encode(self, tree: Any) -> bytes:
+        SWITCH()
+        return super().encode(tree)
+
+    def decode(self, buffer: Any) -> Any:
+        SWITCH()
+        return super().decode(buffer)
+
+    def matches(self, head: bytes) -> bool:
+        return False
+
+    encode_records = decode_program = decode_bounded = None  # type: ignore[assignment]
+
+
+class Plugin:
+    @graphwire.hookimpl
+    def graphwire_op_handlers(self) -> list[Any]:
+        return [ReluHandler()]
+
+
+class FormatPlugin:
+    @graphwire.hookimpl
+    def graphwire_wire_formats(self) -> list[Any]:
+        return [Format()]
+
+
+REGISTRY = Registry.discover().extended(FormatPlugin())
+
+
+@pytest.fixture(scope="module")
+def program() -> ExportedProgram:
+    return export(module_of(lambda x: torch.relu(x) + 1), (torch.ones(3),))
+
+
+@pytest.fixture(scope="module")
+def path(program: ExportedProgram, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("boundary") / "good.pt2"
+    graphwire.save(program, path)
+    return path
+
+
+# ----------------------------------------------------------------------------------------------- what plugins raise
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_what_a_container_type_raises_costs_the_example_inputs_alone(kind: type[Exception]) -> None:
+    data = graphwire.dumps(export(module_of(lambda box: box.item + 1), (Box(torch.ones(2)),)))
+    SWITCH.raises = kind
+    with pytest.warns(UserWarning, match=rf"boundary.*Box fails: {kind.__name__}"):
+        loaded = graphwire.loads(data)
+    assert loaded.example_inputs is None
+
+
+@pytest.mark.filterwarnings("default")  # or else a warning is of the caller, who made it an error
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_what_a_plugin_raises_is_an_error_of_ours_that_names_it_and_the_node(
+    kind: type[Exception], program: ExportedProgram, path: Path
+) -> None:
+    registry = Registry.discover().extended(Plugin())
+    data = graphwire.dumps(program, registry=registry)
+    SWITCH.raises = kind
+    with pytest.raises(DecodeError, match=rf"plugin `Plugin` fails: {kind.__name__}") as caught:
+        graphwire.loads(data, registry=registry)
+    assert isinstance(caught.value.__cause__, kind)
+    assert (caught.value.file, caught.value.record, caught.value.format) == (
+        "the bytes",
+        "models/model.json",
+        "json",
+    )
+    assert caught.value.place.startswith("graph.nodes[0]")
+    assert "GRAPHWIRE_DISABLE_PLUGINS" in caught.value.remedy
+    with pytest.raises(EncodeError, match=rf"plugin `Plugin` fails: {kind.__name__}") as saving:
+        graphwire.dumps(program, registry=registry)
+    assert saving.value.place == "graph.relu"
+
+
+def test_an_error_of_ours_that_a_plugin_causes_names_it_too(program: ExportedProgram) -> None:
+    data = graphwire.dumps(program, format="switched", registry=REGISTRY)
+    SWITCH.raises = KeyError
+    with pytest.raises(FormatError, match=r"models/model.switched.*plugin `FormatPlugin`.*Repair or update"):
+        graphwire.loads(data, registry=REGISTRY)
+    with pytest.raises(FormatError, match="plugin `FormatPlugin`"):
+        graphwire.dumps(program, format="switched", registry=REGISTRY)
+
+
+# ---------------------------------------------------------------------------------------------- what our own raises
+
+
+@pytest.mark.parametrize("kind", [each for each in FOREIGN if each not in (MemoryError, UserWarning)])
+def test_what_a_reader_raises_is_told_with_its_file_record_format_and_place(
+    kind: type[Exception], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise kind("on account of the document")
+
+    monkeypatch.setattr("graphwire.bridge.graph.decode_inputs", fails)
+    with pytest.raises(DecodeError) as caught:
+        graphwire.load(path)
+    error = caught.value
+    assert (error.file, error.record, error.format) == (str(path), "models/model.json", "json")
+    assert error.place == "graph.nodes[0] (relu)"
+    assert str(error).startswith(f"{path}: record 'models/model.json' (json): graph.nodes[0] (relu): ")
+    assert isinstance(error.__cause__, kind)
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "load": graphwire.load,
+    "open": lambda file: graphwire.open(file).program,
+    "payloads": lambda file: graphwire.open(file).payloads,
+    "report": lambda file: graphwire.open(file).report("model"),
+    "targets of an archive": lambda file: graphwire.open(file).targets("model"),
+    "inspect": graphwire.inspect,
+    "convert": lambda file: graphwire.convert(file, io.BytesIO()),
+    "upgrade": lambda file: graphwire.upgrade(file, io.BytesIO()),
+    "plan_upgrade": graphwire.plan_upgrade,
+    "canonicalize": graphwire.canonicalize,
+    "content_hash": graphwire.content_hash,
+    "diff": lambda file: graphwire.diff(file, file),
+    "supports": lambda file: graphwire.supports(file, "torch-2.9"),
+    "targets": graphwire.targets,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_names_the_file(reader: str, path: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pt2"
+    cut.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ArchiveError) as caught:
+        READERS[reader](cut)
+    assert str(caught.value).startswith(f"{cut}: ")
+    with pytest.raises(ArchiveError, match=r"^the bytes: "):
+        READERS[reader](cut.read_bytes())
+    with pytest.raises(ArchiveError, match=r"^the stream: "):
+        READERS[reader](io.BytesIO(cut.read_bytes()))
+
+
+@pytest.mark.parametrize("reader", [name for name in READERS if name != "payloads"])
+@pytest.mark.parametrize("format", ["json", "msgpack", "cbor"])
+def test_a_document_that_is_cut_off_is_told_with_file_record_and_format(
+    reader: str, format: str, program: ExportedProgram, tmp_path: Path
+) -> None:
+    from graphwire.wire.archive import ArchiveReader, ArchiveWriter
+
+    whole = ArchiveReader(graphwire.dumps(program, format=format))
+    cut = tmp_path / "cut.pt2"
+    member = f"models/model.{format}"
+    with cut.open("wb") as stream, ArchiveWriter(stream) as archive:
+        for name in whole.names:
+            if name.startswith(("models/", "data/")):
+                data = whole.read(name)
+                archive.write(name, data[: len(data) // 2] if name == member else data, compress=False)
+    with pytest.raises(GraphwireError) as caught:
+        READERS[reader](cut)
+    assert caught.value.file.startswith(str(cut))
+    assert (caught.value.record, caught.value.format) == (member, format)
+
+
+def test_a_bare_document_has_a_format_and_no_record(program: ExportedProgram, tmp_path: Path) -> None:
+    record, _ = graphwire.to_schema(program)
+    document = tmp_path / "document.json"
+    document.write_bytes(graphwire.encode(record)[:-20])
+    with pytest.raises(GraphwireError) as caught:
+        graphwire.open(document).program  # noqa: B018
+    assert (caught.value.file, caught.value.record, caught.value.format) == (str(document), "", "json")
+    with pytest.raises(GraphwireError, match=r"^the bytes \(json\): "):
+        graphwire.decode(document.read_bytes())
+
+
+def test_an_error_about_the_records_of_weights_is_not_told_of_the_document(path: Path) -> None:
+    with graphwire.open(path) as archive, pytest.raises(MissingRecordError) as caught:
+        archive.read_extra("absent")
+    assert (caught.value.file, caught.value.record) == (str(path), "")
+
+
+def test_of_several_programs_the_error_of_a_save_names_one(program: ExportedProgram) -> None:
+    broken = export(module_of(lambda x: (x + 1).clamp(0.0, 1.0)), (torch.ones(3),))
+    node = next(node for node in broken.graph.nodes if node.name == "clamp")
+    node.args = (node.args[0], object(), node.args[2])
+    with pytest.raises(EncodeError, match=r"^program 'other': graph.clamp"):
+        graphwire.dumps({"one": program, "other": broken})
+
+
+# ----------------------------------------------------------------------------------------------------- what passes
+
+
+class Stream(io.RawIOBase):
+    """A file object that fails as its library does."""
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def readinto(self, _buffer: Any) -> int:
+        raise Strange
+
+    def write(self, data: Any) -> int:
+        if len(data):
+            raise Strange
+        return 0
+
+
+def test_what_the_caller_gave_raises_what_it_raises(
+    program: ExportedProgram, path: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(Strange):
+        graphwire.load(Stream())
+    with pytest.raises(Strange):
+        graphwire.save(program, Stream())  # type: ignore[arg-type]
+    with pytest.raises(Strange):
+        graphwire.convert(path, Stream())  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError):
+        graphwire.load(path, report=lambda _: 1 / 0)
+    with pytest.raises(FileNotFoundError):
+        graphwire.load(tmp_path / "absent")
+    with pytest.raises(FileNotFoundError):
+        graphwire.save(program, tmp_path / "absent" / "program.pt2")
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_what_ends_the_process_is_left_as_it_is(
+    kind: type[BaseException], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SWITCH.raises = kind
+    monkeypatch.setattr("graphwire.bridge.graph.decode_inputs", lambda *_: SWITCH())
+    with pytest.raises(kind):
+        graphwire.load(path)
+
+
+def test_a_warning_that_the_caller_made_an_error_is_left_as_it_is() -> None:
+    data = graphwire.dumps(export(module_of(lambda box: box.item + 1), (Box(torch.ones(2)),)))
+    SWITCH.raises = ValueError
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="example inputs"):
+            graphwire.loads(data)
