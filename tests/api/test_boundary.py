@@ -98,17 +98,26 @@ pytree.register_pytree_node(
 )
 
 
-class ReluHandler:
+@torch.library.custom_op("boundary_tests::twice", mutates_args=())
+def twice(x: Tensor) -> Tensor:
+    """An operator of the plugin."""
+    return x * 2
+
+
+twice.register_fake(torch.empty_like)
+
+
+class Handler:
     """A handler for one operator, which asks the switch at each step."""
 
-    namespace, opset_version, convention = "boundary", 0, "generic"
-    prefixes = ("torch.ops.aten.relu.",)
+    namespace, opset_version, convention = "boundary_tests", 0, "generic"
+    prefixes = ("torch.ops.boundary_tests.",)
 
     def name_of(self, target: Any) -> str | None:
-        return "torch.ops.aten.relu.default" if target is torch.ops.aten.relu.default else None
+        return "torch.ops.boundary_tests.twice.default" if target is twice._opoverload else None
 
     def resolve(self, name: str) -> Any:
-        return torch.ops.aten.relu.default if name.endswith("default") else None
+        return twice._opoverload if name.endswith("twice.default") else None
 
     def encode_node(self, *_: Any) -> None:
         SWITCH()
@@ -139,7 +148,7 @@ class Format(JsonFormat):
 class Plugin:
     @graphwire.hookimpl
     def graphwire_op_handlers(self) -> list[Any]:
-        return [ReluHandler()]
+        return [Handler()]
 
 
 class FormatPlugin:
@@ -179,9 +188,10 @@ def test_what_a_container_type_raises_costs_the_example_inputs_alone(kind: type[
 @pytest.mark.filterwarnings("default")  # or else a warning is of the caller, who made it an error
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_what_a_plugin_raises_is_an_error_of_ours_that_names_it_and_the_node(
-    kind: type[Exception], program: ExportedProgram, path: Path
+    kind: type[Exception],
 ) -> None:
     registry = Registry.discover().extended(Plugin())
+    program = export(module_of(lambda x: twice(x)), (torch.ones(3),))
     data = graphwire.dumps(program, registry=registry)
     SWITCH.raises = kind
     with pytest.raises(DecodeError, match=rf"plugin `Plugin` fails: {kind.__name__}") as caught:
@@ -196,7 +206,7 @@ def test_what_a_plugin_raises_is_an_error_of_ours_that_names_it_and_the_node(
     assert "GRAPHWIRE_DISABLE_PLUGINS" in caught.value.remedy
     with pytest.raises(EncodeError, match=rf"plugin `Plugin` fails: {kind.__name__}") as saving:
         graphwire.dumps(program, registry=registry)
-    assert saving.value.place == "graph.relu"
+    assert saving.value.place == "graph.twice"
 
 
 def test_an_error_of_ours_that_a_plugin_causes_names_it_too(program: ExportedProgram) -> None:

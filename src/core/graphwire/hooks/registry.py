@@ -41,7 +41,7 @@ from graphwire.hooks.treespec_types import TreespecType, TreespecTypes, index_tr
 __all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "default_registry", "in_force"]
 
 
-_SHARED = frozenset({PROJECT, f"{PROJECT}_plugins", "torch", "builtins", "tests"})
+_SHARED = frozenset({"graphwire", "graphwire_plugins", "torch", "builtins", "tests"})
 """Packages that more than one plugin may have modules in."""
 
 
@@ -379,11 +379,10 @@ class Registry:
     def plugin_of(self, module: str) -> PluginInfo | None:
         """The plugin whose code a module is, as far as its providers tell; None for a module of the box, or of nobody's."""
         package = module.partition(".")[0]
-        for plugin in self._plugins:
-            if plugin.info.distribution == PROJECT:
+        for plugin in self._loaded:
+            if is_in_box(plugin.info):
                 continue
-            for provider in (each for providers in plugin.providers.values() for each in providers):
-                home = str(getattr(provider, "__module__", ""))
+            for home in (str(getattr(each.provider, "__module__", "")) for each in plugin.provisions):
                 if home == module or (package == home.partition(".")[0] and package not in _SHARED):
                     return plugin.info
         return None
