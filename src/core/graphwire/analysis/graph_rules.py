@@ -153,6 +153,9 @@ def _constant(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, 
 
 
 def _own_constant(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
+    if not isinstance(value, str):
+        walk.check_name((place, ".node"), value.node)
+        value, place = value.name, (place, ".name")
     if not names.is_own_path(value.partition(".")[2]):
         walk.report(place, "name", f"{quoted(value)} cannot name a constant of the graph's own")
     _constant(walk, scope, place, value, nesting, defines)
@@ -421,6 +424,11 @@ def check_graph(
         if origin.name is not None:
             walk.check_name((here, ".name"), origin.name)
         _check_origin(walk, here, origin)
+    for name in graph.copies:
+        here = (place, ".copies", name)
+        walk.check_name(here, name)
+        if name in scope.defined or name in scope.containers:
+            walk.report(here, "duplicate", f"the node {quoted(name)} was defined before")
     if graph.output_metadata is not None:
         _check_origin(walk, (place, ".output_metadata"), graph.output_metadata)
     return scope

@@ -29,6 +29,7 @@ from graphwire.hooks.interfaces import ConstantCodec
 from graphwire.schema.graph import (
     Argument,
     ComplexValue,
+    ConstantArgument,
     CustomObjArgument,
     GraphArgument,
     MappingEntry,
@@ -307,7 +308,7 @@ class Scope(Protocol):
     def treespec(self, argument: str | TreespecArgument) -> Any:
         """The node that reads a container structure."""
 
-    def constant(self, name: str) -> Any:
+    def constant(self, argument: str | ConstantArgument) -> Any:
         """The node that reads a tensor of the graph's own."""
 
 

@@ -17,6 +17,7 @@ from graphwire.bridge import torch_private
 from graphwire.bridge.arguments import arm_of, decode_argument, encode_argument, encode_exactly
 from graphwire.bridge.calls import decode_inputs, encode_inputs
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext, GraphwireWarning
+from graphwire.bridge.copies import add_copies, encode_copies
 from graphwire.bridge.metadata import decode_metadata, encode_metadata
 from graphwire.bridge.operators import decode_operator, encode_operator
 from graphwire.bridge.places import deviations, move, place_by_rule
@@ -36,7 +37,14 @@ from graphwire.bridge.values import (
     note_metadata,
 )
 from graphwire.errors import DecodeError, EncodeError, locate
-from graphwire.schema.graph import Argument, Graph, GraphArgument, Node, TreespecArgument
+from graphwire.schema.graph import (
+    Argument,
+    ConstantArgument,
+    Graph,
+    GraphArgument,
+    Node,
+    TreespecArgument,
+)
 
 _LITERALS = (int, float, bool, str, type(None))
 _MAKERS = frozenset(("placeholder", "call_function"))
@@ -65,6 +73,7 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
             locate(error, f"graph.{node.name}")
             raise
     record.placed = deviations(module.graph.nodes, scope.order)
+    record.copies = encode_copies(scope)
     return record
 
 
@@ -102,7 +111,14 @@ def _encode_placeholder(
     context: EncodeContext, scope: EncodeScope, node: torch.fx.Node, top_level: bool
 ) -> Argument:
     note_metadata(context, scope, node.name, node)
-    value = node.meta.get("val")
+    value = node.meta.get("val", NOTHING)
+    if value is NOTHING:
+        if node.users:
+            raise EncodeError(
+                "nothing is stated of an input that is used",
+                remedy="Let its `meta['val']` be the value that it takes",
+            )
+        value = None
     if isinstance(value, _LITERALS) and (top_level or value is None or isinstance(value, str)):
         argument = encode_argument(context, {}, value)
         if not top_level:
@@ -135,11 +151,12 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
         argument = Argument(as_graph=GraphArgument(path, graph, named))
     elif isinstance(value, torch.Tensor):
         context.features.add("constants")
-        key = next((k for k, v in context.constants.items() if v is value), None)
+        key = next((k for k, v in context.constants.items() if v is value and _path_of(k) == path), None)
         if key is None:
             key = f"{GRAPH_CONSTANT}{len(context.constants)}.{path}"
             context.constants[key] = value
-        argument = Argument(as_constant=key)
+        usual = node.name == path.replace(".", "_")
+        argument = Argument(as_constant=key if usual else ConstantArgument(key, node.name))
     elif isinstance(value, pytree.TreeSpec):
         context.features.add("treespecs")
         named = None if node.name == path else node.name
@@ -153,7 +170,13 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
         )
     scope.nodes[node] = argument
     scope.attributes.add(node)
-    note_metadata(context, scope, node.name, node, always=True)
+    noted = scope.record.value_metadata[node.name] = encode_metadata(context, node.meta)
+    noted.unstated = isinstance(value, torch.Tensor) and node.meta.get("val") is None
+
+
+def _path_of(key: str) -> str:
+    """The attribute path of a tensor of the graph's own, by its name among the constants."""
+    return key.removeprefix(GRAPH_CONSTANT).partition(".")[2]
 
 
 def _encode_output(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node) -> None:
@@ -198,6 +221,7 @@ class _GraphScope(DecodeScope):
         self._attributes: dict[str, torch.fx.Node] = {}
         self._subgraphs: dict[str, Graph] = {}
         self._treespecs: dict[str, str] = {}
+        self._constants: dict[str, str] = {}
 
     def subgraph(self, argument: GraphArgument) -> torch.fx.Node:
         """The node that reads a subgraph, which becomes an attribute of this graph's module."""
@@ -224,16 +248,28 @@ class _GraphScope(DecodeScope):
             raise DecodeError(f"two different attributes are named {argument.name!r}")
         return self._attribute(argument.node or argument.name, argument.name)
 
-    def constant(self, name: str) -> torch.fx.Node:
+    def constant(self, argument: str | ConstantArgument) -> torch.fx.Node:
         """The node that reads a tensor of the graph's own, which becomes an attribute of this graph's module."""
-        target = name.removeprefix(GRAPH_CONSTANT).partition(".")[2]
-        node_name = target.replace(".", "_")
-        if node_name in self._attributes:
-            return self._attributes[node_name]
+        key = argument if isinstance(argument, str) else argument.name
+        target = _path_of(key)
+        name = target.replace(".", "_") if isinstance(argument, str) else argument.node
+        if name in self._attributes:
+            return self._attributes[name]
         try:
-            tensor = self.context.constants[name]
+            tensor = self.context.constants[key]
         except KeyError:
-            raise DecodeError(f"there is no constant {name!r}") from None
+            raise DecodeError(f"there is no constant {key!r}") from None
+        if self._constants.setdefault(target, key) != key:
+            raise DecodeError(f"two different constants are named {target!r}")
+        self._hold(target, tensor)
+        node = self._attribute(name, target)
+        noted = self.record.value_metadata.get(name)
+        if noted is None or not noted.unstated:
+            node.meta["val"] = self.context.fakes.mode.from_tensor(tensor, static_shapes=True)
+        return node
+
+    def _hold(self, target: str, tensor: torch.Tensor) -> None:
+        """Let a tensor be the attribute of that path."""
         *path, attribute = target.split(".")
         owner = self.module
         for part in path:
@@ -241,14 +277,13 @@ class _GraphScope(DecodeScope):
                 _check_free(owner, part)
                 owner.add_module(part, torch.nn.Module())
             owner = owner.get_submodule(part)
+        if getattr(owner, attribute, None) is tensor:
+            return
         _check_free(owner, attribute)
         if isinstance(tensor, torch.nn.Parameter):
             owner.register_parameter(attribute, tensor)
         else:
             owner.register_buffer(attribute, tensor)
-        node = self._attribute(node_name, target)
-        node.meta["val"] = self.context.fakes.mode.from_tensor(tensor, static_shapes=True)
-        return node
 
     def _attribute(self, name: str, target: str) -> torch.fx.Node:
         node = self._attributes.get(name)
@@ -293,6 +328,7 @@ def decode_graph(
             locate(error, f"graph.nodes[{index}] ({node.name or node.target})")
             raise
     _decode_output(scope)
+    add_copies(scope, scope.graph)
     move(scope.graph, record.placed)
     return scope.graph, scope.module
 

@@ -32,6 +32,7 @@ from graphwire.bridge.signature import (
     decode_signature,
     encode_module_calls,
     encode_signature,
+    name_outputs,
 )
 from graphwire.bridge.storages import RecordTable, StorageTable
 from graphwire.bridge.symbols import (
@@ -50,7 +51,7 @@ from graphwire.bridge.torch_pytree import (
     registration_of,
     unflatten,
 )
-from graphwire.bridge.torch_verifiers import dialects_of, verifier_of
+from graphwire.bridge.torch_verifiers import check_encoded, dialects_of, verifier_of
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
 from graphwire.errors import DecodeError, GraphwireError, is_of_caller, said, told
 from graphwire.hooks.registry import Registry
@@ -126,7 +127,7 @@ def encode_program(
     record = Program(
         graph_module=GraphModule(
             graph=graph,
-            signature=encode_signature(program.graph_signature, graph.outputs),
+            signature=encode_signature(program.graph_signature, graph),
             module_call_graph=calls,
             metadata=metadata,
             treespec_namedtuple_fields=dict(_namedtuples(program.module_call_graph)),
@@ -147,10 +148,23 @@ def encode_program(
         example_inputs=examples,
         encoded_values=encoded,
     )
+    _check_encoded(context, program, record)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
     note_edited_values(record, payloads, {**program.state_dict, **held})
     return record, payloads
+
+
+def _check_encoded(context: EncodeContext, program: ExportedProgram, record: Program) -> None:
+    """Refuse a program whose record torch would not accept, when it is loaded."""
+    targets = {operator.target for operator in context.operators.values()}
+
+    def decoded() -> Any:
+        signature = decode_signature(record.graph_module.signature)
+        name_outputs(signature, program.graph)
+        return signature
+
+    check_encoded(program, targets, decoded, plain=context.features.isdisjoint(("constants", "treespecs")))
 
 
 def _note_containers(context: EncodeContext, graph: Graph, calls: Sequence[ModuleCallEntry]) -> None:
@@ -310,6 +324,8 @@ def decode_program(
     signature = decode_signature(module_record.signature)
     names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
     graph, root = decode_graph(context, module_record.graph, literal_names=names)
+    if module_record.graph.copies:
+        name_outputs(signature, graph)
     settle_hints(context)
     _check_entry(record)
     calls = decode_module_calls(context, module_record.module_call_graph)

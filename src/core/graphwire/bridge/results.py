@@ -57,11 +57,16 @@ def encode_results(
         # A schema says whether an operator returns a tuple; what has none says it here, as torch does.
         record.is_hop_single_tensor_return = elements is None or isinstance(value, dict)
     if elements is None:
-        if value is None and called.returns is not None and len(called.returns) == 0:
+        if value is None and called.returns is not None and len(called.returns) == 0 and not node.users:
             return
         argument = encode_value(context, scope, node.name, value)
-        scope.nodes[node] = argument
         record.outputs = [argument]
+        if (
+            value is None and node.users
+        ):  # whoever uses it is given what the node returns, of which nothing is known
+            context.features.add("results")
+            argument = Argument(as_results=node.name)
+        scope.nodes[node] = argument
         return
     arguments = _encode_elements(context, scope, [node], elements, f"{node.name}_unused", node.name, metadata)
     if isinstance(value, dict):
@@ -108,6 +113,8 @@ def _encode_elements(
             own = encode_metadata(context, first.meta)
             own.unstated = value is not None and first.meta.get("val") is None
             scope.order.setdefault(first)
+            for copy in reading[1:]:
+                _encode_copy(context, scope, copy, first, value)
         inner = elements_of(value)
         if inner is not None:
             below = unused if first is None else f"{first.name}_unused"
@@ -131,11 +138,22 @@ def _encode_elements(
     return arguments
 
 
+def _encode_copy(
+    context: EncodeContext, scope: EncodeScope, copy: torch.fx.Node, first: torch.fx.Node, value: Any
+) -> None:
+    """Note a node that reads the same element as `first`."""
+    own = encode_metadata(context, copy.meta)
+    own.unstated = value is not None and copy.meta.get("val") is None
+    scope.record.value_metadata[copy.name] = own
+    scope.copies[copy] = first
+    scope.order.setdefault(copy)
+
+
 def _readers(
     context: EncodeContext, scope: EncodeScope, nodes: Sequence[torch.fx.Node], keys: list[Any]
 ) -> dict[Any, list[torch.fx.Node]]:
-    """The `getitem` nodes of each element of a container. The first gives the element its name, the others are folded
-    into it, as `ExportedProgram` does itself. What else uses the container refers to it as a whole."""
+    """The `getitem` nodes of each element of a container, in the order in which they stand. The first gives the element its
+    name, the others are its copies. What else uses the container refers to it as a whole."""
     readers: dict[Any, list[torch.fx.Node]] = {}
     known = {(type(key), key) for key in keys}
     for node in nodes:
@@ -147,6 +165,9 @@ def _readers(
                 readers.setdefault(key, []).append(user)
             else:
                 context.features.add("results")
+    for reading in readers.values():
+        if len(reading) > 1:
+            reading.sort(key=scope.place_of)
     return readers
 
 
@@ -174,6 +195,7 @@ def decode_results(
         value = decode_value(scope, single)
         if arm_of(single) in LITERAL_ARMS:
             scope.complete(node, record.name, value, metadata)
+            scope.results[node.name] = node
         else:
             scope.add(name_of(single), node, value, metadata)
         return

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch.export import graph_signature as torch_signature
 from torch.export.exported_program import ModuleCallEntry as TorchModuleCallEntry
 from torch.export.exported_program import ModuleCallSignature as TorchModuleCallSignature
@@ -18,6 +19,8 @@ from graphwire.errors import DecodeError, EncodeError, locate
 from graphwire.schema.graph import (
     Argument,
     CustomObjArgument,
+    ElementCopy,
+    Graph,
     SymBoolArgument,
     SymFloatArgument,
     SymIntArgument,
@@ -164,6 +167,19 @@ def decode_input_spec(record: InputSpec) -> Any:
 
 # ---------------------------------------------------------------------------------------------------- outputs
 
+_OUTPUT_ARMS = frozenset(
+    (
+        "as_none",
+        *_LITERAL_ARMS.values(),
+        "as_tensor",
+        "as_sym_int",
+        "as_sym_float",
+        "as_sym_bool",
+        "as_custom_obj",
+    )
+)
+"""The arms that `decode_argument_spec` knows."""
+
 _TARGETED_OUTPUTS: dict[str, tuple[str, type]] = {
     "BUFFER_MUTATION": ("buffer_mutation", BufferMutationSpec),
     "PARAMETER_MUTATION": ("parameter_mutation", ParameterMutationSpec),
@@ -174,18 +190,30 @@ _TARGETED_OUTPUTS: dict[str, tuple[str, type]] = {
 """For each kind of output that stands for something named, by torch's name: its arm, and the arm's record."""
 
 
-def encode_output_spec(spec: Any, output: Argument) -> OutputSpec:
+def encode_output_spec(spec: Any, output: Argument, copies: Mapping[str, ElementCopy]) -> OutputSpec:
     """What one graph output stands for.
 
     Args:
+        copies: those of the graph, by name.
         output: the graph's own, which decides: `ExportedProgram.module()` of a program with effect tokens renames outputs
             in the signature alone.
     """
     if spec.kind is OutputKind.USER_OUTPUT:
+        if output.as_results is not None:
+            raise EncodeError(
+                f"the program returns {output.as_results!r}, and nothing is stated of it",
+                remedy="Let `meta['val']` of the node be the value that it makes",
+            )
+        if arm_of(output) not in _OUTPUT_ARMS:
+            raise EncodeError(
+                f"a program cannot return what is {arm_of(output)}",
+                remedy="Let constants and objects of the graph's own become inputs of it before they are returned",
+            )
         return OutputSpec(user_output=UserOutputSpec(output, encode_argument_spec(spec.arg)[1]))
     if spec.kind is OutputKind.TOKEN:
         return OutputSpec(token=OutputTokenSpec(TokenArgument(spec.arg.name)))
-    tensor = TensorArgument(spec.arg.name)
+    name = spec.arg.name
+    tensor = TensorArgument(copies[name].of if name in copies else name)
     if spec.kind is OutputKind.LOSS_OUTPUT:
         return OutputSpec(loss_output=LossOutputSpec(tensor))
     arm, record = _TARGETED_OUTPUTS[spec.kind.name]
@@ -212,25 +240,25 @@ def decode_output_spec(record: OutputSpec) -> Any:
 # -------------------------------------------------------------------------------------------------- signature
 
 
-def encode_signature(signature: Any, outputs: Sequence[Argument]) -> GraphSignature:
+def encode_signature(signature: Any, graph: Graph) -> GraphSignature:
     """The signature as a record.
 
     Args:
-        outputs: the graph's own.
+        graph: the program's.
 
     Raises:
         EncodeError: the graph has another number of outputs.
     """
-    if len(signature.output_specs) != len(outputs):
+    if len(signature.output_specs) != len(graph.outputs):
         raise EncodeError(
-            f"the graph has {len(outputs)} outputs, and its signature {len(signature.output_specs)}",
+            f"the graph has {len(graph.outputs)} outputs, and its signature {len(signature.output_specs)}",
             place="graph_signature.output_specs",
         )
     return GraphSignature(
         [encode_input_spec(spec) for spec in signature.input_specs],
         [
-            encode_output_spec(spec, output)
-            for spec, output in zip(signature.output_specs, outputs, strict=True)
+            encode_output_spec(spec, output, graph.copies)
+            for spec, output in zip(signature.output_specs, graph.outputs, strict=True)
         ],
     )
 
@@ -241,6 +269,13 @@ def decode_signature(record: GraphSignature) -> Any:
         [decode_input_spec(spec) for spec in record.input_specs],
         [decode_output_spec(spec) for spec in record.output_specs],
     )
+
+
+def name_outputs(signature: Any, graph: torch.fx.Graph) -> None:
+    """Let a signature name the nodes that a graph returns: a record names elements, which several nodes may read."""
+    for spec, value in zip(signature.output_specs, graph.output_node().args[0], strict=False):
+        if isinstance(value, torch.fx.Node) and hasattr(spec.arg, "name"):
+            spec.arg.name = value.name
 
 
 # ------------------------------------------------------------------------------------------- module call graph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,11 +16,13 @@ from torch._export.verifier import (
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 
-from graphwire.errors import DecodeError
+from graphwire.errors import DecodeError, EncodeError
 
-__all__ = ["check_program", "dialects_of", "verifier_of"]
+__all__ = ["check_encoded", "check_program", "dialects_of", "verifier_of"]
 
 _ABSENT = object()
+_REFUSALS = (SpecViolationError, AssertionError, ValueError, TypeError, RuntimeError)
+"""What the verifiers raise."""
 _VALUES = frozenset(
     {torch.Tensor, FakeTensor, torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool, str, type(None)}
 )
@@ -59,16 +62,56 @@ def check_program(program: torch.export.ExportedProgram) -> None:
     try:
         for kind in program.verifiers:
             verifier = kind()
-            if _has_common_nodes(program.graph_module, verifier):
-                verifier.check_additional(program.graph_module)
-                _verify_exported_program_module_call_graph(program)
-                _verify_exported_program_signature(
-                    _Once(program, graph_signature=_Once(program.graph_signature))
-                )
-            else:
-                verifier.check(program)
-    except (SpecViolationError, AssertionError, ValueError, TypeError, RuntimeError) as error:
+            common = _has_common_nodes(program.graph_module, verifier)
+            _check(verifier, program, program.graph_signature, common)
+    except _REFUSALS as error:
         raise DecodeError(f"torch does not accept the program: {error}") from error
+
+
+def check_encoded(
+    program: torch.export.ExportedProgram, targets: set[Any], decoded: Callable[[], Any], *, plain: bool
+) -> None:
+    """Refuse a program that `check_program` would refuse once it is saved and loaded. Encoding has looked at each node, so
+    each distinct target is asked for, and the signature.
+
+    Args:
+        targets: what the nodes call.
+        decoded: makes the signature that the loaded program will have. It is asked where the program's own is refused: a few
+            names in it may be out of date, which are not saved.
+        plain: whether the graphs read nothing but subgraphs of their modules.
+
+    Raises:
+        EncodeError: torch would not accept the program.
+    """
+    try:
+        for kind in program.verifiers:
+            verifier = kind()
+            common = plain and torch.fx.GraphModule in verifier.allowed_getattr_types()
+            common = common and _are_allowed(targets, verifier)
+            try:
+                _check(verifier, program, program.graph_signature, common)
+            except _REFUSALS:
+                _check(verifier, program, decoded(), common)
+    except _REFUSALS as error:
+        raise EncodeError(
+            f"torch does not accept the program, and would not when it is loaded: {error}",
+            remedy="Mend what was edited until `program.validate()` passes",
+        ) from error
+
+
+def _check(verifier: Verifier, program: torch.export.ExportedProgram, signature: Any, common: bool) -> None:
+    """Ask a verifier.
+
+    Args:
+        common: whether all that is known of the nodes is in the verifier's lists.
+    """
+    checked = _Once(program, graph_signature=_Once(signature))
+    if common:
+        verifier.check_additional(program.graph_module)
+        _verify_exported_program_module_call_graph(program)
+        _verify_exported_program_signature(checked)
+    else:
+        verifier.check(checked)
 
 
 class _Once:

@@ -72,6 +72,15 @@ class EncodeScope:
     """The `get_attr` nodes so far."""
     folded: set[torch.fx.Node] = field(default_factory=set)
     """`getitem` nodes that became the name of an element."""
+    copies: dict[torch.fx.Node, torch.fx.Node] = field(default_factory=dict)
+    """`getitem` nodes that read what another one reads, which gives the element its name."""
+    _places: dict[torch.fx.Node, int] = field(default_factory=dict)
+
+    def place_of(self, node: torch.fx.Node) -> int:
+        """How many nodes stand before a node."""
+        if not self._places:
+            self._places.update((each, index) for index, each in enumerate(self.module.graph.nodes))
+        return self._places[node]
 
 
 def encode_value(context: EncodeContext, scope: EncodeScope, name: str, value: Any) -> Argument:

@@ -54,6 +54,7 @@ _GRAPH = (
     "output_metadata",
     "output_list",
     "placed",
+    "copies",
     "compositions",
     "held_as",
 )

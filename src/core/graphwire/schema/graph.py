@@ -115,6 +115,14 @@ class TreespecArgument(msgspec.Struct, gc=False, omit_defaults=True):
     """The name of the node that reads the attribute, where it is another."""
 
 
+class ConstantArgument(msgspec.Struct, gc=False, frozen=True):
+    """A tensor of the graph's own that is read by a node of another name than its attribute path has."""
+
+    name: str
+    """Among the constants."""
+    node: str
+
+
 class Argument(msgspec.Struct, gc=False, omit_defaults=True):
     """One argument or result: exactly one arm is set. The arms after `as_float_lists` are extensions."""
 
@@ -156,8 +164,8 @@ class Argument(msgspec.Struct, gc=False, omit_defaults=True):
     """Extension `dtypes`: an element type that ScalarType has no number for."""
     as_layout_name: str | None = None
     """Extension `layouts`: a layout that Layout has no number for."""
-    as_constant: str | None = None
-    """Extension `constants`: a payload of the program, by its name among the constants."""
+    as_constant: str | ConstantArgument | None = None
+    """Extension `constants`: a payload of the program, by its name among the constants, or with the node that reads it."""
     as_treespec: str | TreespecArgument | None = None
     """Extension `treespecs`: a container structure, as text of the treespec protocol or with the attribute that it is."""
     as_results: str | None = None
@@ -221,9 +229,19 @@ class ValueMetadata(msgspec.Struct, gc=False, omit_defaults=True):
     name: str | None = None
     """For an element that is itself a sequence, and so has no name of its own in `outputs`: its node's name."""
     unstated: bool = False
-    """The node that reads an element states no value (`val` is None), though what it reads from states one."""
+    """The node that reads an element or an attribute states no value (`val` is None), though what it reads has one."""
     stated: bool = False
     """The output states the values of what it returns as its own `val`: export leaves it without, and passes note it."""
+
+
+class ElementCopy(msgspec.Struct, gc=False, omit_defaults=True):
+    """A node that reads an element that another one reads, too."""
+
+    of: str
+    """The node that gives the element its name, by which every reference is to it."""
+    uses: dict[str, list[int]] = {}
+    """The references that are to this node, by the name of the node that has them (empty: the output): which they are of its
+    references to the element, counted from 0 in the order of its arguments."""
 
 
 class Graph(msgspec.Struct, gc=False, omit_defaults=True):
@@ -252,6 +270,9 @@ class Graph(msgspec.Struct, gc=False, omit_defaults=True):
     """Extension without requirement: the nodes that read an element or an attribute and stand elsewhere than by rule, each
     with the node that it stands behind (empty: it stands first). By rule what reads elements stands behind the node that
     makes them, in their order, and what reads attributes in front of the first node that uses it."""
+    copies: dict[str, ElementCopy] = {}
+    """Extension without requirement: the nodes, by name, that read an element that another one reads, too. By rule they stand
+    behind that one."""
     compositions: dict[str, Composition] = {}
     """Extension without requirement: the values that are tensor subclasses, by name. `tensor_values` says of each what is
     seen from outside."""

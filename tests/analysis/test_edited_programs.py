@@ -1,0 +1,373 @@
+"""What people make of an exported program with FX passes comes back as it was, or is refused at save.
+
+16 examples by default; `HYPOTHESIS_PROFILE=nightly` (`make test-nightly`) tries thousands, and edits random programs too.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import io
+import itertools
+import operator
+import os
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.export import Dim, ExportedProgram, export
+
+import graphwire
+from graphwire.bridge.context import GraphwireWarning
+from graphwire.errors import EncodeError, ValidationError
+from graphwire.hooks.registry import default_registry
+from graphwire.testing.portraits import Portrait, portrait
+from graphwire.testing.programs import assert_same_values, differences
+from graphwire.testing.random_programs import ExportableProgram, exportable_programs
+from graphwire.testing.random_programs.edits import EDITS, edit
+
+FORMATS = sorted(default_registry().wire_formats)
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+X = torch.tensor([[0.5, -2.0, 3.0, 1.0], [4.0, 0.25, -1.0, 2.0], [1.5, 2.5, -3.5, 0.0]])
+
+
+class Elements(nn.Module):
+    """Results of many kinds, taken apart; subgraphs; state that changes, and that nothing uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.other = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.register_buffer("total", torch.ones(4))
+        self.unused = nn.Parameter(torch.ones(2))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        a, b = torch.topk(x, 2)
+        c, d = torch.split(x, 2, dim=1)
+        e = torch.cond(x.sum() > 0, lambda x: (x.sin(), x.cos() + 1), lambda x: (x.cos(), x * 2), (x,))
+        f = torch.cond(x.sum() < 0, lambda x: x.sin() + 1, lambda x: x.cos(), (x,))
+        self.total.add_(1)
+        g, h = self.other(f).chunk(2, dim=1)
+        return {"a": a * 2 + c, "b": [b, d - a]}, e[0] + self.linear(f) + self.total, c * d, g + g, h, e[1]
+
+
+class Sizes(nn.Module):
+    """Arithmetic on sizes, a loop, and a size that only a run knows."""
+
+    def forward(self, x: torch.Tensor, *, y: torch.Tensor) -> Any:
+        z = x[:, :2] + y
+        rows = x.shape[0]
+        q = torch.arange(rows) + rows * 2
+        p = torch.while_loop(
+            lambda i, _v: i < 3,
+            lambda i, v: (i + 1, v.sin() * torch.tensor([1.0, 2.0])),
+            (torch.tensor(0), z),
+        )
+        u = (x > 0).sum().item()
+        torch._check(u >= 0)
+        torch._check(u < 100)
+        return (
+            q.sum() + z.sum(),
+            p[1],
+            torch.unbind(torch.ones(3, 2))[1] + p[0],
+            rows + 1,
+            torch.ones(u).sum(),
+        )
+
+
+class Nested(nn.Module):
+    """Control flow inside control flow, and inputs that change."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        from torch._higher_order_ops.map import map as map_over
+        from torch._higher_order_ops.scan import scan
+
+        c, ys = scan(lambda c, y: (c + y, c * y.sin()), torch.zeros(4), x)
+        m = map_over(lambda a, b: torch.cond(a.sum() > 0, lambda a: a + 1, lambda a: a - b, (a,)), x, c)
+        x.add_(1)
+        values, indices = torch.sort(x)
+        return c, ys, m, values, torch.max(x, dim=0).values, torch.std_mean(x), [indices, None]
+
+
+def _exported(model: nn.Module, **options: Any) -> ExportedProgram:
+    torch.manual_seed(0)
+    return export(model, (X.clone(),), **options)
+
+
+MAKERS: dict[str, Callable[[], ExportedProgram]] = {
+    "elements": lambda: _exported(Elements()),
+    "elements-decomposed": lambda: _exported(Elements()).run_decompositions(),
+    "sizes": lambda: _exported(
+        Sizes(), kwargs={"y": torch.ones(2)}, dynamic_shapes={"x": {0: Dim("rows", min=2, max=50)}, "y": None}
+    ),
+    "nested": lambda: _exported(Nested()),
+}
+
+
+@functools.cache
+def made(name: str) -> ExportedProgram:
+    return MAKERS[name]()
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """What torch has to say of an edited program is not what is tested."""
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        yield
+
+
+REFUSALS = (
+    "torch does not accept the program",
+    "a program cannot return what is as_constant",
+    "nothing is stated of",
+)
+"""What an edited program may be refused for, at save."""
+
+
+def assert_comes_back(program: ExportedProgram, args: tuple[Any, ...] | None, kwargs: dict[str, Any]) -> bool:
+    """Fail unless a program comes back from every format, or is refused at save. Whether it came back.
+
+    Args:
+        args: what it is called with; None not to call it.
+    """
+    before = portrait(program)
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", GraphwireWarning)
+            data = {name: graphwire.dumps(program, format=name) for name in FORMATS}
+    except (EncodeError, ValidationError) as error:
+        refused = str(error)
+    else:
+        refused = ""
+    if refused:
+        assert any(text in refused for text in REFUSALS), refused
+        return False
+    assert list(differences(portrait(program), before)) == [], "saving changed the program"
+    left_out = [str(each.message) for each in told if "is not saved" in str(each.message)]
+    expected = _outcome(program, args, kwargs)
+    for each in data.values():
+        assert graphwire.verify(each) == []
+        loaded = graphwire.loads(each)
+        found = [line for line in differences(portrait(loaded), before) if not _is_derived(line)]
+        assert found == [] or left_out, found
+        assert graphwire.dumps(loaded) == data["json"], "the second save differs"
+        assert_same_values(_outcome(loaded, args, kwargs), expected)
+    return True
+
+
+def _is_derived(line: str) -> bool:
+    """Whether a difference is in what is found at load: which of several nodes that know a symbol brings it."""
+    return "unbacked_bindings" in line
+
+
+def _outcome(program: ExportedProgram, args: tuple[Any, ...] | None, kwargs: dict[str, Any]) -> Any:
+    """What a program returns, or that it fails."""
+    if args is None:
+        return None
+    torch.manual_seed(0)
+    try:
+        return copy.deepcopy(program).module()(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+    except Exception:
+        return "it fails"
+
+
+def edited(name: str, chance: random.Random) -> tuple[ExportedProgram, list[str]]:
+    program = copy.deepcopy(made(name))
+    return program, edit(program, chance, count=chance.randint(1, 6))
+
+
+@settings(
+    max_examples=settings().max_examples if NIGHTLY else 16,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.generate],
+)
+@given(name=st.sampled_from(sorted(MAKERS)), seed=st.integers(0, 1 << 32))
+def test_any_edited_program_comes_back_or_is_refused_at_save(name: str, seed: int) -> None:
+    program, done = edited(name, random.Random(seed))
+    try:
+        # A loop whose body was edited may have no end.
+        assert_comes_back(program, None if name == "sizes" else (X,), {})
+    except AssertionError as error:
+        raise AssertionError("\n  ".join(["after these edits:", *done, str(error)])) from error
+
+
+@pytest.mark.skipif(not NIGHTLY, reason="edits of random programs take as long as they themselves")
+@settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(made=exportable_programs(), seed=st.integers(0, 1 << 32))
+def test_any_edited_random_program_comes_back_or_is_refused_at_save(
+    made: ExportableProgram, seed: int
+) -> None:
+    program = made.program
+    done = edit(program, random.Random(seed), count=4)
+    try:
+        assert_comes_back(program, None, {})
+    except AssertionError as error:
+        raise AssertionError("\n  ".join(["after these edits:", *done, str(error)])) from error
+
+
+def test_every_edit_is_done_and_most_programs_come_back() -> None:
+    done: list[str] = []
+    for seed in range(30):
+        for name in ("elements", "sizes"):
+            done += edited(name, random.Random(seed))[1]
+    assert {each.partition(":")[0] for each in done} == set(EDITS)
+
+
+def readers_of(graph: torch.fx.Graph) -> list[torch.fx.Node]:
+    return [node for node in graph.nodes if node.target is operator.getitem and node.users]
+
+
+def legal_places(graph: torch.fx.Graph, reader: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    """The nodes that a copy may stand in front of: behind what it reads, up to the last node that uses it."""
+    nodes = list(graph.nodes)
+    last = max(nodes.index(user) for user in reader.users)
+    yield from nodes[nodes.index(reader.args[0]) + 1 : last + 1]
+
+
+def with_copy(name: str, reader: int, place: int, early: bool) -> ExportedProgram | None:
+    """A program with a copy of one of its readers in one of the places where it may stand; None where there is none.
+
+    Args:
+        early: whether a node right behind the copy uses it, and others that node.
+    """
+    program = copy.deepcopy(made(name))
+    graph = program.graph
+    first = readers_of(graph)[reader]
+    at = next(itertools.islice(legal_places(graph, first), place, None), None)
+    if at is None:
+        return None
+    behind = {*itertools.dropwhile(lambda node: node is not at, graph.nodes)}
+    with graph.inserting_before(at):
+        other = graph.node_copy(first)
+        other.meta = copy.copy(first.meta)
+        used = other
+        if early and isinstance(other.meta["val"], torch.Tensor) and other.meta["val"].is_floating_point():
+            used = graph.call_function(torch.ops.aten.mul.Tensor, (other, 1.0))
+            used.meta = copy.copy(other.meta)
+    for user in [user for user in first.users if user in behind and user.op != "output"]:
+        user.replace_input_with(first, used)
+    graph.lint()
+    program.graph_module.recompile()
+    return program
+
+
+def test_a_copy_of_a_reader_comes_back_from_wherever_it_stands() -> None:
+    tried = 0
+    for reader in range(len(readers_of(made("elements").graph))):
+        for place in itertools.count() if NIGHTLY else itertools.count(0, 6):
+            program = with_copy("elements", reader, place, early=place % 12 == 0)
+            if program is None:
+                break
+            before = portrait(program)
+            loaded = graphwire.loads(graphwire.dumps(program))
+            assert list(differences(portrait(loaded), before)) == []
+            tried += 1
+    assert tried > 12
+
+
+def test_a_copy_is_the_value_of_the_first_where_torch_reads_the_file() -> None:
+    program = with_copy("elements-decomposed", 0, 0, early=True)
+    assert program is not None
+    data = graphwire.dumps(program)
+    with graphwire.open(data) as archive:
+        assert archive.program.graph_module.graph.copies
+        assert "results" not in archive.program.requires
+    of_torch = torch.export.load(io.BytesIO(graphwire.dumps(program, target="torch-2.13")))
+    assert_same_values(_outcome(of_torch, (X,), {}), _outcome(program, (X,), {}))
+
+
+def test_a_copy_of_a_name_that_is_given_already_is_refused() -> None:
+    program = with_copy("elements", 0, 0, early=False)
+    assert program is not None
+    record, payloads = graphwire.to_schema(program)
+    graph = record.graph_module.graph
+    graph.copies = {"topk": next(iter(graph.copies.values())), "no name": next(iter(graph.copies.values()))}
+    with pytest.raises(ValidationError) as refused:
+        graphwire.from_schema(record, payloads)
+    places = {(problem.place, problem.kind) for problem in refused.value.problems}
+    assert ("graph_module.graph.copies['topk']", "duplicate") in places
+    assert ("graph_module.graph.copies['no name']", "name") in places
+
+
+def test_uses_of_a_copy_that_are_nowhere_are_none() -> None:
+    program = with_copy("elements", 0, 0, early=False)
+    assert program is not None
+    record, payloads = graphwire.to_schema(program)
+    for each in record.graph_module.graph.copies.values():
+        each.uses = {"nobody": [0], "": [7, -1, 10**30], "topk": [0]}
+    loaded = graphwire.from_schema(record, payloads)
+    assert_same_values(_outcome(loaded, (X,), {}), _outcome(program, (X,), {}))
+
+
+def _state(program: ExportedProgram) -> Portrait:
+    described: Portrait = portrait(program)["graph_module"]
+    return described
+
+
+@pytest.mark.parametrize("name", ["folded", "kept.inner", "folded_1"])
+def test_constants_that_a_branch_reads_come_back_under_the_names_of_their_nodes(name: str) -> None:
+    program = copy.deepcopy(made("elements"))
+    branch = next(
+        each
+        for path, each in program.graph_module.named_modules()
+        if path.startswith("true_graph") and isinstance(each, torch.fx.GraphModule)
+    )
+    (sin,) = branch.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default)
+    owner: Any = branch
+    *path, last = name.split(".")
+    for part in path:
+        owner.add_module(part, nn.Module())
+        owner = getattr(owner, part)
+    owner.register_buffer(last, torch.ones(3, 4))
+    with branch.graph.inserting_before(sin):
+        readers = [branch.graph.create_node("get_attr", name, name=each) for each in ("one", "two", None)]
+        for reader in readers[1:]:
+            reader.meta["val"] = sin.meta["val"]
+        total = functools.reduce(lambda a, b: _added(branch.graph, sin, a, b), readers)
+    sin.replace_all_uses_with(total, delete_user_cb=lambda user: user is not total)
+    total.replace_input_with(readers[0], sin) if total.args[0] is readers[0] else None
+    branch.graph.lint()
+    branch.recompile()
+    assert assert_comes_back(program, (X,), {})
+
+
+def _added(graph: torch.fx.Graph, like: torch.fx.Node, a: torch.fx.Node, b: torch.fx.Node) -> torch.fx.Node:
+    node = graph.call_function(torch.ops.aten.add.Tensor, (a, b))
+    node.meta = dict(like.meta)
+    return node
+
+
+def test_a_constant_that_the_program_itself_reads_is_refused_at_save() -> None:
+    program = copy.deepcopy(made("elements"))
+    program.graph_module.register_buffer("folded", torch.ones(3, 4))
+    (call,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.topk.default)
+    with program.graph.inserting_before(call):
+        reader = program.graph.get_attr("folded")
+    reader.meta["val"] = call.args[0].meta["val"]  # type: ignore[union-attr]
+    call.replace_input_with(call.args[0], reader)  # type: ignore[arg-type]
+    program.graph_module.recompile()
+    with pytest.raises(EncodeError, match=r"torch does not accept the program.*folded"):
+        graphwire.dumps(program)
+
+
+def test_a_node_that_states_nothing_is_used_as_it_was() -> None:
+    program = copy.deepcopy(made("elements"))
+    (mul,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.topk.default)
+    for node in [mul, *mul.users]:
+        node.meta["val"] = None
+    returned = program.graph.output_node().all_input_nodes
+    assert assert_comes_back(program, (X,), {}) is not any(user in returned for user in mul.users)
+
+
+def test_an_input_that_states_nothing_is_refused_at_save() -> None:
+    program = copy.deepcopy(made("elements"))
+    x = program.graph.find_nodes(op="placeholder")[-1]
+    del x.meta["val"]
+    with pytest.raises(EncodeError, match=rf"graph\.{x.name}: nothing is stated of"):
+        graphwire.dumps(program)
