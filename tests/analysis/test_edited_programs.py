@@ -211,12 +211,14 @@ def test_any_edited_random_program_comes_back_or_is_refused_at_save(
         raise AssertionError("\n  ".join(["after these edits:", *done, str(error)])) from error
 
 
-def test_every_edit_is_done_and_most_programs_come_back() -> None:
-    done: list[str] = []
-    for seed in range(30):
-        for name in ("elements", "sizes"):
-            done += edited(name, random.Random(seed))[1]
-    assert {each.partition(":")[0] for each in done} == set(EDITS)
+@pytest.mark.parametrize("kind", EDITS)
+def test_every_edit_finds_something_to_do(kind: str) -> None:
+    names = ("elements", "sizes")
+    tries = (
+        edit(copy.deepcopy(made(name)), random.Random(seed), count=1, kinds=[kind])
+        for seed, name in itertools.product(range(50), names)
+    )
+    assert any(tries)
 
 
 def readers_of(graph: torch.fx.Graph) -> list[torch.fx.Node]:

@@ -24,7 +24,9 @@ from graphwire.schema.graph import (
     Argument,
     ArgumentKind,
     ComplexValue,
+    ConstantArgument,
     CustomObjArgument,
+    ElementCopy,
     Graph,
     GraphArgument,
     MappingEntry,
@@ -490,8 +492,37 @@ def coded() -> Program:
     )
 
 
+def copied() -> Program:
+    """An element that two nodes read, and a constant that is read by a node of another name."""
+    number = Argument(as_sym_int=SymIntArgument(as_name="getitem"))
+    constant = Argument(as_constant=ConstantArgument("graph::0.table", "table_1"))
+    return program(
+        graph(
+            nodes=[
+                Node(
+                    "torch.ops.golden.several.default",
+                    [NamedArgument("self", constant, ArgumentKind.POSITIONAL)],
+                    [number, Argument(as_none=True)],
+                    {},
+                    name="several",
+                ),
+                Node(
+                    "torch.ops.golden.use.default",
+                    [NamedArgument("a", number), NamedArgument("b", number)],
+                    [],
+                    {},
+                    name="use",
+                ),
+            ],
+            sym_int_values={"getitem": SymInt(as_int=3)},
+            copies={"getitem_1": ElementCopy("getitem", {"use": [1], "": [0]})},
+        ),
+        requires=["constants"],
+    )
+
+
 _ARCHIVED = (arguments, values, signature, provenance, in_memory, edited)
-PROGRAMS: dict[str, Callable[[], Program]] = {each.__name__: each for each in (*_ARCHIVED, coded)}
+PROGRAMS: dict[str, Callable[[], Program]] = {each.__name__: each for each in (*_ARCHIVED, coded, copied)}
 ARCHIVED = tuple(each.__name__ for each in _ARCHIVED)
 """The programs in the archives, which are as they were before there were others."""
 
