@@ -16,7 +16,9 @@ import graphwire
 import graphwire.schema
 from graphwire.analysis.content import content_hash
 from graphwire.errors import GraphwireError
+from graphwire.schema.graph import Argument
 from graphwire.schema.program import Program
+from graphwire.schema.signature import UserInputSpec
 
 ROOT = Path(__file__).parents[2]
 NOT_IN_DOCUMENTS = {"SourceRow", "BackwardNameMaps", "NameMaps", "PayloadMeta", "PayloadConfig", "TreeSpec"}
@@ -151,7 +153,9 @@ def _changes(record: str, field: str) -> bool:
             "OutputSpec",
         ):  # under another arm it is of another kind
             arm = "token" if field != "token" else holder.__struct_fields__[0]
-            msgspec.structs.force_setattr(holder, arm, held)
+            msgspec.structs.force_setattr(
+                holder, arm, UserInputSpec(Argument()) if arm == "user_input" else held
+            )
             try:
                 return _hash_with(number, holder, field, None) != HASHES[number]
             finally:

@@ -4,6 +4,7 @@ one after any change of what they compute."""
 from __future__ import annotations
 
 import copy
+import random
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,12 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from spellings import respelled
 from torch.export import ExportedProgram, ExportGraphSignature
 
 import graphwire
+from graphwire.analysis.content import content_hash
 from graphwire.schema.program import Program
 from graphwire.schema.signature_names import SignatureNames
-from graphwire.schema.tree import program_from_tree, to_tree
+from graphwire.schema.tree import from_tree, program_from_tree, to_tree
 from graphwire.testing.random_programs import ExportableProgram, exportable_programs
 
 slow = settings(
@@ -103,6 +106,7 @@ def test_any_program(made: ExportableProgram, data: st.DataObject) -> None:
     record, _ = graphwire.to_schema(made.program)
     signature_says_what_torchs_says(made.program, record)
     second_export_has_the_same_hash(made)
+    another_spelling_has_the_same_hash(record, data.draw(st.randoms(use_true_random=False)))
     count = sum(1 for _ in changes(to_tree(record)))
     numbers = st.lists(st.integers(0, count - 1), max_size=5, unique=True) if count else st.just([])
     for number in data.draw(numbers):
@@ -120,6 +124,11 @@ def second_export_has_the_same_hash(made: ExportableProgram) -> None:
     again = made.again()
     assert graphwire.content_hash(again, weights=True) == graphwire.content_hash(made.program, weights=True)
     assert graphwire.diff(again, made.program, weights=True).same
+
+
+def another_spelling_has_the_same_hash(record: Program, salt: random.Random) -> None:
+    other = from_tree(respelled(to_tree(record), salt), Program)
+    assert content_hash(other) == graphwire.content_hash(record)
 
 
 def change_has_another_hash_and_is_found(record: Program, number: int) -> None:

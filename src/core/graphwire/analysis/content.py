@@ -167,7 +167,10 @@ def _content(program: Program, arrangement: Arrangement) -> dict[str, Any]:
         "guards": sorted(set(program.guards_code)),
         "inputs": [_spec(spec, form.names) for spec in signature.input_specs],
         "namedtuples": [[name, namedtuples[name].field_names] for name in sorted(namedtuples)],
-        "opsets": [[name, version] for name, version in sorted(program.opset_version.items())],
+        # The first version is what there is where nothing is said: torch's files do not name the namespaces of plugins.
+        "opsets": [
+            [name, version] for name, version in sorted(program.opset_version.items()) if version != 1
+        ],
         "outputs": [_spec(spec, form.names) for spec in signature.output_specs],
         "ranges": symbols.range_contents(),
     }

@@ -64,8 +64,9 @@ def content_hash(
     plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> str:
-    """The SHA-256 of a program's canonical form, in hexadecimal: the same for two exports of one model, whatever wrote
-    them to which file, and another one after any change of what it computes.
+    """What a program means, as a text to keep: `gw1:` and a SHA-256 in hexadecimal, or `gw1w:` with weights. The same for two
+    exports of one model, whatever wrote them to which file, and in every later release; another one after any change of what the
+    program computes. `docs/content-hash.md` says what counts.
 
     Args:
         source: a file, opened or not, records, or what `torch.export.export` made.
@@ -76,6 +77,7 @@ def content_hash(
         ArchiveError: the file is no archive, is damaged, or holds no such program.
         SchemaError: the program is not valid.
         EncodeError: torch's program holds what the schema cannot say, or records have no weights.
+        LimitError: the program nests too deeply.
     """
     from graphwire.analysis.content import content_hash as hash_of
 

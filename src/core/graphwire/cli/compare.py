@@ -44,7 +44,8 @@ def add_commands(commands: Any, common: argparse.ArgumentParser, data: argparse.
         "hash",
         parents=[common, data],
         help="a program's content as one number",
-        description="Print the content hash of each program: the same for two exports of one model, in whatever file.",
+        description="Print the content hash of each program: the same for two exports of one model, in whatever file, and in"
+        " every release of graphwire.",
     )
     hashed.add_argument("file", metavar="FILE", type=Path, help="an archive")
     _add_options(hashed)
