@@ -87,7 +87,9 @@ def _assert_torch_agrees(
             assert_same_values(compute(_loaded_by_torch(written)), expected)
         except Exception:
             return
-    assert graphwire.content_hash(written) == graphwire.content_hash(data), "the file of torch has another hash"
+    assert graphwire.content_hash(written) == graphwire.content_hash(data), (
+        "the file of torch has another hash"
+    )
     ours = graphwire.loads(written)
     with _torch_may_warn():
         assert_same_values(compute(ours), expected)
