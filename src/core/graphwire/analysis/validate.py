@@ -45,8 +45,8 @@ from graphwire.analysis.walk import Place, Walk, path_of, report_arms
 from graphwire.errors import ExpressionError, GraphwireError, Problem, SchemaError, ValidationError
 from graphwire.schema.expression import CONSTANTS, parse_expression, symbols_of
 from graphwire.schema.graph import Argument, Graph
+from graphwire.schema.growth import check_expression, check_range_key
 from graphwire.schema.guard import check_guard
-from graphwire.schema.infix import parse_infix
 from graphwire.schema.module_call import ModuleCallSignature
 from graphwire.schema.program import FEATURES, SCHEMA_VERSION, EncodedValue, GraphModule, Program
 from graphwire.schema.signature import GraphSignature, InputSpec
@@ -368,7 +368,7 @@ def _check_conditions(walk: Walk, program: Program) -> None:
 def _check_ranges(walk: Walk, place: str, ranges: Mapping[str, RangeConstraint]) -> None:
     for text, limits in ranges.items():
         here = (None, f"{place}[{quoted(text)}]")
-        walk.check_text(here, "expression", parse_infix, text)
+        walk.check_text(here, "expression", check_range_key, text)
         least, most = limits.min_val, limits.max_val
         if type(least) is bool or type(most) is bool:
             walk.report(here, "range", "a truth value is no end of a range")
@@ -381,6 +381,7 @@ def _check_replacements(walk: Walk, program: Program) -> None:
     replaced = program.graph_module.replacements
 
     def parse(text: str) -> None:
+        check_expression(text)
         for name in symbols_of(parse_expression(text)):
             if name in replaced:
                 raise ExpressionError(f"it has {name}, which is replaced itself")
@@ -390,6 +391,12 @@ def _check_replacements(walk: Walk, program: Program) -> None:
         if name not in program.range_constraints or not names.is_value_name(name) or name in CONSTANTS:
             walk.report(here, "name", f"{quoted(name)} is no symbol that has a range")
         walk.check_text(here, "expression", parse, text)
+    for text in walk.good_expressions if replaced else ():
+        for name in replaced.keys() & set(symbols_of(parse_expression(text))):
+            here = (None, f"graph_module.replacements[{quoted(name)}]")
+            walk.report(
+                here, "expression", f"the graph has {name}, for which something else stands: {quoted(text)}"
+            )
 
 
 def _check_extras(walk: Walk, program: Program) -> None:

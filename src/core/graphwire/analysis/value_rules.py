@@ -9,8 +9,8 @@ from msgspec.structs import astuple
 from graphwire.analysis import names
 from graphwire.analysis.names import is_value_name, quoted, spelled
 from graphwire.analysis.walk import Place, Walk, report_arms
-from graphwire.schema.expression import parse_expression
 from graphwire.schema.graph import CustomObjArgument
+from graphwire.schema.growth import check_expression
 from graphwire.schema.metadata import GRAMMARS
 from graphwire.schema.scalars import Device, Layout
 from graphwire.schema.symbols import SymBool, SymExpr, SymFloat, SymInt
@@ -65,8 +65,8 @@ def check_device(walk: Walk, place: Place | None, device: Device) -> None:
 def _check_expression(walk: Walk, place: Place | None, expression: SymExpr) -> None:
     text, hint = expression.expr_str, expression.hint
     if text not in walk.good_expressions:
-        walk.check_text((place, ".expr_str"), "expression", parse_expression, text)
-        if walk.texts[parse_expression, text] is None:
+        walk.check_text((place, ".expr_str"), "expression", check_expression, text)
+        if walk.texts[check_expression, text] is None:
             walk.good_expressions.add(text)
     if hint is not None and (hint.as_int, hint.as_bool, hint.as_float).count(None) != 2:
         report_arms(walk, (place, ".hint"), hint)

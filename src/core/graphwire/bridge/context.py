@@ -153,6 +153,8 @@ class DecodeContext:
     ranges: dict[str, Any] = field(default_factory=dict)
     symbols: dict[str, sympy.Symbol] = field(default_factory=dict)
     expressions: dict[str, sympy.Basic] = field(default_factory=dict)
+    exponents: set[str] = field(default_factory=set)
+    """The names of symbols that stand in an exponent: torch is not let to reason where there are any."""
     values: dict[Any, Any] = field(default_factory=dict)
     """Symbolic values by expression text and hint."""
     pending: set[sympy.Symbol] = field(default_factory=set)

@@ -6,7 +6,6 @@ what comes back, and no text can make sympy compute: evaluation would simplify o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
@@ -22,15 +21,13 @@ from torch.utils._sympy.numbers import int_oo
 
 from graphwire.bridge import torch_releases
 from graphwire.errors import DecodeError, EncodeError, ExpressionError
-from graphwire.schema.expression import HEADS, Expression, parse_expression, symbols_of
+from graphwire.schema.expression import HEADS, Expression, parse_expression
+from graphwire.schema.growth import growth_of
 
-__all__ = ["decode_expression", "encode_expression"]
+__all__ = ["build_expression", "decode_expression", "encode_expression"]
 
 Builder = Callable[[Sequence[Any]], Any]
-Leaf = Callable[[Sequence[Any], MutableMapping[str, Any]], tuple[Any, int]]
-
-MAX_DEGREE = 4096
-"""The highest degree of a polynomial that is built: evaluated at 64-bit sizes, it stays below 300,000 bits."""
+Leaf = Callable[[Sequence[Any], MutableMapping[str, Any]], Any]
 
 
 # ------------------------------------------------------------------------------------------------------ to text
@@ -109,44 +106,42 @@ def decode_expression(expression: Expression | str, symbols: MutableMapping[str,
             assumptions, and `symbols` knows, is the known one.
 
     Raises:
-        ExpressionError: the text is not of the grammar, a symbol contradicts the known one of its name, a power is too
-            large, or the operands do not fit the operation.
+        ExpressionError: the text is not of the grammar, it could come to more than `schema.growth` bounds, a symbol
+            contradicts the known one of its name, or the operands do not fit the operation.
         DecodeError: this torch does not have the operation.
     """
     tree = parse_expression(expression) if isinstance(expression, str) else expression
+    growth_of(tree)
+    return build_expression(tree, symbols)
+
+
+def build_expression(tree: Expression, symbols: MutableMapping[str, Any]) -> Any:
+    """Build the sympy expression of a tree whose growth is known to be within bounds; else as `decode_expression`."""
     try:
-        return _decoded(tree, symbols)[0]
+        return _decoded(tree, symbols)
     except RecursionError as error:
         raise ExpressionError("an expression that is nested too deeply to be built") from error
 
 
-def _decoded(tree: Expression, symbols: MutableMapping[str, Any]) -> tuple[Any, int]:
-    """Return the expression of `tree`, and its degree."""
+def _decoded(tree: Expression, symbols: MutableMapping[str, Any]) -> Any:
     head, args = tree
     leaf = _LEAVES.get(head)
     if leaf is not None:
         return leaf(args, symbols)
-    parts = [_decoded(operand, symbols) for operand in tree.operands]
-    operands = [operand for operand, _ in parts]
-    degree = _degree(tree, [degree for _, degree in parts])
-    if degree > MAX_DEGREE:
-        raise ExpressionError(
-            f"{head} makes an expression of degree {degree}; at most {MAX_DEGREE} is built",
-            remedy="No shape is such a power; the text was not written by torch",
-        )
+    operands = [_decoded(operand, symbols) for operand in tree.operands]
     if head not in _BUILDERS:
         raise DecodeError(f"this torch has no operation {head}", remedy="Install a newer torch")
     kind = _OPERAND_KIND.get(head, sympy.Expr)
     for operand in operands:
         if not isinstance(operand, kind):
-            raise ExpressionError(f"{head} has {operand} as operand, which is no {kind.__name__}")
+            raise ExpressionError(f"{head} has {operand!s:.80} as operand, which is no {kind.__name__}")
     try:
-        return _BUILDERS[head](operands), degree
+        return _BUILDERS[head](operands)
     except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ExpressionError(f"the operands of {head} do not fit it: {error}") from error
 
 
-def _decoded_symbol(args: Sequence[Any], symbols: MutableMapping[str, Any]) -> tuple[Any, int]:
+def _decoded_symbol(args: Sequence[Any], symbols: MutableMapping[str, Any]) -> Any:
     name, *assumptions = args
     known = symbols.get(name)
     if known is None:
@@ -161,43 +156,23 @@ def _decoded_symbol(args: Sequence[Any], symbols: MutableMapping[str, Any]) -> t
                     f"symbol {name!r} is said to be {key}={value}, and is known as {srepr(known)}",
                     remedy="Every expression of a program must assume the same of a symbol",
                 )
-    return known, 1
+    return known
 
 
-def _decoded_integer(args: Sequence[Any], _symbols: Any) -> tuple[Any, int]:
-    return sympy.Integer(args[0]), args[0].bit_length() // 64 + 1
+def _decoded_integer(args: Sequence[Any], _symbols: Any) -> Any:
+    return sympy.Integer(args[0])
 
 
-def _decoded_rational(args: Sequence[Any], _symbols: Any) -> tuple[Any, int]:
-    return sympy.Rational(*args), max(args[0].bit_length(), args[1].bit_length()) // 64 + 1
+def _decoded_rational(args: Sequence[Any], _symbols: Any) -> Any:
+    return sympy.Rational(*args)
 
 
-def _decoded_float(args: Sequence[Any], _symbols: Any) -> tuple[Any, int]:
-    return sympy.Float(args[0], precision=args[1]), 1
+def _decoded_float(args: Sequence[Any], _symbols: Any) -> Any:
+    return sympy.Float(args[0], precision=args[1])
 
 
 def _constant_reader(constant: Any) -> Leaf:
-    return lambda _args, _symbols: (constant, 1)
-
-
-def _degree(tree: Expression, degrees: Sequence[int]) -> int:
-    """Return how fast `tree` grows with its symbols: a bound on its value's length, in machine words."""
-    head = tree.head
-    if not degrees:
-        return 0
-    if head == "Mul":
-        return sum(degrees)
-    if head in ("Pow", "PowByNatural", "LShift"):
-        exponent = tree.operands[1]
-        if exponent.head in ("Integer", "Rational"):
-            return degrees[0] * (abs(int(exponent.args[0])) + (head == "LShift"))
-        if exponent.head == "Float" and abs(power := float(exponent.args[0])) <= MAX_DEGREE:
-            return degrees[0] * math.ceil(abs(power))
-        # torch computes its own powers of symbols only as far as 64 bits reach; sympy's have no end.
-        bounded = head != "Pow" and symbols_of(exponent)
-        return max(degrees) if bounded else degrees[0] * degrees[1] * 1024
-    # An exponential of an exponential is beyond what sympy can write down.
-    return max(degrees) * 65 if head in _EXPONENTIAL else max(degrees)
+    return lambda _args, _symbols: constant
 
 
 def _sum(terms: Sequence[Any]) -> Any:
@@ -302,10 +277,6 @@ _OPERAND_KIND: dict[str, Any] = {
     **{head: Basic for head in ("Equality", "Unequality", "ExprCondPair", "Piecewise", "Where")},
     **{head: Basic for head in HEADS if head.startswith("BitwiseFn")},
 }
-
-_EXPONENTIAL = frozenset(
-    f"{prefix}{name}" for prefix in ("", "OpaqueUnaryFn_") for name in ("exp", "sinh", "cosh")
-)
 
 _HEAD_OF: dict[type, str] = {kind: head for head, kind in _CLASS_OF.items() if isinstance(kind, type)} | {
     sympy.Max: "Max",

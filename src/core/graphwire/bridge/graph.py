@@ -23,6 +23,7 @@ from graphwire.bridge.operators import decode_operator, encode_operator
 from graphwire.bridge.places import deviations, move, place_by_rule
 from graphwire.bridge.propagation import propagated_values
 from graphwire.bridge.results import decode_results, encode_results
+from graphwire.bridge.symbols import may_reason
 from graphwire.bridge.tensors import encode_tensor_meta
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.values import (
@@ -400,7 +401,7 @@ def _note_assertion(context: DecodeContext, target: str, node: torch.fx.Node) ->
     """Let the shape environment know what a node asserts of symbols."""
     if target == "torch.ops.aten._assert_scalar.default":
         condition = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
-        if isinstance(condition, torch.SymBool):
+        if isinstance(condition, torch.SymBool) and may_reason(context, (condition,)):
             torch_private.defer_assertion(context.shape_env, condition, node)
     elif target == "torch.ops.aten.sym_constrain_range_for_size.default":
         size = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None

@@ -10,9 +10,11 @@ import torch
 
 from graphwire.bridge import torch_private, torch_releases
 from graphwire.bridge.context import DecodeContext, EncodeContext, SymbolicInteger
-from graphwire.bridge.expressions import decode_expression, encode_expression
+from graphwire.bridge.expressions import build_expression, decode_expression, encode_expression
 from graphwire.errors import DecodeError, ExpressionError
-from graphwire.schema.expression import symbols_of
+from graphwire.schema.evaluation import Number, evaluate
+from graphwire.schema.expression import Expression, parse_expression, symbols_of
+from graphwire.schema.growth import MAX_REASONED, growth_of
 from graphwire.schema.infix import parse_infix
 from graphwire.schema.symbols import (
     RangeConstraint,
@@ -122,12 +124,31 @@ def _decode(context: DecodeContext, record: SymExpr, hint: Any, kind: type) -> A
     return value
 
 
+def may_reason(context: DecodeContext, values: Iterable[Any]) -> bool:
+    """Whether torch's shape environment may compute with `values` now: their expressions are small, and no expression of the
+    program has a symbol in an exponent, for which a large number could be put."""
+    left = MAX_REASONED
+    for value in values:
+        left -= torch_private.expression_size(value, left) if type(value) is not int else 0
+        if left < 0:
+            return False
+    return not context.exponents
+
+
 def _expression(context: DecodeContext, text: str) -> sympy.Basic:
     """The expression of a text, parsed once, with its symbols declared."""
     expression = context.expressions.get(text)
     if expression is None:
         known = len(context.symbols)
-        expression = decode_expression(text, context.symbols)
+        tree = parse_expression(text)
+        exponents = growth_of(tree).exponents
+        expression = build_expression(tree, context.symbols)
+        replaced = context.shape_env.replacements
+        if exponents and any(context.symbols[name] in replaced for name in exponents):
+            raise ExpressionError(
+                f"{text!r:.80} has a symbol in an exponent, for which something else stands"
+            )
+        context.exponents.update(exponents)
         context.expressions[text] = expression
         for name in list(context.symbols)[known:]:
             _declare(context, name)
@@ -200,25 +221,46 @@ def decode_replacements(context: DecodeContext, replacements: Mapping[str, str])
 
 def settle_hints(context: DecodeContext) -> None:
     """Give each symbol that never stood alone the value that a linear expression of it implies (a program over
-    `2*s0` alone still has to know `s0`)."""
+    `2*s0` alone still has to know `s0`), and each condition the value that follows from those of its symbols."""
     backed = torch_releases.backed_values(context.shape_env)
-    for (text, hint, *_), _value in list(context.values.items()):
-        expression = context.expressions.get(text)
-        if expression is None or isinstance(hint, (bool, str, float)) or hint is None:
+    trees: dict[str, Expression] = {}
+    for text, hint, kind in context.values:
+        if type(hint) is not int or kind is not int:
             continue
-        free = expression.free_symbols
+        free = context.expressions[text].free_symbols
         if len(free) != 1 or not free.isdisjoint(backed):
             continue
         (symbol,) = free
-        try:
-            origin = expression.subs(symbol, 0)
-            slope = expression.subs(symbol, 1) - origin
-            value = (hint - origin) / slope if slope.is_Integer and slope != 0 else None
-            if value is None or not value.is_Integer or expression.subs(symbol, value) != hint:
-                continue
-        except ZeroDivisionError:  # it divides by what is nothing at these points
-            continue
-        torch_private.declare_symbol(context.shape_env, symbol, None, int(value))
+        tree = trees.get(text) or trees.setdefault(text, parse_expression(text))
+        value = _solution(tree, symbol.name, hint)
+        if value is not None:
+            torch_private.declare_symbol(context.shape_env, symbol, None, value)
+    known = {
+        symbol.name: int(value) if value.is_Integer else float(value) for symbol, value in backed.items()
+    }
+    _settle_conditions(context, known)
+
+
+def _solution(tree: Expression, name: str, hint: int) -> int | None:
+    """The whole number that the one symbol of `tree` is where `tree` is `hint`, if `tree` is a line."""
+    origin, next_to_it = evaluate(tree, {name: 0}), evaluate(tree, {name: 1})
+    if origin is None or next_to_it is None:
+        return None
+    slope = next_to_it - origin
+    if type(slope) is not int or type(origin) is not int or slope == 0 or (hint - origin) % slope:
+        return None
+    value = (hint - origin) // slope
+    return value if evaluate(tree, {name: value}) == hint else None
+
+
+def _settle_conditions(context: DecodeContext, known: Mapping[str, Number]) -> None:
+    for (text, _hint, kind), value in context.values.items():
+        if (
+            kind is bool
+            and {symbol.name for symbol in context.expressions[text].free_symbols} <= known.keys()
+        ):
+            held = evaluate(parse_expression(text), known)
+            torch_private.hint_symbolic_value(value, None if held is None else bool(held))
 
 
 def _unseen_symbol(name: str) -> sympy.Symbol:

@@ -11,7 +11,7 @@ from graphwire.analysis.held_values import Facts
 from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext
 from graphwire.bridge.sparse import decode_sparse, encode_sparse
-from graphwire.bridge.symbols import decode_int, encode_size, symbolic_integer
+from graphwire.bridge.symbols import decode_int, encode_size, may_reason, symbolic_integer
 from graphwire.errors import DecodeError
 from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, MemoryFormat, ScalarType
 from graphwire.schema.symbols import SymInt
@@ -173,8 +173,8 @@ def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_valu
 
     Args:
         input_value: whether it stands for a graph input. Tracing the program again starts from these, so their
-            storage has its full size; a value inside the graph gets an empty storage of its own, which with symbolic
-            sizes is 20 times faster to make.
+            storage has its full size, unless its sizes are such that torch must not compute with them; a value inside
+            the graph gets an empty storage of its own, which with symbolic sizes is 20 times faster to make.
     """
     found = context.described.get(id(record))
     if found is None:
@@ -184,7 +184,7 @@ def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_valu
         meta = decode_sparse(record.sparse or SparseMeta(), sizes, dtype, found.layout)
     elif found.known and offset == 0:
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
-    elif found.known or not input_value:
+    elif found.known or not input_value or not may_reason(context, (*sizes, *strides, offset)):
         meta = torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
     else:
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")

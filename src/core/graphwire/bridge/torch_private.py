@@ -45,11 +45,13 @@ __all__ = [
     "defer_assertion",
     "device_of",
     "exported_program",
+    "expression_size",
     "fake_value_mode",
     "fresh_unbacked_symbols",
     "graph_module",
     "guards_of",
     "held_as",
+    "hint_symbolic_value",
     "hold_as",
     "int_oo",
     "is_unbacked",
@@ -171,28 +173,46 @@ def symbolic_parts(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> tupl
 _SYMBOLIC: dict[type, type] = {int: torch.SymInt, float: torch.SymFloat, bool: torch.SymBool}
 
 
+def expression_size(value: Any, most: int) -> int:
+    """How many numbers, symbols and operations the expression of a symbolic value has, as it was made; those beyond `most`
+    are not counted. Any other value has one."""
+    if not isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+        return 1
+    count, pending = 0, [value.node._expr]
+    while pending and count <= most:
+        count += 1
+        pending.extend(pending.pop().args)
+    return count
+
+
+def hint_symbolic_value(value: Any, hint: Any) -> None:
+    """Let a symbolic value have had `hint` on the example inputs."""
+    value.node._hint = hint
+
+
 def symbolic_value(shape_env: ShapeEnv, expression: sympy.Basic, kind: type, hint: Any) -> Any:
     """The symbolic value of an expression, also of one that is a number: torch has those where a size that was unknown
     turned out to be known.
+
+    torch computes a hint where it is given none, and nothing bounds how long that takes. So it is given one until the
+    value is made, and learns afterwards what its environment is.
 
     Args:
         kind: `int`, `float` or `bool`.
         hint: the value on the example inputs; None where there is none, as for values that only a run knows.
     """
-    node = SymNode(expression, shape_env, kind, hint)
-    if (
-        kind is not bool
-    ):  # torch would look for a hint where it is given none, but writes none for truth values
-        node._hint = None if hint is not None and free_unbacked_symbols(expression) else hint
+    node = SymNode(expression, None, kind, kind(0))
+    node.shape_env = shape_env
+    node._hint = None if hint is not None and free_unbacked_symbols(expression) else hint
     return _SYMBOLIC[kind](node)
 
 
 def declare_symbol(
-    shape_env: ShapeEnv, symbol: sympy.Symbol, ranges: ValueRanges | None, hint: int | None
+    shape_env: ShapeEnv, symbol: sympy.Symbol, ranges: ValueRanges | None, hint: int | float | None
 ) -> None:
     """Make `symbol` known: the values it may take, and the one it had (None for a symbol without backing)."""
     if hint is not None and symbol not in (values := torch_releases.backed_values(shape_env)):
-        values[symbol] = sympy.Integer(hint)
+        values[symbol] = sympy.Integer(hint) if type(hint) is int else sympy.Float(hint)
     if ranges is not None:
         shape_env.constrain_symbol_range(symbol, compiler_min=ranges.lower, compiler_max=ranges.upper)
     shape_env.var_to_stack.setdefault(symbol, CapturedTraceback.extract(skip=1))
