@@ -155,6 +155,8 @@ class DecodeContext:
     expressions: dict[str, sympy.Basic] = field(default_factory=dict)
     exponents: set[str] = field(default_factory=set)
     """The names of symbols that stand in an exponent: torch is not let to reason where there are any."""
+    reasoned: int = 0
+    """Parts of expressions that torch was let to reason about."""
     values: dict[Any, Any] = field(default_factory=dict)
     """Symbolic values by expression text and hint."""
     pending: set[sympy.Symbol] = field(default_factory=set)

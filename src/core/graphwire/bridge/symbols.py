@@ -14,7 +14,7 @@ from graphwire.bridge.expressions import build_expression, decode_expression, en
 from graphwire.errors import DecodeError, ExpressionError
 from graphwire.schema.evaluation import Number, evaluate
 from graphwire.schema.expression import Expression, parse_expression, symbols_of
-from graphwire.schema.growth import MAX_REASONED, growth_of
+from graphwire.schema.growth import MAX_REASONED, MAX_REASONED_IN_ALL, growth_of
 from graphwire.schema.infix import parse_infix
 from graphwire.schema.symbols import (
     RangeConstraint,
@@ -125,14 +125,12 @@ def _decode(context: DecodeContext, record: SymExpr, hint: Any, kind: type) -> A
 
 
 def may_reason(context: DecodeContext, values: Iterable[Any]) -> bool:
-    """Whether torch's shape environment may compute with `values` now: their expressions are small, and no expression of the
-    program has a symbol in an exponent, for which a large number could be put."""
-    left = MAX_REASONED
-    for value in values:
-        left -= torch_private.expression_size(value, left) if type(value) is not int else 0
-        if left < 0:
-            return False
-    return not context.exponents
+    """Whether torch's shape environment may compute with `values` now: their expressions are small, those so far were few, and
+    none of the program has a symbol in an exponent, for which a large number could be put."""
+    sizes = [torch_private.expression_size(value, MAX_REASONED) for value in values if type(value) is not int]
+    context.reasoned += sum(sizes)
+    small = max(sizes, default=0) <= MAX_REASONED and context.reasoned <= MAX_REASONED_IN_ALL
+    return small and not context.exponents
 
 
 def _expression(context: DecodeContext, text: str) -> sympy.Basic:

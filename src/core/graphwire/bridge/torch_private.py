@@ -174,14 +174,17 @@ _SYMBOLIC: dict[type, type] = {int: torch.SymInt, float: torch.SymFloat, bool: t
 
 
 def expression_size(value: Any, most: int) -> int:
-    """How many numbers, symbols and operations the expression of a symbolic value has, as it was made; those beyond `most`
-    are not counted. Any other value has one."""
+    """How many numbers (a long one counts for each 64 bits), symbols and operations the expression of a symbolic value has, as
+    it was made; those beyond `most` are not counted. A symbol alone, and any other value, has none."""
     if not isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
-        return 1
+        return 0
     count, pending = 0, [value.node._expr]
+    if pending[0].is_Symbol:
+        return 0
     while pending and count <= most:
-        count += 1
-        pending.extend(pending.pop().args)
+        part = pending.pop()
+        count += 1 + (part.p.bit_length() + part.q.bit_length()) // 64 if part.is_Rational else 1
+        pending.extend(part.args)
     return count
 
 

@@ -18,6 +18,8 @@ from graphwire.schema.infix import parse_infix
 __all__ = [
     "MAX_BITS",
     "MAX_REASONED",
+    "MAX_REASONED_IN_ALL",
+    "MAX_ROOT_BITS",
     "MAX_SYMBOLIC_EXPONENT",
     "MAX_TERMS",
     "Growth",
@@ -32,9 +34,13 @@ MAX_TERMS = 1024
 """Terms of an expression that is a product or power of sums, written out as one sum."""
 MAX_SYMBOLIC_EXPONENT = 64
 """Any number inside an exponent that has symbols, and what such an exponent counts as: torch shifts sizes of 64 bits."""
-MAX_REASONED = 64
-"""Numbers, symbols and operations of what torch's shape environment is let to reason about while a program is built or its
-module is made. Those of a real program have a dozen; the time that sympy takes for many has no bound."""
+MAX_ROOT_BITS = 1024
+"""Bits of a number whose root is taken: sympy looks for its factors."""
+MAX_REASONED = 40
+"""Numbers, symbols and operations of an expression that torch's shape environment is let to reason about while a program is
+built or its module is made. Those of a real program have a dozen; sympy takes a second for sixty."""
+MAX_REASONED_IN_ALL = 4096
+"""Those of all expressions of a program that it is let to reason about."""
 MAX_DECIMAL_EXPONENT = 400
 """The power of ten of a float; a double reaches 308."""
 
@@ -162,6 +168,10 @@ def _power(head: str, operands: Sequence[Expression]) -> Growth:
         # As many as there are ways to choose `count` of the terms, with repetition.
         terms = math.comb(count + base.terms - 1, count) if count + base.terms < MAX_TERMS else MAX_TERMS + 1
     whole = head == "PowByNatural" or (head == "Pow" and base.whole and type(times) is int and times >= 0)
+    if operands[1].head == "Rational" and base.bits * max(count, 1) > MAX_ROOT_BITS:
+        raise ExpressionError(
+            f"a root of a number of {base.bits} bits; at most {MAX_ROOT_BITS} are computed", remedy=_REMEDY
+        )
     bits = max(base.bits, _FLOAT_BITS) if head == "FloatPow" else base.bits * max(count, 1)
     return Growth(nodes, bits, terms, whole, exponents)
 
@@ -172,10 +182,7 @@ def _number(expression: Expression) -> int | float | None:
     if head == "Integer":
         return int(args[0])
     if head == "Rational":
-        # A root of a fraction with large parts makes sympy look for factors of these.
-        if max(abs(args[0]), args[1]) <= MAX_BITS:
-            return float(args[0] / args[1])
-        return math.inf
+        return float(args[0] / args[1]) if max(abs(args[0]), args[1]) <= MAX_BITS else math.inf
     if head == "Float":
         return float(args[0])
     return None
