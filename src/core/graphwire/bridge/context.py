@@ -16,6 +16,7 @@ from graphwire.schema import graph as schema
 from graphwire.schema.program import NodeSource, PluginRequirement, StackFrame
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import TensorMeta
+from graphwire.schema.unfolding import Unfolding, provenance_of, traces_of
 
 GRAPH_CONSTANT = "graph::"
 """The start of the payload names of tensors and objects that nodes refer to without a graph input."""
@@ -88,6 +89,8 @@ class EncodeContext:
     frames: dict[StackFrame, int] = field(default_factory=dict)
     stacks: dict[str, list[int] | None] = field(default_factory=dict)
     sources: dict[Any, int] = field(default_factory=dict)
+    seen_sources: dict[int, tuple[Any, int]] = field(default_factory=dict)
+    """The index of each of torch's objects that was met, by its id, with the object, which is kept alive."""
     source_records: list[NodeSource] = field(default_factory=list)
     module_stacks: dict[tuple[Any, ...], EncodedStack] = field(default_factory=dict)
     """The last module stack of each row of keys: its values are compared, which takes less than hashing them."""
@@ -148,8 +151,14 @@ class DecodeContext:
     constants: dict[str, Any]
     place_device: Callable[[torch.device], torch.device]
     """Where a device that the document names is, on this machine (the `device=` of load)."""
-    frames: list[StackFrame]
+    frames: list[str]
+    """The frames of stack traces, as Python prints them."""
     sources: list[Any]
+    """The table of provenance, as torch's objects."""
+    traces: Unfolding = field(default_factory=lambda: traces_of(()))
+    """Which stack traces are made."""
+    provenance: Unfolding = field(default_factory=lambda: provenance_of(()))
+    """Which nodes get their provenance."""
     ranges: dict[str, Any] = field(default_factory=dict)
     symbols: dict[str, sympy.Symbol] = field(default_factory=dict)
     expressions: dict[str, sympy.Basic] = field(default_factory=dict)

@@ -35,6 +35,7 @@ from graphwire.schema.metadata import (
 )
 from graphwire.schema.program import NodeSource, StackFrame
 from graphwire.schema.treespec import decode_value, encode_value
+from graphwire.schema.unfolding import MAX_DEPTH, Unfolding
 
 DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.treespec.encode_value`)."""
@@ -78,8 +79,8 @@ def keeps_any(context: EncodeContext, meta: dict[str, Any]) -> bool:
 def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
     """`node.meta` without `val`, from a Node or ValueMetadata record."""
     meta: dict[str, Any] = {}
-    if record.stack is not None:
-        meta["stack_trace"] = decode_stack(context, record.stack)
+    if record.stack is not None and (trace := decode_stack(context, record.stack)) is not None:
+        meta["stack_trace"] = trace
     texts = context.texts
     for key, text in record.metadata.items():
         known = texts.get((key, text))
@@ -92,7 +93,7 @@ def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
         meta[name] = value.copy() if kind is dict or kind is list else value
     if "custom" in meta:
         meta["custom"] = json.loads(record.metadata["custom"])
-    if record.from_node is not None:
+    if record.from_node is not None and context.provenance.take(record.from_node):
         meta["from_node"] = [context.sources[index] for index in record.from_node]
     return meta
 
@@ -158,12 +159,12 @@ def _head(line: str) -> tuple[str, int, str, bool] | None:
     return file, int(number), name, stripped
 
 
-def decode_stack(context: DecodeContext, indices: list[int]) -> str:
-    """The stack trace whose frames are the given rows of the table, as Python prints it."""
+def decode_stack(context: DecodeContext, indices: list[int]) -> str | None:
+    """The stack trace whose frames are the given rows of the table, as Python prints it; None for one beyond the bounds."""
     key = tuple(indices)
     text = context.stacks.get(key)
-    if text is None:
-        text = context.stacks[key] = "".join([context.frames[index].text for index in indices])
+    if text is None and context.traces.take(indices):
+        text = context.stacks[key] = "".join([context.frames[index] for index in indices])
     return text
 
 
@@ -318,7 +319,7 @@ _DECODERS: dict[str, Callable[[DecodeContext, str], tuple[str, Any]]] = {
     EXACT_TORCH_FN: lambda _context, text: ("torch_fn", tuple(parse_parts(text))),
     "custom": lambda _context, text: ("custom", text),
     "stack_trace": lambda _context, text: ("stack_trace", text),
-    "from_node": lambda _context, text: ("from_node", decode_source_texts(text)),
+    "from_node": lambda context, text: ("from_node", decode_source_texts(context, text)),
 }
 
 
@@ -326,9 +327,36 @@ _DECODERS: dict[str, Callable[[DecodeContext, str], tuple[str, Any]]] = {
 
 
 def encode_source(context: EncodeContext, source: TorchNodeSource) -> int:
-    """The index in the table of sources of a node's origin, with the origin's own origins before it."""
-    earlier = tuple(encode_source(context, origin) for origin in source.from_node)
-    action = "+".join(action.name.lower() for action in source.action)
+    """The index in the table of sources of a node's origin, with the origin's own origins before it. Each object is looked
+    at once, however many share it.
+
+    Raises:
+        EncodeError: an origin is its own.
+    """
+    seen = context.seen_sources
+    pending = [] if id(source) in seen else [(source, iter(source.from_node))]
+    inside = {id(source)}
+    while pending:
+        each, rest = pending[-1]
+        for origin in rest:
+            if id(origin) in inside:
+                raise EncodeError(
+                    f"an origin of the node {each.name!r:.80} comes from itself", place="from_node"
+                )
+            if id(origin) not in seen:
+                pending.append((origin, iter(origin.from_node)))
+                inside.add(id(origin))
+                break
+        else:
+            pending.pop()
+            inside.discard(id(each))
+            seen[id(each)] = (each, _row_of_source(context, each))
+    return seen[id(source)][1]
+
+
+def _row_of_source(context: EncodeContext, source: TorchNodeSource) -> int:
+    earlier = tuple([context.seen_sources[id(origin)][1] for origin in source.from_node])
+    action = "+".join([action.name.lower() for action in source.action])
     key = (source.name, source.target, source.graph_id, source.pass_name, action, earlier)
     index = context.sources.get(key)
     if index is None:
@@ -337,16 +365,17 @@ def encode_source(context: EncodeContext, source: TorchNodeSource) -> int:
     return index
 
 
-def decode_sources(records: list[NodeSource]) -> list[TorchNodeSource]:
-    """The table of sources as torch's objects; rows refer to earlier rows only.
+def decode_sources(records: list[NodeSource], unfolding: Unfolding) -> list[TorchNodeSource]:
+    """The table of sources as torch's objects; rows refer to earlier rows only, and to none where that is beyond the bounds.
 
     Raises:
         DecodeError: a pass did what this torch has no name for.
     """
     sources: list[TorchNodeSource] = []
     for index, record in enumerate(records):
+        origins = record.from_node if unfolding.whole[index] else ()
         try:
-            sources.append(_source(record, [sources[earlier] for earlier in record.from_node]))
+            sources.append(_source(record, [sources[earlier] for earlier in origins]))
         except Exception as error:
             locate(error, f"node_sources[{index}]")
             raise
@@ -369,11 +398,14 @@ def _action(name: str) -> NodeSourceAction:
     return action
 
 
-def decode_source_texts(text: str) -> list[TorchNodeSource]:
+def decode_source_texts(context: DecodeContext, text: str) -> list[TorchNodeSource]:
     """Provenance from the JSON text that torch writes on each node."""
-    return [_source_of_row(row) for row in parse_sources(text)]
+    return [_source_of_row(context, row, 1) for row in parse_sources(text)]
 
 
-def _source_of_row(row: SourceRow) -> TorchNodeSource:
+def _source_of_row(context: DecodeContext, row: SourceRow, depth: int) -> TorchNodeSource:
     record = NodeSource(row.name, row.target, row.graph_id, row.pass_name, row.action)
-    return _source(record, [_source_of_row(origin) for origin in row.from_node])
+    if row.from_node and depth == MAX_DEPTH:
+        context.provenance.omitted += 1
+        return _source(record, [])
+    return _source(record, [_source_of_row(context, origin, depth + 1) for origin in row.from_node])

@@ -159,45 +159,61 @@ def _compose(
     made: dict[str, Any] = {}
     ties: dict[tuple[str, ...], Any] = {}
 
-    def value_of(name: str, depth: int) -> Any:
-        if name in plain:
-            return plain[name]
-        value = encoded.get(name)
-        if value is None or depth > len(encoded):
-            raise DecodeError(f"there is no payload {name!r}")
-        if name not in made:
-            made[name] = decoded(name, value, depth)
-        return made[name]
+    def value_of(name: str) -> Any:
+        # Parts have parts, as deep as a file says: this is no recursion, and makes nothing twice.
+        pending, begun = [name], set[str]()
+        while pending:
+            each = pending[-1]
+            if each in plain or each in made:
+                pending.pop()
+                continue
+            value = encoded.get(each)
+            if value is None:
+                raise DecodeError(f"there is no payload {each!r:.80}")
+            key = tuple(value.tensors)
+            if (tied := _tied(value, (weights, made), ties)) is not None:
+                made[each] = tied
+            elif missing := [part for part in key if part not in plain and part not in made]:
+                if each in begun:
+                    raise DecodeError(f"{each!r:.80} is a part of itself")
+                begun.add(each)
+                pending.extend(missing)
+                continue
+            else:
+                parts = [plain[part] if part in plain else made[part] for part in key]
+                made[each] = decode_coded(context.registry, each, value, parts)
+            if key:
+                ties[key] = made[each]
+        return plain[name] if name in plain else made[name]
 
-    def decoded(name: str, value: EncodedValue, depth: int) -> Any:
-        key = tuple(value.tensors)
-        if key in ties:
-            return ties[key]
-        for known in (weights, made):
-            if value.same_as is not None and value.same_as in known:
-                found = known[value.same_as]
-                break
-        else:
-            parts = [value_of(part, depth + 1) for part in key]
-            found = decode_coded(context.registry, name, value, parts)
-        if key:
-            ties[key] = found
-        return found
+    outermost: dict[str, str] = {}
 
     def named(part: str) -> str:
-        for _ in encoded:
-            if part not in owners:
-                break
+        chain: dict[str, None] = {}
+        while part in owners and part not in chain and part not in outermost:
+            chain[part] = None
             part = owners[part]
-        return part
+        last = outermost.get(part, part)
+        outermost.update(dict.fromkeys(chain, last))
+        return last
 
-    values = {name: value_of(name, 0) for name in map(named, plain)}
+    values = {name: value_of(name) for name in map(named, plain)}
     for name, value in encoded.items():
         if name in owners or name in values:
             continue
         if tuple(value.tensors) in ties or (not value.tensors and value.is_weight == (folder == WEIGHTS)):
-            values[name] = value_of(name, 0)
+            values[name] = value_of(name)
     return values
+
+
+def _tied(
+    value: EncodedValue, known: Sequence[Mapping[str, Any]], ties: Mapping[tuple[str, ...], Any]
+) -> Any | None:
+    """What was made already and is the same value: of the same parts, or by its name."""
+    key = tuple(value.tensors)
+    if key in ties:
+        return ties[key]
+    return next((each[value.same_as] for each in known if value.same_as in each), None)
 
 
 def _decode_tensor(

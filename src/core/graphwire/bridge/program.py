@@ -23,7 +23,12 @@ from graphwire.bridge.context import (
 )
 from graphwire.bridge.graph import decode_graph, encode_graph
 from graphwire.bridge.held_values import check_held_values, note_edited_values
-from graphwire.bridge.metadata import decode_declared, decode_sources, encode_custom, encode_declared
+from graphwire.bridge.metadata import (
+    decode_declared,
+    decode_sources,
+    encode_custom,
+    encode_declared,
+)
 from graphwire.bridge.opaque import OpaqueOperator
 from graphwire.bridge.operators import check_operators
 from graphwire.bridge.payloads import decode_payloads, encode_payloads
@@ -67,6 +72,7 @@ from graphwire.schema.program import (
     SchemaVersion,
 )
 from graphwire.schema.treespec import parse_treespec, split_version, treespec_nodes
+from graphwire.schema.unfolding import provenance_of, traces_of
 from graphwire.version import PRODUCER
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
 
@@ -296,6 +302,8 @@ def decode_program(
     """
     place = _placement(device)
     module_record = record.graph_module
+    frames = [frame.text for frame in module_record.stack_frames]
+    provenance = provenance_of(module_record.node_sources)
     shape_env = torch_private.new_shape_env()
     context = DecodeContext(
         registry=registry,
@@ -303,8 +311,10 @@ def decode_program(
         fakes=torch_private.FakeTensors(torch_private.fake_value_mode(shape_env)),
         constants={},
         place_device=place,
-        frames=module_record.stack_frames,
-        sources=decode_sources(module_record.node_sources),
+        frames=frames,
+        traces=traces_of(frames),
+        sources=decode_sources(module_record.node_sources, provenance),
+        provenance=provenance,
         ranges=decode_ranges(record.range_constraints),
         origin=origin,
         propagates=propagates,
@@ -347,6 +357,13 @@ def decode_program(
         program.graph_module.meta["inline_constraints"] = ranges_by_expression(context, inline)
     decode_replacements(context, module_record.replacements)
     torch_private.set_guards(program, list(record.guards_code))
+    if omitted := context.provenance.omitted + context.traces.omitted:
+        warnings.warn(
+            f"{omitted:,} stack traces or origins of nodes are left out: they are longer than any real ones when they are"
+            " written out; the program computes the same",
+            GraphwireWarning,
+            stacklevel=2,
+        )
     return program
 
 

@@ -2,6 +2,7 @@
 
     stack, stack_frames          the text of the trace in each node's metadata, laid out as torch writes it
     from_node, node_sources      JSON text in each node's metadata, as torch 2.12 writes it
+                                 of both, what is beyond the bounds of `schema.unfolding` is left out
     as_sequence                  the list arm for elements of its kind, where there is one
     tuples, container, output_list, names of literals, subgraphs' nodes and values' metadata, producer,
     readable_from, plugins,
@@ -22,9 +23,10 @@ from typing import Any
 
 from graphwire.evolve.step import report_interface
 from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.schema.program import FEATURES, StackFrame
+from graphwire.schema.program import FEATURES, NodeSource, StackFrame
 from graphwire.schema.tree import from_tree
 from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec, split_version, treespec_nodes
+from graphwire.schema.unfolding import Unfolding, provenance_of, traces_of
 
 __all__ = ["resolve_extensions"]
 
@@ -76,7 +78,19 @@ def resolve_extensions(tree: Record, report: Report) -> Record:
     """A document of the current version without extensions; what cannot be said without is reported and left."""
     module = tree["graph_module"]
     frames = [from_tree(frame, StackFrame).text for frame in module.get("stack_frames") or ()]
-    sources = _source_records(module.get("node_sources") or ())
+    traces = traces_of(frames)
+    sources, provenance = _source_records(module.get("node_sources") or ())
+    texts: dict[tuple[str, tuple[int, ...]], str] = {}
+    """What is written of a table, by the table and the rows: nodes share it."""
+
+    def stack_trace(indices: list[int]) -> str:
+        key = ("stack", tuple(indices))
+        return texts.get(key) or texts.setdefault(key, "".join([frames[index] for index in indices]))
+
+    def origins(indices: list[int]) -> str:
+        key = ("from_node", tuple(indices))
+        return texts.get(key) or texts.setdefault(key, json.dumps([sources[index] for index in indices]))
+
     required = tree.get("requires") or ()
     for name in tree.get("encoded_values") or ():
         report(ROOT.at(f".encoded_values[{name!r}]").obstacle(FEATURES["codecs"], OURS))
@@ -95,10 +109,10 @@ def resolve_extensions(tree: Record, report: Report) -> Record:
 
     def of_node(node: Record, where: Where) -> Record:
         metadata = dict(node["metadata"])
-        if node.get("stack") is not None:
-            metadata["stack_trace"] = "".join(frames[index] for index in node["stack"])
-        if node.get("from_node") is not None:
-            metadata["from_node"] = json.dumps([sources[index] for index in node["from_node"]])
+        if node.get("stack") is not None and traces.take(node["stack"]):
+            metadata["stack_trace"] = stack_trace(node["stack"])
+        if node.get("from_node") is not None and provenance.take(node["from_node"]):
+            metadata["from_node"] = origins(node["from_node"])
         inputs = [{key: value for key, value in named.items() if key != "tuples"} for named in node["inputs"]]
         return {**_without(node, _NODE), "inputs": inputs, "metadata": metadata}
 
@@ -169,21 +183,23 @@ def _nameless(arm: str) -> Callable[[Record, Where], Record]:
     return without_name
 
 
-def _source_records(rows: Any) -> list[Record]:
-    """Each row of the table of sources as the nested record that torch writes."""
+def _source_records(rows: Any) -> tuple[list[Record], Unfolding]:
+    """Each row of the table of sources as the nested record that torch writes, and which of them are written out."""
+    sources = [from_tree(row, NodeSource) for row in rows]
+    unfolding = provenance_of(sources)
     records: list[Record] = []
-    for row in rows:
+    for source, whole in zip(sources, unfolding.whole, strict=True):
         records.append(
             {
-                "name": row["name"],
-                "target": row["target"],
-                "graph_id": row["graph_id"],
-                "pass_name": row.get("pass_name", ""),
-                "action": row.get("action", ""),
-                "from_node": [records[index] for index in row.get("from_node") or ()],
+                "name": source.name,
+                "target": source.target,
+                "graph_id": source.graph_id,
+                "pass_name": source.pass_name,
+                "action": source.action,
+                "from_node": [records[index] for index in source.from_node if whole],
             }
         )
-    return records
+    return records, unfolding
 
 
 def _plain_meta(meta: Record, where: Where, report: Report) -> Record:
