@@ -31,7 +31,7 @@ __all__ = [
 MAX_BITS = 1 << 14
 """Bits of any number that an expression can come to, with 64 bits for a symbol: what a number of 4300 digits has."""
 MAX_TERMS = 1024
-"""Terms of an expression that is a product or power of sums, written out as one sum."""
+"""Terms of a product or power of sums, written out as one sum. A sum itself may have any number."""
 MAX_SYMBOLIC_EXPONENT = 64
 """Any number inside an exponent that has symbols, and what such an exponent counts as: torch shifts sizes of 64 bits."""
 MAX_ROOT_BITS = 1024
@@ -142,7 +142,7 @@ def _checked(head: str, growth: Growth) -> Growth:
             f"{head} can come to a number of {growth.bits} bits; at most {MAX_BITS} are computed",
             remedy=_REMEDY,
         )
-    if growth.terms > MAX_TERMS:
+    if growth.terms > MAX_TERMS and head != "Add":
         raise ExpressionError(
             f"{head} is a sum of {growth.terms:.6g} terms when it is written out; at most {MAX_TERMS} are computed",
             remedy=_REMEDY,

@@ -195,6 +195,8 @@ def _check_source(node: ast.expr) -> None:
     steps = 0
     while not (isinstance(step, ast.Name) and step.id == "L"):
         steps += 1
+        if steps > MAX_DEPTH:
+            _refuse(node, f"a source of more than {MAX_DEPTH} steps")
         if isinstance(step, ast.Call) and isinstance(step.func, ast.Attribute):
             if step.func.attr not in METHODS or step.args or step.keywords:
                 _refuse(
