@@ -213,7 +213,8 @@ def _tied(
     key = tuple(value.tensors)
     if key in ties:
         return ties[key]
-    return next((each[value.same_as] for each in known if value.same_as in each), None)
+    name = value.same_as
+    return next((each[name] for each in known if name is not None and name in each), None)
 
 
 def _decode_tensor(
