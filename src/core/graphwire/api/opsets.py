@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphwire.analysis.validate import check
-from graphwire.errors import (
-    OpsetError,
-    ValidationError,
-)
+from graphwire.errors import OpsetError, Problem, ValidationError
 from graphwire.evolve.opsets import Plan, UnknownOps, apply, plan_for
 from graphwire.evolve.propagation import check_stored_marks, marked_operators
 from graphwire.evolve.release_forms import forms_of_parameters, with_forms
@@ -38,6 +36,7 @@ def at_installed_opsets(program: Program, registry: Registry, unknown_ops: Unkno
     """A checked program at the installed opsets, with operators in the form of the installed torch."""
     from graphwire.bridge.context import OpaqueOrigin
     from graphwire.bridge.torch_releases import parameters_of
+    from graphwire.bridge.upgraded import misfits
 
     check_plugins(program, registry, operators=unknown_ops == "error")
     check_stored_marks(program, registry)
@@ -48,10 +47,11 @@ def at_installed_opsets(program: Program, registry: Registry, unknown_ops: Unkno
         versions = {namespace: program.opset_version[namespace] for namespace in plan.opaque}
         origin = OpaqueOrigin(versions, kept)
     rewritten: list[Taken] = []
-    program = with_forms(
-        _applied(program, plan, registry), lambda: forms_of_parameters(parameters_of), rewritten
-    )
-    return Installed(program, origin, rewritten, marked_operators(program))
+    changed = _applied(program, plan, registry)
+    formed = with_forms(changed, lambda: forms_of_parameters(parameters_of), rewritten)
+    if changed is not program and (problems := misfits(program, formed, registry)):
+        raise _invalid(plan, problems)
+    return Installed(formed, origin, rewritten, marked_operators(formed))
 
 
 def applied(program: Program, plan: Plan, registry: Registry) -> Program:
@@ -76,10 +76,14 @@ def _applied(program: Program, plan: Plan, registry: Registry) -> Program:
     try:
         check(changed)
     except ValidationError as error:
-        names = ", ".join(str(step) for step in plan.steps if step.nodes)
-        raise OpsetError(
-            f"upgraders made a program that is not valid ({names})",
-            problems=error.problems,
-            remedy="Report it to the authors of the plugins that brought them",
-        ) from None
+        raise _invalid(plan, error.problems) from None
     return changed
+
+
+def _invalid(plan: Plan, problems: Sequence[Problem]) -> OpsetError:
+    names = ", ".join(str(step) for step in plan.steps if step.nodes)
+    return OpsetError(
+        f"upgraders made a program that is not valid ({names})",
+        problems=problems,
+        remedy="Report it to the authors of the plugins that brought them",
+    )

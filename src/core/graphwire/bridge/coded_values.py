@@ -21,6 +21,7 @@ from graphwire.bridge.tensors import seen_facts
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, said
 from graphwire.hooks.interfaces import ConstantCodec
 from graphwire.hooks.registry import Registry
+from graphwire.hooks.remedies import of_name, unavailable
 from graphwire.schema.program import EncodedValue
 from graphwire.wire.tree import check_plugin_tree
 
@@ -176,7 +177,12 @@ def _written(context: EncodeContext, name: str, value: Any) -> tuple[ConstantCod
     raise EncodeError(
         f"{_class_name(value)}{layout} is no plain strided tensor, and no constant codec owns it",
         place=name,
-        remedy="Install the plugin that provides one, or register a ConstantCodec for it",
+        remedy=of_name(
+            context.registry,
+            "constant_codec",
+            "",
+            "Install the plugin that provides one, or register a ConstantCodec for it",
+        ),
     )
 
 
@@ -195,10 +201,12 @@ def decode_coded(registry: Registry, name: str, record: EncodedValue, parts: Seq
     """
     codec = registry.constant_codecs.get(record.codec)
     if codec is None:
+        if fault := registry.fault_of("constant_codec", record.codec):
+            raise unavailable(fault, f"the constant codec {record.codec}", DecodeError).within(name)
         raise DecodeError(
             f"no constant codec {record.codec!r} is installed",
             place=name,
-            remedy="Install the plugin that provides it",
+            remedy=of_name(registry, "constant_codec", record.codec, "Install the plugin that provides it"),
         )
     try:
         with torch.no_grad():

@@ -14,7 +14,7 @@ from graphwire.errors import EncodeError, GraphwireError, PluginError, Problem, 
 from graphwire.evolve.references import walk_nodes
 from graphwire.hooks.interfaces import NodeCodec, OpHandler
 from graphwire.hooks.registry import Registry
-from graphwire.hooks.remedies import unavailable
+from graphwire.hooks.remedies import of_name, unavailable
 from graphwire.schema.graph import Graph, Node
 
 
@@ -53,7 +53,9 @@ def _named(context: EncodeContext, target: Any) -> Operator:
     kind = type(target)
     raise EncodeError(
         f"no operator handler knows {target!r} ({kind.__module__}.{kind.__qualname__})",
-        remedy="Install the plugin that handles it, or register an OpHandler for it",
+        remedy=of_name(
+            registry, "op_handler", "", "Install the plugin that handles it, or register an OpHandler for it"
+        ),
     )
 
 
@@ -97,9 +99,8 @@ def decode_operator(context: DecodeContext, name: str, record: Node | None = Non
                 return opaque_operator(OpaqueOperator(name, CallForm.of(record), context.origin))
             if fault := context.registry.fault_of("op_handler", name):
                 raise unavailable(fault, f"the operator {name}", UnknownOperatorError)
-            raise UnknownOperatorError(
-                f"there is no operator {name!r} on this installation", remedy=_advice(name)
-            )
+            remedy = of_name(context.registry, "op_handler", name, "") or _advice(name)
+            raise UnknownOperatorError(f"there is no operator {name!r} on this installation", remedy=remedy)
         operator = context.operators[name] = _described(target, name, handler)
     return operator
 

@@ -15,7 +15,7 @@ from graphwire.bridge import torch_pytree
 from graphwire.bridge.torch_pytree import Registration
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, LimitError, UnknownTypeError, said
 from graphwire.hooks.registry import Registry
-from graphwire.hooks.remedies import of_fault, of_plugin
+from graphwire.hooks.remedies import of_fault, of_name, of_plugin
 from graphwire.hooks.treespec_types import TreespecType
 from graphwire.schema.treespec import (
     MAX_DEPTH,
@@ -115,7 +115,7 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
         return with_version(by.name, version), _quoted(tree) if type(tree) is str else dump_json(tree)
     registered = torch_pytree.registration_of(container)
     if registered is None or registered.reads_names:
-        raise _unnamed(container)
+        raise _unnamed(container, registry)
     registry.treespec_type_named(registered.name)  # raises where two plugins would serve it
     if registered.to_dumpable is None:
         if is_plain_json(context):
@@ -133,13 +133,13 @@ def _failure(what: str, error: Exception) -> str:
     return f"{what} fails: {said(error)}"
 
 
-def _unnamed(container: Any) -> EncodeError:
+def _unnamed(container: Any, registry: Registry) -> EncodeError:
     name = torch_pytree.class_name(container)
     bare = container.__qualname__
     if container.__module__ in ("collections", "torch.return_types"):
         return EncodeError(
             f"no plugin serves the container type {name}",
-            remedy="The plugin `treespecs` of graphwire does; let it in",
+            remedy=of_name(registry, "treespec_serializer", name, "The plugin `treespecs` of graphwire does"),
         )
     plainly = ""
     call = (

@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from graphwire.cli.compare import add_commands
 from graphwire.cli.new_plugin import add_new_plugin
+from graphwire.cli.remedies import as_command
 from graphwire.cli.report import escaped, print_json, print_line, print_sections, size_text
 from graphwire.cli.upgrade import add_upgrade
 from graphwire.errors import GraphwireError, Obstacle, ValidationError
@@ -269,12 +270,12 @@ def _plugin_tree(plugin: Any) -> dict[str, Any]:
 def _one_line(error: Exception) -> str:
     if isinstance(error, ValidationError):
         more = f", and {len(error.problems) - 1} more" if len(error.problems) > 1 else ""
-        head = str(error).partition("\n")[0]
+        head = as_command(str(error).partition("\n")[0])
         return f"{head}: {error.problems[0]}{more}" if error.problems else head
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, GraphwireError):
-        return str(error)
+        return as_command(str(error))
     return f"{type(error).__name__}: {error} (a defect of graphwire or of a plugin; --debug shows where)"
 
 

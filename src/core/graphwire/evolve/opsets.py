@@ -20,10 +20,9 @@ from msgspec.structs import replace
 from graphwire.errors import OpsetError, Problem, escaped
 from graphwire.evolve.references import module_with_names, new_requirements
 from graphwire.evolve.upgrades import Upgrade, rewrite_graph
-from graphwire.hooks.discovery import is_in_box
 from graphwire.hooks.interfaces import OpsetUpgrader
 from graphwire.hooks.registry import Registry
-from graphwire.hooks.remedies import is_older, of_fault, of_plugin, of_requirement
+from graphwire.hooks.remedies import is_older, of_fault, of_name, of_requirements
 from graphwire.schema.graph import Node
 from graphwire.schema.program import PluginRequirement, Program
 
@@ -297,7 +296,7 @@ def _remedy(program: Program, registry: Registry, namespace: str, problem: Probl
             continue
         if wants is None or has > wants:
             needs = [("op_handler", name) for name in names if registry.op_handler(name) is None]
-            return of_requirement(registry, requirement.distribution, requirement.version, needs)
+            return of_requirements([(requirement, needs)], registry)
     if wants is None:
         fault = registry.fault_of("op_handler", f"torch.ops.{namespace}.")
         return "" if fault is None else of_fault(fault)
@@ -311,10 +310,7 @@ def _remedy(program: Program, registry: Registry, namespace: str, problem: Probl
 
 def _remedy_of_torch(program: Program, registry: Registry, wants: int | None) -> str:
     if wants is None:
-        box = next((each for each in registry.plugins if is_in_box(each) and each.name == "ops"), None)
-        if box is not None:
-            return of_plugin(box)
-        return "The registry lacks the plugins that ship with graphwire: `Registry.discover()` has them"
+        return of_name(registry, "op_handler", "torch.ops.aten.", "")
     written = program.torch_version.partition("+")[0]
     try:
         installed = metadata.version("torch")

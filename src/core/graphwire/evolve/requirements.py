@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from graphwire.errors import MissingPluginError, Problem
 from graphwire.evolve.references import walk_nodes
-from graphwire.hooks.registry import PluginInfo, Registry
-from graphwire.schema.program import PluginRequirement, Program, install_advice
+from graphwire.hooks.registry import Registry
+from graphwire.hooks.remedies import of_requirements
+from graphwire.schema.program import PluginRequirement, Program
 from graphwire.schema.treespec import parse_treespec, split_version, treespec_nodes
 
 __all__ = ["MissingPlugin", "check_plugins", "kept_requirements", "missing_plugins", "with_requirements"]
@@ -35,8 +36,11 @@ class MissingPlugin(NamedTuple):
     requirement: PluginRequirement
     provides: tuple[str, ...]
     """What is missing of it: `KIND:NAME`."""
-    found: PluginInfo | None
-    """The installed plugin of the distribution that is not active, if that is why."""
+
+    @property
+    def needs(self) -> list[tuple[str, str]]:
+        """What is missing of it, as kinds and names."""
+        return [(kind, name) for kind, _, name in (each.partition(":") for each in self.provides)]
 
 
 def missing_plugins(program: Program, registry: Registry, *, operators: bool = True) -> list[MissingPlugin]:
@@ -53,13 +57,7 @@ def missing_plugins(program: Program, registry: Registry, *, operators: bool = T
             if (operators or not each.startswith(_OPERATOR)) and not _provided(each, requirement, registry)
         )
         if lacking:
-            wanted = _normal(requirement.distribution)
-            inactive = (
-                plugin
-                for plugin in registry.plugins
-                if _normal(plugin.distribution) == wanted and plugin.status != "active"
-            )
-            missing.append(MissingPlugin(requirement, lacking, next(inactive, None)))
+            missing.append(MissingPlugin(requirement, lacking))
     return missing
 
 
@@ -77,13 +75,7 @@ def check_plugins(program: Program, registry: Registry, *, operators: bool = Tru
     if not missing:
         return
     places = _places(program, {name for each in missing for name in each.provides})
-    remedies = []
-    if absent := [each.requirement for each in missing if each.found is None]:
-        remedies.append(install_advice(absent))
-    for each in missing:
-        if each.found is not None:
-            what = "repair or update it" if each.found.status == "broken" else "let it in there"
-            remedies.append(f"The {each.found} is {each.found.status}: {each.found.reason}; {what}")
+    remedies = [of_requirements([(each.requirement, each.needs) for each in missing], registry)]
     if any(name.startswith(_OPERATOR) for each in missing for name in each.provides):
         remedies.append('Or pass unknown_ops="opaque" to look at the graph without running it')
     problems = [

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from graphwire.errors import GraphwireError, PluginConflictError
 from graphwire.hooks.conflicts import Fault
-from graphwire.hooks.discovery import BLOCK_VARIABLE, PluginInfo, normal_name
+from graphwire.hooks.discovery import BLOCK_VARIABLE, PluginInfo, is_in_box, normal_name
 from graphwire.schema.program import PluginRequirement, install_advice
 
 if TYPE_CHECKING:
     from graphwire.hooks.registry import Registry
 
-__all__ = ["is_older", "of_fault", "of_plugin", "of_requirement", "unavailable"]
+__all__ = ["is_older", "of_fault", "of_name", "of_plugin", "of_requirements", "unavailable"]
 
 
 def of_plugin(plugin: PluginInfo, what: str = "") -> str:
@@ -36,36 +36,71 @@ def of_plugin(plugin: PluginInfo, what: str = "") -> str:
     return f"The {plugin} is {state}: {reason}. Repair or update it"
 
 
-def of_requirement(
-    registry: Registry, distribution: str, version: str, needs: Sequence[tuple[str, str]]
-) -> str:
-    """What to do about a distribution that a file names, where something that it provided is not in force.
+_OF_BOX = {
+    "op_handler": "ops",
+    "treespec_serializer": "treespecs",
+    "opset_upgrader": "opsets",
+    "constant_codec": "constants",
+}
+"""The plugins that ship with graphwire, by the kind of what they provide."""
+
+
+def of_name(registry: Registry, kind: str, name: str, otherwise: str) -> str:
+    """What to do where nobody provides a name: about a plugin that would, or about those of the box where they are left out.
 
     Args:
-        registry: the plugins in force.
-        distribution: as the file names it; of the form that a distribution's name has.
-        version: the one that wrote the file.
-        needs: what is not in force: kinds and names, as in `Registry.owner_of`.
+        otherwise: what to say where it is neither.
     """
+    if fault := registry.fault_of(kind, name):
+        return of_fault(fault)
+    box = next((each for each in registry.plugins if is_in_box(each) and each.name == _OF_BOX[kind]), None)
+    if box is None:
+        return "The registry lacks the plugins that ship with graphwire: `Registry.discover()` has them"
+    return otherwise if box.status == "active" else of_plugin(box)
+
+
+def of_requirements(
+    wanted: Sequence[tuple[PluginRequirement, Sequence[tuple[str, str]]]], registry: Registry
+) -> str:
+    """What to do about distributions that a file names, where something that they provided is not in force.
+
+    Args:
+        wanted: the distributions, each with what is not in force: kinds and names, as in `Registry.owner_of`.
+        registry: the plugins in force.
+    """
+    missing: list[PluginRequirement] = []
+    remedies: list[str] = []
+    for requirement, needs in wanted:
+        remedy = _of_installed(requirement, needs, registry)
+        if remedy is None:
+            missing.append(requirement)
+        else:
+            remedies.append(remedy)
+    if missing:
+        remedies.insert(0, install_advice(missing))
+    return ". ".join(dict.fromkeys(remedies))
+
+
+def _of_installed(
+    requirement: PluginRequirement, needs: Sequence[tuple[str, str]], registry: Registry
+) -> str | None:
+    """What to do about a distribution that is there and does not provide what it should; None where it is not there."""
     faults = [fault for kind, name in needs if (fault := registry.fault_of(kind, name)) is not None]
     if faults:
         return ". ".join(dict.fromkeys(map(of_fault, faults)))
-    plugins = [
-        each for each in registry.plugins if normal_name(each.distribution) == normal_name(distribution)
-    ]
+    wanted = normal_name(requirement.distribution)
+    plugins = [each for each in registry.plugins if normal_name(each.distribution) == wanted]
     if not plugins:
-        return install_advice([PluginRequirement(distribution, version, [])])
-    off = [of_plugin(each) for each in plugins if each.status in ("blocked", "broken")]
-    if off:
+        return None
+    if off := [of_plugin(each) for each in plugins if each.status in ("blocked", "broken")]:
         return ". ".join(dict.fromkeys(off))
-    has = plugins[0].version
-    if older := is_older(has, version):
-        return f"Update {plugins[0].distribution} ({has} is installed): the file says that it was written with {version}"
-    names = ", ".join(sorted({name for _, name in needs})) or "it"
-    since = "does not provide" if older is None or has == version else "no longer provides"
+    name, has, version = plugins[0].distribution, plugins[0].version, requirement.version
+    if is_older(has, version):
+        return f"Update {name} ({has} is installed): the file says that it was written with {version}"
+    lacking = ", ".join(sorted({name for _, name in needs})) or "this"
     return (
-        f"{distribution} {has} is installed, and {since} {names}; the file was written with {version}: ask its authors "
-        "for what has become of it"
+        f"{name} {has} is installed, and has no {lacking} any more; the file is of {version}. Ask the authors of {name}, or "
+        "load it where that version is"
     )
 
 

@@ -23,7 +23,8 @@ import msgspec
 from graphwire.errors import GraphwireError, MissingRecordError, Problem, UnknownFormatError
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.hooks.registry import Registry
-from graphwire.schema.program import PluginRequirement, Program, install_advice
+from graphwire.hooks.remedies import of_requirements
+from graphwire.schema.program import PluginRequirement, Program
 from graphwire.wire.archive import ArchiveReader, Readable
 from graphwire.wire.document import read_document, read_program
 from graphwire.wire.layouts import (
@@ -108,10 +109,7 @@ class Package:
             return None
         if provider is None or not provider.is_installable:
             return None
-        remedy = install_advice([provider])
-        for plugin in self._registry.plugins:
-            if plugin.distribution == provider.distribution and plugin.status != "active":
-                remedy = f"The {plugin} is {plugin.status}: {plugin.reason}"
+        remedy = of_requirements([(provider, [("wire_format", suffix)])], self._registry)
         return UnknownFormatError(
             f"the program is in the wire format of {provider.distribution} {provider.version}, which is not in force here",
             place=member,

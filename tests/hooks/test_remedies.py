@@ -1,0 +1,247 @@
+"""Remedies: for each situation that a plugin can be in, what is advised fits it, and fits who is told."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import graphwire
+from graphwire.cli.remedies import as_command
+from graphwire.errors import EncodeError, MissingPluginError, OpsetError, PluginConflictError
+from graphwire.hooks.discovery import GraphwirePluginWarning, PluginInfo, discover_plugins, load_plugin
+from graphwire.hooks.interfaces import OpsetStep
+from graphwire.hooks.registry import Registry
+from graphwire.hooks.remedies import is_older
+
+BOX = discover_plugins(allow=["graphwire"])
+SOURCES = Path(graphwire.__file__).parent
+PYTHON_ONLY = re.compile(
+    r"\bPass \w+=|\bpass \w+=|unknown_ops=|opset_version=|format=\"|method=|Raise Limits"
+)
+
+
+class Handler:
+    namespace, prefixes, opset_version, convention = "gw_remedy", ("torch.ops.gw_remedy.",), 3, "schema"
+
+    def name_of(self, target: Any) -> str | None:
+        return None
+
+    def resolve(self, name: str) -> Any:
+        return torch.ops.gw_remedy.f.default if name == "torch.ops.gw_remedy.f.default" else None
+
+
+class Plugin:
+    def __init__(self, *steps: OpsetStep, **members: Any) -> None:
+        self.handler = type("Other", (Handler,), members)()
+        self.steps = steps
+
+    @graphwire.hookimpl
+    def graphwire_op_handlers(self) -> list[Any]:
+        return [self.handler]
+
+    @graphwire.hookimpl
+    def graphwire_opset_upgraders(self) -> list[Any]:
+        return list(self.steps)
+
+
+STEPS = (OpsetStep("gw_remedy", 1, 2), OpsetStep("gw_remedy", 2, 3))
+
+
+def registry(version: str | None, plugin: Any = None, *others: Any) -> Registry:
+    """The box, and a distribution `acme` of a version, if it is there."""
+    named = (
+        []
+        if version is None
+        else [load_plugin(PluginInfo("acme", "acme", version), lambda: plugin or Plugin(*STEPS))]
+    )
+    more = [
+        load_plugin(PluginInfo(f"rival{i}", "rival", "7"), lambda each=each: each)
+        for i, each in enumerate(others)
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphwirePluginWarning)
+        return Registry._found([*BOX, *named, *more])
+
+
+@pytest.fixture(scope="module")
+def exported() -> Any:
+    library = torch.library.Library("gw_remedy", "DEF")
+    library.define("f(Tensor x, float y=1.0) -> Tensor")
+    library.impl("f", lambda x, y=1.0: x + y, "CompositeExplicitAutograd")
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return torch.ops.gw_remedy.f(x)
+
+    yield torch.export.export(Model(), (torch.ones(2),))
+    library._destroy()
+
+
+@pytest.fixture(scope="module")
+def data(exported: Any) -> bytes:
+    return graphwire.dumps(exported, registry=registry("2.0"))
+
+
+def told(data: bytes, registry: Registry, **given: Any) -> str:
+    with pytest.raises((MissingPluginError, OpsetError, PluginConflictError)) as caught:
+        graphwire.loads(data, registry=registry, **given)
+    return str(caught.value)
+
+
+def test_it_loads_with_its_plugin(data: bytes) -> None:
+    graphwire.loads(data, registry=registry("2.0"))
+
+
+def test_one_that_is_missing_is_to_be_installed(data: bytes) -> None:
+    assert "acme>=2.0" in told(data, registry(None))
+
+
+def test_one_that_is_too_old_is_to_be_updated(data: bytes) -> None:
+    text = told(data, registry("1.9", Plugin(prefixes=("torch.ops.gw_other.",))))
+    assert "acme 1.9 is installed" in text
+    assert "pip install --upgrade 'acme>=2.0'" in text
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "10.0", "2.0.post1"])
+def test_nobody_is_told_to_install_what_is_older_than_what_is_there(version: str, data: bytes) -> None:
+    text = told(data, registry(version, Plugin(prefixes=("torch.ops.gw_other.",))))
+    assert "pip install" not in text
+    assert f"acme {version} is installed, and has no torch.ops.gw_remedy.f.default" in text
+
+
+def test_one_that_is_left_out_is_to_be_let_in(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = told(data, registry("2.0"), plugins=["graphwire"])
+    assert "`acme` of acme==2.0 is blocked: it is not named in `plugins=`. Let it in" in text
+    assert "pip install" not in text
+
+
+def test_one_that_is_broken_is_to_be_repaired(data: bytes) -> None:
+    text = told(data, registry("2.0", Plugin(opset_version="3")))
+    assert "`acme` of acme==2.0 is broken" in text
+    assert "`opset_version` is '3', not an int. Repair or update it" in text
+    assert "pip install" not in text
+
+
+def test_one_of_two_that_conflict_is_to_go(data: bytes, exported: Any) -> None:
+    both = registry("2.0", None, Plugin(opset_version=4))
+    with pytest.raises(PluginConflictError) as saving:
+        graphwire.dumps(exported, registry=both)
+    for text in (told(data, both), str(saving.value)):
+        assert "acme==2.0" in text
+        assert "rival==7" in text
+        assert "Uninstall one, or name it in GRAPHWIRE_DISABLE_PLUGINS" in text
+        assert "epair" not in text
+
+
+def test_one_for_a_newer_interface_asks_for_a_newer_graphwire(data: bytes) -> None:
+    plugin = Plugin()
+    plugin.GRAPHWIRE_API = 99  # type: ignore[attr-defined]
+    text = told(data, registry("2.0", plugin))
+    assert "update graphwire" in text
+    assert "epair" not in text
+
+
+def test_without_the_box_the_box_is_to_be_let_in_and_no_torch_installed(data: bytes) -> None:
+    plain = graphwire.dumps(torch.export.export(torch.nn.ReLU(), (torch.ones(2),)))
+    text = told(plain, registry("2.0"), plugins=["json", "acme"])
+    assert "`ops` of graphwire" in text
+    assert "Let it in" in text
+    assert "pip install" not in text
+    assert "lacks the plugins that ship with graphwire" in told(plain, Registry.of(*_formats()))
+
+
+def _formats() -> list[Any]:
+    from graphwire_plugins.formats import json
+
+    return [json]
+
+
+def test_a_step_that_is_missing_is_asked_for_where_the_plugin_comes_from(data: bytes) -> None:
+    old = graphwire.dumps(
+        graphwire.loads(data, registry=registry("2.0")), registry=registry("0.9", Plugin(opset_version=1))
+    )
+    text = told(old, registry("2.0", Plugin(STEPS[1])))
+    assert "no upgrader from 1 to 2" in text
+    assert "Ask for the step where plugin `acme` of acme==2.0 comes from" in text
+    assert "pip install" not in text
+
+
+def test_a_step_that_is_broken_is_named_with_its_fault(data: bytes) -> None:
+    old = graphwire.dumps(
+        graphwire.loads(data, registry=registry("2.0")), registry=registry("0.9", Plugin(opset_version=1))
+    )
+    broken = OpsetStep("gw_remedy", 1, 2, {"torch.ops.gw_remedy.f.default": lambda: None})
+    text = told(old, registry("2.0", Plugin(broken, STEPS[1])))
+    assert "that of torch.ops.gw_remedy.f.default takes ()" in text
+    assert "Repair or update it" in text
+
+
+def test_a_typo_in_an_upgrader_is_the_upgraders(data: bytes) -> None:
+    old = graphwire.dumps(
+        graphwire.loads(data, registry=registry("2.0")), registry=registry("0.9", Plugin(opset_version=1))
+    )
+    typo = OpsetStep("gw_remedy", 1, 2, {"torch.ops.gw_remedy.f.default": lambda edit: edit.set("yy", 2.0)})
+    text = told(old, registry("2.0", Plugin(typo, STEPS[1])))
+    assert "gw_remedy 1 -> 2" in text
+    assert "has no parameter yy" in text
+    assert "an opset upgrader is needed" not in text
+
+
+def test_a_codec_of_the_box_that_is_left_out_is_to_be_let_in() -> None:
+    program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+    program.constants["kept"] = torch.ones(2, 2).to_sparse()
+    with pytest.raises(EncodeError, match=r"`constants` of graphwire==.* is blocked.*Let it in"):
+        graphwire.dumps(program, plugins=["json", "ops", "opsets", "treespecs"])
+
+
+@pytest.mark.parametrize(
+    ("version", "than", "older"),
+    [
+        ("1.0", "1.1", True),
+        ("1.10", "1.9", False),
+        ("1.0", "1.0", False),
+        ("1.0", "1.0.0", False),
+        ("2.0rc1", "2.0", True),
+        ("2.0", "2.0rc1", False),
+        ("2.0+cpu", "2.0", False),
+        ("", "1", None),
+        ("dev", "1", None),
+    ],
+)
+def test_versions_are_compared_as_numbers(version: str, than: str, older: bool | None) -> None:
+    assert is_older(version, than) is older
+
+
+# ------------------------------------------------------------------------------------------------- the command line
+
+
+def texts() -> list[str]:
+    """Every text of a remedy in the source."""
+    found = []
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                found += [each.value for each in node.keywords if each.arg == "remedy"]
+            elif isinstance(node, ast.Assign) and any("REMEDY" in ast.unparse(each) for each in node.targets):
+                found.append(node.value)
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("remedies.append"):
+                found += node.args
+    pieces = [each for value in found for each in ast.walk(value)]
+    return [each.value for each in pieces if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+
+
+# Advice of functions that no command calls: they save torch's own program, or make a module of it.
+_NEVER = re.compile(r"device=|from_schema\(|Registry|registry=|Such as \w+=\w+\(|def_pickle|example_inputs")
+
+
+def test_a_command_line_is_offered_no_argument_of_python() -> None:
+    remedies = [text for text in texts() if PYTHON_ONLY.search(text)]
+    assert len(remedies) > 5
+    for text in remedies:
+        assert not PYTHON_ONLY.search(as_command(text)) or _NEVER.search(text), text
