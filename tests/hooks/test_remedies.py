@@ -153,7 +153,7 @@ def test_without_the_box_the_box_is_to_be_let_in_and_no_torch_installed(data: by
     assert "`ops` of graphwire" in text
     assert "Let it in" in text
     assert "pip install" not in text
-    assert "lacks the plugins that ship with graphwire" in told(plain, Registry.of(*_formats()))
+    assert "lacks the plugin `ops` of graphwire" in told(plain, Registry.of(*_formats()))
 
 
 def _formats() -> list[Any]:

@@ -55,7 +55,7 @@ def of_name(registry: Registry, kind: str, name: str, otherwise: str) -> str:
         return of_fault(fault)
     box = next((each for each in registry.plugins if is_in_box(each) and each.name == _OF_BOX[kind]), None)
     if box is None:
-        return "The registry lacks the plugins that ship with graphwire: `Registry.discover()` has them"
+        return f"The registry lacks the plugin `{_OF_BOX[kind]}` of graphwire: `Registry.discover()` has it"
     return otherwise if box.status == "active" else of_plugin(box)
 
 

@@ -14,6 +14,7 @@ class TestHistory(OpsetContract):
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import io
@@ -28,7 +29,8 @@ import torch
 from torch.export import ExportedProgram
 
 import graphwire
-from graphwire.errors import GraphwireError, OpsetError
+from graphwire.errors import GraphwireError, OpsetError, Problem
+from graphwire.evolve.opsets import apply, plan, plan_for
 from graphwire.hooks.interfaces import OpsetUpgrader
 from graphwire.hooks.registry import Registry, default_registry
 from graphwire.schema.signature_names import SignatureNames
@@ -113,7 +115,7 @@ class OpsetContract:
     def test_an_upgraded_document_needs_no_upgrade(self, registry: Registry) -> None:
         for path in self.documents:
             data = self._upgraded(path, registry)
-            assert not any(plan.steps for plan in graphwire.plan_upgrade(data, registry=registry).values())
+            assert not any(each.steps for each in graphwire.plan_upgrade(data, registry=registry).values())
             assert self._upgraded(data, registry) == data
 
     def test_a_document_computes_the_same_upgraded_before_or_while_it_is_loaded(
@@ -127,9 +129,9 @@ class OpsetContract:
 
     def test_the_plan_names_the_nodes_that_it_touches(self, registry: Registry) -> None:
         for path in self.documents:
-            for plan in graphwire.plan_upgrade(path, registry=registry).values():
-                assert plan.problems == ()
-                for step in plan.steps:
+            for planned in graphwire.plan_upgrade(path, registry=registry).values():
+                assert planned.problems == ()
+                for step in planned.steps:
                     assert all(node.place.startswith("graph_module.graph.") for node in step.nodes)
 
     # Down, and up again
@@ -160,10 +162,12 @@ class OpsetContract:
         self, registry: Registry, exported: list[ExportedProgram]
     ) -> None:
         for program in exported:
-            before = graphwire.dumps(program, registry=registry)
+            record, _ = graphwire.to_schema(program, registry=registry)
+            before = copy.deepcopy(record)
             for version in range(1, self.newest):
-                self._written(program, version, registry)
-            assert graphwire.dumps(program, registry=registry) == before
+                with contextlib.suppress(OpsetError):
+                    apply(record, plan_for(record, registry, wanted={self.namespace: version}))
+                assert record == before
 
     def test_what_stands_in_a_file_is_rewritten_or_refused(
         self, registry: Registry, exported: list[ExportedProgram]
@@ -181,6 +185,23 @@ class OpsetContract:
                     graphwire.from_schema(damaged, payloads, registry=registry)
                 except GraphwireError:
                     continue
+
+    def test_no_step_fails(self, registry: Registry, exported: list[ExportedProgram]) -> None:
+        """A function of a step rewrites a node or refuses it, whatever the node has; it raises nothing of its own."""
+        for program, step in itertools.product(exported, self.steps):
+            record, _ = graphwire.to_schema(program, registry=registry)
+            nodes = record.graph_module.graph.nodes
+            for index, operator in itertools.product(range(len(nodes)), step.operators):
+                node = nodes[index]
+                given = [node.inputs] if node.target == operator else []
+                for inputs in (*given, [], node.inputs[:1]):
+                    tried = copy.deepcopy(record)
+                    tried.opset_version[step.namespace] = step.from_version
+                    tried.graph_module.graph.nodes[index].target = operator
+                    tried.graph_module.graph.nodes[index].inputs = copy.deepcopy(list(inputs))
+                    self._fail_of_failures(
+                        plan(tried, {**tried.opset_version, step.namespace: step.to_version}, [step]).problems
+                    )
 
     def test_threads_do_not_meet(self, registry: Registry, exported: list[ExportedProgram]) -> None:
         def work(_: int) -> list[bytes | None]:
@@ -203,7 +224,13 @@ class OpsetContract:
         except OpsetError as error:
             problems = error.problems
         assert all(problem.place for problem in problems)
+        self._fail_of_failures(problems)
         return None
+
+    @staticmethod
+    def _fail_of_failures(problems: Sequence[Problem]) -> None:
+        failed = [str(problem) for problem in problems if problem.kind == "failed"]
+        assert not failed, f"a step raises an error of its own, and refuses nothing: {'; '.join(failed)}"
 
 
 @functools.cache

@@ -1,0 +1,67 @@
+"""The contract suites find what they are for: each is held against providers that are wrong in one thing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+MUTANTS = Path(__file__).with_name("mutants.py")
+ROWS = re.findall(
+    r'^class (Test\w+)\((\w+)\):(?:(?!^class ).)*?^    fails = "(\w+)"',
+    MUTANTS.read_text(),
+    re.MULTILINE | re.DOTALL,
+)
+"""Each mutant: its class, its base, and the test that must fail on it."""
+BASES = {
+    "WireFormatContract": ("TestFormatRight", 6),
+    "TestHandlerRight": ("TestHandlerRight", 6),
+    "TestHistoryRight": ("TestHistoryRight", 6),
+    "TestSerializerRight": ("TestSerializerRight", 6),
+    "TestCodecRight": ("TestCodecRight", 6),
+}
+
+
+class Recorder:
+    """What became of each test, by its class and name."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[tuple[str, str], set[str]] = defaultdict(set)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        _, owner, test = report.nodeid.split("::")
+        self.outcomes[owner, test.partition("[")[0]].add(report.outcome)
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[tuple[str, str], set[str]]:
+    """The tests named, run on the mutants, and all of them on the right providers; in this process, which has torch."""
+    wanted = [f"{MUTANTS}::{owner}::{test}" for owner, _, test in ROWS]
+    wanted += sorted({f"{MUTANTS}::{BASES[base][0]}::{test}" for _, base, test in ROWS})
+    recorder = Recorder()
+    options = [
+        "-q",
+        "--noconftest",
+        "--import-mode=importlib",
+        "-c",
+        os.devnull,
+        f"--rootdir={MUTANTS.parent}",
+    ]
+    pytest.main([*options, "-p", "no:cacheprovider", "-p", "no:xdist", *wanted], plugins=[recorder])
+    return recorder.outcomes
+
+
+def test_every_suite_has_mutants() -> None:
+    for base, (_, least) in BASES.items():
+        assert sum(each == base for _, each, _ in ROWS) >= least, base
+
+
+@pytest.mark.parametrize(("mutant", "base", "test"), ROWS, ids=[row[0] for row in ROWS])
+def test_a_mutant_fails_where_the_right_one_passes(
+    mutant: str, base: str, test: str, outcomes: dict[tuple[str, str], set[str]]
+) -> None:
+    assert "failed" in outcomes[mutant, test]
+    assert outcomes[BASES[base][0], test] == {"passed"}
