@@ -220,7 +220,7 @@ ARGUMENT_CONTENT: Final[dict[str, Callable[[Any, References], Any]]] = {
     "as_slice": _slice,
     "as_dtype_name": _kind("dtype"),
     "as_layout_name": _kind("layout"),
-    "as_constant": _kind("constant"),
+    "as_constant": _kind("constant", lambda value: value if isinstance(value, str) else value.name),
     "as_treespec": _treespec,
     "as_results": _results,
 }
