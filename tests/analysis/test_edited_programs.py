@@ -373,3 +373,34 @@ def test_an_input_that_states_nothing_is_refused_at_save() -> None:
     del x.meta["val"]
     with pytest.raises(EncodeError, match=rf"graph\.{x.name}: nothing is stated of"):
         graphwire.dumps(program)
+
+
+class Builtins(nn.Module):
+    """Inputs that are named like functions of Python."""
+
+    def forward(self, input: torch.Tensor, print: None = None, *, max: torch.Tensor) -> torch.Tensor:
+        input.add_(1)
+        return input * 2 + max
+
+
+def test_a_deep_copy_whose_inputs_got_other_names_comes_back() -> None:
+    program = export(Builtins(), (torch.ones(2, 3), None), {"max": torch.ones(3)})
+    program = program.run_decompositions()  # so that the signature has a changed input
+    other = copy.deepcopy(program)
+    assert [node.name for node in other.graph.nodes][:3] == ["input_1", "print_1", "max_1"]
+    args, kwargs = (torch.ones(2, 3), None), {"max": torch.ones(3)}
+    for format in FORMATS:
+        loaded = graphwire.loads(graphwire.dumps(other, format=format))
+        assert [node.name for node in loaded.graph.nodes] == [node.name for node in other.graph.nodes]
+        loaded.validate()
+        given = copy.deepcopy(args), copy.deepcopy(args)
+        assert_same_values(loaded.module()(*given[0], **kwargs), Builtins()(*given[1], **kwargs))
+        assert_same_values(given[0], given[1])
+
+
+def test_a_signature_that_has_the_names_of_other_inputs_is_refused_at_save() -> None:
+    program = copy.deepcopy(made("sizes"))
+    first, second = program.graph_signature.input_specs[-2:]
+    first.arg, second.arg = second.arg, first.arg
+    with pytest.raises(EncodeError, match="torch does not accept the program"):
+        graphwire.dumps(program)

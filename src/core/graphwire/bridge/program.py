@@ -133,7 +133,11 @@ def encode_program(
     record = Program(
         graph_module=GraphModule(
             graph=graph,
-            signature=encode_signature(program.graph_signature, graph),
+            signature=encode_signature(
+                program.graph_signature,
+                graph,
+                [node.name for node in module.graph.find_nodes(op="placeholder")],
+            ),
             module_call_graph=calls,
             metadata=metadata,
             treespec_namedtuple_fields=dict(_namedtuples(program.module_call_graph)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -240,11 +241,12 @@ def decode_output_spec(record: OutputSpec) -> Any:
 # -------------------------------------------------------------------------------------------------- signature
 
 
-def encode_signature(signature: Any, graph: Graph) -> GraphSignature:
+def encode_signature(signature: Any, graph: Graph, inputs: Sequence[str]) -> GraphSignature:
     """The signature as a record.
 
     Args:
         graph: the program's.
+        inputs: the names of the nodes that are its inputs.
 
     Raises:
         EncodeError: the graph has another number of outputs.
@@ -254,6 +256,7 @@ def encode_signature(signature: Any, graph: Graph) -> GraphSignature:
             f"the graph has {len(graph.outputs)} outputs, and its signature {len(signature.output_specs)}",
             place="graph_signature.output_specs",
         )
+    signature = _up_to_date(signature, inputs)
     return GraphSignature(
         [encode_input_spec(spec) for spec in signature.input_specs],
         [
@@ -261,6 +264,35 @@ def encode_signature(signature: Any, graph: Graph) -> GraphSignature:
             for spec, output in zip(signature.output_specs, graph.outputs, strict=True)
         ],
     )
+
+
+def _up_to_date(signature: Any, inputs: Sequence[str]) -> Any:
+    """The signature with the inputs' own names. A deep copy of a program gives inputs such as `input` and `max` other names,
+    in its graph alone. A name that another input has is left, and refused."""
+    there = set(inputs)
+    renamed = {
+        spec.arg.name: name
+        for spec, name in zip(signature.input_specs, inputs, strict=False)
+        if spec.arg.name != name and spec.arg.name not in there
+    }
+    if not renamed:
+        return signature
+
+    def of_argument(argument: Any) -> Any:
+        name = getattr(argument, "name", None)
+        return dataclasses.replace(argument, name=renamed[name]) if name in renamed else argument
+
+    inputs_named = [dataclasses.replace(s, arg=of_argument(s.arg)) for s in signature.input_specs]
+    of_inputs = ("USER_INPUT_MUTATION", "GRADIENT_TO_USER_INPUT")
+    outputs_named = [
+        dataclasses.replace(
+            spec,
+            arg=of_argument(spec.arg),
+            target=renamed.get(spec.target, spec.target) if spec.kind.name in of_inputs else spec.target,
+        )
+        for spec in signature.output_specs
+    ]
+    return torch_signature.ExportGraphSignature(inputs_named, outputs_named)
 
 
 def decode_signature(record: GraphSignature) -> Any:
