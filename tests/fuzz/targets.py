@@ -143,7 +143,7 @@ _PROGRAMS = (
 
 
 @functools.cache
-def _programs() -> list[Any]:
+def documents() -> list[Any]:
     """Good files, as the records that hostile ones are made of."""
     from hostile import Victim, victim
     from small_programs import SMALL_PROGRAMS
@@ -153,11 +153,11 @@ def _programs() -> list[Any]:
 
 @functools.cache
 def _trees() -> tuple[list[Any], Stock]:
-    trees = [program.document for program in _programs()]
+    trees = [program.document for program in documents()]
     return trees, Stock(trees)
 
 
-def _document_tree(chance: random.Random) -> bytes:
+def made_document(chance: random.Random) -> bytes:
     """A program whose tree was changed, in any format, in an archive that is in order."""
     trees, stock = _trees()
     index = chance.randrange(len(trees))
@@ -168,7 +168,7 @@ def _document_tree(chance: random.Random) -> bytes:
         except GraphwireError:  # no format can say it
             continue
         member = f"models/model{wire_format.suffix}"
-        return bytes(_programs()[index].with_records({"models/model.json": None, member: document}))
+        return bytes(documents()[index].with_records({"models/model.json": None, member: document}))
 
 
 @functools.cache
@@ -238,7 +238,7 @@ TARGETS: dict[str, Target] = {
         Target("treespec", _text(_spec), lambda: _words('[1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": "builtins.tuple", "context": "null", "children_spec": []}, {"type": "builtins.dict", "context": "[\\"a\\"]", "children_spec": [{"type": null, "context": null, "children_spec": []}]}]}]'), _JSON_TOKENS + _words("children_spec", "builtins.dict", "@2")),
         Target("pickle", _pickle, _pickle_seeds, [b"c", b"R", b"Q", b"\x81", b"b", b"]", b"(", b"t", b"q\x00", b"h\x00", b"\x8c\x02os\x8c\x06system\x93", b"."]),
         Target("document", _document, lambda: [_victim().records["models/model.json"]], _JSON_TOKENS + _words('"as_int"', '"as_tensor"', "null", "-1", "s77", '"linear"'), 5),
-        Target("trees", _read, lambda: [program.data for program in _programs()], batch=5, make=_document_tree),
+        Target("trees", _read, lambda: [program.data for program in documents()], batch=5, make=made_document),
         Target("old trees", _decode, lambda: [JsonFormat().encode(tree) for tree in _old_trees()[0]], batch=20, make=_old_document_tree),
         Target("load", _load, lambda: [_victim().data, _victim().with_records({})], [b"PK\x03\x04", b"\xff\xff\xff\xff"], 5),
     )

@@ -75,10 +75,15 @@ def escaped(text: str) -> str:
     )
 
 
+def shortened(text: str) -> str:
+    """`text`, cut where it is longer than any name that helps a reader."""
+    more = len(text) - _MOST_TOLD
+    return text if more <= 0 else f"{text[:_MOST_TOLD]}… ({more:,} characters more)"
+
+
 def told(text: str) -> str:
     """`text` as a message has it: on one line, without control characters, and cut where it is long."""
-    more = f"… ({len(text) - _MOST_TOLD:,} characters more)" if len(text) > _MOST_TOLD else ""
-    return escaped(text[:_MOST_TOLD].replace("\n", " ")) + more
+    return escaped(shortened(text).replace("\n", " "))
 
 
 class GraphwireError(Exception):

@@ -274,11 +274,12 @@ class Archive:
         for method in methods:
             place = self._package.member_of(method)
             try:
-                program, _, _ = upgraded(self._package.program_or_tree_of(method))
-                if self._package.layout.spec.is_flat:
-                    with_plain_names(program)
-                payloads = self.payloads_of(method)
-                check_payload_names([*payloads.weights, *payloads.constants])
+                with self.boundary(method):
+                    program, _, _ = upgraded(self._package.program_or_tree_of(method))
+                    if self._package.layout.spec.is_flat:
+                        with_plain_names(program)
+                    payloads = self.payloads_of(method)
+                    check_payload_names([*payloads.weights, *payloads.constants])
             except GraphwireError as error:
                 problems.append(Problem(f"{place} {error.place}".rstrip(), "document", error.problem))
                 continue

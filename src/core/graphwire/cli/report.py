@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TextIO
 
-from graphwire.errors import escaped
+from graphwire.errors import escaped, shortened
 
 __all__ = ["Section", "escaped", "print_json", "print_line", "print_sections", "size_text"]
 
@@ -62,7 +62,7 @@ def print_sections(sections: Iterable[Section], stream: TextIO) -> None:
 
 def _without_empty_columns(section: Section) -> Section:
     width = max([len(section.columns), *map(len, section.rows)], default=0)
-    rows = [[escaped(cell) for cell in row] + [""] * (width - len(row)) for row in section.rows]
+    rows = [[escaped(shortened(cell)) for cell in row] + [""] * (width - len(row)) for row in section.rows]
     kept = [column for column in range(width) if any(row[column] for row in rows)]
     return Section(
         escaped(section.title),
