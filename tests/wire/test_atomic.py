@@ -243,13 +243,15 @@ def write(turn):
             archive.write_stream(f"data/weights/weight_{index}", 1 << 16, [bytes([turn % 256]) * (1 << 16)])
 
 path, chance, seen, cut = sys.argv[1], random.Random(7), set(), 0
+started = time.monotonic()
 write(0)
+usual = max(time.monotonic() - started, 0.001)
 for kill in range(100):
     child = os.fork()
     if child == 0:
         for turn in range(kill, 1 << 30):
             write(turn)
-    time.sleep(chance.random() / 40)
+    time.sleep(chance.random() * max(1 / 40, 10 * usual))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     with ArchiveReader(path) as archive:

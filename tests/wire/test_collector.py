@@ -19,7 +19,7 @@ def enabled() -> Iterator[None]:
 
 
 def fail_if_off() -> None:
-    with paused_collector:
+    with paused_collector():
         raise ValueError("on" if gc.isenabled() else "off")
 
 
@@ -31,7 +31,7 @@ def test_it_is_off_inside_and_on_again_after_an_error() -> None:
 
 def test_it_stays_off_for_a_caller_who_had_it_off() -> None:
     gc.disable()
-    with paused_collector:
+    with paused_collector():
         assert not gc.isenabled()
     assert not gc.isenabled()
 
@@ -40,14 +40,14 @@ def test_the_last_thread_to_leave_turns_it_on() -> None:
     inside, leave = threading.Event(), threading.Event()
 
     def stay() -> None:
-        with paused_collector:
+        with paused_collector():
             inside.set()
             leave.wait(10)
 
     thread = threading.Thread(target=stay)
     thread.start()
     assert inside.wait(10)
-    with paused_collector, paused_collector:
+    with paused_collector(), paused_collector():
         pass
     assert not gc.isenabled()
     leave.set()

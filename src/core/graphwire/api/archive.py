@@ -27,7 +27,7 @@ from graphwire.wire.archive import Readable
 from graphwire.wire.archive_source import file_name
 from graphwire.wire.layouts import BARE
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package import Package
+from graphwire.wire.package import NO_MANIFEST, Package
 from graphwire.wire.payloads import Payloads
 
 if TYPE_CHECKING:
@@ -265,28 +265,45 @@ class Archive:
     @_bounded
     def problems(self) -> list[Problem]:
         """Every problem: records that are not what was written or that could be run, programs that break rules. Reads the
-        whole file."""
+        whole file.
+
+        Raises:
+            ArchiveError: the archive is closed.
+        """
         problems = self._package.problems()
+        self._package.archive.check_open()  # else its being closed is the problem of whatever comes next
         try:
             methods = self.methods
         except GraphwireError as error:
             return [*problems, Problem(error.place, "archive", error.problem)]
+        if self._bare is None and self._package.lacks_manifest:
+            problems.append(NO_MANIFEST)
         for method in methods:
-            place = self._package.member_of(method)
-            try:
-                with self.boundary(method):
-                    program, _, _ = upgraded(self._package.program_or_tree_of(method))
-                    if self._package.layout.spec.is_flat:
-                        with_plain_names(program)
-                    payloads = self.payloads_of(method)
-                    check_payload_names([*payloads.weights, *payloads.constants])
-            except GraphwireError as error:
-                problems.append(Problem(f"{place} {error.place}".rstrip(), "document", error.problem))
-                continue
+            problems += self._problems_of(method)
+        self._package.archive.check_open()
+        return list(dict.fromkeys(problems))
+
+    def _problems_of(self, method: str) -> list[Problem]:
+        """What is wrong with one program, each part of it looked at whatever is wrong with the others."""
+        place = self._package.member_of(method)
+        problems: list[Problem] = []
+        told = _Told(problems, place, self.boundary(method))
+        program = payloads = None
+        with told:
+            program, _, _ = upgraded(self._package.program_or_tree_of(method))
+            if self._package.layout.spec.is_flat:
+                with_plain_names(program)
             problems += [p._replace(place=f"{place} {p.place}") for p in validate(program)]
-            payloads.complete(program)
-            held = held_problems(program, payloads.weights, payloads.constants, payloads.unread)
-            problems += [p._replace(place=f"{method}: {p.place}") for p in (*payloads.problems(), *held)]
+            if program.producer is not None and self._bare is None and not self._package.has_manifest:
+                problems.append(NO_MANIFEST)
+        with told:
+            payloads = self.payloads_of(method)
+            check_payload_names([*payloads.weights, *payloads.constants])
+        if program is not None and payloads is not None:
+            with told:
+                payloads.complete(program)
+                held = held_problems(program, payloads.weights, payloads.constants, payloads.unread)
+                problems += [p._replace(place=f"{method}: {p.place}") for p in (*payloads.problems(), *held)]
         return problems
 
     @_bounded
@@ -309,6 +326,35 @@ class Archive:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _Told:
+    """A block whose error is one more problem.
+
+    Args:
+        problems: gets it.
+        place: where the block looks.
+        boundary: makes every error ours.
+    """
+
+    def __init__(self, problems: list[Problem], place: str, boundary: Boundary) -> None:
+        self._problems = problems
+        self._place = place
+        self._boundary = boundary
+
+    def __enter__(self) -> None:
+        """Nothing is done before there is an error."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        try:
+            self._boundary.__exit__(kind, error, trace)
+        except GraphwireError as ours:
+            error = ours
+        if isinstance(error, GraphwireError):
+            self._problems.append(Problem(f"{self._place} {error.place}".rstrip(), "document", error.problem))
+        return isinstance(error, GraphwireError)
 
 
 @reading("file")

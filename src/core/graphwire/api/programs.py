@@ -90,7 +90,8 @@ def save(
     registry = in_force(registry, plugins)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
     check_extra_files(extra_files)
-    with paused_collector:  # until the records are gone again, which then leave nothing to collect
+    pause = paused_collector()
+    with pause, pause:  # until the records are gone again, which then leave nothing to collect
         _save(program, file, format, target, opset_version, containers, extra_files, registry)
 
 
@@ -185,7 +186,8 @@ def load(
 
     check_choice("weights", weights, ("map", "copy", None))
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
-    with paused_collector:
+    pause = paused_collector()
+    with pause, pause:
         with open(file, registry=registry, plugins=plugins, limits=limits) as archive:
             name = archive.method(method)
             archive.fetch(name)
@@ -194,7 +196,7 @@ def load(
                 archive.check_payloads()
             # Copies are read meanwhile, which all threads can do at once.
             turn = nullcontext() if weights == "copy" else taking_turns()
-            with archive.boundary(name), turn:
+            with archive.boundary(name), turn, turn:
                 program = archive.program_of(name)
                 payloads = archive.payloads_of(name, copied=weights == "copy")
                 payloads.check_read(program)

@@ -80,7 +80,8 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
 
 def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
     """Take down what the values of nodes are, all at once: inside the block, a fake tensor tells in half the time."""
-    with torch_private.no_torch_function():
+    directly = torch_private.no_torch_function()
+    with directly, directly:
         for node in graph.nodes:
             value = node.meta.get("val")
             if type(value) is torch_private.FakeTensor and node.op in _MAKERS:

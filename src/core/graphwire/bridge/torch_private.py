@@ -30,6 +30,7 @@ from torch.utils._traceback import CapturedTraceback
 
 from graphwire.bridge import torch_releases
 from graphwire.bridge.torch_verifiers import check_program
+from graphwire.wire.interrupts import InterruptSafe
 
 __all__ = [
     "FakeTensor",
@@ -68,8 +69,22 @@ __all__ = [
     "unbacked_bindings",
 ]
 
-no_torch_function = torch._C.DisableTorchFunctionSubclass
-"""A context manager in which subclasses of tensors are asked for their attributes directly."""
+
+class no_torch_function(InterruptSafe):  # noqa: N801 # as torch names its own
+    """A context manager in which subclasses of tensors are asked for their attributes directly."""
+
+    def __init__(self) -> None:
+        self._was_enabled = torch._C._is_torch_function_enabled()
+        self._guard = torch._C.DisableTorchFunctionSubclass()
+
+    def begin(self) -> None:
+        if torch._C._is_torch_function_enabled():
+            self._guard.__enter__()
+
+    def end(self, error: BaseException | None) -> None:
+        if self._was_enabled:
+            self._guard.__exit__(None, None, None)
+
 
 _fake_device = operator.attrgetter(
     "_fake_device" if isinstance(vars(FakeTensor).get("fake_device"), property) else "fake_device"

@@ -10,7 +10,7 @@ from graphwire.wire import zip_layout as layout
 from graphwire.wire.archive_source import Source
 from graphwire.wire.limits import Limits
 
-__all__ = ["Entry", "read_directory"]
+__all__ = ["Directory", "Entry", "read_directory"]
 
 _FLAGS_READ = (
     layout.FLAG_DESCRIPTOR | layout.FLAG_UTF8 | 0b110
@@ -30,24 +30,41 @@ class Entry(NamedTuple):
     """Bytes of it in the file."""
     size: int
     """Bytes of it when it is read."""
+    spare_bytes: int
+    """Bytes of its line in the directory that say nothing: a comment, extra fields beyond the zip64 one."""
     offset: int
     """Of its local header, from the start of the file."""
     end: int
     """Where the next member's header, or the directory, begins."""
 
+    @property
+    def is_folder(self) -> bool:
+        """Whether it only names a folder."""
+        return self.size == 0 and self.name.endswith("/")
 
-_Row: TypeAlias = tuple[str, bytes, int, int, int, int, int, int]
+
+_Row: TypeAlias = tuple[str, bytes, int, int, int, int, int, int, int]
 """An entry as far as its own bytes tell it: all fields but the last."""
+
+
+class Directory(NamedTuple):
+    """What an archive says of itself."""
+
+    entries: list[Entry]
+    """Every member, in the order of the directory, entries of folders among them."""
+    spare_bytes: int
+    """Bytes of the end records that say nothing: a comment, an extension."""
 
 
 class _End(NamedTuple):
     records: int
     size: int
     offset: int
+    spare_bytes: int
 
 
-def read_directory(source: Source, limits: Limits) -> list[Entry]:
-    """Every member of the archive, in the order of the directory; entries of empty folders are left out.
+def read_directory(source: Source, limits: Limits) -> Directory:
+    """The directory of an archive.
 
     Raises:
         ArchiveError: this is no zip archive, or its directory is damaged or lies; the record is named where there is one.
@@ -69,7 +86,7 @@ def read_directory(source: Source, limits: Limits) -> list[Entry]:
         rows.append(row)
     if position != end.size:
         raise ArchiveError("the archive's directory has bytes that belong to no record", remedy=_RENEWED)
-    return _separate(rows, end.offset)
+    return Directory(_separate(rows, end.offset), end.spare_bytes)
 
 
 def _find_end(source: Source) -> _End:
@@ -99,7 +116,7 @@ def _find_end(source: Source) -> _End:
         )
     _, disk, start_disk, here, count, size, offset, _ = layout.END.unpack_from(tail, at)
     end_at = source.size - tail_size + at
-    end = _End(count, size, offset)
+    end = _End(count, size, offset, tail_size - at - layout.END.size)
     if disk != start_disk or here != count or disk not in (0, layout.MAX16):
         raise ArchiveError("the archive spans several files", remedy="Join them into one zip file")
     locator_at = end_at - layout.END64_LOCATOR.size
@@ -129,8 +146,10 @@ def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) ->
         or here != count
     ):
         raise ArchiveError("the archive's zip64 end record is damaged", remedy=_RENEWED)
-    full = _End(count, size, offset)
-    for narrow, value, ones in zip(short, full, (layout.MAX16, layout.MAX32, layout.MAX32), strict=True):
+    full = _End(count, size, offset, short.spare_bytes + rest - (layout.END64.size - 12))
+    for narrow, value, ones in zip(
+        short[:3], full[:3], (layout.MAX16, layout.MAX32, layout.MAX32), strict=True
+    ):
         if narrow not in (ones, value):
             raise ArchiveError("the archive's two end records contradict each other", remedy=_RENEWED)
     return full, at
@@ -157,7 +176,9 @@ def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> 
     except UnicodeDecodeError as error:
         raise ArchiveError(f"the record name {raw_name[:80]!r} is no UTF-8 text", remedy=_RENEWED) from error
     layout.check_name(name)
+    spare_bytes = extra_bytes + comment_bytes
     if layout.MAX32 in (stored_bytes, size, offset):
+        spare_bytes -= min(spare_bytes, 4 + 8 * (stored_bytes, size, offset).count(layout.MAX32))
         extra = directory[names_at + name_bytes : names_at + name_bytes + extra_bytes]
         size, stored_bytes, offset = _read_zip64(extra, name, (size, stored_bytes, offset))
     problem = _entry_problem(flags, method, stored_bytes, size, disk)
@@ -165,7 +186,7 @@ def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> 
         problem = "reaches past the end of the records"
     if problem:
         raise ArchiveError(f"the record {problem}", place=f"record {name!r}", remedy=_RENEWED)
-    return (name, raw_name, flags, method, crc, stored_bytes, size, offset), following
+    return (name, raw_name, flags, method, crc, stored_bytes, size, spare_bytes, offset), following
 
 
 def _entry_problem(flags: int, method: int, stored_bytes: int, size: int, disk: int) -> str:
@@ -203,7 +224,7 @@ def _read_zip64(extra: bytes, name: str, narrow: tuple[int, int, int]) -> tuple[
 
 
 def _separate(rows: list[_Row], directory_at: int) -> list[Entry]:
-    """The entries without folders, each knowing where the next member begins; refuses equal names and overlaps."""
+    """The entries, each knowing where the next member begins; refuses equal names and overlaps."""
     names: set[str] = set()
     for row in rows:
         if row[0] in names:
@@ -211,9 +232,9 @@ def _separate(rows: list[_Row], directory_at: int) -> list[Entry]:
         names.add(row[0])
     ends: dict[int, int] = {}
     following = directory_at
-    for name, raw_name, _, _, _, stored_bytes, _, offset in sorted(rows, key=itemgetter(-1), reverse=True):
+    for name, raw_name, _, _, _, stored_bytes, _, _, offset in sorted(rows, key=itemgetter(-1), reverse=True):
         if offset + layout.LOCAL_HEADER.size + len(raw_name) + stored_bytes > following:
             raise ArchiveError("the record overlaps another one", place=f"record {name!r}", remedy=_RENEWED)
         ends[offset] = following
         following = offset
-    return [Entry(*row, ends[row[-1]]) for row in rows if row[6] or not row[0].endswith("/")]
+    return [Entry(*row, ends[row[-1]]) for row in rows]

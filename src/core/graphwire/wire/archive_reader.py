@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
+from operator import attrgetter
 from types import TracebackType
 
 from zlib_ng import zlib_ng
@@ -13,7 +15,15 @@ from zlib_ng import zlib_ng
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError, locate
 from graphwire.wire import zip_layout as layout
 from graphwire.wire.archive_directory import Entry, read_directory
-from graphwire.wire.archive_source import BufferSource, FileSource, PartSource, Readable, Source, open_source
+from graphwire.wire.archive_source import (
+    CLOSED,
+    BufferSource,
+    FileSource,
+    PartSource,
+    Readable,
+    Source,
+    open_source,
+)
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["ArchiveReader"]
@@ -54,7 +64,8 @@ class ArchiveReader:
         self.limits = limits
         """The bounds in force."""
         try:
-            entries = read_directory(source, limits)
+            self._directory = read_directory(source, limits)
+            entries = [entry for entry in self._directory.entries if not entry.is_folder]
             self.root = _root([entry.name for entry in entries])
         except BaseException:
             source.close()
@@ -156,6 +167,19 @@ class ArchiveReader:
             return memoryview(bytearray())
         return self._source.map(_data_offset(self._source, entry), entry.size)
 
+    def head(self, name: str, count: int) -> bytes:
+        """The first bytes of the record, inflated, and not checked; all of a shorter one.
+
+        Raises:
+            MissingRecordError: there is no such record.
+            LimitError: it inflates beyond `Limits.inflate_ratio`.
+            ArchiveError: it is damaged.
+        """
+        entry = self._entry(name)
+        if entry.method == layout.STORED:
+            return self._source.read_at(_data_offset(self._source, entry), min(count, entry.size))
+        return next(self._pieces(entry, whole=False), b"")[:count]
+
     def copy(self, name: str) -> memoryview:
         """The record in new memory of its own, inflated, and checked against its checksum. It may be of any size.
 
@@ -198,6 +222,26 @@ class ArchiveReader:
                 digest.update(piece)
         _check(entry, crc)
 
+    def unowned(self) -> list[tuple[str, int]]:
+        """What lies in the file and belongs to no record, so that whoever reads it in another way may find something else.
+
+        Returns:
+            Where it lies, for a person, and its bytes. Records whose header is damaged are passed over.
+        """
+        entries = sorted(self._directory.entries, key=attrgetter("offset"))
+        first = entries[0].offset if entries else 0
+        found = [("before the first record", first)]
+        for entry in entries:
+            with suppress(ArchiveError):
+                extra_bytes = _spare_extra_bytes(self._source, entry)
+                following = _data_offset(self._source, entry) + entry.stored_bytes
+                following += _descriptor_bytes(self._source, entry, following)
+                found.append((f"in the header of record {entry.name!r}", extra_bytes))
+                found.append((f"behind record {entry.name!r}", entry.end - following))
+            found.append((f"in the directory, for record {entry.name!r}", _notable(entry.spare_bytes)))
+        found.append(("behind the directory", self._directory.spare_bytes))
+        return [(place, count) for place, count in found if count]
+
     def nested(self, name: str) -> ArchiveReader:
         """The archive that a record is (`torch.save` files inside a program of torch 2.1 to 2.8), mapped like this one.
 
@@ -220,6 +264,15 @@ class ArchiveReader:
             locate(error, f"record {name!r}")
             raise
         return inner
+
+    def check_open(self) -> None:
+        """Refuse to go on without a source.
+
+        Raises:
+            ArchiveError: the archive is closed.
+        """
+        if self._source.closed:
+            raise ArchiveError(CLOSED)
 
     def close(self) -> None:
         """Let go of the source. Mapped memory stays valid."""
@@ -326,6 +379,49 @@ def _data_offset(source: Source, entry: Entry) -> int:
     if start + entry.stored_bytes > entry.end:
         raise ArchiveError("the record overlaps another one", place=f"record {entry.name!r}", remedy=RENEWED)
     return int(start)
+
+
+_FEW_BYTES = 64
+"""So many bytes of extra fields are what other tools note of a member: times, owners."""
+
+
+def _notable(count: int) -> int:
+    return count if count > _FEW_BYTES else 0
+
+
+def _spare_extra_bytes(source: Source, entry: Entry) -> int:
+    """The bytes of a local header's extra fields that are neither sizes, nor padding, nor few."""
+    size = layout.LOCAL_HEADER.size
+    name_bytes, extra_bytes = layout.LOCAL_HEADER.unpack(source.read_at(entry.offset, size))[-2:]
+    extra = source.read_at(entry.offset + size + name_bytes, extra_bytes)
+    spare = at = 0
+    while at + 4 <= extra_bytes:
+        kind, length = (
+            int.from_bytes(extra[at : at + 2], "little"),
+            int.from_bytes(extra[at + 2 : at + 4], "little"),
+        )
+        content = extra[at + 4 : at + 4 + length]
+        at += 4 + len(content)
+        if kind == layout.PADDING_FIELD and content.count(content[:1]) == len(content):
+            continue
+        if kind != layout.ZIP64_FIELD or length > 24:
+            spare += len(content)
+    return _notable(spare + extra_bytes - at)
+
+
+def _descriptor_bytes(source: Source, entry: Entry, at: int) -> int:
+    """The bytes of the checksum and sizes behind a record's data, as far as they are what the directory says."""
+    if not entry.flags & layout.FLAG_DESCRIPTOR:
+        return 0
+    crc = entry.crc.to_bytes(4, "little")
+    found = source.read_at(at, min(24, entry.end - at))
+    for magic in (layout.DESCRIPTOR_MAGIC, b""):
+        for width in (8, 4):
+            if max(entry.size, entry.stored_bytes) < 1 << 8 * width:
+                sizes = entry.stored_bytes.to_bytes(width, "little") + entry.size.to_bytes(width, "little")
+                if found.startswith(magic + crc + sizes):
+                    return len(magic + crc + sizes)
+    return 0
 
 
 def _root(names: list[str]) -> str:

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import mmap
 import os
 import stat
-import threading
+import weakref
 from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 from graphwire.errors import ArchiveError, LimitError, note_caller
 from graphwire.wire.limits import Limits
 
-__all__ = ["BufferSource", "FileSource", "PartSource", "Readable", "Source", "file_name", "open_source"]
+__all__ = [
+    "CLOSED",
+    "BufferSource",
+    "FileSource",
+    "PartSource",
+    "Readable",
+    "Source",
+    "file_name",
+    "is_mapped",
+    "open_source",
+]
 
 Readable: TypeAlias = "str | os.PathLike[str] | BinaryIO | bytes | bytearray | memoryview"
 """What an archive can be read from. A file object is read from its start, wherever it stands."""
 
+CLOSED = "the archive is closed"
 _READ_BYTES = 1 << 20
 
 
@@ -26,6 +38,11 @@ class Source(Protocol):
 
     size: int
     """In bytes."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be read any more."""
+        ...
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Exactly the bytes of a range that lies within `size`."""
@@ -41,51 +58,73 @@ class Source(Protocol):
 
 
 class FileSource:
-    """A regular file, by a descriptor of our own: closing or replacing what it was opened from changes nothing here.
+    """A regular file, opened for us alone: closing or replacing what it was opened from changes nothing here.
 
     Reading goes through the descriptor, not through the mapping: a file that was cut meanwhile is an error, not a bus error.
+    A descriptor's number may be another file's as soon as it is closed, so it is closed when nobody reads by it any more.
     """
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._mapping: mmap.mmap | None = None
-        self._lock = threading.Lock()
-        self.size = os.fstat(descriptor).st_size
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self._readers: set[object] = set()
+        """A token for each read that is under way."""
+        self.closed = False
+        self._mappings: dict[None, _Mapping] = {}
+        """The one there is, if any."""
+        self.size = os.fstat(file.fileno()).st_size
 
     def read_at(self, offset: int, size: int) -> bytes:
-        whole = part = os.pread(self._open_descriptor(), size, offset)
-        if len(part) == size:
-            return whole
-        parts = [part]
-        while size > len(part):
-            if not part:
-                raise ArchiveError("the file became shorter while it was read")
-            offset += len(part)
-            size -= len(part)
-            part = os.pread(self._open_descriptor(), size, offset)
-            parts.append(part)
-        return b"".join(parts)
+        reader = object()
+        try:
+            descriptor = self._descriptor_for(reader)
+            whole = part = os.pread(descriptor, size, offset)
+            if len(part) == size:
+                return whole
+            parts = [part]
+            while size > len(part):
+                if not part:
+                    raise ArchiveError("the file became shorter while it was read")
+                offset += len(part)
+                size -= len(part)
+                part = os.pread(descriptor, size, offset)
+                parts.append(part)
+            return b"".join(parts)
+        finally:
+            self._leave(reader)
 
     def map(self, offset: int, size: int) -> memoryview:
-        with self._lock:
-            if self._mapping is None:
-                self._mapping = _map_private(self._open_descriptor(), self.size)
-            return memoryview(self._mapping)[offset : offset + size]
+        reader = object()
+        try:
+            descriptor = self._descriptor_for(reader)
+            mapping = self._mappings.get(None)
+            if mapping is None:
+                mapping = self._mappings.setdefault(None, _map_private(descriptor, self.size))
+            return memoryview(mapping)[offset : offset + size]
+        finally:
+            self._leave(reader)
 
     def close(self) -> None:
-        with self._lock:
-            descriptor, self._descriptor = self._descriptor, -1
-            self._mapping = None  # its views keep it alive
-        if descriptor >= 0:
-            os.close(descriptor)
+        self.closed = True
+        self._mappings.clear()  # its views keep it alive
+        self._close_unless_read()
 
     def __del__(self) -> None:
-        self.close()
+        self._file.close()
 
-    def _open_descriptor(self) -> int:
-        if self._descriptor < 0:
-            raise ArchiveError("the archive is closed")
-        return self._descriptor
+    def _descriptor_for(self, reader: object) -> int:
+        """The file's descriptor, which stays open until the reader leaves."""
+        self._readers.add(reader)
+        if self.closed:
+            raise ArchiveError(CLOSED)
+        return self._file.fileno()
+
+    def _leave(self, reader: object) -> None:
+        self._readers.discard(reader)
+        self._close_unless_read()
+
+    def _close_unless_read(self) -> None:
+        if self.closed and not self._readers:
+            self._file.close()
 
 
 class BufferSource:
@@ -101,12 +140,16 @@ class BufferSource:
     def map(self, offset: int, size: int) -> memoryview:
         return memoryview(bytearray(self._open_view()[offset : offset + size]))
 
+    @property
+    def closed(self) -> bool:
+        return self._view is None
+
     def close(self) -> None:
         self._view = None
 
     def _open_view(self) -> memoryview:
         if self._view is None:
-            raise ArchiveError("the archive is closed")
+            raise ArchiveError(CLOSED)
         return self._view
 
 
@@ -123,6 +166,10 @@ class PartSource:
 
     def map(self, offset: int, size: int) -> memoryview:
         return self._whole.map(self._offset + offset, size)
+
+    @property
+    def closed(self) -> bool:
+        return self._whole.closed
 
     def close(self) -> None:
         """Nothing: the whole belongs to whoever opened it."""
@@ -181,28 +228,27 @@ def type_text(value: object) -> str:
 def _open_object(source: Any, limits: Limits) -> Source:
     descriptor = _regular_descriptor(source)
     if descriptor is not None:
-        return FileSource(os.dup(descriptor))
+        # In one step of the interpreter: the copy would be lost to an interrupt between two.
+        return FileSource(io.FileIO(*map(os.dup, (descriptor,))))  # type: ignore[arg-type] # one number
     if _can_seek(source):
         source.seek(0)
     return BufferSource(_read_all(source, limits))
 
 
 def _open_path(path: str, limits: Limits) -> Source:
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
     try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISREG(mode):
-            return FileSource(os.dup(descriptor))
-        if stat.S_ISDIR(mode):
-            raise ArchiveError(
-                "this is a folder, not an archive", place=path, remedy="Name the file inside it"
-            )
+        file = io.FileIO(path)
+    except IsADirectoryError:
+        raise ArchiveError(
+            "this is a folder, not an archive", place=path, remedy="Name the file inside it"
+        ) from None
+    mode = os.fstat(file.fileno()).st_mode
+    if stat.S_ISREG(mode):
+        return FileSource(file)
+    with file:
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
             raise ArchiveError("this is a device, not an archive", place=path)
-        with open(descriptor, "rb", closefd=False) as pipe:
-            return BufferSource(_read_all(pipe, limits))
-    finally:
-        os.close(descriptor)
+        return BufferSource(_read_all(file, limits))
 
 
 def _regular_descriptor(source: Any) -> int | None:
@@ -237,17 +283,48 @@ def _read_all(source: Any, limits: Limits) -> bytes:
     return b"".join(parts)
 
 
-def _map_private(descriptor: int, size: int) -> mmap.mmap:
+class _Mapping(mmap.mmap):
+    """A file as memory."""
+
+    file: tuple[int, int]
+    """The device and the inode."""
+
+
+_mappings: weakref.WeakValueDictionary[object, _Mapping] = weakref.WeakValueDictionary()
+"""Every mapping that something still looks at. What is mapped is the process's own, and so is this one state beside it."""
+
+
+def is_mapped(stream: Any) -> bool:
+    """Whether a file object writes to a file that memory which `map` gave still shows."""
+    try:
+        status = os.fstat(stream.fileno())
+    except (AttributeError, OSError, TypeError, ValueError):  # no file, or none of the system's
+        return False
+    file = status.st_dev, status.st_ino
+    return _has_mapping(file) and (gc.collect() >= 0 and _has_mapping(file))  # else garbage showed it
+
+
+def _has_mapping(file: tuple[int, int]) -> bool:
+    mappings = (reference() for reference in _mappings.valuerefs())
+    return any(each is not None and each.file == file for each in mappings)
+
+
+def _map_private(descriptor: int, size: int) -> _Mapping:
     """The file as copy-on-write memory. Pages are not set aside in advance: a file may be larger than memory."""
-    if os.fstat(descriptor).st_size < size:
+    status = os.fstat(descriptor)
+    if status.st_size < size:
         raise ArchiveError("the file became shorter after it was opened")
     if hasattr(mmap, "MAP_PRIVATE"):
         no_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000 if os.uname().sysname == "Linux" else 0)
         flags, access = mmap.MAP_PRIVATE | no_reserve, mmap.PROT_READ | mmap.PROT_WRITE
         try:
-            return mmap.mmap(descriptor, size, flags=flags, prot=access)
+            mapping = _Mapping(descriptor, size, flags=flags, prot=access)
         except OSError as error:
             if error.errno == errno.ENOMEM:
                 raise MemoryError(f"there is no room for a mapping of {size:,} bytes") from error
             raise
-    return mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
+    else:
+        mapping = _Mapping(descriptor, size, access=mmap.ACCESS_COPY)
+    mapping.file = status.st_dev, status.st_ino
+    _mappings[object()] = mapping
+    return mapping

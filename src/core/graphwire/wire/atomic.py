@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import io
 import os
 import stat
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from graphwire.errors import ArchiveError, note_caller
 from graphwire.wire.archive_source import file_name
+from graphwire.wire.interrupts import InterruptSafe
 
 __all__ = ["Replacement", "replacing", "sync", "write_all", "write_pieces"]
 
@@ -48,10 +49,69 @@ class Replacement(io.FileIO):
             self._begun += ahead
 
 
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A raw binary file to write (see `write_all`), which takes the place of `path` when the block ends, and vanishes when it
-    raises.
+class _Replacing(InterruptSafe):
+    """See `replacing`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._target = Path(os.path.realpath(path))
+        self._temporary = self._target.parent / f".graphwire-{os.urandom(8).hex()}.part"
+        self._file: BinaryIO | None = None
+        self._replaces = True
+        """Whether the path is a file that gives way to a new one, and no device or pipe."""
+        self._ended = False
+
+    def begin(self) -> None:
+        if self._file is not None:
+            return
+        target, mode = self._target, _mode_of(self._target)
+        if mode is not None and stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file inside it", str(target))
+        if not target.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
+        if mode is not None and not stat.S_ISREG(mode):
+            self._replaces = False
+            self._file = target.open("wb")
+        elif mode is None:
+            self._file = cast("BinaryIO", Replacement(self._temporary, "x+b"))
+        else:  # which nobody else may read before it has the old one's permissions
+            opener = functools.partial(os.open, mode=0o600)
+            self._file = cast("BinaryIO", Replacement(self._temporary, "x+b", opener=opener))
+            self._temporary.chmod(stat.S_IMODE(mode))
+
+    def value(self) -> BinaryIO | None:
+        return self._file
+
+    def end(self, error: BaseException | None) -> None:
+        if self._ended:
+            return
+        file, keeps = self._file, self._replaces and error is None
+        try:
+            if file is not None:
+                if keeps:
+                    sync(file)
+                file.close()
+            if keeps:
+                self._temporary.replace(self._target)
+        finally:
+            if error is not None:
+                self._name_file(error)
+                if self._replaces:
+                    with suppress(OSError):
+                        self._temporary.unlink()
+        if keeps:
+            _sync_folder(self._target.parent)
+        self._ended = True
+
+    def _name_file(self, error: BaseException) -> None:
+        """Have an error say what could not be written, as on a full disk."""
+        named = getattr(error, "filename", None) not in (None, str(self._temporary))
+        if isinstance(error, OSError) and error.errno is not None and not named:
+            error.filename = str(self._target)
+
+
+def replacing(path: str | os.PathLike[str]) -> _Replacing:
+    """A context manager that gives a raw binary file to write (see `write_all`), which takes the place of `path` when the block
+    ends, and vanishes when it raises. To be named twice, as every `InterruptSafe`.
 
     The bytes are on the disk before the name is: the file is synced, then renamed, then its folder is synced. A symbolic
     link stays one, its target is replaced. An existing file's permissions are kept (its owner and its hard links are not);
@@ -61,30 +121,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises:
         OSError: the folder cannot be written, or the disk is full.
     """
-    target = Path(os.path.realpath(path))
-    mode = _mode_of(target)
-    if mode is not None and stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file inside it", str(target))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
-    if mode is not None and not stat.S_ISREG(mode):
-        with target.open("wb") as special:
-            yield special
-        return
-    descriptor, name = tempfile.mkstemp(prefix=".graphwire-", suffix=".part", dir=target.parent)
-    temporary = Path(name)
-    try:
-        with Replacement(descriptor, "w+b") as file:
-            temporary.chmod(0o666 & ~_umask(target.parent) if mode is None else stat.S_IMODE(mode))
-            yield cast("BinaryIO", file)
-            sync(file)
-        temporary.replace(target)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
-            error.filename = str(target)  # of a full disk: what could not be written
-        raise
-    _sync_folder(target.parent)
+    return _Replacing(path)
 
 
 def write_pieces(file: io.FileIO, pieces: Sequence[bytes | memoryview]) -> None:
@@ -147,24 +184,6 @@ def _mode_of(target: Path) -> int | None:
         return target.stat().st_mode
     except FileNotFoundError:
         return None
-
-
-def _umask(folder: Path) -> int:
-    """The process's umask, found without setting it, since it belongs to all threads.
-
-    Linux tells it; elsewhere the permissions of a file made for the purpose show it.
-    """
-    with suppress(OSError), Path("/proc/self/status").open("rb") as status:
-        for line in status:
-            if line.startswith(b"Umask:"):
-                return int(line.split()[1], 8)
-    probe = folder / f".graphwire-{os.urandom(8).hex()}.part"
-    descriptor = os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    try:
-        return 0o666 & ~os.fstat(descriptor).st_mode
-    finally:
-        os.close(descriptor)
-        probe.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -350,7 +350,6 @@ _EXECUTABLE_SUFFIXES = {
     **dict.fromkeys((".py", ".pyc", ".sh", ".cpp"), "this is a program's text"),
 }
 _MAGICS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
-_MAX_HEAD = 64 << 20
 
 
 def executable_members(reader: ArchiveReader) -> list[Problem]:
@@ -368,10 +367,10 @@ def _executable(reader: ArchiveReader, name: str) -> str:
         return _EXECUTABLE_SUFFIXES[suffix]
     if name.startswith(("data/weights/", "data/constants/tensor_", "data/sample_inputs/")):
         return ""  # any bytes may be those of a tensor
-    if reader.is_stored(name) and 0 < reader.size(name) < _MAX_HEAD:
-        head = bytes(reader.map(name)[:4])
-        return "this is compiled code" if head.startswith(_MAGICS) else ""
-    return ""
+    try:
+        return "this is compiled code" if reader.head(name, 4).startswith(_MAGICS) else ""
+    except GraphwireError:  # told by whoever compares checksums
+        return ""
 
 
 def schema_version_text(document: bytes) -> str:

@@ -37,6 +37,12 @@ from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.manifest import MANIFEST, Manifest, faults, read_manifest
 from graphwire.wire.payloads import Payloads
 
+NO_MANIFEST = Problem(
+    f"record {MANIFEST!r}",
+    "manifest",
+    "it is not there, and graphwire writes one: whether records were exchanged cannot be told",
+)
+_OF_TORCH = ".data/serialization_id"
 _read_providers = msgspec.json.Decoder(dict[str, PluginRequirement]).decode
 
 
@@ -193,23 +199,37 @@ class Package:
         for fault in faults(self.archive, self.manifest, self.payload_records):
             raise fault
 
+    @property
+    def has_manifest(self) -> bool:
+        """Whether there is a manifest at all."""
+        return MANIFEST in self.archive
+
+    @property
+    def lacks_manifest(self) -> bool:
+        """Whether there is no manifest, though graphwire wrote the archive, as far as its records tell: torch's writer leaves a
+        record of its own in each, and graphwire a manifest in each that torch 2.9 or later can read."""
+        return not self.has_manifest and self.layout.spec.has_configs and _OF_TORCH not in self.archive
+
     def problems(self) -> list[Problem]:
         """Every problem of the archive's records, all of which are read: what is not what was written, what the manifest and
-        the archive do not both have, and what somebody might run (nothing here ever does)."""
+        the archive do not both have, what no record owns, and what somebody might run (nothing here ever does)."""
         problems = executable_members(self.archive)
+        manifest = Manifest({})
         try:
             manifest = self.manifest
+            listed = set(manifest.names) if self.has_manifest else None
         except GraphwireError as error:
             problems.append(Problem(error.place, "manifest", error.problem))
-            manifest = Manifest({})
+            listed = None
         found = faults(self.archive, manifest, self.archive.names)
         problems += [Problem(fault.place, "record", fault.problem) for fault in found]
-        listed = set(manifest.names)
-        if listed:
+        if listed is not None:
             missing, unlisted = "the manifest lists it, and it is not there", "the manifest does not list it"
             names = set(self.archive.names) - {MANIFEST}
             problems += [Problem(f"record {name!r}", "manifest", missing) for name in sorted(listed - names)]
             problems += [Problem(f"record {name!r}", "manifest", unlisted) for name in sorted(names - listed)]
+        for place, count in self.archive.unowned():
+            problems.append(Problem(place, "unowned", f"{count:,} bytes belong to no record"))
         return problems
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from graphwire.errors import ArchiveError, GraphwireError
 from graphwire.schema.program import PluginRequirement
 from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 from graphwire.wire.archive import ArchiveWriter
-from graphwire.wire.archive_source import file_name, type_text
+from graphwire.wire.archive_source import file_name, is_mapped, type_text
 from graphwire.wire.atomic import replacing, sync, write_all
 from graphwire.wire.digests import ASIDE_BYTES, Digests
 from graphwire.wire.layouts import (
@@ -99,7 +99,8 @@ def save_package(
         _check_stream(file)
         write_package(file, documents, extra_files, layout=layout, digests=digests)
         return
-    with replacing(file) as stream:
+    replacement = replacing(file)
+    with replacement as stream, replacement:
         settle = functools.partial(sync, stream)
         write_package(stream, documents, extra_files, layout=layout, digests=digests, settle=settle)
 
@@ -143,6 +144,11 @@ def _check_stream(stream: Any) -> None:
         raise ArchiveError(f"the file object takes no bytes ({error})", remedy='Open the file with "wb"').of(
             file_name(stream)
         ) from error
+    if is_mapped(stream):
+        raise ArchiveError(
+            "a program that was loaded from this very file looks at it still: its weights would change while they are written",
+            remedy='Save to the file\'s path, which replaces the file, or load with weights="copy"',
+        ).of(file_name(stream))
 
 
 def _write_records(

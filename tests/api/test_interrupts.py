@@ -1,0 +1,206 @@
+"""Whatever moment an interrupt comes at, a save or a load leaves nothing behind: no state of the process, no file, no thread.
+
+An interrupt is made before any line of graphwire by a trace function, and at any time by a signal.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_programs import SMALL_PROGRAMS
+
+import graphwire
+from graphwire.wire.turns import taking_turns
+
+SOURCES = str(Path(graphwire.__file__).parent)
+
+
+class Large(torch.nn.Module):
+    """A megabyte, which threads hash."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(600, 600))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.weight
+
+
+class Left(NamedTuple):
+    """What there is that a call could leave behind."""
+
+    collects: bool
+    has_turn: bool
+    asks_subclasses: bool
+    descriptors: int
+    threads: int
+    files: list[str]
+
+
+@cache
+def folder() -> Path:
+    path = Path(tempfile.mkdtemp())
+    graphwire.save(SMALL_PROGRAMS["cond"]().program, path / "model.pt2")
+    return path
+
+
+@cache
+def calls() -> dict[str, Callable[[], object]]:
+    """What is interrupted, each done once before."""
+    program = SMALL_PROGRAMS["cond"]().program
+    large = torch.export.export(Large(), (torch.ones(2, 600),))
+    made: dict[str, Callable[[], object]] = {
+        "save": partial(graphwire.save, program, folder() / "saved.pt2"),
+        "save over": partial(graphwire.save, large, folder() / "large.pt2"),
+        "load": partial(graphwire.load, folder() / "model.pt2"),
+        "load copies": partial(graphwire.load, folder() / "large.pt2", weights="copy", verify=True),
+        "convert": partial(graphwire.convert, folder() / "model.pt2", folder() / "c.pt2", format="cbor"),
+        "verify": partial(graphwire.verify, folder() / "model.pt2"),
+    }
+    for call in made.values():
+        call()
+    return made
+
+
+@cache
+def lines(name: str) -> int:
+    """How many lines of graphwire a call comes by."""
+    return interrupted(calls()[name], None)
+
+
+def interrupted(call: Callable[[], object], at: int | None) -> int:
+    """Make a call, and interrupt it before the line of that number; how many it came by."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(SOURCES):
+            return None
+        count += event == "line"
+        if count == at and event == "line":
+            raise KeyboardInterrupt
+        return trace
+
+    usual = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(usual)
+    return count
+
+
+def left() -> Left:
+    turns = []
+
+    def take_turn() -> None:
+        turns.append(taking_turns._lock.acquire(blocking=False))
+        if turns[0]:
+            taking_turns._lock.release()
+
+    collects = gc.isenabled()
+    thread = threading.Thread(target=take_turn)
+    thread.start()
+    thread.join()
+    files = sorted(path.name for path in folder().iterdir())
+    enabled = torch._C._is_torch_function_enabled()
+    descriptors = len(list(Path("/proc/self/fd").iterdir())) if sys.platform == "linux" else 0
+    return Left(collects, not turns[0], enabled, descriptors, threading.active_count(), files)
+
+
+def assert_nothing_is_left(before: Left) -> None:
+    patience = time.monotonic() + 5
+    while (found := left()) != before and time.monotonic() < patience:
+        gc.collect()  # what an exception still holds
+        time.sleep(0.01)  # a thread takes a moment to end
+    assert found == before
+    for name in ("saved.pt2", "large.pt2"):
+        assert graphwire.verify(folder() / name) == []
+
+
+NAMES = ("save", "save over", "load", "load copies", "convert", "verify")
+MOMENTS = st.floats(0, 1, exclude_max=True)
+EXAMPLES = settings.default.max_examples if settings.default.max_examples > 100 else 50  # each takes a while
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(st.sampled_from(NAMES), MOMENTS)
+def test_an_interrupt_before_any_line_leaves_nothing(name: str, moment: float) -> None:
+    call, count = calls()[name], lines(name)
+    before = left()
+    interrupted(call, 1 + int(moment * count))
+    assert_nothing_is_left(before)
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(st.sampled_from(NAMES), MOMENTS)
+def test_a_signal_at_any_time_leaves_nothing(name: str, moment: float) -> None:
+    call = calls()[name]
+    start = time.perf_counter()
+    call()
+    usual = time.perf_counter() - start
+    before = left()
+    handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, max(moment * usual, 1e-6))
+        call()
+        time.sleep(usual)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert_nothing_is_left(before)
+
+
+def test_each_line_of_what_gives_state_back_may_be_interrupted() -> None:
+    """Those lines are few among all, and the ones that matter."""
+    guards = ("interrupts.py", "collector.py", "turns.py", "atomic.py", "programs.py", "package_writer.py")
+    before = left()
+    for name in ("save", "load"):
+        for number in numbers_of(calls()[name], guards):
+            interrupted(calls()[name], number)
+            found = left()
+            assert (found.collects, found.has_turn, found.files) == (True, False, before.files), (
+                name,
+                number,
+            )
+    assert_nothing_is_left(before)
+
+
+def numbers_of(call: Callable[[], object], modules: tuple[str, ...]) -> list[int]:
+    """The numbers of the lines that a call comes by in some modules: of each line the first and the last three visits."""
+    found: dict[tuple[str, int], list[int]] = {}
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(SOURCES):
+            return None
+        if event == "line":
+            count += 1
+            if frame.f_code.co_filename.endswith(modules):
+                found.setdefault((frame.f_code.co_filename, frame.f_lineno), []).append(count)
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(None)
+    return sorted({number for visits in found.values() for number in (*visits[:3], *visits[-3:])})
