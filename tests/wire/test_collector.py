@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -53,3 +55,60 @@ def test_the_last_thread_to_leave_turns_it_on() -> None:
     leave.set()
     thread.join()
     assert gc.isenabled()
+
+
+def test_a_forked_process_pauses_for_its_own_thread_alone() -> None:
+    """What other threads had paused when the process was forked, they are not there to resume."""
+    code = """
+import gc, os, threading
+from graphwire.wire.collector import paused_collector
+inside, done = threading.Event(), threading.Event()
+def hold():
+    with paused_collector():
+        inside.set()
+        done.wait()
+threading.Thread(target=hold).start()
+inside.wait()
+assert not gc.isenabled()
+children = []
+child = os.fork()
+if child == 0:
+    with paused_collector():
+        ok = not gc.isenabled()
+    os._exit(not (ok and gc.isenabled()))
+children.append(child)
+pause = paused_collector()
+with pause, pause:
+    child = os.fork()
+    if child == 0:
+        ok = not gc.isenabled()
+if child == 0:
+    os._exit(not (ok and gc.isenabled()))
+children.append(child)
+codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+done.set()
+raise SystemExit(any(codes))
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def test_threads_that_come_and_go_never_leave_it_off() -> None:
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def come_and_go() -> None:
+        for _ in range(2_000):
+            pause = paused_collector()
+            with pause, pause:
+                pass
+
+    try:
+        for _ in range(3):
+            threads = [threading.Thread(target=come_and_go) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert gc.isenabled()
+    finally:
+        sys.setswitchinterval(usual)

@@ -66,7 +66,9 @@ def save(
 
     Args:
         program: what `torch.export.export` made, or such programs by name.
-        file: a path, or a binary file object open for writing (it need not seek).
+        file: a path, or a binary file object open for writing (it need not seek). A path gets a new file: who opened the old
+            one before, as with `tempfile.NamedTemporaryFile`, sees the old one still; pass that file object, or open the
+            path again. A file object must not be one whose file a loaded program's weights are mapped from.
         format: the name of an installed wire format (`graphwire.plugins()` lists them).
         target: write what an older reader reads: a release such as `torch-2.6`, or a version of the schema. Of
             `draft-2022`, which has no archives, it is a bare document with the weights inside, in any wire format.
@@ -85,6 +87,7 @@ def save(
         TargetError: the target cannot express the program; every obstacle is named. Nothing is written.
         OpsetError: operators cannot be written in the version asked for. Nothing is written.
         UnknownFormatError: no installed plugin provides the format. Nothing is written.
+        ArchiveError: the file object takes no bytes, or shows the weights of a loaded program. Nothing is written.
         OSError: the path cannot be written.
     """
     registry = in_force(registry, plugins)

@@ -1,0 +1,76 @@
+"""Sources: nobody reads by a descriptor that was closed, and nobody writes to a file that memory still shows."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from graphwire.errors import ArchiveError
+from graphwire.wire.archive import ArchiveReader, ArchiveWriter
+from graphwire.wire.archive_source import is_mapped, open_source
+from graphwire.wire.limits import DEFAULT_LIMITS
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with (tmp_path / "a.pt2").open("wb") as stream, ArchiveWriter(stream) as archive:
+        archive.write("data/a", b"a" * 100_000, compress=False)
+    return tmp_path / "a.pt2"
+
+
+def test_what_is_closed_while_threads_read_is_never_another_file(path: Path) -> None:
+    """A closed descriptor's number goes to whoever opens a file next, and that file is all of zeros here."""
+    other = path.with_name("zeros")
+    other.write_bytes(bytes(200_000))
+    seen: Counter[str] = Counter()
+
+    def read(archive: ArchiveReader) -> None:
+        try:
+            while True:
+                seen["right" if archive.read("data/a") == b"a" * 100_000 else "wrong"] += 1
+        except ArchiveError as error:
+            seen[error.problem] += 1
+        except Exception as error:
+            seen[repr(error)] += 1
+
+    for _ in range(20):
+        archive = ArchiveReader(path)
+        threads = [threading.Thread(target=read, args=(archive,)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        archive.close()
+        with other.open("rb"):
+            for thread in threads:
+                thread.join()
+    assert set(seen) <= {"right", "the archive is closed"}
+    assert seen["the archive is closed"] == 120
+
+
+def test_the_descriptor_is_closed_when_the_last_reader_leaves(path: Path) -> None:
+    source = open_source(path, DEFAULT_LIMITS)
+    reader = object()
+    descriptor = source._descriptor_for(reader)  # type: ignore[attr-defined]
+    source.close()
+    assert os.pread(descriptor, 4, 0) == b"PK\x03\x04"
+    source._leave(reader)  # type: ignore[attr-defined]
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_a_file_is_mapped_as_long_as_something_shows_it(path: Path) -> None:
+    with path.open("r+b") as file, path.with_name("other").open("wb") as other:
+        source = open_source(path, DEFAULT_LIMITS)
+        assert not is_mapped(file)
+        memory = source.map(0, 10)
+        source.close()
+        assert is_mapped(file)
+        assert not is_mapped(other)
+        held = memory[2:]
+        del memory
+        assert is_mapped(file)
+        del held
+        assert not is_mapped(file)
