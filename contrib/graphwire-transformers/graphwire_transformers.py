@@ -187,7 +187,8 @@ class DynamicCaches:
         return _cache_class(self.name)
 
     def dump_context(self, context: Any) -> tuple[int, Tree]:
-        """Version 1 of a transformers without sliding windows, else version 2.
+        """The text that torch writes, so that the program and torch's file of it have one content hash. Files of version 2,
+        which said the windows in another way, are read.
 
         Raises:
             EncodeError: the cache is registered with torch in another way than transformers' own for `DynamicCache`.
@@ -198,7 +199,7 @@ class DynamicCaches:
             case [["key_cache", "value_cache"], None]:
                 return 1, dump_json(_LISTS)
             case [["key_cache", "value_cache"], list(windows)] if _are_windows(windows):
-                return 2, {"windows": list(windows)}
+                return 1, dump_json([["key_cache", "value_cache"], list(windows)])
         raise _strange_context(self.name, context)
 
     def load_context(self, tree: Tree, version: int) -> Any:
@@ -213,7 +214,6 @@ class DynamicCaches:
                 match load_json(text):
                     case ["key_cache", "value_cache"]:
                         pass
-                    # What torch itself writes of version 2.
                     case [["key_cache", "value_cache"], list(windows)] if _are_windows(windows):
                         pass
                     case _:
