@@ -7,6 +7,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError
 from graphwire.hooks.interfaces import Tree
+from graphwire_plugins.constants.script_states import check_memory
 
 
 class JaggedTensors:
@@ -80,6 +81,12 @@ class JaggedTensors:
 
 def _check(values: Any, offsets: Any, lengths: Sequence[Any]) -> None:
     """Kernels trust the offsets: they must rise, and stay within the elements."""
+    for each in (offsets, *lengths):
+        if each.dim() != 1 or str(each.dtype) not in ("torch.int64", "torch.int32"):
+            raise DecodeError("the offsets and lengths of a jagged tensor are no rows of integers")
+    if values.dim() == 0:
+        raise DecodeError("the elements of a jagged tensor have no rows")
+    check_memory(offsets, *lengths)
     if offsets.device.type == "meta" or offsets.numel() == 0:
         return
     steps = offsets.diff()

@@ -8,13 +8,16 @@ from typing import Any
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.hooks.interfaces import Tree
 from graphwire_plugins.constants.plain_data import declared_classes, decode_data, encode_data
+from graphwire_plugins.constants.script_states import STATES, check_state
+
+_CODEC = "Install a plugin with a constant codec that owns it and checks what it is made of"
 
 
 class ScriptObjects:
-    """Instances of C++ classes that a library registered with TorchScript, by the state that `__getstate__` gives.
+    """Instances of torch's own C++ classes that TorchScript knows, by the state that `__getstate__` gives.
 
-    The tree is `{"class", "state"}`; the tensors are those in the state. The class is looked up in torch's own table of
-    custom classes, which a file cannot add to.
+    The tree is `{"class", "state"}`; the tensors are those in the state. Only the classes of `STATES` are written and made,
+    whose states are checked: C++ trusts them. Any other needs a codec of the plugin that knows it.
     """
 
     name = "script_object"
@@ -29,17 +32,18 @@ class ScriptObjects:
         """The state as a tree, and the tensors in it.
 
         Raises:
-            EncodeError: the class says no state.
+            EncodeError: the class is none whose states are known here, or the state is none that could be loaded.
         """
         import torch
 
         name = str(value._type().qualified_name())
-        if not value._has_method("__getstate__") or not value._has_method("__setstate__"):
-            raise EncodeError(
-                f"the class {name} says no state that could be written",
-                remedy="Give it `def_pickle(getstate, setstate)` where it is registered",
-            )
+        if name not in STATES:
+            raise EncodeError(f"nobody here knows the states of the script class {name}", remedy=_CODEC)
         state, _ = torch.ScriptObject.__getstate__(value)
+        try:
+            check_state(name, state)
+        except DecodeError as error:
+            raise EncodeError(error.problem) from None
         tensors: list[Any] = []
         return {"class": name, "state": encode_data(state, tensors)}, tensors
 
@@ -47,15 +51,21 @@ class ScriptObjects:
         """The object whose `__setstate__` was given the state.
 
         Raises:
-            DecodeError: torch has no such class, or the class does not take the state.
+            DecodeError: the class is none whose states are known here, torch has no such class, or it does not take the state.
         """
         import torch
 
         match tree:
             case {"class": str(name), "state": state}:
+                if name not in STATES:
+                    raise DecodeError(
+                        f"nobody here knows the states of the script class {name!r:.200}", remedy=_CODEC
+                    )
+                state = decode_data(state, tensors)
+                check_state(name, state)
                 made = torch.ScriptObject.__new__(torch.ScriptObject)
                 try:
-                    torch.ScriptObject.__setstate__(made, (decode_data(state, tensors), name))
+                    torch.ScriptObject.__setstate__(made, (state, name))
                 except (RuntimeError, TypeError) as error:
                     raise DecodeError(
                         f"torch cannot make a {name!r:.200} here: {str(error).splitlines()[0]}",

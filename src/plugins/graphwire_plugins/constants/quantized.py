@@ -7,6 +7,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError
 from graphwire.hooks.interfaces import Tree
+from graphwire_plugins.constants.script_states import check_memory
 
 
 class QuantizedTensors:
@@ -47,11 +48,21 @@ class QuantizedTensors:
         """
         import torch
 
+        check_memory(*tensors)
         try:
             match tree, list(tensors):
-                case {"scheme": "per_tensor", "scale": float(scale), "zero_point": int(zero)}, [integers]:
+                case {"scheme": "per_tensor", "scale": float(scale), "zero_point": int(zero)}, [integers] if (
+                    -(2**31) <= zero < 2**31
+                ):
                     return torch._make_per_tensor_quantized_tensor(integers, scale, zero)
-                case {"scheme": "per_channel", "axis": int(axis)}, [integers, scales, zeros]:
+                case {"scheme": "per_channel", "axis": int(axis)}, [integers, scales, zeros] if (
+                    0 <= axis < integers.dim()
+                    and scales.shape == zeros.shape == integers.shape[axis : axis + 1]
+                    and scales.dtype.is_floating_point
+                    and not (
+                        zeros.dtype.is_floating_point or zeros.dtype.is_complex or zeros.dtype is torch.bool
+                    )
+                ):
                     return torch._make_per_channel_quantized_tensor(integers, scales, zeros, axis)
         except (RuntimeError, TypeError, IndexError) as error:
             raise DecodeError(f"the parts of a quantized tensor are wrong: {error}") from error

@@ -12,6 +12,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError
 from graphwire.hooks.interfaces import Tree
+from graphwire_plugins.constants.script_states import check_memory
 
 _INDICES = {
     "sparse_coo": ("_indices", "_values"),
@@ -71,6 +72,7 @@ class SparseTensors:
         layout = tree["layout"]
         if layout not in _INDICES or len(tensors) != len(_INDICES[layout]):
             raise DecodeError(f"a tensor of layout {layout!r:.80} does not consist of {len(tensors)} tensors")
+        check_memory(*tensors)
         try:
             sparse = _made(torch, layout, tree["sizes"], tree["coalesced"], tensors)
         except (RuntimeError, ValueError, TypeError) as error:

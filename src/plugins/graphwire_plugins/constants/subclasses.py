@@ -144,7 +144,7 @@ class PlainSubclasses:
                     raise DecodeError(f"{name} does not hold its elements itself")
                 attributes = decode_data(state, tensors)
                 if type(attributes) is not dict or not all(type(key) is str for key in attributes):
-                    raise DecodeError(f"the attributes of a {name} are {attributes!r:.200}")
+                    raise DecodeError(f"the attributes of a {name} are {state!r:.200}")
                 made = torch.Tensor._make_subclass(kind, tensors[0], requires_grad)
                 vars(made).update(attributes)
                 return made
