@@ -17,7 +17,7 @@ from graphwire.analysis.held_values import (
 )
 from graphwire.bridge.context import GraphwireWarning
 from graphwire.bridge.tensors import seen_facts
-from graphwire.errors import DecodeError, ValidationError
+from graphwire.errors import DecodeError, Problem, ValidationError
 from graphwire.schema.program import Program
 from graphwire.schema.signature import held_by
 from graphwire.wire.payloads import Payloads
@@ -71,11 +71,30 @@ def check_held_values(record: Program, payloads: Payloads, values: Mapping[str, 
             stacklevel=3,
         )
         differences = []
-    problems = missing + mismatches(record, differences)
+    problems = [*missing, *mismatches(record, differences), *_wrong_kinds(record, values)]
     if problems:
         raise ValidationError(
             problems, remedy="The file is damaged, or these are the weights of another program"
         )
+
+
+def _wrong_kinds(record: Program, values: Mapping[str, Any]) -> Iterator[Problem]:
+    """Each value that a codec wrote and that cannot be what the signature says: an object as a weight, a tensor as an object."""
+    if not record.encoded_values:
+        return
+    for spec in record.graph_module.signature.input_specs:
+        held = held_by(spec)
+        if held is None or held.name not in record.encoded_values or held.name not in values:
+            continue
+        is_tensor = isinstance(values[held.name], torch.Tensor)
+        if is_tensor is (spec.custom_obj is not None):
+            kind = type(values[held.name])
+            place = f"encoded_values[{held.name!r:.80}]"
+            what = "an object" if is_tensor else f"a {held.kind}, a tensor"
+            message = (
+                f"{held.name!r:.80} is {what}, and of it is made a {kind.__module__}.{kind.__qualname__}"
+            )
+            yield Problem(place, "kind", message)
 
 
 def _differences(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

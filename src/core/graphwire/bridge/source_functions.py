@@ -84,4 +84,6 @@ def operator_packet(name: str) -> Any | None:
     namespace, operation = match.groups()
     if not torch._C._jit_get_schemas_for_operator(f"{namespace}::{operation}"):
         return None
-    return getattr(getattr(torch.ops, namespace), operation)
+    # One may be named like an attribute that torch's own object for a namespace has.
+    found = getattr(getattr(torch.ops, namespace), operation)
+    return found if isinstance(found, torch._ops.OpOverloadPacket) else None

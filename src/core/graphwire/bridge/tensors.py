@@ -136,6 +136,10 @@ def _tensor_meta(
     )
 
 
+_QUANTIZED = frozenset("qint8 quint8 qint32 quint4x2 quint2x4".split())
+"""Element types that a constant codec makes tensors of, and no graph has values of."""
+
+
 def decode_dtype(record: TensorMeta) -> torch.dtype:
     """The element type that a record names.
 
@@ -149,6 +153,8 @@ def decode_dtype(record: TensorMeta) -> torch.dtype:
         raise DecodeError(
             f"this torch has no element type {record.dtype_text!r}", remedy="Install a newer torch"
         )
+    if record.dtype_name in _QUANTIZED:
+        raise DecodeError(f"torch makes no tensor of {record.dtype_name} without its scale")
     return dtype
 
 

@@ -12,6 +12,7 @@ those that the program which loads has defined or imported. Nothing is imported 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -90,6 +91,8 @@ class TensorSubclasses:
             raise DecodeError(
                 f"{described['class']} refuses its own parts: {type(error).__name__}: {error}"
             ) from error
+        if not isinstance(made, torch.Tensor):
+            raise DecodeError(f"{described['class']} makes no tensor of its parts")
         if described["parameter"]:
             return torch.nn.Parameter(made, requires_grad=described["requires_grad"])
         return made.requires_grad_() if described["requires_grad"] and not made.requires_grad else made
@@ -142,13 +145,27 @@ class PlainSubclasses:
                 kind = _class_of(name)
                 if kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl:
                     raise DecodeError(f"{name} does not hold its elements itself")
+                if issubclass(kind, torch.nn.parameter.UninitializedTensorMixin):
+                    raise DecodeError(f"{name} has no elements")
                 attributes = decode_data(state, tensors)
                 if type(attributes) is not dict or not all(type(key) is str for key in attributes):
                     raise DecodeError(f"the attributes of a {name} are {state!r:.200}")
+                if shadowed := [key for key in attributes if _is_behaviour(kind, key)]:
+                    raise DecodeError(
+                        f"the attributes of a {name} would stand before its methods {shadowed!r:.200}"
+                    )
+                if not isinstance(tensors[0], torch.Tensor):
+                    raise DecodeError(f"the elements of a {name} are no plain tensor")
                 made = torch.Tensor._make_subclass(kind, tensors[0], requires_grad)
                 vars(made).update(attributes)
                 return made
         raise DecodeError(f"no tensor is described by {tree!r:.200} and {len(tensors)} tensors")
+
+
+def _is_behaviour(kind: type, name: str) -> bool:
+    """Whether a class has a method, property or slot of a name."""
+    found = inspect.getattr_static(kind, name, None)
+    return callable(found) or hasattr(type(found), "__get__")
 
 
 def _name(kind: type) -> str:

@@ -48,6 +48,7 @@ class LibraryOverloads:
     def resolve(self, name: str) -> Any | None:
         """The overload of that name, if torch's dispatcher knows it; nothing is created or imported by asking."""
         import torch
+        from torch._ops import OpOverload, OpOverloadPacket
 
         match = _NAME.fullmatch(name)
         if match is None:
@@ -59,4 +60,7 @@ class LibraryOverloads:
             torch._C._get_schema(f"{namespace}::{operator}", "" if overload == "default" else overload)
         except RuntimeError:
             return None
-        return getattr(getattr(getattr(torch.ops, namespace), operator), overload)
+        # An operator may be named like an attribute that torch's own objects for namespaces and operators have.
+        packet = getattr(getattr(torch.ops, namespace), operator)
+        found = getattr(packet, overload) if isinstance(packet, OpOverloadPacket) else None
+        return found if isinstance(found, OpOverload) else None
