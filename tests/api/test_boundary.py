@@ -26,6 +26,8 @@ from graphwire.errors import (
     MissingRecordError,
 )
 from graphwire.hooks.registry import Registry
+from graphwire.schema.graph import Argument
+from graphwire.schema.program import ExampleInputs, Program
 from graphwire_plugins.formats.json import JsonFormat
 
 
@@ -313,6 +315,51 @@ def test_of_several_programs_the_error_of_a_save_names_one(program: ExportedProg
     node.args = (node.args[0], object(), node.args[2])
     with pytest.raises(EncodeError, match=r"^program 'other': graph.clamp"):
         graphwire.dumps({"one": program, "other": broken})
+
+
+# ------------------------------------------------------------------------------------- what module() would fail on
+
+LACKS: dict[str, tuple[Callable[[Program], Any], str]] = {
+    "a dialect": (lambda record: record.verifiers.clear(), "verifiers: .*no dialect"),
+    "calls": (
+        lambda record: record.graph_module.module_call_graph.clear(),
+        "module_call_graph: .*first call",
+    ),
+    "a signature": (
+        lambda record: setattr(record.graph_module.module_call_graph[0], "signature", None),
+        "module_call_graph: .*first call",
+    ),
+    "an operand": (
+        lambda record: next(
+            node for node in record.graph_module.graph.nodes if node.target == "_operator.mul"
+        ).inputs.pop(),
+        r"nodes\[\d+\].*takes 2 arguments by position, not 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LACKS)
+def test_a_program_that_lacks_what_module_asks_for_is_refused(what: str) -> None:
+    sizes = {"x": {0: torch.export.Dim("n", min=2, max=9)}}
+    program = export(module_of(lambda x: torch.ones(x.shape[0] * 2)), (torch.ones(3),), dynamic_shapes=sizes)
+    record, payloads = graphwire.to_schema(program)
+    change, told = LACKS[what]
+    change(record)
+    with pytest.raises(DecodeError, match=f"^the records: .*{told}"):
+        graphwire.from_schema(record, payloads)
+
+
+@pytest.mark.parametrize("given", [[1.0], {"x": 1.0}, ((1.0,), {1: 2.0}), ((1.0, 2.0), {}), ((), {"y": 1.0})])
+def test_example_inputs_of_another_structure_are_left_out(given: Any, program: ExportedProgram) -> None:
+    record, payloads = graphwire.to_schema(program)
+    leaves, spec = pytree.tree_flatten(given)
+    record.example_inputs = ExampleInputs(
+        graphwire.treespec_dumps(spec), [Argument(as_float=leaf) for leaf in leaves]
+    )
+    with pytest.warns(UserWarning, match="not of the structure"):
+        loaded = graphwire.from_schema(record, payloads)
+    assert loaded.example_inputs is None
+    loaded.module()
 
 
 # ----------------------------------------------------------------------------------------------------- what passes

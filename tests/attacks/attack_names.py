@@ -249,6 +249,19 @@ TEXTS = [
         put(f"{CALLS}[0].signature.forward_arg_names", ["import", "scale"]),
     ),
     _document(
+        "a forward argument called self",
+        r"forward_arg_names.*\[name\]",
+        put(f"{CALLS}[0].signature.forward_arg_names", ["self", "scale"]),
+    ),
+    _document(
+        "a keyword argument called as a positional one",
+        r"in_spec.*names a keyword argument and a positional one.*\[name\]",
+        put(f"{CALLS}[0].signature.forward_arg_names", None),
+        lambda tree: get(tree, f"{CALLS}[0].signature").update(
+            in_spec=get(tree, f"{CALLS}[0].signature.in_spec").replace("scale", "arg_0")
+        ),
+    ),
+    _document(
         "a forward argument with a star",
         r"forward_arg_names\[0\].*\[name\]",
         put(f"{CALLS}[0].signature.forward_arg_names", ["*args", "scale"]),

@@ -316,6 +316,18 @@ def _check_keywords(text: str) -> None:
             raise SchemaError(f"{quoted(str(name))} cannot name a keyword argument")
 
 
+def _check_beside_generated(text: str) -> None:
+    """Check the names of keyword arguments beside those that torch makes of the positional ones, `arg_0` and so on."""
+    try:
+        spec = parse_treespec(text)
+        keywords = keywords_of(spec)
+    except GraphwireError:  # reported as no treespec
+        return
+    generated = {f"arg_{index}" for index in range(len(spec.children[0].children))} if keywords else set()
+    if taken := [name for name in keywords if isinstance(name, str) and name in generated]:
+        raise SchemaError(f"{quoted(taken[0])} names a keyword argument and a positional one")
+
+
 def _check_call(walk: Walk, place: Place, call: ModuleCallSignature) -> None:
     scope = Scope(None)
     for side, arguments, given in (
@@ -333,6 +345,8 @@ def _check_call(walk: Walk, place: Place, call: ModuleCallSignature) -> None:
     walk.check_text((place, ".in_spec"), "treespec", parse_treespec, call.in_spec)
     walk.check_text((place, ".in_spec"), "name", _check_keywords, call.in_spec)
     walk.check_text((place, ".out_spec"), "treespec", parse_treespec, call.out_spec)
+    if not call.forward_arg_names:
+        walk.check_text((place, ".in_spec"), "name", _check_beside_generated, call.in_spec)
     if call.forward_arg_names is not None:
         _check_names(walk, (place, ".forward_arg_names"), call.forward_arg_names)
         if (

@@ -380,7 +380,7 @@ def _check_entry(record: Program) -> None:
     if not record.verifiers:
         raise DecodeError("the program names no dialect", place="verifiers")
     calls = record.graph_module.module_call_graph
-    if not calls or calls[0].fqn != "" or calls[0].signature is None:
+    if not calls or calls[0].signature is None:
         raise DecodeError(
             "the first call is not the program's own, with a signature",
             place="graph_module.module_call_graph",
