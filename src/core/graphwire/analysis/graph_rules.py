@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import astuple
@@ -23,6 +24,7 @@ from graphwire.analysis.value_rules import (
     check_metadata,
     check_symbol,
     check_target,
+    is_usual_meta,
 )
 from graphwire.analysis.walk import Place, Walk, report_arms
 from graphwire.schema.graph import (
@@ -35,6 +37,7 @@ from graphwire.schema.graph import (
     TreespecArgument,
     ValueMetadata,
 )
+from graphwire.schema.metadata import GRAMMARS
 from graphwire.schema.symbols import SymBool, SymFloat, SymInt
 from graphwire.schema.treespec import parse_treespec
 
@@ -47,7 +50,7 @@ _OVERLOAD = re.compile(r"torch\.ops\.(?!higher_order\.|prim\.)\w+\.\w+\.\w+", re
 class Scope:
     """One graph's values: those defined so far, by kind, and the references that wait for its end."""
 
-    __slots__ = ("closed", "containers", "defined", "propagating", "unresolved", "values")
+    __slots__ = ("closed", "containers", "defined", "good", "propagating", "unresolved", "values")
 
     def __init__(self, graph: Graph | None) -> None:
         self.closed = graph is not None
@@ -67,6 +70,13 @@ class Scope:
                 "sym_bool": graph.sym_bool_values,
                 "custom_obj": graph.custom_obj_values,
             }
+        self.good = {
+            kind: self.values[kind]
+            if kind in self.values and names.are_value_names(self.values[kind])
+            else ()
+            for kind in ("tensor", "sym_int")
+        }
+        """By kind: the names that the graph says something of, where all of them can name a value."""
 
     def define(self, walk: Walk, place: Place | None, kind: str, name: str) -> None:
         if name in self.defined:
@@ -276,9 +286,15 @@ _ARMS: Final[dict[str, _Arm]] = {
 }
 """What is checked of each arm; the frequent ones first."""
 
+_LITERALS = [ARGUMENT_ARMS.index(name) for name, row in _ARMS.items() if row.rule is None and not row.feature]
+"""The positions of arms of which there is nothing to check."""
 _ARM_ROWS = tuple((ARGUMENT_ARMS.index(name), name, row) for name, row in _ARMS.items())
 _UNSET = len(ARGUMENT_ARMS) - 1
 _TENSOR = ARGUMENT_ARMS.index("as_tensor")
+_ONE_SYM_INT, _SYM_INTS, _TENSORS, _DEVICE_ARM = map(
+    ARGUMENT_ARMS.index, ("as_sym_int", "as_sym_ints", "as_tensors", "as_device")
+)
+_is_literal = itemgetter(*_LITERALS)
 
 
 def check_argument(
@@ -308,11 +324,26 @@ def check_argument(
 # ----------------------------------------------------------------------------------------------- metadata and nodes
 
 
-def _check_origin(walk: Walk, place: Place, owner: Node | ValueMetadata) -> None:
+def _check_origin(walk: Walk, place: Place, owner: ValueMetadata) -> None:
     if owner.metadata:
         check_metadata(walk, (place, ".metadata"), owner.metadata)
     check_indices(walk, place, "stack", owner.stack, walk.frames, "stack_frames")
     check_indices(walk, place, "from_node", owner.from_node, walk.sources, "node_sources")
+
+
+def _check_indices(walk: Walk, place: Place, nodes: Sequence[Node]) -> None:
+    """Check where the stack traces and origins of nodes stand in their tables: all together, and each only to tell which."""
+    stacks = [each for node in nodes if (each := node.stack)]
+    origins = [each for node in nodes if (each := node.from_node)]
+    for lists, end in ((stacks, walk.frames), (origins, walk.sources)):
+        if lists and not 0 <= min(map(min, lists)) <= max(map(max, lists)) < end:
+            break
+    else:
+        return
+    for index, node in enumerate(nodes):
+        here = (place, ".nodes", index)
+        check_indices(walk, here, "stack", node.stack, walk.frames, "stack_frames")
+        check_indices(walk, here, "from_node", node.from_node, walk.sources, "node_sources")
 
 
 def _check_input_name(walk: Walk, place: Place, name: str, kind: ArgumentKind | None) -> None:
@@ -320,6 +351,71 @@ def _check_input_name(walk: Walk, place: Place, name: str, kind: ArgumentKind | 
         walk.good_keywords.add(name)
     elif kind == ArgumentKind.KEYWORD or not names.is_parameter_name(name, keyword=False):
         walk.report((place, ".name"), "name", f"{quoted(name)} cannot name an argument")
+
+
+def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -> bool:
+    """Whether nothing is wrong with an argument of a node; False also where it takes a closer look to tell."""
+    arms = astuple(argument)
+    if arms.count(None) != _UNSET:
+        return False
+    tensor = arms[_TENSOR]
+    if tensor is not None:
+        return defined.get(tensor.name) == "tensor"
+    if _is_literal(arms).count(None) != len(_LITERALS):
+        return True
+    integers = arms[_SYM_INTS] or ((arms[_ONE_SYM_INT],) if arms[_ONE_SYM_INT] is not None else ())
+    for integer in integers:
+        name = integer.as_name
+        if (name is None) == (integer.as_int is None) or (
+            name is not None and defined.get(name) != "sym_int"
+        ):
+            return False
+    if integers:
+        return True
+    tensors = arms[_TENSORS]
+    if tensors:
+        return {defined.get(each.name) for each in tensors} == {"tensor"}
+    device = arms[_DEVICE_ARM]
+    return device is not None and (device.type, device.index) in walk.good_devices
+
+
+def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
+    """Whether nothing is wrong with a node, as with most: then its results are defined. False also where `_check_node` has
+    to look closer to tell. Stack traces and origins are looked at for all nodes together."""
+    if node.target not in walk.good_targets or node.propagate:
+        return False
+    inputs, defined = node.inputs, scope.defined
+    given = tuple([named.name for named in inputs])
+    if given not in walk.good_inputs:
+        names_given = [name for name in given if name]
+        if not walk.good_keywords.issuperset(names_given) or len(set(names_given)) != len(names_given):
+            return False
+        walk.good_inputs.add(given)
+    for named in inputs:
+        if not _is_good_input(walk, defined, named.arg):
+            return False
+    metadata = node.metadata
+    if metadata and not _LOOKED_AT.isdisjoint(metadata):
+        return False
+    made: dict[str, str] = {}
+    for output in node.outputs:
+        arms = astuple(output)
+        if arms.count(None) != _UNSET:
+            return False
+        tensor, integer = arms[_TENSOR], arms[_ONE_SYM_INT]
+        if tensor is not None:
+            name, kind = tensor.name, "tensor"
+        elif integer is not None and integer.as_int is None and integer.as_name is not None:
+            name, kind = integer.as_name, "sym_int"
+        else:
+            return False
+        if name in defined or name in made or name not in scope.good[kind]:
+            return False
+        made[name] = kind
+    if node.name is not None and node.name not in made and node.name not in defined:
+        return False
+    defined.update(made)
+    return True
 
 
 def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int) -> None:
@@ -358,7 +454,8 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
     if node.name is not None and node.name not in scope.defined:
         walk.check_name((place, ".name"), node.name)
         scope.containers.add(node.name)
-    _check_origin(walk, place, node)
+    if node.metadata:
+        check_metadata(walk, (place, ".metadata"), node.metadata)
 
 
 # ----------------------------------------------------------------------------------------------------------- graphs
@@ -366,6 +463,8 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
 _NAMED_ARMS = ("as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool", "as_custom_obj")
 """The arms by which a graph's input carries its name; the other inputs are literals."""
 
+_LOOKED_AT = frozenset({*GRAMMARS, "stack_trace"})
+"""The metadata of which something is checked."""
 _ELEMENT = re.compile(r"\[[0-9]{1,9}\]\Z")
 """The end of a key of `value_metadata` that means an element of a node's results."""
 
@@ -378,10 +477,21 @@ def _check_inputs(
         message = f"there are {len(graph.inputs)} inputs and {len(given)} names of them"
         walk.report((place, ".input_names"), "count", message)
     stated: Sequence[str | None] = literals if given is None else given
+    defined, good = scope.defined, scope.good["tensor"]
     for index, argument in enumerate(graph.inputs):
         here = (place, ".inputs", index)
-        check_argument(walk, scope, here, argument, nesting, True)
         name = stated[index] if index < len(stated) else None
+        tensor = argument.as_tensor
+        if (
+            name is None
+            and tensor is not None
+            and tensor.name in good
+            and tensor.name not in defined
+            and astuple(argument).count(None) == _UNSET
+        ):
+            defined[tensor.name] = "tensor"
+            continue
+        check_argument(walk, scope, here, argument, nesting, True)
         if name is None:
             continue
         if all(getattr(argument, arm) is None for arm in _NAMED_ARMS):
@@ -412,7 +522,9 @@ def check_graph(
     )
     _check_inputs(walk, scope, place, graph, literals, nesting)
     for index, node in enumerate(graph.nodes):
-        _check_node(walk, scope, (place, ".nodes", index), node, nesting)
+        if nesting >= walk.nesting or not _is_good_node(walk, scope, node):
+            _check_node(walk, scope, (place, ".nodes", index), node, nesting)
+    _check_indices(walk, place, graph.nodes)
     for index, output in enumerate(graph.outputs):
         check_argument(walk, scope, (place, ".outputs", index), output, nesting)
     scope.finish(walk)
@@ -437,11 +549,13 @@ def check_graph(
 def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:
     good = walk.good_metas
     for name, meta in graph.tensor_values.items():
-        if id(meta) not in good:
-            before = len(walk.problems)
+        if id(meta) in good:
+            continue
+        before = len(walk.problems)
+        if not is_usual_meta(walk, meta):
             check_meta(walk, (place, ".tensor_values", name), meta)
-            if len(walk.problems) == before:
-                good.add(id(meta))
+        if len(walk.problems) == before:
+            good.add(id(meta))
     for name, composition in graph.compositions.items():
         here = (place, ".compositions", name)
         check_composition(walk, here, composition)

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection
 from keyword import kwlist
 
 __all__ = [
     "MAX_NAME",
+    "are_attribute_paths",
+    "are_value_names",
     "is_attribute_name",
     "is_attribute_path",
     "is_dunder",
@@ -32,6 +35,8 @@ _KEYWORDS = frozenset({*kwlist, "__debug__"})
 _RESERVED = _KEYWORDS | {"self", "torch", "pytree", "fx_pytree", "NoneType"}
 """What no value is named by: keywords, the module of every generated `forward`, and the globals that its code begins or
 ends with. torch itself cannot run a program with such an input."""
+_NAMES = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*\n)*")
+_PATHS = re.compile(r"(?:[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*\n)*")
 _UNSAFE = re.compile(r"[\"'\\`]")
 _USUAL_PATH = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 _OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|#[A-Za-z0-9_.]+:[^:\s\"'\\`]+")
@@ -50,6 +55,20 @@ def is_value_name(name: str) -> bool:
         and name not in _RESERVED
         and name[:2] + name[-2:] != "____"
         and len(name) <= MAX_NAME
+    )
+
+
+def are_value_names(given: Collection[str]) -> bool:
+    """Whether all of some names can be local variables of generated code, as `is_value_name` says it of one; False also where
+    it takes a closer look at each to tell."""
+    text = "\n".join([*given, ""])
+    return (
+        _NAMES.fullmatch(text) is not None
+        and text.count("\n") == len(given)
+        and "\n__" not in text
+        and not text.startswith("__")
+        and _RESERVED.isdisjoint(given)
+        and (not given or max(map(len, given)) <= MAX_NAME)
     )
 
 
@@ -86,6 +105,17 @@ def is_attribute_path(path: str) -> bool:
     if _USUAL_PATH.fullmatch(path) is not None and "__" not in path:
         return True
     return all(map(is_attribute_name, path.split(".")))
+
+
+def are_attribute_paths(given: Collection[str]) -> bool:
+    """Whether all of some names can be qualified names; False also where it takes a closer look at each to tell."""
+    text = "\n".join([*given, ""])
+    return (
+        _PATHS.fullmatch(text) is not None
+        and text.count("\n") == len(given)
+        and "__" not in text
+        and (not given or max(map(len, given)) <= MAX_NAME)
+    )
 
 
 def is_operator_name(name: str) -> bool:

@@ -53,7 +53,14 @@ from graphwire.schema.signature import GraphSignature, InputSpec
 from graphwire.schema.symbols import RangeConstraint
 from graphwire.schema.treespec import keywords_of, parse_treespec
 
-__all__ = ["DEFAULT_LIMITS", "ValidationLimits", "check", "check_payload_names", "validate"]
+__all__ = [
+    "DEFAULT_LIMITS",
+    "ValidationLimits",
+    "check",
+    "check_payload_names",
+    "payload_name_problems",
+    "validate",
+]
 
 
 class ValidationLimits(NamedTuple):
@@ -106,7 +113,13 @@ def check_payload_names(given: Collection[str]) -> None:
     Raises:
         ValidationError: some are no attribute paths.
     """
-    problems = [
+    if not names.are_attribute_paths(given) and (problems := payload_name_problems(given)):
+        raise ValidationError(problems, remedy="The file is damaged, or was not written by a known exporter")
+
+
+def payload_name_problems(given: Collection[str]) -> list[Problem]:
+    """The names that weights and constants cannot have."""
+    return [
         Problem(
             f"payloads[{quoted(name)}]",
             "path",
@@ -115,8 +128,6 @@ def check_payload_names(given: Collection[str]) -> None:
         for name in given
         if not names.is_attribute_path(name)
     ]
-    if problems:
-        raise ValidationError(problems, remedy="The file is damaged, or was not written by a known exporter")
 
 
 # ------------------------------------------------------------------------------------------------------- signature
@@ -134,6 +145,8 @@ def _check_signature(walk: Walk, place: Place, signature: GraphSignature, graph:
             walk.report((place, f".{side}_specs"), "count", message)
     for index, spec in enumerate(signature.input_specs):
         argument = graph.inputs[index] if index < len(graph.inputs) else None
+        if argument is not None and _is_good_held(spec, argument, targets):
+            continue
         _check_spec(walk, (place, ".input_specs", index), spec, argument, _INPUT_RULES, targets)
     for index, result in enumerate(signature.output_specs):
         argument = graph.outputs[index] if index < len(graph.outputs) else None
@@ -176,6 +189,24 @@ _OUTPUT_RULES: Final[dict[str, _SpecRule]] = {
 }
 
 
+def _is_good_held(spec: InputSpec, argument: Argument, targets: dict[str, set[str]]) -> bool:
+    """Whether nothing is wrong with the spec of a parameter or buffer, as with most inputs of a program. False also where
+    `_check_spec` has to look closer to tell."""
+    tensor = argument.as_tensor
+    if spec.parameter is not None:
+        kind, name, value = "parameter", spec.parameter.parameter_name, spec.parameter.arg.name
+    elif spec.buffer is not None:
+        kind, name, value = "buffer", spec.buffer.buffer_name, spec.buffer.arg.name
+    else:
+        return False
+    if tensor is None or tensor.name != value or not names.is_attribute_path(name):
+        return False
+    if astuple(spec).count(None) != len(spec.__struct_fields__) - 1:
+        return False
+    targets[kind].add(name)
+    return True
+
+
 def _check_spec(
     walk: Walk,
     place: Place,
@@ -188,8 +219,7 @@ def _check_spec(
     if arms.count(None) != len(arms) - 1:
         report_arms(walk, place, spec)
         return
-    index = next(index for index, value in enumerate(arms) if value is not None)
-    kind, value = spec.__struct_fields__[index], arms[index]
+    kind, value = next(each for each in zip(spec.__struct_fields__, arms, strict=True) if each[1] is not None)
     rule, here = rules[kind], (place, f".{kind}")
     if kind == "constant_input":
         _check_constant_input(walk, here, value, argument)
@@ -277,6 +307,8 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
         message = "the first entry is the root, whose name is empty"
         walk.report((place, ".module_call_graph[0].fqn"), "mismatch", message)
     for index, entry in enumerate(entries):
+        if entry.signature is None and (not entry.fqn or names.is_attribute_path(entry.fqn)):
+            continue
         here = (place, f".module_call_graph[{index}]")
         if entry.fqn:
             walk.check_path((here, ".fqn"), entry.fqn)

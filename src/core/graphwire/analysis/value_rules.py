@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from msgspec.structs import astuple
 
@@ -26,6 +27,7 @@ __all__ = [
     "check_metadata",
     "check_symbol",
     "check_target",
+    "is_usual_meta",
 ]
 
 
@@ -33,6 +35,10 @@ _MOST = 2**63 - 1
 """What torch counts elements with."""
 _USUAL_EXTENT = 1 << 26
 """Sizes, strides and an offset up to here reach no element that could not be counted."""
+
+_USUAL_DIMENSIONS = 8
+_COUNTED_DIMENSIONS = 3
+"""Fewer of usual extents hold no more elements than can be counted."""
 
 
 def check_class(walk: Walk, place: Place | None, value: CustomObjArgument) -> None:
@@ -87,6 +93,27 @@ def _check_extent(walk: Walk, place: Place, extent: SymInt) -> None:
         walk.report(place, "extent", f"{whole!r} is no integer")
     elif whole is not None and not 0 <= whole <= _MOST:
         walk.report(place, "extent", f"{spelled(whole)} is negative, or beyond 64 bits")
+
+
+def is_usual_meta(walk: Walk, meta: TensorMeta) -> bool:
+    """Whether nothing is wrong with a meta, as with most: one of a strided tensor of few dimensions, whose extents are
+    usual numbers. False also where `check_meta` has to look closer to tell."""
+    sizes, strides = meta.sizes, meta.strides
+    if (
+        not meta.dtype
+        or meta.layout != Layout.Strided
+        or meta.dtype_name is not None
+        or meta.layout_name is not None
+        or (meta.device.type, meta.device.index) not in walk.good_devices
+        or len(sizes) != len(strides)
+        or len(sizes) > _USUAL_DIMENSIONS
+    ):
+        return False
+    for extent in (*sizes, *strides, meta.storage_offset):
+        whole = extent.as_int
+        if type(whole) is not int or not 0 <= whole <= _USUAL_EXTENT or extent.as_expr is not None:
+            return False
+    return len(sizes) < _COUNTED_DIMENSIONS or prod([size.as_int or 1 for size in sizes]) <= MAX_ELEMENTS
 
 
 def check_meta(walk: Walk, place: Place, meta: TensorMeta) -> None:

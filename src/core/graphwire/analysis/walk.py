@@ -41,6 +41,8 @@ class Walk:
         self.texts: dict[tuple[Callable[[str], Any], str], str | None] = {}
         self.good_expressions: set[str] = set()
         self.good_keywords: set[str] = set()
+        self.good_inputs: set[tuple[str, ...]] = set()
+        """The names of all inputs of a node."""
         self.good_targets: set[str] = set()
         self.good_devices: set[tuple[str, int | None]] = set()
         self.good_metas: set[int] = set()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 
 from graphwire.analysis.report import LoadReport, StepReport
 from graphwire.analysis.validate import check
+from graphwire.analysis.written import check_written
 from graphwire.api.archive import open
 from graphwire.api.boundary import Boundary, reading, writing
 from graphwire.api.files import PathOrFile
@@ -348,5 +349,6 @@ def _encoded(
             record, payloads = encode_program(each, registry, tables, plain_containers=containers == "plain")
             if opset_version is not None:
                 record = applied(record, plan_for(record, registry, wanted=opset_version), registry)
+                check_written(record, payloads.weights, payloads.constants)
         encoded[name] = record, payloads
     return encoded

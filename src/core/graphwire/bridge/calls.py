@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import torch
 
 from graphwire.bridge.arguments import Nodes, Scope, decode_argument, encode_argument
 from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
 from graphwire.errors import DecodeError, EncodeError, locate
-from graphwire.schema.graph import ArgumentKind, NamedArgument, Node
+from graphwire.hooks.interfaces import NodeCodec
+from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument, Node
 
 # ----------------------------------------------------------------------------------------------------- encode
 
@@ -27,13 +30,52 @@ def encode_inputs(
         EncodeError: an argument cannot be said, or the operator has no parameter for it.
     """
     if called.codec is not None:
-        encode = functools.partial(encode_argument, context, nodes)
-        inputs = called.codec.encode_node(called.target, node.args, node.kwargs, encode)
+        inputs = _encode_by_handler(context, nodes, called, called.codec, node)
         if inputs is not None:
             return inputs
     return _ENCODERS[called.handler.convention](context, nodes, called, node)
 
 
+def _encode_by_handler(
+    context: EncodeContext, nodes: Nodes, called: Operator, codec: NodeCodec, node: torch.fx.Node
+) -> list[NamedArgument] | None:
+    """The inputs that a handler writes itself, as a reader would have them: of the types that the records say."""
+    own: dict[int, Argument] = {}
+
+    def encode(value: Any) -> Argument:
+        argument = encode_argument(context, nodes, value)
+        return own.setdefault(id(argument), argument)
+
+    inputs = codec.encode_node(called.target, node.args, node.kwargs, encode)
+    if inputs is None:
+        return None
+    place = f"the handler of {called.handler.namespace!r:.80} gives"
+    if type(inputs) is not list:
+        raise EncodeError(f"{place} a {type(inputs).__name__} as the inputs of a node", remedy=_RECORDS)
+    return [_read_again(named, own, place) for named in inputs]
+
+
+_RECORDS = "`encode_node` returns a list of `NamedArgument` records, each with an `Argument` of the types that it says"
+
+
+def _read_again(named: Any, own: Mapping[int, Argument], place: str) -> NamedArgument:
+    if type(named) is not NamedArgument:
+        raise EncodeError(f"{place} a {type(named).__name__} as an input of a node", remedy=_RECORDS)
+    argument = own.get(id(named.arg))
+    given = named if argument is None else msgspec.structs.replace(named, arg=_NONE)
+    try:
+        made = msgspec.convert(msgspec.to_builtins(given), NamedArgument)
+        same = made == given
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EncodeError(
+            f"{place} the input {named.name!r:.80} of a node as no record: {error}", remedy=_RECORDS
+        ) from error
+    if not same:
+        raise EncodeError(f"{place} the input {named.name!r:.80} of a node in other types", remedy=_RECORDS)
+    return made if argument is None else msgspec.structs.replace(made, arg=argument)
+
+
+_NONE = Argument(as_none=True)
 _POSITIONAL, _KEYWORD = ArgumentKind.POSITIONAL, ArgumentKind.KEYWORD
 """An enumeration takes longer to give its member than a record to be made of it."""
 

@@ -12,6 +12,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
+from graphwire.analysis.written import check_written
 from graphwire.bridge import torch_private
 from graphwire.bridge.arguments import class_of, decode_argument, encode_argument, is_encoded
 from graphwire.bridge.context import (
@@ -162,6 +163,7 @@ def encode_program(
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
     note_edited_values(record, payloads, {**program.state_dict, **held})
+    check_written(record, payloads.weights, payloads.constants)
     return record, payloads
 
 
