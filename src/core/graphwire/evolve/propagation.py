@@ -36,7 +36,7 @@ def check_stored_marks(program: Program, registry: Registry) -> None:
     """
     strange = marked_operators(program)
     if strange:
-        strange -= declared_operators(registry.opset_upgraders)
+        strange -= declared_operators(registry.opset_steps)
     if not strange:
         return
     problems = [

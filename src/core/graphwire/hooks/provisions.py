@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from types import FunctionType, MappingProxyType, MethodType
 from typing import Any, NamedTuple
@@ -253,8 +253,14 @@ def _provision(hook: Hook, provider: Any) -> Provision:
             wrong.append(f"`{name}` is {error}")
         except Exception as error:  # noqa: BLE001 as above: a mapping of a stranger's class, say
             wrong.append(f"`{name}` cannot be read: {error_text(error)}")
-    if hook.kind == "op_handler" and getattr(provider, "keeps", None) is not None:
-        facts["keeps"] = _prefixes(provider.keeps)
+    for name, check in _OPTIONAL.get(hook.kind, {}).items():
+        try:
+            if (value := getattr(provider, name, None)) is not None:
+                facts[name] = check(value)
+        except _Refused as error:
+            wrong.append(f"`{name}` is {error}")
+        except Exception as error:  # noqa: BLE001 a property is a stranger's code
+            wrong.append(f"`{name}` raises {error_text(error)}")
     wrong += _method_problems(provider, hook)
     if not wrong:
         wrong += _further_problems(hook, provider, facts)
@@ -372,6 +378,12 @@ def _operators(value: Any) -> Mapping[str, Callable[..., None]]:
     return MappingProxyType(operators)
 
 
+def _names_of_operators(value: Any) -> frozenset[str]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Collection):
+        raise _Refused(f"{_named(value)}, not a collection of names")
+    return frozenset(map(_operator_name, islice(value, _MOST)))
+
+
 _identifier = _text(r"[A-Za-z_]\w*", "an identifier")
 _plain_name = _text(r"[a-z][a-z0-9_]*", "lower-case letters, digits and `_`, a letter first")
 _word = _text(r"[^\s@]+", "a name without spaces and `@`", 0)
@@ -398,6 +410,11 @@ _ATTRIBUTES: dict[str, dict[str, Callable[[Any], Any]]] = {
     "metadata_key": {"name": _word},
 }
 """What each attribute of a provider is, by kind and name: a function that gives it as it is kept, or refuses it."""
+_OPTIONAL: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "op_handler": {"keeps": _prefixes},
+    "opset_upgrader": {"propagates": _names_of_operators},
+}
+"""Those that it may have, too."""
 
 
 # ----------------------------------------------------------------------------------------------------------- methods
