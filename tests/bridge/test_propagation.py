@@ -14,7 +14,7 @@ from torch._C import DispatchKey
 
 import graphwire
 from graphwire.bridge.torch_process import process_state
-from graphwire.errors import DecodeError, GraphwireError, OpsetError, ValidationError
+from graphwire.errors import DecodeError, GraphwireError, OpsetError, PluginError, ValidationError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import OpsetStep, OpsetUpgrader
 from graphwire.hooks.registry import Registry, default_registry
@@ -300,3 +300,14 @@ def test_every_operator_of_torch_leaves_the_process_as_it_was() -> None:
     child.start()
     child.join(120)
     assert child.exitcode == 0
+
+
+@pytest.mark.parametrize("declared", ["torch.ops.acme.x.default", 3, [1], ["no name"]])
+def test_a_wrong_declaration_is_refused_when_the_plugin_registers(declared: Any) -> None:
+    class Plugin:
+        @hookimpl
+        def graphwire_opset_upgraders(self) -> list[OpsetUpgrader]:
+            return [OpsetStep("acme", 1, 2, propagates=declared)]
+
+    with pytest.raises(PluginError, match="`propagates`"):
+        default_registry().extended(Plugin())

@@ -6,16 +6,16 @@ from collections.abc import Iterable
 
 from graphwire.errors import OpsetError, Problem
 from graphwire.evolve.references import walk_nodes
-from graphwire.hooks.interfaces import OpsetUpgrader
+from graphwire.hooks.interfaces import OpsetStep
 from graphwire.hooks.registry import Registry
 from graphwire.schema.program import Program
 
 __all__ = ["check_stored_marks", "declared_operators", "marked_operators"]
 
 
-def declared_operators(upgraders: Iterable[OpsetUpgrader]) -> frozenset[str]:
+def declared_operators(steps: Iterable[OpsetStep]) -> frozenset[str]:
     """The operators of which upgraders declare to leave results unstated (`PropagatingUpgrader.propagates`)."""
-    return frozenset(name for upgrader in upgraders for name in getattr(upgrader, "propagates", ()))
+    return frozenset(name for step in steps for name in step.propagates)
 
 
 def marked_operators(program: Program) -> frozenset[str]:

@@ -19,6 +19,7 @@ import copy
 import functools
 import io
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +32,7 @@ from torch.export import ExportedProgram
 import graphwire
 from graphwire.errors import GraphwireError, OpsetError, Problem
 from graphwire.evolve.opsets import apply, plan, plan_for
+from graphwire.evolve.propagation import marked_operators
 from graphwire.hooks.interfaces import OpsetUpgrader
 from graphwire.hooks.registry import Registry, default_registry
 from graphwire.schema.signature_names import SignatureNames
@@ -90,6 +92,24 @@ class OpsetContract:
                 assert callable(function)
                 assert (step.from_version, step.to_version, name) not in seen, name
                 seen.add((step.from_version, step.to_version, name))
+
+    def test_what_it_leaves_to_be_found_is_declared(
+        self, registry: Registry, exported: list[ExportedProgram]
+    ) -> None:
+        """Such operators stand in `propagates`, or no file that leaves their results unstated is written."""
+        declared = {name for step in self.steps for name in getattr(step, "propagates", ())}
+        assert all(re.fullmatch(r"torch\.ops\.\w+\.\w+\.\w+", name) for name in declared), declared
+        records = [graphwire.to_schema(program, registry=registry)[0] for program in exported]
+        for path in self.documents:
+            with graphwire.open(path, registry=registry) as archive:
+                records += [archive.program_of(name) for name in archive.methods]
+        for record, version in itertools.product(records, range(1, self.newest + 1)):
+            try:
+                wanted = plan_for(record, registry, wanted={self.namespace: version})
+                changed = apply(record, wanted)
+            except OpsetError:
+                continue
+            assert marked_operators(changed) - marked_operators(record) <= declared
 
     def test_the_way_up_has_no_gap(self) -> None:
         known = {(step.from_version, step.to_version) for step in self.steps}
