@@ -171,6 +171,10 @@ RIVALS: dict[str, Rival] = {
     "fails": Rival(handlers("def name_of(self, target): raise OSError\n    resolve = name_of")),
     # steps
     "strides": Rival(steps('OpsetStep("NAME", 1, 3)'), "it goes from version 1 to 3, and a step is between"),
+    "gap": Rival(
+        steps('OpsetStep("NAME", 1, 2)', 'OpsetStep("NAME", 4, 5)', 'OpsetStep("NAME", 9, 8)'),
+        "the history of 'NAME' has no step from 2 to 3",
+    ),
     "zero": Rival(steps('OpsetStep("NAME", 0, 1)'), "`from_version` is 0, not a number from 1"),
     "of_relu": Rival(
         steps(f'OpsetStep("NAME", 1, 2, {{"{RELU}": lambda edit: edit.refuse("no")}})'),

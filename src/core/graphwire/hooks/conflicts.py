@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from graphwire.errors import PluginConflictError
 from graphwire.hooks.discovery import BLOCK_VARIABLE, LoadedPlugin, PluginInfo, is_in_box
-from graphwire.hooks.provisions import Provision, Refusal
+from graphwire.hooks.provisions import Provision, Refusal, step_name
 
 __all__ = ["Fault", "Settled", "conflict_error", "conflict_of", "settle"]
 
@@ -208,6 +208,31 @@ def _settle_steps(plugins: Sequence[LoadedPlugin], claims: Sequence[_Claim]) -> 
             claim.lose(reason)
 
 
+def _gaps(plugins: Sequence[LoadedPlugin], claims: Sequence[_Claim]) -> dict[int, list[Refusal]]:
+    """Steps up that no plugin has, between two that some have: nobody knows what changed there. By plugin."""
+    owners: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for claim in claims:
+        facts = claim.provision.facts
+        if claim.kind == "opset_upgrader" and facts["to_version"] > facts["from_version"]:
+            owners[facts["namespace"], facts["from_version"]].append(claim.owner)
+    told = {
+        name for plugin in plugins for refusal in plugin.info.refused for name in map(_step_of, refusal.names)
+    }
+    found: dict[int, list[Refusal]] = defaultdict(list)
+    for namespace in {namespace for namespace, _ in owners}:
+        known = sorted(version for each, version in owners if each == namespace)
+        for version in range(known[0], known[-1]):
+            name = step_name(namespace, version, version + 1)
+            if (namespace, version) in owners or name in told:
+                continue
+            last = max(each for each in known if each < version)
+            reason = f"the history of {namespace!r} has no step from {version} to {version + 1}"
+            for owner in set(owners[namespace, last]):
+                found[owner].append(Refusal("opset_upgrader", (name,), reason))
+            break
+    return found
+
+
 def _step_of(name: str) -> str:
     return " ".join(name.split(" ")[:2])
 
@@ -218,9 +243,11 @@ def _settled(
     disputes: tuple[tuple[frozenset[int], str], ...],
 ) -> Settled:
     infos = []
+    gaps = _gaps(plugins, claims)
     for index, plugin in enumerate(plugins):
         own = [claim for claim in claims if claim.owner == index]
-        infos.append(_info(plugin.info, own) if plugin.info.status == "active" else plugin.info)
+        info = replace(plugin.info, refused=(*plugin.info.refused, *gaps.get(index, ())))
+        infos.append(_info(info, own) if plugin.info.status == "active" else plugin.info)
     order = sorted(claims, key=lambda claim: not claim.box)
     provisions = tuple(
         (infos[claim.owner], claim.provision._replace(names=tuple(claim.names)))
