@@ -259,7 +259,90 @@ def _order(chance: random.Random, slot: Slot, _places: Sequence[Slot], _stock: S
         container.update(items)
 
 
-WAYS = (_drop, _drop, _repeat, _edge, _edge, _text, _number, _collide, _collide, _exchange, _exchange, _swap, _arm, _arm, _nest, _within, _order)  # fmt: skip
+def _under(places: Sequence[Slot], *keys: str) -> list[Slot]:
+    return [each for each in places if each.key in keys]
+
+
+def _share(chance: random.Random, slot: Slot, places: Sequence[Slot], _stock: Stock) -> None:
+    """Let rows of a table share earlier ones, twice or more each: forty rows are 2**40 when they are written out."""
+    modules = [each.value for each in places if each.key == "graph_module" and isinstance(each.value, dict)]
+    nodes = [each.value for each in places if isinstance(each.value, dict) and "target" in each.value]
+    if not modules or not nodes:
+        return
+    depth, width = chance.choice((2, 20, 40, 300, 3000)), chance.choice((1, 2, 2, 5))
+    module, table = chance.choice(modules), chance.randrange(2)
+    if table:
+        row = {"name": "n", "target": "t", "graph_id": 1, "pass_name": "p", "action": "create"}
+        module["node_sources"] = [{**row, "from_node": [i - 1] * width if i else []} for i in range(depth)]
+    else:
+        module["stack_frames"] = [{"file": "f", "line": 1, "name": "g", "source": "x" * depth}] * depth
+    for node in nodes:
+        node["from_node" if table else "stack"] = [depth - 1] * (1 if table else width * depth)
+
+
+def _share_values(chance: random.Random, slot: Slot, places: Sequence[Slot], stock: Stock) -> None:
+    """Let values of codecs consist of each other."""
+    tables = _under(places, "encoded_values")
+    roots = [each.container for each in places if each.key == "graph_module"]
+    for owner in [each.container for each in tables] or roots[:1]:
+        depth, width = chance.choice((2, 40, 1000)), chance.choice((1, 2))
+        codec = chance.choice(("sparse", "plain_subclass", "script_object", "opaque_value"))
+        owner["encoded_values"] = {
+            f"c{i}": {"codec": codec, "tree": stock.value(chance, "tree"), "tensors": [f"c{i + 1}"] * width}
+            for i in range(depth)
+        }
+        owner["requires"] = ["codecs"]
+
+
+def _propagate(chance: random.Random, slot: Slot, places: Sequence[Slot], stock: Stock) -> None:
+    """Leave what nodes make to be found, of any operator that some program has."""
+    for node in [each.value for each in places if isinstance(each.value, dict) and "target" in each.value]:
+        if chance.randrange(2):
+            node["propagate"] = True
+            if chance.randrange(2):
+                node["target"] = stock.value(chance, "target")
+    for root in [each.container for each in places if each.key == "graph_module"]:
+        root["requires"] = [*(root.get("requires") or ()), "propagate"]
+
+
+_SYMBOL = "Symbol('s0', positive=True, integer=True)"
+_NUMBERS = (0, 1, -1, 2, 3, 63, 65, 4097, 10**11, -(10**12), 2**63, 10**40, 10**4299)
+
+
+def _expression(chance: random.Random, depth: int) -> str:
+    """Constructor text with numbers that nobody wants to compute with."""
+    kind = chance.randrange(8 if depth else 4)
+    if kind < 1:
+        return _SYMBOL
+    if kind < 2:
+        return f"Integer({chance.choice(_NUMBERS)})"
+    if kind < 3:
+        return f"Rational({chance.choice(_NUMBERS)}, {chance.choice((1, 2, 3, 7, 10**40))})"
+    if kind < 4:
+        return f"Float('{chance.choice(('9.5', '1e308', '1e-99999999', '0.0'))}', precision=53)"
+    head = chance.choice(("Pow", "Pow", "FloatPow", "PowByNatural", "LShift", "RShift", "Mod", "FloorDiv", "Max", "Add", "Mul", "TruncToInt", "exp"))  # fmt: skip
+    count = 1 if head in ("TruncToInt", "exp") else 2
+    if head in ("Add", "Mul", "Max"):
+        count = chance.choice((2, 3, 30))
+        part = _expression(chance, depth - 1)
+        return f"{head}({', '.join([_SYMBOL, *[part.replace('s0', f's{i}') for i in range(count)]])})"
+    return f"{head}({', '.join([_expression(chance, depth - 1) for _ in range(count)])})"
+
+
+def _symbolic(chance: random.Random, slot: Slot, places: Sequence[Slot], _stock: Stock) -> None:
+    """Put hostile expressions where symbolic sizes stand, and hints beside them."""
+    texts = _under(places, "expr_str", "as_expr")
+    made = _expression(chance, 3)[:100_000]
+    for each in chance.sample(texts, min(len(texts), chance.choice((1, 3, 20)))):
+        if each.key == "expr_str":
+            each.put(made)
+        else:
+            each.put(
+                {"expr_str": made, "hint": chance.choice((None, {"as_int": chance.choice(_NUMBERS[:-1])}))}
+            )
+
+
+WAYS = (_share, _share_values, _propagate, _symbolic, _symbolic, _drop, _drop, _repeat, _edge, _edge, _text, _number, _collide, _collide, _exchange, _exchange, _swap, _arm, _arm, _nest, _within, _order)  # fmt: skip
 _MOST = 200_000
 """Places of a tree that still grows: some ways double it."""
 
