@@ -13,6 +13,7 @@ The last line refers to something that gets its name, or its content, later: the
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 from graphwire.analysis.content_encoding import content_float
@@ -143,7 +144,8 @@ def _graph(argument: GraphArgument, found: References) -> Any:
 
 
 def _sequence(value: SequenceValue, found: References) -> Any:
-    return ["list", *[argument_content(item, found) for item in value.items]]
+    # `map` takes no frame of its own, and so lets values nest half as deep again.
+    return ["list", *map(argument_content, value.items, repeat(found))]
 
 
 def _mapping(entries: list[MappingEntry], found: References) -> Any:
@@ -156,7 +158,7 @@ def _text_mapping(entries: dict[str, Argument], found: References) -> Any:
 
 
 def _slice(value: SliceValue, found: References) -> Any:
-    return ["slice", *[argument_content(part, found) for part in (value.start, value.stop, value.step)]]
+    return ["slice", *map(argument_content, (value.start, value.stop, value.step), repeat(found))]
 
 
 def _complex(value: ComplexValue, _found: References) -> Any:
