@@ -240,12 +240,22 @@ def test_what_a_reader_raises_is_told_with_its_file_record_format_and_place(
     assert isinstance(error.__cause__, kind)
 
 
+def opened(use: Callable[[graphwire.Archive], Any]) -> Callable[[Any], Any]:
+    """What is done with an archive, of a file."""
+
+    def read(file: Any) -> Any:
+        with graphwire.open(file) as archive:
+            return use(archive)
+
+    return read
+
+
 READERS: dict[str, Callable[[Any], Any]] = {
     "load": graphwire.load,
-    "open": lambda file: graphwire.open(file).program,
-    "payloads": lambda file: graphwire.open(file).payloads,
-    "report": lambda file: graphwire.open(file).report("model"),
-    "targets of an archive": lambda file: graphwire.open(file).targets("model"),
+    "open": opened(lambda archive: archive.program),
+    "payloads": opened(lambda archive: archive.payloads),
+    "report": opened(lambda archive: archive.report("model")),
+    "targets of an archive": opened(lambda archive: archive.targets("model")),
     "inspect": graphwire.inspect,
     "convert": lambda file: graphwire.convert(file, io.BytesIO()),
     "upgrade": lambda file: graphwire.upgrade(file, io.BytesIO()),
@@ -297,7 +307,7 @@ def test_a_bare_document_has_a_format_and_no_record(program: ExportedProgram, tm
     document = tmp_path / "document.json"
     document.write_bytes(graphwire.encode(record)[:-20])
     with pytest.raises(GraphwireError) as caught:
-        graphwire.open(document).program  # noqa: B018
+        READERS["open"](document)
     assert (caught.value.file, caught.value.record, caught.value.format) == (str(document), "", "json")
     with pytest.raises(GraphwireError, match=r"^the bytes \(json\): "):
         graphwire.decode(document.read_bytes())
@@ -307,6 +317,18 @@ def test_an_error_about_the_records_of_weights_is_not_told_of_the_document(path:
     with graphwire.open(path) as archive, pytest.raises(MissingRecordError) as caught:
         archive.read_extra("absent")
     assert (caught.value.file, caught.value.record) == (str(path), "")
+
+
+def test_a_folder_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match=f"^{tmp_path}: this is a folder"):
+        graphwire.load(tmp_path)
+
+
+def test_a_call_with_other_arguments_is_the_usual_error(path: Path) -> None:
+    with pytest.raises(TypeError, match="missing 1 required"):
+        graphwire.load()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        graphwire.load(path, unknown=1)  # type: ignore[call-arg]
 
 
 def test_of_several_programs_the_error_of_a_save_names_one(program: ExportedProgram) -> None:

@@ -117,6 +117,8 @@ class GraphwireError(Exception):
         """Say which file, record and format this error is of, where it does not say so yet, and return the error."""
         if not self.file:
             self.file = file
+            if self.place == file:
+                self.place = ""
         # An error of the archive itself is of the record that its place names, if of any.
         if not (self.record or self.format or isinstance(self, ArchiveError)):
             self.record, self.format = record, format

@@ -123,10 +123,12 @@ def _bounded(
         def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
                 return function(*args, **kwargs)
-            except Exception:
+            except Exception as error:
+                if error.__traceback__ is None or error.__traceback__.tb_next is None:
+                    raise  # the call itself, which has other arguments than the function
                 given = signature.bind_partial(*args, **kwargs).arguments
-                names = " and ".join(source_name(given[each]) for each in sources if each in given)
-                with Boundary(names, _registry(given), error=kind):
+                called = [source_name(given[each]) for each in sources if each in given]
+                with Boundary(" and ".join(filter(None, called)), _registry(given), error=kind):
                     raise
 
         return bounded
