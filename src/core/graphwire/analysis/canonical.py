@@ -25,7 +25,7 @@ from graphwire.analysis.canonical_graph import canonical_argument, canonical_gra
 from graphwire.analysis.content import arm_of_spec, arrangement
 from graphwire.analysis.references import Renaming, subgraphs_in
 from graphwire.analysis.symbol_names import SymbolNames
-from graphwire.errors import GraphwireError
+from graphwire.errors import GraphwireError, LimitError
 from graphwire.schema.graph import Argument, Graph, GraphArgument
 from graphwire.schema.module_call import ModuleCallEntry, ModuleCallSignature
 from graphwire.schema.program import SCHEMA_VERSION, GraphModule, Program, SchemaVersion
@@ -54,8 +54,12 @@ def canonicalize(program: Program) -> Program:
 
     Raises:
         SchemaError: nodes wait for each other's results.
+        LimitError: the program nests too deeply.
     """
-    return canonical_form(program).program
+    try:
+        return canonical_form(program).program
+    except RecursionError:
+        raise LimitError("the program nests too deeply to be made canonical") from None
 
 
 def canonical_form(program: Program) -> CanonicalForm:
