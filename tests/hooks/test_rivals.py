@@ -251,3 +251,18 @@ def test_a_distribution_in_disorder_costs_only_itself(
         (info,) = (info for info in registry.plugins if info.name == listed)
         assert info.status == "broken"
         assert info.reason
+
+
+# --------------------------------------------------------------------------------------------------- what is torch's
+
+
+def test_the_box_keeps_every_operator_that_torch_has_itself() -> None:
+    from torch._ops import _higher_order_ops
+
+    from graphwire_plugins.ops.higher_order import TORCH_OPERATORS
+    from graphwire_plugins.ops.overloads import TORCH_LIBRARIES
+
+    own = {name for name, each in _higher_order_ops.items() if type(each).__module__.startswith("torch.")}
+    named = {name for name in own if type(_higher_order_ops[name]) is not torch._ops.HigherOrderOperator}
+    assert named <= set(TORCH_OPERATORS), named - set(TORCH_OPERATORS)
+    assert {"aten", "prim", "prims", "quantized", "_c10d_functional"} <= set(TORCH_LIBRARIES)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from types import FunctionType, MappingProxyType, MethodType
+from types import FunctionType, MappingProxyType
 from typing import Any, NamedTuple
 
 import pluggy
 
-from graphwire.errors import GraphwireError, PluginError
+from graphwire.errors import PluginError
 from graphwire.hooks import hookspecs
+from graphwire.hooks.checks import (
+    ATTRIBUTES,
+    MOST,
+    OPTIONAL,
+    Refused,
+    call_problem,
+    error_text,
+    type_text,
+)
 from graphwire.hooks.interfaces import (
     OWN_METADATA,
     TORCH_METADATA,
@@ -58,8 +65,6 @@ HOOKS: tuple[Hook, ...] = (
     Hook("constant_codec", "graphwire_constant_codecs", ConstantCodec),
     Hook("metadata_key", "graphwire_metadata_keys", MetadataKey),
 )
-_MOST = 10_000
-"""Providers of one hook; a hook that yields without end is refused."""
 
 
 class Provision(NamedTuple):
@@ -122,11 +127,11 @@ def provisions_of(plugin: Any) -> Provisions:
                 for provider in provided:
                     try:
                         accepted.append(_provision(hook, provider))
-                    except _Refused as error:
+                    except Refused as error:
                         refused.append(
-                            Refusal(hook.kind, error.names, f"{name} provides {_named(provider)}, {error}")
+                            Refusal(hook.kind, error.names, f"{name} provides {type_text(provider)}, {error}")
                         )
-        except _Refused as error:
+        except Refused as error:
             refused.append(Refusal(hook.kind if hook else "hook", (), str(error)))
     if not hooks and not refused:
         raise PluginError(
@@ -135,14 +140,6 @@ def provisions_of(plugin: Any) -> Provisions:
     accepted, repeated = _without_repeated(accepted)
     accepted, uneven = _without_uneven(accepted)
     return Provisions(tuple(hooks), tuple(accepted), (*refused, *repeated, *uneven))
-
-
-class _Refused(Exception):  # noqa: N818 - never leaves this module
-    """A provider, or a hook, that cannot be used."""
-
-    def __init__(self, reason: str, names: tuple[str, ...] = ()) -> None:
-        super().__init__(reason)
-        self.names = names
 
 
 def _without_repeated(provisions: Sequence[Provision]) -> tuple[list[Provision], list[Refusal]]:
@@ -212,25 +209,25 @@ class _Unmarked:
 def _returned(hook: Hook, function: Any) -> list[Any]:
     """What one implementation of a hook returns."""
     if isinstance(function, _Unmarked):
-        raise _Refused(f"{hook.name} is not marked with `@graphwire.hookimpl`")
+        raise Refused(f"{hook.name} is not marked with `@graphwire.hookimpl`")
     options = getattr(function, f"{hookspecs.PROJECT}_impl", {})
     if options.get("wrapper") or options.get("hookwrapper"):
-        raise _Refused(f"{hook.name} is a wrapper, and has nothing to wrap")
-    if problem := _call_problem(function, 0, may_yield=True):
-        raise _Refused(f"{hook.name} {problem}")
+        raise Refused(f"{hook.name} is a wrapper, and has nothing to wrap")
+    if problem := call_problem(function, 0, may_yield=True):
+        raise Refused(f"{hook.name} {problem}")
     try:
         result = function()
         if result is None:
-            raise _Refused(f"{hook.name} returns None; is a `return` missing?")
+            raise Refused(f"{hook.name} returns None; is a `return` missing?")
         if isinstance(result, (str, bytes, Mapping, type)) or not isinstance(result, Iterable):
-            raise _Refused(f"{hook.name} returns {_named(result)}, not a list of {hook.protocol.__name__}")
-        providers = list(islice(result, _MOST + 1))
-    except (_Refused, KeyboardInterrupt):
+            raise Refused(f"{hook.name} returns {type_text(result)}, not a list of {hook.protocol.__name__}")
+        providers = list(islice(result, MOST + 1))
+    except (Refused, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 a stranger's code: not even its exit may take the others with it
-        raise _Refused(f"{hook.name} fails: {error_text(error)}") from None
-    if len(providers) > _MOST:
-        raise _Refused(f"{hook.name} provides more than {_MOST:,} things")
+        raise Refused(f"{hook.name} fails: {error_text(error)}") from None
+    if len(providers) > MOST:
+        raise Refused(f"{hook.name} provides more than {MOST:,} things")
     return providers
 
 
@@ -240,24 +237,24 @@ def _returned(hook: Hook, function: Any) -> list[Any]:
 def _provision(hook: Hook, provider: Any) -> Provision:
     """A provider, checked."""
     if isinstance(provider, type):
-        raise _Refused(f"no {hook.protocol.__name__}: it is a class; provide an instance")
+        raise Refused(f"no {hook.protocol.__name__}: it is a class; provide an instance")
     facts: dict[str, Any] = {}
     wrong: list[str] = []
-    for name, check in _ATTRIBUTES[hook.kind].items():
+    for name, check in ATTRIBUTES[hook.kind].items():
         value = _attribute(provider, name, wrong)
         if value is None:
             continue
         try:
             facts[name] = check(value)
-        except _Refused as error:
+        except Refused as error:
             wrong.append(f"`{name}` is {error}")
         except Exception as error:  # noqa: BLE001 as above: a mapping of a stranger's class, say
             wrong.append(f"`{name}` cannot be read: {error_text(error)}")
-    for name, check in _OPTIONAL.get(hook.kind, {}).items():
+    for name, check in OPTIONAL.get(hook.kind, {}).items():
         try:
             if (value := getattr(provider, name, None)) is not None:
                 facts[name] = check(value)
-        except _Refused as error:
+        except Refused as error:
             wrong.append(f"`{name}` is {error}")
         except Exception as error:  # noqa: BLE001 a property is a stranger's code
             wrong.append(f"`{name}` raises {error_text(error)}")
@@ -266,7 +263,7 @@ def _provision(hook: Hook, provider: Any) -> Provision:
         wrong += _further_problems(hook, provider, facts)
     names = _names(hook.kind, facts)
     if wrong:
-        raise _Refused(f"no {hook.protocol.__name__}: {'; '.join(wrong)}", names)
+        raise Refused(f"no {hook.protocol.__name__}: {'; '.join(wrong)}", names)
     return Provision(hook.kind, provider, MappingProxyType(facts), names)
 
 
@@ -320,103 +317,6 @@ def _further_problems(hook: Hook, provider: Any, facts: Mapping[str, Any]) -> li
     return []
 
 
-# -------------------------------------------------------------------------------------------------------- attributes
-
-
-def _text(pattern: str, what: str, flags: int = re.ASCII) -> Callable[[Any], str]:
-    """A check that an attribute is text of a form."""
-    form = re.compile(pattern, flags)
-
-    def check(value: Any) -> str:
-        # Not a subclass: it may compare and hash as it likes.
-        if type(value) is not str or not value:
-            raise _Refused(f"{_shown(value)}, not text")
-        if form.fullmatch(value) is None:
-            raise _Refused(f"{value!r:.80}, not {what}")
-        return value
-
-    return check
-
-
-def _number(first: int) -> Callable[[Any], int]:
-    """A check that an attribute is a number from `first` on."""
-
-    def check(value: Any) -> int:
-        if type(value) is not int:
-            raise _Refused(f"{_shown(value)}, not an int")
-        if value < first:
-            raise _Refused(f"{value}, not a number from {first}")
-        return value
-
-    return check
-
-
-_operator_name = _text(r"[A-Za-z_][\w.:]*", "a name of letters, digits, dots and colons")
-
-
-def _prefixes(value: Any) -> tuple[str, ...]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise _Refused(f"{_named(value)}, not a sequence of text")
-    prefixes = tuple(map(_operator_name, islice(value, _MOST)))
-    if not prefixes:
-        raise _Refused("empty")
-    if twice := [each for each, count in Counter(prefixes).items() if count > 1]:
-        raise _Refused(f"a list that has {twice[0]!r:.80} twice")
-    return prefixes
-
-
-def _operators(value: Any) -> Mapping[str, Callable[..., None]]:
-    if not isinstance(value, Mapping):
-        raise _Refused(f"{_named(value)}, not a mapping from names to functions")
-    operators = {}
-    for name, function in dict(value).items():
-        operators[_operator_name(name)] = function
-        if not callable(function):
-            raise _Refused(f"not a mapping from names to functions: {name} has {_named(function)}")
-        if problem := _call_problem(function, 1):
-            raise _Refused(f"not of functions of a node: that of {name} {problem}")
-    return MappingProxyType(operators)
-
-
-def _names_of_operators(value: Any) -> frozenset[str]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Collection):
-        raise _Refused(f"{_named(value)}, not a collection of names")
-    return frozenset(map(_operator_name, islice(value, _MOST)))
-
-
-_identifier = _text(r"[A-Za-z_]\w*", "an identifier")
-_plain_name = _text(r"[a-z][a-z0-9_]*", "lower-case letters, digits and `_`, a letter first")
-_word = _text(r"[^\s@]+", "a name without spaces and `@`", 0)
-_ATTRIBUTES: dict[str, dict[str, Callable[[Any], Any]]] = {
-    "wire_format": {
-        "name": _plain_name,
-        "suffix": _text(r"\.[a-z0-9]+", "a dot and then lower-case letters and digits"),
-        "media_type": _text(r"[\w.+-]+/[\w.+-]+", "a media type such as application/json"),
-    },
-    "op_handler": {
-        "namespace": _identifier,
-        "prefixes": _prefixes,
-        "opset_version": _number(0),
-        "convention": _text("schema|symbolic|generic", "schema, symbolic or generic"),
-    },
-    "treespec_serializer": {"name": _word, "version": _number(1)},
-    "opset_upgrader": {
-        "namespace": _identifier,
-        "from_version": _number(1),
-        "to_version": _number(1),
-        "operators": _operators,
-    },
-    "constant_codec": {"name": _plain_name},
-    "metadata_key": {"name": _word},
-}
-"""What each attribute of a provider is, by kind and name: a function that gives it as it is kept, or refuses it."""
-_OPTIONAL: dict[str, dict[str, Callable[[Any], Any]]] = {
-    "op_handler": {"keeps": _prefixes},
-    "opset_upgrader": {"propagates": _names_of_operators},
-}
-"""Those that it may have, too."""
-
-
 # ----------------------------------------------------------------------------------------------------------- methods
 
 
@@ -441,7 +341,7 @@ def _method_problems(provider: Any, hook: Hook) -> list[str]:
         method = _method(provider, name)
         if method is None:
             wrong.append(f"it has no method `{name}`")
-        elif problem := _call_problem(method, count):
+        elif problem := call_problem(method, count):
             wrong.append(f"`{name}` {problem}")
     for protocol in hook.optional:
         methods = {name: _method(provider, name) for name in _METHODS[protocol]}
@@ -450,7 +350,7 @@ def _method_problems(provider: Any, hook: Hook) -> list[str]:
             lacking = ", ".join(f"`{name}`" for name in methods if name not in there)
             wrong.append(f"it has `{next(iter(there))}` and no method {lacking}")
         for name, method in there.items():
-            if problem := _call_problem(method, _METHODS[protocol][name]):
+            if problem := call_problem(method, _METHODS[protocol][name]):
                 wrong.append(f"`{name}` {problem}")
     if (
         hook.kind == "wire_format"
@@ -467,57 +367,3 @@ def _method(provider: Any, name: str) -> Any:
     except Exception:  # noqa: BLE001 a property is a stranger's code
         return None
     return method if callable(method) else None
-
-
-_LAZY = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-
-
-def _call_problem(function: Any, count: int, *, may_yield: bool = False) -> str:
-    """Why a function cannot be called with so many arguments by position and be done; empty where it can."""
-    plain = function.__func__ if type(function) is MethodType else function
-    code = getattr(plain, "__code__", None) if type(plain) is FunctionType else None
-    lazy = _LAZY & ~inspect.CO_GENERATOR if may_yield else _LAZY
-    if code is not None and code.co_flags & lazy:
-        return "is a generator or a coroutine, of which a call does nothing"
-    if code is not None and not hasattr(plain, "__wrapped__"):
-        # What `inspect` finds, thirty times faster.
-        most = code.co_argcount - (plain is not function)
-        least = most - len(plain.__defaults__ or ())
-        keywords = code.co_kwonlyargcount > len(plain.__kwdefaults__ or {})
-        if least <= count and (count <= most or code.co_flags & inspect.CO_VARARGS) and not keywords:
-            return ""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # a builtin that does not say
-        return ""
-    try:
-        signature.bind(*[None] * count)
-    except TypeError:
-        given = {0: "no arguments", 1: "one argument"}.get(count, f"{count} arguments")
-        return f"takes {signature!s:.80}, and is called with {given}"
-    return ""
-
-
-def _named(value: object) -> str:
-    kind = type(value).__qualname__
-    return (
-        f"{kind} {value!r:.60}"
-        if type(value) in (str, bytes, int, bool, float, type(None), type)
-        else f"a {kind}"
-    )
-
-
-def _shown(value: object) -> str:
-    plain = type(value) in (str, bytes, int, bool, float)
-    return f"{value!r:.60}" if plain else _named(value)
-
-
-def error_text(error: BaseException) -> str:
-    """An error of a stranger's code in one line."""
-    try:
-        if isinstance(error, GraphwireError):
-            return error.problem
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-    except Exception:  # noqa: BLE001 even its text
-        text = f"{type(error).__name__}"
-    return f"{text:.500}".removesuffix(": ")
