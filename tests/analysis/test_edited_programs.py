@@ -1,6 +1,6 @@
 """What people make of an exported program with FX passes comes back as it was, or is refused at save.
 
-16 examples by default; `HYPOTHESIS_PROFILE=nightly` (`make test-nightly`) tries thousands, and edits random programs too.
+10 examples by default; `HYPOTHESIS_PROFILE=nightly` (`make test-nightly`) tries thousands, and edits random programs too.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import graphwire
 from graphwire.bridge.context import GraphwireWarning
 from graphwire.errors import EncodeError, ValidationError
 from graphwire.hooks.registry import default_registry
+from graphwire.schema.graph import ValueMetadata
 from graphwire.testing.portraits import Portrait, portrait
 from graphwire.testing.programs import assert_same_values, differences
 from graphwire.testing.random_programs import ExportableProgram, exportable_programs
@@ -182,7 +183,7 @@ def edited(name: str, chance: random.Random) -> tuple[ExportedProgram, list[str]
 
 
 @settings(
-    max_examples=settings().max_examples if NIGHTLY else 16,
+    max_examples=settings().max_examples if NIGHTLY else 10,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.generate],
@@ -373,6 +374,40 @@ def test_an_input_that_states_nothing_is_refused_at_save() -> None:
     del x.meta["val"]
     with pytest.raises(EncodeError, match=rf"graph\.{x.name}: nothing is stated of"):
         graphwire.dumps(program)
+
+
+def test_an_element_that_states_something_else_comes_back_so() -> None:
+    program = copy.deepcopy(made("elements"))
+    readers = [node for node in program.graph.nodes if node.target is operator.getitem]
+    for node in readers:
+        value = node.meta["val"]
+        with value.fake_mode:
+            node.meta["val"] = torch.empty([3, *value.shape], dtype=torch.float64)
+    assert len(readers) > 4
+    assert assert_comes_back(program, (X,), {})
+
+
+@pytest.mark.parametrize("name", ["elements", "nested"])
+def test_an_input_that_was_renamed_is_the_argument_it_was(name: str) -> None:
+    program = copy.deepcopy(made(name))
+    for owner in program.graph_module.modules():
+        for node in owner.graph.nodes if isinstance(owner, torch.fx.GraphModule) else ():
+            if node.op == "placeholder" and owner is not program.graph_module:
+                node._rename(f"renamed_{node.name}")
+        if isinstance(owner, torch.fx.GraphModule):
+            owner.recompile()
+    assert assert_comes_back(program, (X,), {})
+
+
+@pytest.mark.parametrize("targets", [["a", "a"], ["in valid", "b"], ["class", "b"]])
+def test_arguments_that_no_code_can_have_are_refused(targets: list[str]) -> None:
+    record, payloads = graphwire.to_schema(made("sizes"))
+    graph = record.graph_module.graph
+    for argument, target in zip(graph.inputs[-2:], targets, strict=True):
+        assert argument.as_tensor is not None
+        graph.value_metadata[argument.as_tensor.name] = ValueMetadata(target=target)
+    with pytest.raises(ValidationError, match="value_metadata"):
+        graphwire.from_schema(record, payloads)
 
 
 class Builtins(nn.Module):

@@ -493,11 +493,13 @@ def coded() -> Program:
 
 
 def copied() -> Program:
-    """An element that two nodes read, and a constant that is read by a node of another name."""
+    """An element that two nodes read, one of which states something else of it; a constant that is read by a node of another
+    name; an input whose node was renamed."""
     number = Argument(as_sym_int=SymIntArgument(as_name="getitem"))
     constant = Argument(as_constant=ConstantArgument("graph::0.table", "table_1"))
     return program(
         graph(
+            inputs=[tensor("x")],
             nodes=[
                 Node(
                     "torch.ops.golden.several.default",
@@ -514,8 +516,13 @@ def copied() -> Program:
                     name="use",
                 ),
             ],
+            tensor_values={"x": tensor_meta()},
             sym_int_values={"getitem": SymInt(as_int=3)},
             copies={"getitem_1": ElementCopy("getitem", {"use": [1], "": [0]})},
+            value_metadata={
+                "getitem": ValueMetadata(value=tensor_meta()),
+                "x": ValueMetadata(target="input"),
+            },
         ),
         requires=["constants"],
     )

@@ -501,6 +501,19 @@ def _check_inputs(
             walk.report((place, f".input_names[{index}]"), "mismatch", message)
 
 
+def _check_targets(walk: Walk, place: Place, graph: Graph, inputs: Sequence[str]) -> None:
+    """Check the names that inputs have as arguments: they are written into code, next to each other."""
+    noted = {
+        name: origin.target for name, origin in graph.value_metadata.items() if origin.target is not None
+    }
+    for name, target in noted.items():
+        walk.check_name(((place, ".value_metadata", name), ".target"), target)
+    if noted:
+        targets = [noted.get(name, name) for name in inputs]
+        if len(set(targets)) != len(targets):
+            walk.report((place, ".value_metadata"), "duplicate", "two inputs are arguments of one name")
+
+
 def check_graph(
     walk: Walk, place: Place, graph: Graph, nesting: int, literals: Sequence[str | None] = ()
 ) -> Scope:
@@ -521,6 +534,7 @@ def check_graph(
         origin.name for origin in graph.value_metadata.values() if origin.name is not None
     )
     _check_inputs(walk, scope, place, graph, literals, nesting)
+    _check_targets(walk, place, graph, list(scope.defined))
     for index, node in enumerate(graph.nodes):
         if nesting >= walk.nesting or not _is_good_node(walk, scope, node):
             _check_node(walk, scope, (place, ".nodes", index), node, nesting)
@@ -535,6 +549,8 @@ def check_graph(
             walk.check_name(here, _ELEMENT.sub("", key))
         if origin.name is not None:
             walk.check_name((here, ".name"), origin.name)
+        if origin.value is not None:
+            check_meta(walk, (here, ".value"), origin.value)
         _check_origin(walk, here, origin)
     for name in graph.copies:
         here = (place, ".copies", name)

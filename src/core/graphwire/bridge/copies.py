@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from graphwire.bridge.values import DecodeScope, EncodeScope
+from graphwire.bridge.values import DecodeScope, EncodeScope, state
 from graphwire.errors import DecodeError
 from graphwire.schema.graph import ElementCopy
 
@@ -59,10 +59,8 @@ def add_copies(scope: DecodeScope, graph: torch.fx.Graph) -> None:
             continue
         with graph.inserting_after(last.get(first, first)):
             node = scope.call(operator.getitem, first.args, {}, name)
-        noted = scope.record.value_metadata.get(name)
         scope.complete(node, name, element_of(first), scope.metadata(name, {}))
-        if noted is not None and noted.unstated:
-            node.meta["val"] = None
+        state(scope.context, node, scope.record.value_metadata.get(name))
         named[name] = last[first] = node
         for by, positions in copy.uses.items():
             uses.setdefault(by, {}).update(dict.fromkeys(((first, at) for at in positions), node))

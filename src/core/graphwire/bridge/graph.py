@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from graphwire.analysis.names import is_value_name
 from graphwire.bridge import torch_private
 from graphwire.bridge.arguments import arm_of, decode_argument, encode_argument, encode_exactly
 from graphwire.bridge.calls import decode_inputs, encode_inputs
@@ -45,6 +46,7 @@ from graphwire.schema.graph import (
     GraphArgument,
     Node,
     TreespecArgument,
+    ValueMetadata,
 )
 
 _LITERALS = (int, float, bool, str, type(None))
@@ -113,6 +115,8 @@ def _encode_placeholder(
     context: EncodeContext, scope: EncodeScope, node: torch.fx.Node, top_level: bool
 ) -> Argument:
     note_metadata(context, scope, node.name, node)
+    if node.target != node.name:
+        _note_target(scope, node)
     value = node.meta.get("val", NOTHING)
     if value is NOTHING:
         if node.users:
@@ -131,6 +135,15 @@ def _encode_placeholder(
             scope.record.held_as[node.name] = held_as
     scope.nodes[node] = argument
     return argument
+
+
+def _note_target(scope: EncodeScope, node: torch.fx.Node) -> None:
+    """Note the name of the argument that an input is, unless no code could be written with it."""
+    target = str(node.target)
+    targets = [str(each.target) for each in node.graph.find_nodes(op="placeholder")]
+    if is_value_name(target) and targets.count(target) == 1:
+        noted = scope.record.value_metadata.setdefault(node.name, ValueMetadata())
+        noted.target = target
 
 
 def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node) -> None:
@@ -350,8 +363,10 @@ def _decode_placeholder(
     if held_as is not None and isinstance(value, torch.Tensor):
         torch_private.hold_as(value, held_as)
     node = scope.graph.create_node("placeholder", name, name=name)
-    if node.target != name:
-        node.target = name
+    noted = scope.record.value_metadata.get(name)
+    target = name if noted is None or noted.target is None else noted.target
+    if node.target != target:
+        node.target = target
     scope.add(name, node, value, scope.metadata(name, {}))
 
 

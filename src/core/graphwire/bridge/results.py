@@ -15,6 +15,7 @@ import torch
 from graphwire.bridge.arguments import arm_of
 from graphwire.bridge.context import EncodeContext, Operator
 from graphwire.bridge.metadata import decode_metadata, encode_metadata
+from graphwire.bridge.tensors import encode_tensor_meta
 from graphwire.bridge.values import (
     CONTAINER_ARMS,
     LITERAL_ARMS,
@@ -28,6 +29,7 @@ from graphwire.bridge.values import (
     encode_container,
     encode_value,
     name_of,
+    state,
 )
 from graphwire.schema.graph import Argument, Node, SequenceValue, ValueMetadata
 
@@ -111,7 +113,7 @@ def _encode_elements(
         if reading:
             first = reading[0]
             own = encode_metadata(context, first.meta)
-            own.unstated = value is not None and first.meta.get("val") is None
+            _note_stated(context, own, first, value)
             scope.order.setdefault(first)
             for copy in reading[1:]:
                 _encode_copy(context, scope, copy, first, value)
@@ -138,12 +140,22 @@ def _encode_elements(
     return arguments
 
 
+def _note_stated(context: EncodeContext, own: ValueMetadata, reader: torch.fx.Node, value: Any) -> None:
+    """Note what a reader states, where it is not what the results that it reads of state of the element."""
+    stated = reader.meta.get("val")
+    own.unstated = value is not None and stated is None
+    if stated is not value and isinstance(stated, torch.Tensor):
+        meta = encode_tensor_meta(context, stated)
+        if not isinstance(value, torch.Tensor) or meta != encode_tensor_meta(context, value):
+            own.value = meta
+
+
 def _encode_copy(
     context: EncodeContext, scope: EncodeScope, copy: torch.fx.Node, first: torch.fx.Node, value: Any
 ) -> None:
     """Note a node that reads the same element as `first`."""
     own = encode_metadata(context, copy.meta)
-    own.unstated = value is not None and copy.meta.get("val") is None
+    _note_stated(context, own, copy, value)
     scope.record.value_metadata[copy.name] = own
     scope.copies[copy] = first
     scope.order.setdefault(copy)
@@ -228,13 +240,13 @@ def _read_elements(
             if noted is not None and noted.name is not None:
                 reader = scope.call(operator.getitem, (node, key), {}, noted.name)
                 scope.complete(reader, noted.name, value, decode_metadata(scope.context, noted))
-                _unstate(reader, noted)
+                state(scope.context, reader, noted)
         else:
             name = name_of(element)
             if name != unused or name in scope.record.value_metadata:
                 reader = scope.call(operator.getitem, (node, key), {}, name)
                 scope.add(name, reader, value, scope.metadata(name, metadata))
-                _unstate(reader, scope.record.value_metadata.get(name))
+                state(scope.context, reader, scope.record.value_metadata.get(name))
 
 
 def _read_container(
@@ -255,16 +267,10 @@ def _read_container(
     name = None if noted is None else noted.name
     reader = scope.call(operator.getitem, (node, key), {}, name)
     scope.complete(reader, name, value, own)
-    _unstate(reader, noted)
+    state(scope.context, reader, noted)
     scope.results[reader.name] = reader
     values = list(value.values() if isinstance(value, dict) else value)
     _read_elements(scope, reader, inner, values, f"{reader.name}_unused", place, metadata)
-
-
-def _unstate(reader: torch.fx.Node, noted: ValueMetadata | None) -> None:
-    """Let a node state no value where it stated none."""
-    if noted is not None and noted.unstated:
-        reader.meta["val"] = None
 
 
 def _is_read(element: Argument, unused: str) -> bool:

@@ -238,6 +238,14 @@ class DecodeScope:
         return dict(otherwise) if noted is None else decode_metadata(self.context, noted)
 
 
+def state(context: DecodeContext, reader: torch.fx.Node, noted: ValueMetadata | None) -> None:
+    """Let a node that reads something state what it stated, where that is not what it reads: no value, or another."""
+    if noted is not None and noted.unstated:
+        reader.meta["val"] = None
+    elif noted is not None and noted.value is not None:
+        reader.meta["val"] = decode_tensor_meta(context, noted.value, input_value=False)
+
+
 def name_of(argument: Argument) -> str:
     """The name of the value that an argument refers to.
 

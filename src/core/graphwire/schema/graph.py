@@ -230,6 +230,10 @@ class ValueMetadata(msgspec.Struct, gc=False, omit_defaults=True):
     """For an element that is itself a sequence, and so has no name of its own in `outputs`: its node's name."""
     unstated: bool = False
     """The node that reads an element or an attribute states no value (`val` is None), though what it reads has one."""
+    value: TensorMeta | None = None
+    """What the node that reads an element states of a tensor, where it is not what the element is."""
+    target: str | None = None
+    """The name of the argument that an input is, where the node was renamed."""
     stated: bool = False
     """The output states the values of what it returns as its own `val`: export leaves it without, and passes note it."""
 
