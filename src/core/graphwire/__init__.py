@@ -7,7 +7,7 @@ program = graphwire.load("model.gw")
 """
 
 from graphwire import errors
-from graphwire.analysis.report import LoadReport
+from graphwire.analysis.report import LoadReport, WriteReport
 from graphwire.api import (
     Archive,
     canonicalize,
@@ -46,6 +46,7 @@ __all__ = [
     "PickleLimits",
     "PluginInfo",
     "Registry",
+    "WriteReport",
     "__version__",
     "canonicalize",
     "content_hash",

@@ -1,4 +1,5 @@
-"""What becomes of a file when it is loaded: who wrote it, the steps that bring it to today, and what it lacks."""
+"""What becomes of a file when it is loaded: who wrote it, the steps that bring it to today, and what it lacks. And
+what is said of a program that is written for an older reader."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import msgspec
 
 from graphwire.errors import escaped
 
-__all__ = ["LoadReport", "Omission", "StepReport"]
+__all__ = ["LoadReport", "NarrowedRange", "Omission", "StepReport", "WriteReport"]
 
 
 class StepReport(msgspec.Struct, frozen=True):
@@ -77,3 +78,33 @@ class LoadReport(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return "\n".join(map(escaped, self.lines()))
+
+
+class NarrowedRange(msgspec.Struct, frozen=True):
+    """The range of a size that is written narrower than it is, since the reader does not read it as it is."""
+
+    method: str
+    """The program's name."""
+    symbol: str
+    given: int
+    """What the range begins with in the program."""
+    written: int
+    """What it begins with in the file."""
+
+
+class WriteReport(msgspec.Struct, frozen=True):
+    """What `save` and `convert` do to one file that is written for a target; `str` of it is text of some lines for a person."""
+
+    target: str
+    """What reads the file, such as `torch-2.3`; empty where it is written as graphwire writes it by default."""
+    narrowed: list[NarrowedRange] = []
+    """With `ranges="narrowed"`, each range that says less than the program's."""
+
+    def lines(self) -> Iterator[str]:
+        """The report for a reader, a fact a line."""
+        yield f"written for {self.target}" if self.target else "written as it is"
+        for each in self.narrowed:
+            yield f"narrowed: {each.method}: {each.symbol} begins at {each.written}, in the program at {each.given}"
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())

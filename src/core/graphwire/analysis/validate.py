@@ -466,7 +466,7 @@ def _check_encoded(walk: Walk, place: Place, values: Mapping[str, EncodedValue])
             walk.check_path((here, f".tensors[{index}]"), tensor)
 
 
-_UNSEEN = frozenset({"containers", "dtypes", "lazy-bits", "layouts", "outputs", "placement"})
+_UNSEEN = frozenset({"calls", "containers", "dtypes", "lazy-bits", "layouts", "outputs", "placement"})
 """Features that payloads can need, or writers alone can know of: a program may require them without a trace."""
 
 

@@ -11,11 +11,13 @@ from graphwire.analysis.validate import check
 from graphwire.api.archive import Archive, open
 from graphwire.api.boundary import reading
 from graphwire.api.programs import to_schema
+from graphwire.api.targets import Ranges, check_ranges
 from graphwire.errors import (
     EncodeError,
     Obstacle,
 )
-from graphwire.evolve.targets import supported
+from graphwire.evolve.bounds import narrowed
+from graphwire.evolve.targets import supported, target_named
 from graphwire.evolve.targets import supports as obstacles_of
 from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import Program
@@ -125,6 +127,7 @@ def supports(
     target: str,
     *,
     method: str | None = None,
+    ranges: Ranges = "exact",
     registry: Registry | None = None,
     plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -135,12 +138,15 @@ def supports(
         source: a file, opened or not, records, or what `torch.export.export` made.
         target: what is to read it.
         method: which program of a file of several.
+        ranges: as in `save`.
 
     Raises:
         SchemaVersionError: there is no such target.
     """
+    check_ranges(ranges, target)
     with opened(source, method, in_force(registry, plugins), limits) as (program, _):
-        return obstacles_of(to_tree(program), target)
+        wanted = narrowed(program, target_named(target).version)[0] if ranges == "narrowed" else program
+        return obstacles_of(to_tree(wanted), target)
 
 
 @reading("source")

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
+from graphwire.analysis.report import WriteReport
 from graphwire.analysis.summary import Inspection
 from graphwire.api.archive import Archive, open
 from graphwire.api.boundary import reading
 from graphwire.api.opsets import applied
-from graphwire.api.targets import written
+from graphwire.api.targets import Ranges, check_ranges, written
 from graphwire.errors import (
     GraphwireError,
     Problem,
 )
 from graphwire.evolve.opsets import Plan, plan_for
 from graphwire.evolve.requirements import check_plugins
+from graphwire.evolve.targets import target_named
 from graphwire.hooks.registry import PluginInfo, Registry, default_registry
 from graphwire.schema.program import Program
 from graphwire.wire.archive import Readable
@@ -39,6 +41,8 @@ def convert(
     format: str = "json",
     target: str | None = None,
     opset_version: Mapping[str, int] | None = None,
+    ranges: Ranges = "exact",
+    report: Callable[[WriteReport], object] | None = None,
     registry: Registry | None = None,
     plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -52,11 +56,14 @@ def convert(
         format: the wire format to write.
         target: write what an older reader reads: a release such as `torch-2.6`, or a version of the schema.
         opset_version: by operator namespace, the version to bring operators to.
+        ranges: `narrowed` lets sizes begin at 2 whose ranges `target` does not read, as in `save`.
+        report: called once, when the file is written, with what was done to it for `target`.
 
     Raises:
         ChecksumError: a weight, constant or example input is damaged. Nothing is written.
         As `open`, `Archive.program_of` and `save`.
     """
+    check_ranges(ranges, target)
     with open(src, registry=registry, plugins=plugins, limits=limits) as archive:
         programs = {name: archive.program_of(name) for name in archive.methods}
         if opset_version is not None:
@@ -64,7 +71,9 @@ def convert(
                 with archive.boundary(name):
                     plan = plan_for(program, archive.registry, wanted=opset_version)
                     programs[name] = applied(program, plan, archive.registry)
-        _rewrite(archive, programs, dst, dict.fromkeys(programs, format), target)
+        told = _rewrite(archive, programs, dst, dict.fromkeys(programs, format), target, ranges)
+    if report is not None:
+        report(told)
 
 
 @reading("src")
@@ -140,22 +149,25 @@ def _rewrite(
     dst: PathOrFile,
     formats: Mapping[str, str],
     target: str | None = None,
-) -> None:
+    ranges: Ranges = "exact",
+) -> WriteReport:
     """Write programs with the payloads and extra files of an archive, which are checked first: they get checksums of their
     own, and damage would not be seen any more."""
     archive.check_payloads()
     documents: dict[str, Document] = {}
-    layout = "B2"
+    layout, found = "B2", []
     for name, program in programs.items():
         payloads = archive.payloads_of(name)
         with archive.boundary(name):
             if archive.is_bare:  # files beside a document that are not there would be weights lost
                 payloads.check_read(program)
             encoded = {name: (program, payloads)}
-            made, layout = written(encoded, formats[name], target, archive.registry)
+            made, layout, report = written(encoded, formats[name], target, archive.registry, ranges)
         documents |= made
+        found += report.narrowed
     extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
     save_package(dst, documents, extra_files, layout=layout)
+    return WriteReport("" if target is None else target_named(target).name, found)
 
 
 @reading("file")

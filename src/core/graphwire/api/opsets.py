@@ -45,7 +45,7 @@ def at_installed_opsets(program: Program, registry: Registry, unknown_ops: Unkno
     if unknown_ops == "opaque":
         kept = kept_requirements(program, registry, plan.opaque)
         versions = {namespace: program.opset_version[namespace] for namespace in plan.opaque}
-        origin = OpaqueOrigin(versions, kept)
+        origin = OpaqueOrigin(versions, kept, own_forms="calls" in program.requires)
     rewritten: list[Taken] = []
     changed = _applied(program, plan, registry)
     formed = with_forms(changed, lambda: forms_of_parameters(parameters_of), rewritten)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 
-from graphwire.analysis.report import LoadReport, StepReport
+from graphwire.analysis.report import LoadReport, StepReport, WriteReport
 from graphwire.analysis.validate import check
 from graphwire.analysis.written import check_written
 from graphwire.api.archive import open
@@ -16,7 +16,7 @@ from graphwire.api.boundary import Boundary, reading, writing
 from graphwire.api.files import PathOrFile
 from graphwire.api.given import check_choice, check_extra_files, check_kind, check_records, programs_by_name
 from graphwire.api.opsets import applied, at_installed_opsets
-from graphwire.api.targets import written
+from graphwire.api.targets import Ranges, check_ranges, written
 from graphwire.errors import (
     DecodeError,
     EncodeError,
@@ -53,7 +53,9 @@ def save(
     target: str | None = None,
     opset_version: Mapping[str, int] | None = None,
     containers: Containers = "named",
+    ranges: Ranges = "exact",
     extra_files: Mapping[str, bytes] | None = None,
+    report: Callable[[WriteReport], object] | None = None,
     registry: Registry | None = None,
     plugins: Iterable[str] | None = None,
 ) -> None:
@@ -78,7 +80,11 @@ def save(
             serialized name. `named`: an error, which gives the line that registers it; `plain`: they are tuples, and dicts
             without the fields that are None, wherever the program is loaded, so nothing need be registered there; a
             defaultdict whose factory cannot be written is a dict.
+        ranges: what becomes of a size whose range `target` does not read, up to torch 2.3 of one that may be 0 (2.1: or 1).
+            `exact`: an obstacle; `narrowed`: it is written as beginning at 2, as that release's own export would have written
+            it, and the report says so.
         extra_files: bytes to keep beside the program, by relative path.
+        report: called once, when the file is written, with what was done to it for `target`. `report=print` shows it.
         registry: the plugins in force; those installed by default.
         plugins: of those, the only ones in force for this call, by the name of a plugin or distribution (`graphwire` is the
             box).
@@ -93,10 +99,13 @@ def save(
     """
     registry = in_force(registry, plugins)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
+    check_ranges(ranges, target)
     check_extra_files(extra_files)
     pause = paused_collector()
     with pause, pause:  # until the records are gone again, which then leave nothing to collect
-        _save(program, file, format, target, opset_version, containers, extra_files, registry)
+        told = _save(program, file, format, target, opset_version, containers, ranges, extra_files, registry)
+    if report is not None:
+        report(told)
 
 
 def _save(
@@ -106,14 +115,16 @@ def _save(
     target: str | None,
     opset_version: Mapping[str, int] | None,
     containers: Containers,
+    ranges: Ranges,
     extra_files: Mapping[str, bytes] | None,
     registry: Registry,
-) -> None:
+) -> WriteReport:
     encoded = _encoded(program, registry, opset_version, containers)
     ahead = begin_digests(payloads for _, payloads in encoded.values()) if target is None else nullcontext()
     with ahead as digests:
-        documents, layout = written(encoded, format, target, registry)
+        documents, layout, report = written(encoded, format, target, registry, ranges)
         save_package(file, documents, extra_files, layout=layout, digests=digests)
+    return report
 
 
 def dumps(
@@ -123,7 +134,9 @@ def dumps(
     target: str | None = None,
     opset_version: Mapping[str, int] | None = None,
     containers: Containers = "named",
+    ranges: Ranges = "exact",
     extra_files: Mapping[str, bytes] | None = None,
+    report: Callable[[WriteReport], object] | None = None,
     registry: Registry | None = None,
     plugins: Iterable[str] | None = None,
 ) -> bytes:
@@ -136,7 +149,9 @@ def dumps(
         target=target,
         opset_version=opset_version,
         containers=containers,
+        ranges=ranges,
         extra_files=extra_files,
+        report=report,
         registry=registry,
         plugins=plugins,
     )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from graphwire.analysis.report import NarrowedRange, WriteReport
 from graphwire.api.documents import encode
+from graphwire.api.given import check_choice
 from graphwire.errors import EncodeError
+from graphwire.evolve.bounds import narrowed
 from graphwire.evolve.readers import first_reader
 from graphwire.evolve.release_forms import forms_of_release, with_forms
 from graphwire.evolve.schema import downgrade
@@ -31,19 +34,33 @@ class Written(NamedTuple):
     documents: dict[str, Document]
     layout: str
     """The archive layout, a key of `wire.layouts.LAYOUTS`; or `BARE`."""
+    report: WriteReport
+
+
+Ranges: TypeAlias = Literal["exact", "narrowed"]
 
 
 def written(
-    programs: Mapping[str, tuple[Program, Payloads]], format: str, target: str | None, registry: Registry
+    programs: Mapping[str, tuple[Program, Payloads]],
+    format: str,
+    target: str | None,
+    registry: Registry,
+    ranges: Ranges = "exact",
 ) -> Written:
     """The documents of programs: in a wire format of today, or in the schema, JSON and layout of a target.
+
+    Args:
+        ranges: what becomes of a size whose range a target does not read: an obstacle, or the range that its own exporter would
+            have written.
 
     Raises:
         UnknownFormatError: no installed plugin provides the format.
         SchemaVersionError: there is no such target.
         TargetError: the target cannot express a program; every obstacle is named.
-        EncodeError: `format` is not what the target reads, or a draft's weight has no bytes.
+        EncodeError: `format` is not what the target reads, a draft's weight has no bytes, or ranges are to be narrowed for no
+            target.
     """
+    check_ranges(ranges, target)
     wire_format = registry.wire_format(format)
     if target is None:
         provider = _provider(format, registry)
@@ -56,8 +73,14 @@ def written(
             )
             for name, (program, payloads) in programs.items()
         }
-        return Written(documents, "B2")
+        return Written(documents, "B2", WriteReport(""))
     reader = target_named(target)
+    found: list[NarrowedRange] = []
+    if ranges == "narrowed":
+        programs = {
+            name: (_narrowed(name, each[0], reader, found), each[1]) for name, each in programs.items()
+        }
+    report = WriteReport(reader.name, found)
     if reader.layout is None:
         drafts = {
             name: Document(
@@ -67,10 +90,30 @@ def written(
             )
             for name, (program, payloads) in programs.items()
         }
-        return Written(drafts, BARE)
+        return Written(drafts, BARE, report)
     if format != "json":
         raise EncodeError(f"{target} reads JSON, not {format}", remedy='Write it with format="json"')
-    return Written({name: _document(reader, *program) for name, program in programs.items()}, reader.layout)
+    made = {name: _document(reader, *program) for name, program in programs.items()}
+    return Written(made, reader.layout, report)
+
+
+def check_ranges(ranges: str, target: str | None) -> None:
+    """Refuse ranges that are neither of the two, and narrowed ones of a file for today's readers.
+
+    Raises:
+        EncodeError: they are.
+    """
+    check_choice("ranges", ranges, ("exact", "narrowed"), EncodeError)
+    if ranges == "narrowed" and target is None:
+        raise EncodeError(
+            "ranges are narrowed for an older reader alone", remedy='Say which, such as target="torch-2.3"'
+        )
+
+
+def _narrowed(name: str, program: Program, reader: Target, found: list[NarrowedRange]) -> Program:
+    program, ranges = narrowed(program, reader.version)
+    found += [NarrowedRange(name, *each) for each in ranges]
+    return program
 
 
 def _provider(format: str, registry: Registry) -> PluginRequirement | None:

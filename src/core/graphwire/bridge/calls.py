@@ -32,6 +32,8 @@ def encode_inputs(
     if called.codec is not None:
         inputs = _encode_by_handler(context, nodes, called, called.codec, node)
         if inputs is not None:
+            if called.is_own_form:
+                context.features.add("calls")
             return inputs
     return _ENCODERS[called.handler.convention](context, nodes, called, node)
 

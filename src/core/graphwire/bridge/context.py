@@ -44,6 +44,8 @@ class Operator:
     """How many parameters there are up to the last one without a default: for convention `schema`, and functions of Python."""
     codec: NodeCodec | None = None
     """The handler, where it writes the inputs of its nodes itself."""
+    is_own_form: bool = True
+    """Whether what a codec writes is a form of its own, which only it reads."""
     returns: Any = None
     """For convention `schema`: the returns of the operator's schema."""
 
@@ -108,6 +110,8 @@ class OpaqueOrigin:
     """The versions of the namespaces that nobody here has."""
     plugins: tuple[PluginRequirement, ...]
     """The plugins that would have them."""
+    own_forms: bool = False
+    """Whether inputs of nodes may be written in a form of their handlers' own (extension `calls`)."""
 
     def keeps(self, name: str, namespace: str) -> bool:
         """Whether an operator is kept as it is, though a handler here may find one of that name: in another version, or

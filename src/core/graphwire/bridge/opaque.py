@@ -128,4 +128,5 @@ def opaque_operator(target: OpaqueOperator) -> Operator:
     """How the nodes of an operator that is not here are written and read."""
     handler = _OpaqueHandler(target.form)
     returns = [None] * target.form.returns if target.form.convention == "schema" else None
-    return Operator(target, target.name(), handler, codec=handler, returns=returns)
+    own = target.origin.own_forms
+    return Operator(target, target.name(), handler, codec=handler, is_own_form=own, returns=returns)

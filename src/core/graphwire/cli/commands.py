@@ -118,6 +118,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="RELEASE",
         help="write what an older reader reads, such as torch-2.6 (with --format json)",
     )
+    convert.add_argument(
+        "--ranges",
+        choices=("exact", "narrowed"),
+        default="exact",
+        help="narrowed: let sizes begin at 2 that may be 0 or 1, which readers up to torch-2.3 do not read",
+    )
     convert.set_defaults(run=_convert)
 
     verify = commands.add_parser(
@@ -207,8 +213,19 @@ def _convert(arguments: argparse.Namespace) -> int:
     from graphwire import api
     from graphwire.cli.progress import progress
 
+    narrowed: list[Any] = []
     with progress(f"Converting to {escaped(arguments.format)}"):
-        api.convert(arguments.source, arguments.target, format=arguments.format, target=arguments.reader)
+        api.convert(
+            arguments.source,
+            arguments.target,
+            format=arguments.format,
+            target=arguments.reader,
+            ranges=arguments.ranges,
+            report=lambda report: narrowed.extend(report.narrowed),
+        )
+    for each in narrowed:
+        line = f"{each.method}: {each.symbol} begins at {each.written}, in the program at {each.given}"
+        print_line(escaped(line), sys.stdout)
     size = size_text(arguments.target.stat().st_size)
     print_line(f"{escaped(str(arguments.target))}: {escaped(arguments.format)}, {size}", sys.stdout)
     return OK

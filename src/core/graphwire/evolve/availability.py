@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from graphwire.evolve.trees import Edits, Node, Record, Report, Where, rewrite
+from graphwire.evolve.trees import OURS, Edits, Node, Record, Report, Where, rewrite
 from graphwire.evolve.versions import RELEASES, Version, first_release
 
-__all__ = ["newest_release", "release_with", "report_newer_operators", "report_unavailable"]
+__all__ = ["is_nameless", "newest_release", "release_with", "report_newer_operators", "report_unavailable"]
 
 _ATEN = "torch.ops.aten."
 _PRIMS = "torch.ops.prims."
@@ -86,15 +86,18 @@ _PRIMITIVES: Final[dict[Version, str]] = {
 """Those of torch's primitive operators, likewise."""
 
 _FUNCTIONS: Final[dict[Version, str]] = {
+    Version(1): """
+        _operator.add _operator.eq _operator.floordiv _operator.ge _operator.gt _operator.le _operator.lt _operator.mod
+        _operator.mul _operator.ne _operator.sub""",
     Version(5, 1): "torch._sym_sqrt torch.sym_int torch.sym_ite torch.sym_max torch.sym_min torch.sym_not",
     Version(5, 3): "torch.sym_float",
     Version(7, 3): "_operator.pow",
-    Version(8, 2): "_operator.neg _operator.pos _operator.truediv",
+    Version(8, 2): "_operator.neg _operator.truediv",
     Version(8, 7): "_operator.and_ math.trunc",
     Version(8, 8): "_operator.or_",
     Version(8, 20): "_operator.lshift _operator.rshift",
 }
-"""Functions on symbols, likewise."""
+"""Functions on symbols, likewise: those that the reader finds by their names, and its verifier lets stand in a graph."""
 
 _HIGHER_ORDER: Final[dict[Version, str]] = {
     Version(2): "out_dtype",
@@ -127,7 +130,9 @@ FIRST: Final[dict[str, Version]] = {
 """Every listed operator, and the first version that has it."""
 
 _WITHIN_A_VERSION: Final[dict[str, str]] = {
-    "2.13": f"{_ATEN}_foreach_mm.default {_ATEN}broadcast_shapes.default",
+    "2.13": f"""
+        {_ATEN}_foreach_mm.default {_ATEN}broadcast_shapes.default _operator.abs _operator.getitem _operator.not_ math.ceil
+        math.floor torch.sym_sum""",
     "2.14": f"""
         {_ATEN}_philox_key_fold_in.Tensor {_ATEN}linalg_matrix_sqrth.default {_ATEN}linalg_polar.default
         {_ATEN}shallow_copy_data_.default {_HOP}flex_gemm {_HOP}switch""",
@@ -142,7 +147,18 @@ _RELEASE_OF: Final[dict[str, str]] = {
     target: release for release, targets in _WITHIN_A_VERSION.items() for target in targets.split()
 }
 
-_PREDISPATCH = "torch._functorch.predispatch."
+_UNREAD: Final = frozenset({f"{_HOP}triton_kernel_wrapper_functional"})
+"""Operators that torch writes and no release of it reads."""
+
+_PREDISPATCH = (
+    "torch._functorch.predispatch.",
+    "torch._C.",
+    "torch.amp.",
+    "torch.autograd.",
+    "torch.export.",
+    "torch.fx.",
+)
+"""What the names of functions begin with that the reader of 2.13 first calls by their names, whatever they are."""
 _PREDISPATCH_RELEASE = "2.13"
 
 _FIRST_RELEASE: Final[dict[str, str]] = {
@@ -152,9 +168,26 @@ _FIRST_RELEASE: Final[dict[str, str]] = {
 _AGE: Final[dict[str, int]] = {release: index for index, release in enumerate(RELEASES)}
 
 
-def release_with(target: str) -> str:
-    """The release of torch that first has an operator, by its serialized name; the oldest where that is not known."""
-    return _PREDISPATCH_RELEASE if target.startswith(_PREDISPATCH) else _FIRST_RELEASE.get(target, "2.1")
+def release_with(target: str) -> str | None:
+    """The release of torch that first reads an operator, by its serialized name; the oldest where that is not known, as of the
+    operators of other libraries. None where no release finds an operator by such a name."""
+    release = _FIRST_RELEASE.get(target)
+    if release is not None:
+        return release
+    if target.startswith("torch.ops.") and target not in _UNREAD:
+        names = target.split(".")
+        return "2.1" if len(names) == 5 or (len(names) == 4 and names[2] == "higher_order") else None
+    return _PREDISPATCH_RELEASE if target.startswith(_PREDISPATCH) else None
+
+
+def is_nameless(target: str, inputs: Iterable[str]) -> bool:
+    """Whether a call passes by position what torch's reader looks up by the parameters' names.
+
+    Args:
+        target: the operator, by its serialized name.
+        inputs: the names of the node's inputs.
+    """
+    return target.startswith("torch.ops.") and not target.startswith(_HOP) and "" in inputs
 
 
 def newest_release(releases: Iterable[str]) -> str:
@@ -249,14 +282,21 @@ def report_unavailable(tree: Record, newer: Version, report: Report) -> Record:
 
 
 def report_newer_operators(tree: Record, release: str, report: Report) -> None:
-    """Report every operator that came after `release` (`2.12`) with a release that has no schema version of its own."""
+    """Report every operator that came after `release` (`2.12`) with a release that has no schema version of its own, or that no
+    release finds by its name, or by how its inputs are passed."""
     age = _AGE.get(release, -1)
 
     def check(node: Node, where: Where) -> Node:
         target = node["target"]
-        first = _PREDISPATCH_RELEASE if target.startswith(_PREDISPATCH) else _RELEASE_OF.get(target)
-        if first is not None and _AGE[first] > age:
+        first = release_with(target)
+        if first is None:
+            report(
+                where.obstacle(f"the operator {target}, by a name that torch's reader does not know", OURS)
+            )
+        elif first != "2.1" and target not in FIRST and _AGE[first] > age:
             report(where.obstacle(f"the operator {target}", f"torch-{first}"))
+        if is_nameless(target, (named["name"] for named in node["inputs"])):
+            report(where.obstacle(f"inputs of {target} without their names", OURS))
         return node
 
     rewrite(tree, Edits(node=check))

@@ -1,81 +1,118 @@
 """Our extensions of torch's schema, said in torch's own terms: what every step down begins with.
 
-    stack, stack_frames          the text of the trace in each node's metadata, laid out as torch writes it
-    from_node, node_sources      JSON text in each node's metadata, as torch 2.12 writes it
-                                 of both, what is beyond the bounds of `schema.unfolding` is left out
-    as_sequence                  the list arm for elements of its kind, where there is one
-    tuples, container, output_list, names of literals, subgraphs' nodes and values' metadata, producer,
-    readable_from, plugins,
-    example_inputs, sparse       left out: they inform, and torch keeps none of them
-    as_mapping, as_slice, as_dtype_name, as_layout_name, as_constant, as_treespec, other sequences, encoded values,
-    payload features             obstacles: torch's schema has no word for them
-    treespecs of containers that torch cannot read: also obstacles
-    contexts of dataclasses as torch 2.1 and 2.2 wrote them: the text that every release since reads
+`vocabulary` says of each field, arm and extension which of these becomes of it:
 
-Texts in metadata under `graphwire.…` stay: torch ignores what it does not know there.
+    said        stack traces as the text of each node's metadata, laid out as torch writes it; provenance as JSON text there, as
+                torch 2.12 writes it; of both, what is beyond the bounds of `schema.unfolding` is left out; a sequence in the list
+                arm for elements of its kind, where there is one; a tensor or None as one of them
+    left out    what informs alone, and torch keeps none of: tuples, names of literals, metadata of values, producer, plugins …
+    refused     obstacles: torch's schema has no word for them. So is whatever the vocabulary does not know
+
+Contexts of dataclasses as torch 2.1 and 2.2 wrote them become the text that every release since reads. Texts in metadata under
+`graphwire.…` stay: torch ignores what it does not know there.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from graphwire.evolve.step import report_interface
-from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.schema.program import FEATURES, NodeSource, StackFrame
+import msgspec
+
+from graphwire.evolve.steps.schema_8_7 import without_optional
+from graphwire.evolve.trees import OURS, ROOT, Edits, Record, Report, Where, arm_of, rewrite
+from graphwire.evolve.vocabulary import ARMS, EXTENSIONS, FIELDS, fields_of_torch
+from graphwire.schema.graph import Graph, GraphArgument, NamedArgument, Node
+from graphwire.schema.module_call import ModuleCallSignature
+from graphwire.schema.program import FEATURES, GraphModule, NodeSource, Program, StackFrame
+from graphwire.schema.signature import InputToTensorConstantSpec, UserInputSpec, UserOutputSpec
+from graphwire.schema.tensor import TensorMeta
 from graphwire.schema.tree import from_tree
 from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec, split_version, treespec_nodes
 from graphwire.schema.unfolding import Unfolding, provenance_of, traces_of
 
 __all__ = ["resolve_extensions"]
 
-OURS = "graphwire"
-"""What an obstacle names as first where no release of torch can say something."""
-
-_OBSTACLES = {
-    "as_mapping": "mappings",
-    "as_slice": "slices",
-    "as_dtype_name": "dtypes",
-    "as_layout_name": "layouts",
-    "as_constant": "constants",
-    "as_treespec": "treespecs",
-    "as_sequence": "sequences",
-}
-"""The feature behind each arm that torch does not have."""
-
 _RETURNED = "torch.return_types."
 """What operators return: torch names these types from 2.15 on, whose schema is that of 2.12."""
 
-_SEEN_IN_PAYLOADS = ("lazy-bits", "placement")
+_SPECS: Final[Mapping[str, type[msgspec.Struct]]] = {
+    "user_input": UserInputSpec,
+    "user_output": UserOutputSpec,
+    "tensor_constant": InputToTensorConstantSpec,
+}
+"""The specs with fields of ours."""
 
-_NODE = ("stack", "from_node", "container")
-_GRAPH = (
-    "input_names",
-    "value_metadata",
-    "output_metadata",
-    "output_list",
-    "placed",
-    "copies",
-    "compositions",
-    "held_as",
+
+class _Resolved:
+    """One document on its way to torch's terms, and the extensions whose uses were reported."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self.reported: set[str] = set()
+
+    def refuse(self, feature: str, where: Where, detail: object = "") -> None:
+        """Report the use of an extension."""
+        self.reported.add(feature)
+        text = FEATURES.get(feature, f"the extension {feature}")
+        self._report(where.obstacle(f"{text}: {detail}" if detail else text, OURS))
+
+    def plain(self, kind: type[msgspec.Struct], record: Record, where: Where) -> Record:
+        """A record without fields of ours. Obstacles are those that may not be left out, and those of which nothing is known."""
+        known = _KNOWN[kind]
+        if record.keys() <= known:
+            return record
+        rows = FIELDS[kind]
+        for name, value in record.items():
+            row = rows.get(name)
+            if row is None:
+                self._report(where.at(f".{name}").obstacle(f"{name} of a {kind.__name__}", OURS))
+            elif row.feature and value not in (None, False):
+                self.refuse(row.feature, where, value if isinstance(value, str) else "")
+        return {name: value for name, value in record.items() if name in known}
+
+    def spec(self, spec: Record, where: Where) -> Record:
+        """A spec of an input or output, likewise."""
+        arm = arm_of(spec)
+        return {arm: self.plain(_SPECS[arm], spec[arm], where)} if arm in _SPECS else spec
+
+    def argument(self, argument: Record, where: Where) -> Record:
+        """An argument in an arm of torch's; as it is, and an obstacle, where there is none."""
+        arm = arm_of(argument)
+        row = ARMS.get(arm)
+        if row is None:
+            self._report(where.obstacle(f"an argument with {arm or 'no arm'}", OURS))
+        elif arm == "as_graph":
+            return {arm: self.plain(GraphArgument, argument[arm], where)}
+        elif row.resolved:
+            return without_optional(argument, where)
+        elif row.feature:
+            listed = _listed(argument[arm]["items"]) if arm == "as_sequence" else None
+            if listed is not None:
+                return listed
+            self.refuse(row.feature, where)
+        return argument
+
+
+_KINDS: Final[tuple[type[msgspec.Struct], ...]] = (
+    Program,
+    GraphModule,
+    Graph,
+    Node,
+    NamedArgument,
+    TensorMeta,
+    GraphArgument,
+    ModuleCallSignature,
+    *_SPECS.values(),
 )
-_MODULE = ("stack_frames", "node_sources", "inline_constraints", "replacements")
-_PROGRAM = (
-    "requires",
-    "producer",
-    "readable_from",
-    "plugins",
-    "example_inputs",
-    "edited_values",
-    "encoded_values",
-)
-_META = ("sparse",)
-_CALL = ("input_names", "output_names")
+_KNOWN: Final = {kind: fields_of_torch(kind) for kind in _KINDS}
+"""The records with fields of ours, and torch's fields of each."""
 
 
 def resolve_extensions(tree: Record, report: Report) -> Record:
     """A document of the current version without extensions; what cannot be said without is reported and left."""
+    resolved = _Resolved(report)
     module = tree["graph_module"]
     frames = [from_tree(frame, StackFrame).text for frame in module.get("stack_frames") or ()]
     traces = traces_of(frames)
@@ -93,15 +130,8 @@ def resolve_extensions(tree: Record, report: Report) -> Record:
 
     required = tree.get("requires") or ()
     for name in tree.get("encoded_values") or ():
-        report(ROOT.at(f".encoded_values[{name!r}]").obstacle(FEATURES["codecs"], OURS))
-    for feature in _SEEN_IN_PAYLOADS:
-        if feature in required:
-            report(ROOT.at(".requires").obstacle(FEATURES[feature], OURS))
-
-    # torch writes a text as output, and no release of it reads one; it does not even write a symbolic truth value.
-    unread = {"as_string": "a text as output", "as_sym_bool": "a symbolic truth value as output"}
-    report_interface(tree, report, OURS, outputs=unread)
-    _report_containers(tree, report)
+        resolved.refuse("codecs", ROOT.at(f".encoded_values[{name!r}]"))
+    _report_containers(tree, resolved)
 
     # A document that does not name its torch is older than 2.5; later ones may have such contexts of other containers.
     names_torch = tree.get("torch_version", "")[:1].isdigit()
@@ -113,26 +143,33 @@ def resolve_extensions(tree: Record, report: Report) -> Record:
             metadata["stack_trace"] = stack_trace(node["stack"])
         if node.get("from_node") is not None and provenance.take(node["from_node"]):
             metadata["from_node"] = origins(node["from_node"])
-        inputs = [{key: value for key, value in named.items() if key != "tuples"} for named in node["inputs"]]
-        return {**_without(node, _NODE), "inputs": inputs, "metadata": metadata}
+        inputs = [resolved.plain(NamedArgument, named, where) for named in node["inputs"]]
+        return {**resolved.plain(Node, node, where), "inputs": inputs, "metadata": metadata}
+
+    def of_call(call: Record, where: Where) -> Record:
+        return contexts(resolved.plain(ModuleCallSignature, call, where))
 
     tree = rewrite(
         tree,
         Edits(
-            argument=lambda argument, where: _plain_argument(argument, where, report),
+            argument=resolved.argument,
             node=of_node,
-            graph=lambda graph, where: _without(graph, _GRAPH),
-            tensor_meta=lambda meta, where: _plain_meta(meta, where, report),
-            input_spec=_nameless("user_input"),
-            output_spec=_nameless("user_output"),
-            call=lambda call, where: contexts(_without(call, _CALL)),
+            graph=lambda graph, where: resolved.plain(Graph, graph, where),
+            tensor_meta=lambda meta, where: resolved.plain(TensorMeta, meta, where),
+            input_spec=resolved.spec,
+            output_spec=resolved.spec,
+            call=of_call,
         ),
     )
-    module = _without(tree["graph_module"], _MODULE)
-    return {**_without(tree, _PROGRAM), "graph_module": module}
+    for feature in required:
+        fate = EXTENSIONS.get(feature)
+        if fate is None or (fate == "refused" and feature not in resolved.reported):
+            resolved.refuse(feature, ROOT.at(".requires"))
+    module = resolved.plain(GraphModule, tree["graph_module"], ROOT.at(".graph_module"))
+    return {**resolved.plain(Program, tree, ROOT), "graph_module": module}
 
 
-def _report_containers(tree: Record, report: Report) -> None:
+def _report_containers(tree: Record, resolved: _Resolved) -> None:
     """Report the containers of the interface that torch's own reader does not know, once each."""
     unknown: dict[str, str] = {}
     for index, call in enumerate(tree["graph_module"]["module_call_graph"]):
@@ -146,7 +183,7 @@ def _report_containers(tree: Record, report: Report) -> None:
                         where = f".graph_module.module_call_graph[{index}].signature.{field}"
                         unknown.setdefault(node.type, f"{where}.{place}" if place else where)
     for name, place in unknown.items():
-        report(ROOT.at(place).obstacle(f"{FEATURES['containers']}: {name}", OURS))
+        resolved.refuse("containers", ROOT.at(place), name)
 
 
 def _with_contexts(call: Record) -> Record:
@@ -171,18 +208,6 @@ def _is_old_dataclass(spec: TreeSpec) -> bool:
     return False
 
 
-def _without(record: Record, fields: tuple[str, ...]) -> Record:
-    return {key: value for key, value in record.items() if key not in fields}
-
-
-def _nameless(arm: str) -> Callable[[Record, Where], Record]:
-    def without_name(spec: Record, where: Where) -> Record:
-        user = spec.get(arm)
-        return spec if user is None else {arm: {"arg": user["arg"]}}
-
-    return without_name
-
-
 def _source_records(rows: Any) -> tuple[list[Record], Unfolding]:
     """Each row of the table of sources as the nested record that torch writes, and which of them are written out."""
     sources = [from_tree(row, NodeSource) for row in rows]
@@ -200,13 +225,6 @@ def _source_records(rows: Any) -> tuple[list[Record], Unfolding]:
             }
         )
     return records, unfolding
-
-
-def _plain_meta(meta: Record, where: Where, report: Report) -> Record:
-    for field, feature in (("dtype_name", "dtypes"), ("layout_name", "layouts")):
-        if meta.get(field) is not None:
-            report(where.obstacle(f"{FEATURES[feature]}: {meta[field]}", OURS))
-    return _without(meta, _META)
 
 
 # ----------------------------------------------------------------------------------------------------- arguments
@@ -232,18 +250,13 @@ _LISTS: dict[frozenset[str], tuple[str, Callable[[str, Any], Any]]] = {
 """For the arms that the elements of a sequence have: the list arm that says them, and how it says each."""
 
 
-def _plain_argument(argument: Record, where: Where, report: Report) -> Record:
-    arm = arm_of(argument)
-    if arm == "as_graph":
-        return {"as_graph": _without(argument[arm], ("node",))}
-    if arm == "as_sequence":
-        items = [(arm_of(item), item) for item in argument[arm]["items"]]
-        found = _LISTS.get(frozenset(kind for kind, _ in items))
-        if found is not None:
-            listed, convert = found
-            return {listed: [convert(kind, item[kind]) for kind, item in items]}
-        if not items:
-            return {"as_tensors": []}
-    if arm in _OBSTACLES:
-        report(where.obstacle(FEATURES[_OBSTACLES[arm]], OURS))
-    return argument
+def _listed(items: list[Record]) -> Record | None:
+    """A sequence of these as one of torch's lists; None where there is none for them."""
+    if not items:
+        return {"as_tensors": []}
+    kinds = [(arm_of(item), item) for item in items]
+    found = _LISTS.get(frozenset(kind for kind, _ in kinds))
+    if found is None:
+        return None
+    listed, convert = found
+    return {listed: [convert(kind, item[kind]) for kind, item in kinds]}

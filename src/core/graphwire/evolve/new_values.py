@@ -6,10 +6,9 @@ import itertools
 from typing import Any
 
 from graphwire.evolve.trees import Node, Record
+from graphwire.evolve.values import TABLES
 
 __all__ = ["NewValues"]
-
-_TABLES = ("tensor_values", "sym_int_values", "sym_float_values", "sym_bool_values", "custom_obj_values")
 
 
 class NewValues:
@@ -51,7 +50,7 @@ class NewValues:
         return graph
 
     def _taken(self) -> set[str]:
-        taken = {name for table in _TABLES for name in self._graph.get(table) or ()}
+        taken = {name for table in TABLES.values() for name in self._graph.get(table) or ()}
         return taken | set(self._added) | {str(node.get("name")) for node in self._graph["nodes"]}
 
 

@@ -7,14 +7,19 @@ brought its operators, argument arms and element types. Every other document of 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from graphwire.evolve.availability import newest_release, release_with
-from graphwire.evolve.extensions import OURS
+from msgspec.structs import astuple
+
+from graphwire.evolve.availability import is_nameless, newest_release, release_with
+from graphwire.evolve.step import literal_as_value, place_of_results
+from graphwire.evolve.trees import OURS, Record
 from graphwire.evolve.versions import DRAFT, Version, first_release
-from graphwire.schema.graph import Graph
+from graphwire.evolve.vocabulary import ARMS, TYPES, Place
+from graphwire.schema.graph import ARGUMENT_ARMS, Argument, Graph, Node
 from graphwire.schema.program import Program
-from graphwire.schema.scalars import ScalarType
+from graphwire.schema.tree import to_tree
 
 __all__ = ["first_reader", "first_reader_of"]
 
@@ -22,8 +27,7 @@ OURS_FIRST: Final = f"{OURS}-0.1"
 """The first graphwire that knows every extension there is (`schema.program.FEATURES`)."""
 
 _ARCHIVE = Version(8, 14)
-_INT_LISTS, _NESTED_TENSORS, _FLOAT_LISTS = Version(8, 15), Version(8, 17), Version(8, 20)
-_NEW_TYPES: Final = frozenset({ScalarType.FLOAT8E8M0FNU, ScalarType.UINT32, ScalarType.UINT64})
+_NEW_TYPES: Final = {kind: since for kind, since in TYPES.items() if since > _ARCHIVE}
 
 
 def first_reader(program: Program, *, is_json: bool) -> str:
@@ -34,34 +38,92 @@ def first_reader(program: Program, *, is_json: bool) -> str:
     """
     if program.requires or not is_json:
         return OURS_FIRST
-    if any(
-        each.as_string is not None or each.as_sym_bool is not None
-        for each in program.graph_module.graph.outputs
-    ):
-        return OURS_FIRST  # torch writes these, and no release of it reads them
-    newest = _ARCHIVE
-    targets: set[str] = set()
-    graphs: list[Graph] = [program.graph_module.graph]
-    for graph in graphs:  # grows while it is walked
+    newest, targets = _ARCHIVE, set()
+    for graph in _graphs(program.graph_module.graph):
+        top = graph is program.graph_module.graph
         for meta in graph.tensor_values.values():
             if meta.dtype in _NEW_TYPES:
-                newest = _FLOAT_LISTS
+                newest = max(newest, _NEW_TYPES[meta.dtype])
         for node in graph.nodes:
             targets.add(node.target)
+        for since in _needed(graph, top):
+            if since is None:
+                return OURS_FIRST
+            newest = max(newest, since)
+    for entry in program.graph_module.module_call_graph:
+        if entry.signature is not None:
+            for argument in (*entry.signature.inputs, *entry.signature.outputs):
+                if (since := _since(argument, "call")) is None:
+                    return OURS_FIRST
+                newest = max(newest, since)
+    releases = {first_release(newest).removeprefix("torch-")}
+    for target in targets:
+        release = release_with(target)
+        if release is None:
+            return OURS_FIRST
+        releases.add(release)
+    return f"torch-{newest_release(releases)}"
+
+
+def _graphs(graph: Graph) -> Iterator[Graph]:
+    """A graph, and every graph inside it."""
+    graphs = [graph]
+    for each in graphs:  # grows while it is walked
+        yield each
+        for node in each.nodes:
             for named in node.inputs:
-                argument = named.arg
-                if argument.as_tensor is not None or argument.as_int is not None:
-                    continue
-                if argument.as_graph is not None:
-                    graphs.append(argument.as_graph.graph)
-                elif argument.as_int_lists is not None or argument.as_string_to_argument is not None:
-                    newest = max(newest, _INT_LISTS)
-                elif argument.as_nested_tensors is not None:
-                    newest = max(newest, _NESTED_TENSORS)
-                elif argument.as_float_lists is not None or argument.as_scalar_type in _NEW_TYPES:
-                    newest = _FLOAT_LISTS
-    release = first_release(newest).removeprefix("torch-")
-    return f"torch-{newest_release({release, *map(release_with, targets)})}"
+                if named.arg.as_graph is not None:
+                    graphs.append(named.arg.as_graph.graph)
+                elif named.arg.as_string_to_argument is not None:
+                    inner = named.arg.as_string_to_argument.values()
+                    graphs += [item.as_graph.graph for item in inner if item.as_graph is not None]
+
+
+def _needed(graph: Graph, top: bool) -> Iterator[Version | None]:
+    """The first schema whose reader reads each argument of a graph that is not among the oldest; None for one that none reads."""
+    for node in graph.nodes:
+        nameless = False
+        for named in node.inputs:
+            nameless = nameless or not named.name
+            argument = named.arg
+            if argument.as_tensor is None and argument.as_int is None:
+                yield _since(argument, "argument")
+        if nameless and is_nameless(node.target, ("",)):
+            yield None
+        outputs = node.outputs
+        if len(outputs) != 1 or outputs[0].as_tensor is None:
+            place = _place_of(node)
+            for output in outputs:
+                yield _since(output, place)
+    for argument in graph.inputs:
+        if argument.as_tensor is None:
+            yield _since(argument, "input" if top else "inner_input")
+    for argument in graph.outputs:
+        if argument.as_tensor is None:
+            yield _since(argument, "output" if top else "inner_output")
+
+
+def _place_of(node: Node) -> Place:
+    stub: Record = {"target": node.target, "outputs": node.outputs}
+    return place_of_results({**stub, "is_hop_single_tensor_return": node.is_hop_single_tensor_return})
+
+
+def _since(argument: Argument, place: Place) -> Version | None:
+    """The first schema whose reader reads an argument in a place; None where none does."""
+    if argument.as_string_to_argument is not None and place in ("argument", "call"):
+        found = [_since(item, "argument") for item in argument.as_string_to_argument.values()]
+        return None if None in found else max([Version(8, 15), *filter(None, found)])
+    for arm, content in zip(ARGUMENT_ARMS, astuple(argument), strict=True):
+        if content is not None:
+            if (
+                place not in ("argument", "call")
+                and literal_as_value(arm, to_tree(content), place) is not None
+            ):
+                return None
+            if arm == "as_scalar_type" and content in _NEW_TYPES:
+                return _NEW_TYPES[content]
+            return ARMS[arm].since(place)
+    return None
 
 
 def first_reader_of(version: Version, program: Program) -> str:

@@ -16,7 +16,7 @@ from graphwire.evolve.availability import report_newer_operators
 from graphwire.evolve.extensions import resolve_extensions
 from graphwire.evolve.operators import operators_down, operators_up
 from graphwire.evolve.reader_faults import report_faults
-from graphwire.evolve.step import Step, Taken
+from graphwire.evolve.step import Step, Taken, report_new
 from graphwire.evolve.steps import (
     compact_5_3,
     draft_2022,
@@ -33,7 +33,7 @@ from graphwire.evolve.steps import (
     schema_8_17,
 )
 from graphwire.evolve.trees import MALFORMED, Record
-from graphwire.evolve.versions import Version, first_release, version_of
+from graphwire.evolve.versions import DRAFT, Version, first_release, version_of
 from graphwire.schema.program import FEATURES, SCHEMA_VERSION
 
 __all__ = ["CURRENT", "STEPS", "VARIANTS", "downgrade", "obstacles_to", "plan", "upgrade", "version_of"]
@@ -178,10 +178,13 @@ def obstacles_to(tree: Record, to: Version, release: str | None = None) -> tuple
 
     steps = plan(CURRENT, to)
     tree = resolve_extensions(tree, report)
+    report_new(tree, report, None)
     report_newer_operators(tree, release or first_release(to).removeprefix("torch-"), report)
     for step in steps:
         if step.older.variant == "":
             tree = operators_down(tree, step.newer, report)
+            if step.older != DRAFT:
+                report_new(tree, report, step.newer)
         tree = step.down(tree, report)
     report_faults(tree, to, report)
     return tree, list(obstacles.values())

@@ -1,15 +1,17 @@
-"""What a step is, and what most steps down share: reporting the arms and element types that came with the newer version."""
+"""What a step is, and what all steps down share: reporting what came with the newer version, as `vocabulary` has it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
-from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.evolve.versions import Version, first_release
+from graphwire.evolve.trees import OURS, Edit, Edits, Record, Report, Where, arm_of, rewrite
+from graphwire.evolve.versions import RELEASES, Version, first_release
+from graphwire.evolve.vocabulary import ARMS, FIELDS, PLACES, TYPES, Place
 from graphwire.schema.scalars import DTYPE_NAMES, ScalarType
+from graphwire.schema.signature import InputSpec, OutputSpec
 
-__all__ = ["Step", "Taken", "report_interface", "report_new"]
+__all__ = ["Step", "Taken", "literal_as_value", "place_of_results", "report_new"]
 
 
 class Step(NamedTuple):
@@ -48,109 +50,152 @@ class Taken(NamedTuple):
         return self.what
 
 
-def _arms_refused(
-    arms: Mapping[str, str], report: Report, newer: Version
-) -> Callable[[Record, Where], Record]:
-    """An edit of arguments that reports the given arms (with what each says) and changes nothing."""
-    first = first_release(newer)
-
-    def check(argument: Record, where: Where) -> Record:
-        for arm, construct in arms.items():
-            if argument.get(arm) is not None:
-                report(where.obstacle(construct, first))
-        return argument
-
-    return check
+# --------------------------------------------------------------------------------------------- what a version brought
 
 
-def _types_refused(
-    types: tuple[ScalarType, ...], report: Report, newer: Version
-) -> Callable[[Record, Where], Record]:
-    """An edit of arguments that reports element types without a number in the older version."""
-    first = first_release(newer)
+class _New(NamedTuple):
+    """What a version brought that older ones cannot say: for each arm what a message calls it."""
 
-    def check(argument: Record, where: Where) -> Record:
-        kind = argument.get("as_scalar_type")
-        if kind in types:
-            report(where.obstacle(f"the element type {DTYPE_NAMES[ScalarType(kind)]}", first))
-        return argument
-
-    return check
+    arguments: dict[str, str]
+    """Of arguments, wherever they stand."""
+    places: dict[Place, dict[str, str]]
+    """Of arguments in a place that the version first reads them in, though it has the arm."""
+    types: frozenset[ScalarType]
+    inputs: dict[str, str]
+    outputs: dict[str, str]
 
 
-def _metas_refused(
-    types: tuple[ScalarType, ...], report: Report, newer: Version
-) -> Callable[[Record, Where], Record]:
-    """An edit of tensor metas that does the same."""
-    first = first_release(newer)
+def _new_with(version: Version | None) -> _New:
+    """What came with a version; with None, what no release of torch reads."""
+    arguments = {
+        arm: row.says
+        for arm, row in ARMS.items()
+        if row.argument == version and not (row.resolved or row.feature)
+    }
+    places: dict[Place, dict[str, str]] = {}
+    for place, suffix in PLACES.items():
+        rows = ((arm, row) for arm, row in ARMS.items() if arm not in arguments and not row.feature)
+        found = {
+            arm: f"{row.says}{suffix}"
+            for arm, row in rows
+            if row.since(place) == version and not row.resolved
+        }
+        if found:
+            places[place] = found
+    return _New(
+        arguments,
+        places,
+        frozenset(kind for kind, since in TYPES.items() if since == version),
+        _new_specs(InputSpec, version),
+        _new_specs(OutputSpec, version),
+    )
 
-    def check(meta: Record, where: Where) -> Record:
-        if meta["dtype"] in types:
-            report(where.obstacle(f"the element type {DTYPE_NAMES[ScalarType(meta['dtype'])]}", first))
-        return meta
 
-    return check
+def _new_specs(kind: type[InputSpec | OutputSpec], version: Version | None) -> dict[str, str]:
+    return {
+        arm: row.says for arm, row in FIELDS[kind].items() if row.fate == "refused" and row.since == version
+    }
 
 
-def report_new(
-    tree: Record,
-    report: Report,
-    newer: Version,
-    *,
-    arms: Mapping[str, str] | None = None,
-    types: tuple[ScalarType, ...] = (),
-    inputs: Mapping[str, str] | None = None,
-    outputs: Mapping[str, str] | None = None,
-) -> None:
-    """Report every argument arm, element type and spec of a document that came with version `newer`.
+_NEW: Final = {version: _new_with(version) for version in (None, *RELEASES.values())}
+
+
+def report_new(tree: Record, report: Report, version: Version | None) -> None:
+    """Report every argument, element type and spec of a document that came with a version of the schema.
 
     Args:
-        arms: new arms of arguments, and what each says.
-        types: new element types.
-        inputs: new arms of input specs, and what each says.
-        outputs: new arms of output specs, and what each says.
+        tree: the document, as that version says it.
+        version: None for what no release of torch reads.
     """
-    check_arms = _arms_refused(arms or {}, report, newer)
-    check_types = _types_refused(types, report, newer)
+    new, first = _NEW[version], OURS if version is None else first_release(version)
+
+    def of_argument(argument: Record, where: Where) -> Record:
+        arm = arm_of(argument)
+        if arm in new.arguments:
+            report(where.obstacle(new.arguments[arm], first))
+        elif arm == "as_scalar_type" and argument[arm] in new.types:
+            report(where.obstacle(_type_name(argument[arm]), first))
+        return argument
+
+    def of_meta(meta: Record, where: Where) -> Record:
+        if meta["dtype"] in new.types:
+            report(where.obstacle(_type_name(meta["dtype"]), first))
+        return meta
+
+    def in_place(arguments: list[Record], place: Place, where: Where, field: str) -> None:
+        said = new.places.get(place)
+        for index, argument in enumerate(arguments):
+            arm = arm_of(argument)
+            construct = None if said is None else said.get(arm)
+            if construct is None and version is None:
+                construct = literal_as_value(arm, argument.get(arm), place)
+            if construct is not None:
+                report(where.at(f"{field}[{index}]").obstacle(construct, first))
+
+    def of_node(node: Record, where: Where) -> Record:
+        in_place(node["outputs"], place_of_results(node), where, ".outputs")
+        return node
+
+    def of_graph(graph: Record, where: Where) -> Record:
+        inner = where.path != "graph_module.graph"
+        in_place(graph["inputs"], "inner_input" if inner else "input", where, ".inputs")
+        in_place(graph["outputs"], "inner_output" if inner else "output", where, ".outputs")
+        return graph
+
+    def of_call(call: Record, where: Where) -> Record:
+        in_place(call["inputs"], "call", where, ".inputs")
+        in_place(call["outputs"], "call", where, ".outputs")
+        return call
+
     rewrite(
         tree,
         Edits(
-            argument=lambda argument, where: check_types(check_arms(argument, where), where),
-            tensor_meta=_metas_refused(types, report, newer) if types else None,
-            input_spec=_arms_refused(inputs, report, newer) if inputs else None,
-            output_spec=_arms_refused(outputs, report, newer) if outputs else None,
+            argument=of_argument if new.arguments or new.types else None,
+            tensor_meta=of_meta if new.types else None,
+            node=of_node,
+            graph=of_graph,
+            call=of_call if "call" in new.places else None,
+            input_spec=_refused(new.inputs, report, first) if new.inputs else None,
+            output_spec=_refused(new.outputs, report, first) if new.outputs else None,
         ),
     )
 
 
-def report_interface(
-    tree: Record,
-    report: Report,
-    first: str,
-    *,
-    inputs: Mapping[str, str] | None = None,
-    outputs: Mapping[str, str] | None = None,
-) -> None:
-    """Report inputs of the program, and outputs of any graph, that the loader of the older version does not read.
+def place_of_results(node: Record) -> Place:
+    """Where the results of a node stand."""
+    if len(node["outputs"]) != 1:
+        return "results"
+    higher_order = node["target"].startswith("torch.ops.higher_order.")
+    return "wrapped" if higher_order and node.get("is_hop_single_tensor_return") is False else "result"
 
-    Args:
-        first: the first target that reads them.
-        inputs: arms of the program's inputs, and what each says.
-        outputs: arms of outputs, and what each says.
-    """
-    for arm, construct in (inputs or {}).items():
-        for index, argument in enumerate(tree["graph_module"]["graph"]["inputs"]):
-            if argument.get(arm) is not None:
-                place = ROOT.at(f".graph_module.graph.inputs[{index}]")
-                report(place.obstacle(construct, first))
-    if not outputs:
-        return
 
-    def check(graph: Record, where: Where) -> Record:
-        for index, argument in enumerate(graph["outputs"]):
-            construct = outputs.get(arm_of(argument))
-            if construct is not None:
-                report(where.at(f".outputs[{index}]").obstacle(construct, first))
-        return graph
+_VALUES = ("as_sym_int", "as_sym_float", "as_sym_bool")
 
-    rewrite(tree, Edits(graph=check))
+
+def literal_as_value(arm: str, content: Any, place: Place) -> str | None:
+    """What a message calls an input, output or result that torch's reader takes for a value, and that is none; else None."""
+    if place == "call":
+        return None
+    if arm in _VALUES and content.get("as_name") is None:
+        return f"a literal in place of {ARMS[arm].says}{PLACES[place]}"
+    if arm == "as_tensors" and place == "result" and not content:
+        return f"an empty list{PLACES[place]}"
+    if arm in ("as_sym_ints", "as_sym_floats") and any(item.get("as_name") is None for item in content):
+        return f"a literal in {ARMS[arm].says}{PLACES[place]}"
+    return None
+
+
+def _type_name(kind: int) -> str:
+    return f"the element type {DTYPE_NAMES[ScalarType(kind)]}"
+
+
+def _refused(arms: Mapping[str, str], report: Report, first: str) -> Edit:
+    """An edit of specs that reports the given arms, and changes nothing."""
+
+    def check(spec: Record, where: Where) -> Record:
+        for arm, construct in arms.items():
+            if spec.get(arm) is not None:
+                report(where.obstacle(construct, first))
+        return spec
+
+    return check

@@ -14,6 +14,7 @@ from graphwire.errors import Obstacle
 
 __all__ = [
     "MALFORMED",
+    "OURS",
     "VALUE_ARMS",
     "Edits",
     "Node",
@@ -32,6 +33,8 @@ __all__ = [
 
 MALFORMED = (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError)
 """What comes of reading a tree as a record that it is not."""
+OURS = "graphwire"
+"""What an obstacle names as first where no release of torch can say something."""
 Record: TypeAlias = dict[str, Any]
 """The tree of one record."""
 Node = Record

@@ -10,22 +10,31 @@ from __future__ import annotations
 import builtins
 import itertools
 import re
+from collections.abc import Callable, Iterator
+from functools import cache
 from keyword import iskeyword
 from typing import Any
 
-from graphwire.evolve.trees import Edits, Record, Where, name_of, rewrite
+import msgspec
+from msgspec import inspect
 
-__all__ = ["with_operators_names", "without_builtin_names", "without_names_of_nodes"]
+from graphwire.evolve.trees import Edits, Record, Where, name_of, rewrite
+from graphwire.evolve.values import TABLES
+from graphwire.evolve.vocabulary import FIELDS
+from graphwire.schema.graph import Graph
+from graphwire.schema.module_call import ModuleCallEntry
+from graphwire.schema.signature import GraphSignature
+
+__all__ = ["renamed", "with_operators_names", "without_builtin_names", "without_names_of_nodes"]
 
 _FX_NAMES = frozenset({"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"})
 _WORD = re.compile(r"\W", re.ASCII)
-_TABLES = ("tensor_values", "sym_int_values", "sym_bool_values", "custom_obj_values")
 
 
 def without_builtin_names(tree: Record) -> Record:
     """A program whose top-level values have no builtin's name."""
     graph = tree["graph_module"]["graph"]
-    taken = {name for table in _TABLES for name in graph.get(table) or ()}
+    taken = {name for table in TABLES.values() for name in graph.get(table) or ()}
     names: dict[str, str] = {}
     for name in sorted(taken):
         if hasattr(builtins, name) or iskeyword(name) or name in _FX_NAMES:
@@ -38,7 +47,7 @@ def without_builtin_names(tree: Record) -> Record:
 def with_operators_names(tree: Record) -> Record:
     """A program whose top-level symbols are called by the operators that make them, if it returns one that is not."""
     graph = tree["graph_module"]["graph"]
-    taken = {name for table in _TABLES for name in graph.get(table) or ()}
+    taken = {name for table in TABLES.values() for name in graph.get(table) or ()}
     names: dict[str, str] = {}
     for node in graph["nodes"]:
         made = node["outputs"][0] if len(node["outputs"]) == 1 else {}
@@ -61,7 +70,7 @@ def without_names_of_nodes(tree: Record) -> Record:
 
     def of_graph(graph: Record, where: Where) -> Record:
         stems = {_stem(node["target"]) for node in graph["nodes"] if _has_several_values(node)}
-        taken = {name for table in _TABLES for name in graph.get(table) or ()}
+        taken = {name for table in TABLES.values() for name in graph.get(table) or ()}
         names: dict[str, str] = {}
         for name in sorted(taken):
             if name in stems or name.rstrip("0123456789").removesuffix("_") in stems:
@@ -99,25 +108,7 @@ def _with_names(tree: Record, names: dict[str, str]) -> Record:
 
 def _graph_with_names(graph: Record, names: dict[str, str]) -> Record:
     """A graph with other names for its own values."""
-    if not names:
-        return graph
-    return {
-        **graph,
-        **{
-            table: {names.get(k, k): v for k, v in graph[table].items()}
-            for table in _TABLES
-            if table in graph
-        },
-        **{side: [_renamed(argument, names) for argument in graph[side]] for side in ("inputs", "outputs")},
-        "nodes": [
-            {
-                **node,
-                "inputs": [{**named, "arg": _renamed(named["arg"], names)} for named in node["inputs"]],
-                "outputs": [_renamed(output, names) for output in node["outputs"]],
-            }
-            for node in graph["nodes"]
-        ],
-    }
+    return renamed(Graph, graph, names) if names else graph
 
 
 def _interface_with_names(tree: Record, names: dict[str, str]) -> Record:
@@ -125,50 +116,101 @@ def _interface_with_names(tree: Record, names: dict[str, str]) -> Record:
     if not names:
         return tree
     module = tree["graph_module"]
-    signature = {
-        side: [_renamed_spec(spec, names) for spec in specs] for side, specs in module["signature"].items()
-    }
-    entries = [
-        {**entry, "signature": _renamed_call(entry["signature"], names)} if entry.get("signature") else entry
-        for entry in module["module_call_graph"]
-    ]
+    signature = renamed(GraphSignature, module["signature"], names)
+    entries = [renamed(ModuleCallEntry, entry, names) for entry in module["module_call_graph"]]
     return {**tree, "graph_module": {**module, "signature": signature, "module_call_graph": entries}}
 
 
-def _renamed_call(call: Record, names: dict[str, str]) -> Record:
-    return {
-        **call,
-        **{side: [_renamed(each, names) for each in call[side]] for side in ("inputs", "outputs")},
-    }
+# ---------------------------------------------------------------------------------------- where names of values stand
+
+_Rename = Callable[[Any, dict[str, str]], Any]
 
 
-def _renamed(value: Any, names: dict[str, str]) -> Any:
-    """An argument with other names; a graph inside has names of its own."""
+def renamed(kind: type[msgspec.Struct], record: Record, names: dict[str, str]) -> Record:
+    """The tree of a record with other names for values, wherever its type says that a name of a value stands (`Field.names`).
+    A graph inside has names of its own."""
+    rename = _of_record(kind)
+    return record if rename is None else rename(record, names)
+
+
+def _name(value: Any, names: dict[str, str]) -> Any:
+    """A name, a list of names or a table by names, with the other names."""
+    if isinstance(value, dict):
+        return {names.get(key, key): _name(item, names) for key, item in value.items()}
     if isinstance(value, list):
-        return [_renamed(item, names) for item in value]
-    if not isinstance(value, dict) or "as_graph" in value:
-        return value
-    return {
-        key: names.get(item, item) if key in ("name", "as_name") else _renamed_arm(key, item, names)
-        for key, item in value.items()
-    }
+        return [_name(item, names) for item in value]
+    return names.get(value, value) if isinstance(value, str) else value
 
 
-def _renamed_arm(arm: str, value: Any, names: dict[str, str]) -> Any:
-    if arm == "as_tensor" and isinstance(value, str):  # in an optional tensor, up to 5.1
-        return names.get(value, value)
-    return _renamed(value, names)
+@cache
+def _of_record(kind: type[msgspec.Struct]) -> _Rename | None:
+    """What renames the values in the records of a kind; None where there are none."""
+    found: dict[str, _Rename] = {}
 
-
-def _renamed_spec(spec: Record, names: dict[str, str]) -> Record:
-    return {
-        kind: {
-            field: names.get(value, value)
-            if field == "user_input_name"
-            else _renamed(value, names)
-            if field == "arg"
-            else value
-            for field, value in content.items()
+    def rename(record: Any, names: dict[str, str]) -> Any:
+        if not isinstance(record, dict):  # an older schema may have a name alone here
+            return _name(record, names)
+        return {
+            field: found[field](value, names) if field in found and value is not None else value
+            for field, value in record.items()
         }
-        for kind, content in spec.items()
-    }
+
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    for field in info.fields:
+        below = _of_type(field.type)
+        row = FIELDS[kind][field.name]
+        if row.names:
+            found[field.name] = _name if below is None else _both(below)
+        elif below is not None:
+            found[field.name] = below
+    return rename if found else None
+
+
+def _both(below: _Rename) -> _Rename:
+    """For a table by names of records with names."""
+
+    def rename(table: Any, names: dict[str, str]) -> Any:
+        return {names.get(key, key): item for key, item in below(table, names).items()}
+
+    return rename
+
+
+def _of_type(kind: inspect.Type) -> _Rename | None:
+    """What renames the values in what a field of this type holds."""
+    if isinstance(kind, inspect.UnionType):
+        return next((found for each in kind.types if (found := _of_type(each)) is not None), None)
+    if isinstance(kind, (inspect.ListType, inspect.DictType)):
+        below = _of_type(kind.item_type if isinstance(kind, inspect.ListType) else kind.value_type)
+        if below is None:
+            return None
+        if isinstance(kind, inspect.ListType):
+            return lambda items, names: [below(item, names) for item in items]
+        return lambda table, names: {key: below(item, names) for key, item in table.items()}
+    if not isinstance(kind, inspect.StructType) or not _has_names(kind.cls, set()):
+        return None
+    # Arguments stand in arguments, so what renames them is looked up when there is one.
+    return lambda record, names: renamed(kind.cls, record, names)
+
+
+def _has_names(kind: type[msgspec.Struct], seen: set[type[msgspec.Struct]]) -> bool:
+    """Whether names of values stand in a record of a kind, those of graphs inside it aside."""
+    if kind is Graph or kind in seen:
+        return False
+    seen.add(kind)
+    if any(row.names for row in FIELDS[kind].values()):
+        return True
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    return any(_has_names(inner, seen) for field in info.fields for inner in _structs(field.type))
+
+
+def _structs(kind: inspect.Type) -> Iterator[type[msgspec.Struct]]:
+    """The records in a type."""
+    if isinstance(kind, inspect.StructType):
+        yield kind.cls
+    for part in (
+        *getattr(kind, "types", ()),
+        *filter(None, (getattr(kind, "item_type", None), getattr(kind, "value_type", None))),
+    ):
+        yield from _structs(part)

@@ -17,6 +17,7 @@ SCHEMA_VERSION = (8, 20)
 """The version of torch's schema that these records are: torch 2.12 to 2.15."""
 
 FEATURES: dict[str, str] = {
+    "calls": "a node whose inputs its operator's handler wrote in a way of its own",
     "codecs": "a weight or constant that is no plain strided tensor, written by a constant codec",
     "constants": "a tensor or object that a node refers to without a graph input",
     "containers": "a container type, or a context of one, that torch has no serialized name for",

@@ -8,7 +8,7 @@ are none, so that a call with a tuple and such a dict reads the same); any other
 constant of the graph becomes an input; its tensor stands in the document (`evolve.embedded`).
 Downward: tensor constants become buffers, as 2.1 keeps them; a hint that is no integer is dropped; a size that only a run knows
 is 2 at least, as 2.1 writes it, which otherwise finds no answer to whether it is 0 or 1 (it runs with these all the same). 2.1
-cannot read a backward signature, nor several results that are not all tensors, though it writes them.
+cannot read a backward signature, nor the calls of modules, though it writes them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import json
 import re
 from typing import Any
 
-from graphwire.evolve.bounds import from_greatest, to_greatest
+from graphwire.evolve.bounds import from_greatest, report_small_sizes, to_greatest
 from graphwire.evolve.constants import lift_constants
 from graphwire.evolve.explicit_arms import with_all_arms
 from graphwire.evolve.module_stacks import module_stack_down, module_stack_up
 from graphwire.evolve.signatures import signature_down, signature_up
 from graphwire.evolve.step import Step
-from graphwire.evolve.trees import Edits, Record, Report, Where, arm_of, rewrite
+from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, rewrite
 from graphwire.evolve.versions import Version, first_release, stamped
 from graphwire.schema.treespec import LEAF, TreeSpec, format_treespec, parse_treespec
 
@@ -33,7 +33,7 @@ DIALECT = "ATEN"
 _NO_KWARGS = TreeSpec("builtins.dict", "[]", [])
 _UNBACKED = re.compile(r"\bi\d+\b")
 _LEAST_SIZE = 2
-"""What 2.1 takes a size for that only a run knows."""
+"""What 2.1 takes a size for that only a run knows, and the least that it reads of others."""
 
 
 def up(tree: Record) -> Record:
@@ -61,18 +61,17 @@ def up(tree: Record) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """2 as 1."""
+    report_small_sizes(tree, report, _LEAST_SIZE, first_release(NEWER))
     sizes: set[str] = set()
-    rewrite(
-        tree,
-        Edits(
-            node=lambda node, where: _plain_results(node, where, report),
-            tensor_meta=lambda meta, where: _note_sizes(meta, sizes),
-        ),
-    )
+    rewrite(tree, Edits(tensor_meta=lambda meta, where: _note_sizes(meta, sizes)))
     tree = rewrite({**tree, "range_constraints": _as_sizes(tree["range_constraints"], sizes)}, _DOWN)
     module = dict(tree["graph_module"])
     module["signature"] = signature_down(module["signature"], report)
     root, *entries = module["module_call_graph"] or [{}]
+    for index, entry in enumerate(entries, 1):
+        if entry.get("signature") is not None:
+            place = ROOT.at(f".graph_module.module_call_graph[{index}].signature")
+            report(place.obstacle(f"the call of the module {entry['fqn']}", first_release(NEWER)))
     call = root.get("signature") or {
         "in_spec": format_treespec(_tuple_of(module["signature"]["user_inputs"])),
         "out_spec": format_treespec(_tuple_of(module["signature"]["user_outputs"])),
@@ -82,13 +81,6 @@ def down(tree: Record, report: Report) -> Record:
     rest = {key: value for key, value in tree.items() if key != "dialect"}
     tree = {**rest, "graph_module": module, "equality_constraints": [], "example_inputs": None}
     return stamped(with_all_arms(to_greatest(tree)), OLDER)
-
-
-def _plain_results(node: Record, where: Where, report: Report) -> Record:
-    arms = [arm_of(output) for output in node["outputs"]]
-    if len(arms) > 1 and set(arms) != {"as_tensor"}:
-        report(where.obstacle("several results that are not all tensors", first_release(NEWER)))
-    return node
 
 
 def _note_sizes(meta: Record, sizes: set[str]) -> Record:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from graphwire.evolve.explicit_arms import with_all_arms, without_nulls
 from graphwire.evolve.expressions import renamed_symbols
-from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.step import Step
 from graphwire.evolve.symbol_order import symbols_first
-from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, rewrite
+from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, rewrite
 from graphwire.evolve.versions import Version, first_release, stamped
 from graphwire.schema.treespec import parse_treespec, treespec_nodes
 
@@ -45,15 +45,8 @@ def up(tree: Record) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """5.1 as 2."""
-    report_new(
-        tree,
-        report,
-        NEWER,
-        arms={"as_operator": "an operator as an argument", "as_strings": "a list of texts"},
-        inputs={"custom_obj": "an input that is a script object"},
-        outputs={"user_input_mutation": "an input that the program changes"},
-    )
     _report_calls(tree, report)
+    rewrite(tree, Edits(node=lambda node, where: _tensor_results(node, where, report)))
     tree = symbols_first(tree)
     tree = rewrite(
         tree,
@@ -83,6 +76,16 @@ def _report_calls(tree: Record, report: Report) -> None:
             for _, node, _ in treespec_nodes(parse_treespec(signature[side])):
                 if node.type is not None and not node.type.startswith(_COMMON):
                     report(where.at(f".{side}").obstacle(f"the container type {node.type}", first))
+
+
+def _tensor_results(node: Record, where: Where, report: Report) -> Record:
+    """2.2 reads of a higher-order operator one tensor, or a list of tensors."""
+    arms = {arm_of(output) for output in node["outputs"]}
+    plain = arms <= {"as_tensor"} or (arms == {"as_tensors"} and len(node["outputs"]) == 1)
+    if node["target"].startswith("torch.ops.higher_order.") and not plain:
+        construct = "a result of a higher-order operator that is no tensor"
+        report(where.obstacle(construct, first_release(NEWER)))
+    return node
 
 
 def _object_up(argument: Record, where: Where) -> Record:

@@ -3,7 +3,8 @@
 The step to 5.3 (torch 2.4) brought tokens (inputs and outputs that order effects), a spec of its own for an input that was
 specialised to a literal, and a record for the tensor of an optional tensor.
 
-Loaders before 2.4 read no literal as output, no namedtuple by its name, and no backed symbol that may be 0 or 1.
+Loaders before 2.4 read no literal as output, no namedtuple by its name, and no backed symbol that may be 0; that of 2.1
+none that may be 1 either.
 
 Upward an input that is a literal gets the free name `arg` and its position. Downward that name is dropped, and values that are
 called like a Python builtin get another name (`evolve.value_names`); paths of modules lose their commas, on which 2.3 fails.
@@ -12,12 +13,11 @@ called like a Python builtin get another name (`evolve.value_names`); paths of m
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable
 
-from graphwire.evolve.bounds import from_greatest, to_greatest
+from graphwire.evolve.bounds import from_greatest, report_small_sizes, to_greatest
 from graphwire.evolve.module_stacks import stack_with_commas, stack_without_commas
-from graphwire.evolve.step import Step, report_interface, report_new
+from graphwire.evolve.step import Step
 from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, name_of, rewrite
 from graphwire.evolve.value_names import without_builtin_names
 from graphwire.evolve.versions import Version, first_release, stamped
@@ -25,7 +25,9 @@ from graphwire.schema.treespec import parse_treespec, treespec_nodes
 
 OLDER, NEWER = Version(5, 1), Version(5, 3)
 
-_BACKED = re.compile(r"s\d+", re.ASCII)
+LEAST_SIZE = 1
+"""The least that the ranges of inputs' sizes begin with in 2.2 and 2.3: on 0 they fail."""
+
 _LEAF = '[1, {"type": null, "context": null, "children_spec": []}]'
 LITERALS = frozenset({"as_none", "as_int", "as_float", "as_string", "as_bool"})
 
@@ -52,24 +54,13 @@ def up(tree: Record) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """5.3 as 5.1."""
-    token = {"token": "a token, which orders effects"}
-    report_new(tree, report, NEWER, inputs=token, outputs=token)
-    literals = {"as_int": "an integer as output", "as_none": "None as output"}
-    report_interface(tree, report, first_release(NEWER), outputs=literals)
-    _report_small_sizes(tree, report)
+    report_small_sizes(tree, report, LEAST_SIZE, first_release(NEWER))
     _report_namedtuples(tree, report)
     tree = rewrite(
         without_builtin_names(tree),
         Edits(argument=_optional_down, input_spec=_literal_down, node=_with_stack(stack_without_commas)),
     )
     return stamped(from_greatest(tree), OLDER)
-
-
-def _report_small_sizes(tree: Record, report: Report) -> None:
-    for key, limits in tree["range_constraints"].items():
-        if _BACKED.fullmatch(key) and limits["min_val"] < 2:
-            place = ROOT.at(f".range_constraints[{key!r}]")
-            report(place.obstacle("a size that may be 0 or 1", first_release(NEWER)))
 
 
 def _report_namedtuples(tree: Record, report: Report) -> None:

@@ -17,10 +17,9 @@ from functools import cache
 from typing import Any
 
 from graphwire.evolve.expressions import foreign_operations, to_constructor, to_infix
-from graphwire.evolve.step import Step, report_interface, report_new
+from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, arm_of, rewrite
 from graphwire.evolve.versions import Version, first_release, stamped
-from graphwire.schema.scalars import ScalarType
 
 OLDER, NEWER = Version(7, 3), Version(8, 2)
 
@@ -54,9 +53,6 @@ def up(tree: Record) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """8.2 as 7.3."""
-    arms = {"as_sym_float": "a symbolic float", "as_sym_floats": "symbolic floats"}
-    report_new(tree, report, NEWER, arms=arms, types=(ScalarType.UINT16,))
-    report_interface(tree, report, first_release(NEWER), outputs={"as_float": "a float as output"})
     convert, foreign = cache(to_infix), cache(foreign_operations)
 
     def of_symbol(value: Record, where: Where) -> Record:

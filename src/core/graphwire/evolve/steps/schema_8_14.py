@@ -5,7 +5,7 @@ The step to 8.15 (torch 2.10) brought the arms `as_int_lists` and `as_string_to_
 
 from __future__ import annotations
 
-from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Record, Report
 from graphwire.evolve.versions import Version, stamped
 
@@ -19,8 +19,6 @@ def up(tree: Record) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """8.15 as 8.14."""
-    new = {"as_int_lists": "a list of lists of integers", "as_string_to_argument": "a dict as an argument"}
-    report_new(tree, report, NEWER, arms=new)
     return stamped(tree, OLDER)
 
 

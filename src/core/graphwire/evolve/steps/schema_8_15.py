@@ -11,9 +11,10 @@ from __future__ import annotations
 import itertools
 import re
 
-from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, name_of, rewrite
 from graphwire.evolve.value_names import without_names_of_nodes
+from graphwire.evolve.values import TABLES
 from graphwire.evolve.versions import Version, stamped
 
 OLDER, NEWER = Version(8, 15), Version(8, 17)
@@ -42,8 +43,7 @@ def _name_nodes(graph: Record, where: Where) -> Record:
 
 
 def _value_names(graph: Record) -> set[str | None]:
-    tables = ("tensor_values", "sym_int_values", "sym_float_values", "sym_bool_values", "custom_obj_values")
-    return {name for table in tables for name in graph.get(table) or ()}
+    return {name for table in TABLES.values() for name in graph.get(table) or ()}
 
 
 def _own_name(node: Record) -> str | None:
@@ -77,7 +77,6 @@ def _free_name(target: str, taken: set[str | None]) -> str:
 
 def down(tree: Record, report: Report) -> Record:
     """8.17 as 8.15."""
-    report_new(tree, report, NEWER, arms={"as_nested_tensors": "a list of lists of tensors"})
     return stamped(without_names_of_nodes(rewrite(tree, Edits(node=_without_name))), OLDER)
 
 

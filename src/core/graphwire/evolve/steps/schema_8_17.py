@@ -5,10 +5,9 @@ The step to 8.20 (torch 2.12) brought the arm `as_float_lists` and the element t
 
 from __future__ import annotations
 
-from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Record, Report
 from graphwire.evolve.versions import Version, stamped
-from graphwire.schema.scalars import ScalarType
 
 OLDER, NEWER = Version(8, 17), Version(8, 20)
 
@@ -20,13 +19,6 @@ def up(tree: Record) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """8.20 as 8.17."""
-    report_new(
-        tree,
-        report,
-        NEWER,
-        arms={"as_float_lists": "a list of lists of floats"},
-        types=(ScalarType.FLOAT8E8M0FNU, ScalarType.UINT32, ScalarType.UINT64),
-    )
     return stamped(tree, OLDER)
 
 

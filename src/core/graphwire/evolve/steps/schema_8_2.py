@@ -10,11 +10,10 @@ Upward an argument of a higher-order operator is passed by keyword where it has 
 from __future__ import annotations
 
 from graphwire.evolve.nonfinite import from_text, to_text
-from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
-from graphwire.evolve.versions import Version, first_release, stamped
+from graphwire.evolve.versions import Version, stamped
 from graphwire.schema.graph import ArgumentKind
-from graphwire.schema.scalars import ScalarType
 
 OLDER, NEWER = Version(8, 2), Version(8, 7)
 
@@ -46,7 +45,6 @@ def _node_up(node: Record, where: Where) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """8.7 as 8.2."""
-    report_new(tree, report, NEWER, types=(ScalarType.FLOAT8E4M3FN, ScalarType.FLOAT8E5M2))
     tree = from_text(rewrite(tree, Edits(node=lambda node, where: _node_down(node, where, report))))
     module = {k: v for k, v in tree["graph_module"].items() if k != "treespec_namedtuple_fields"}
     return stamped({**tree, "graph_module": module}, OLDER)
@@ -56,9 +54,7 @@ def _node_down(node: Record, where: Where, report: Report) -> Record:
     outputs = node["outputs"]
     if node.get("is_hop_single_tensor_return") is False and len(outputs) == 1:
         tensor = outputs[0].get("as_tensor")
-        if tensor is None:
-            report(where.obstacle("a single result that is no tensor", first_release(NEWER)))
-        else:
+        if tensor is not None:
             outputs = [{"as_tensors": [tensor]}]
     inputs = [{"name": named["name"], "arg": named["arg"]} for named in node["inputs"]]
     node = {key: value for key, value in node.items() if key != "is_hop_single_tensor_return"}

@@ -6,9 +6,9 @@ read no program with an integer as input that is a symbol, nor with a truth valu
 
 from __future__ import annotations
 
-from graphwire.evolve.step import Step, report_interface
+from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
-from graphwire.evolve.versions import Version, first_release, stamped
+from graphwire.evolve.versions import Version, stamped
 
 OLDER, NEWER = Version(8, 7), Version(8, 8)
 
@@ -20,17 +20,11 @@ def up(tree: Record) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """8.8 as 8.7."""
-    report_interface(
-        tree,
-        report,
-        first_release(NEWER),
-        inputs={"as_sym_int": "a symbolic integer as input"},
-        outputs={"as_bool": "a truth value as output"},
-    )
-    return stamped(rewrite(tree, Edits(argument=_without_optional)), OLDER)
+    return stamped(rewrite(tree, Edits(argument=without_optional)), OLDER)
 
 
-def _without_optional(argument: Record, where: Where) -> Record:
+def without_optional(argument: Record, where: Where) -> Record:
+    """An argument in another arm than `as_optional_tensor`."""
     optional = argument.get("as_optional_tensor")
     if optional is None:
         return argument

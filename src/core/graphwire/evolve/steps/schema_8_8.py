@@ -8,10 +8,9 @@ Downward the guards are dropped: they check inputs, and 2.8 makes its own checks
 
 from __future__ import annotations
 
-from graphwire.evolve.step import Step, report_new
+from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Record, Report
 from graphwire.evolve.versions import Version, stamped
-from graphwire.schema.scalars import ScalarType
 
 OLDER, NEWER = Version(8, 8), Version(8, 14)
 
@@ -23,14 +22,6 @@ def up(tree: Record) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """8.14 as 8.8."""
-    report_new(
-        tree,
-        report,
-        NEWER,
-        arms={"as_complex": "a complex number"},
-        types=(ScalarType.FLOAT8E4M3FNUZ, ScalarType.FLOAT8E5M2FNUZ),
-        outputs={"parameter_mutation": "a parameter that the program changes"},
-    )
     return stamped({key: value for key, value in tree.items() if key != "guards_code"}, OLDER)
 
 

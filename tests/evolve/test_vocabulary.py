@@ -1,0 +1,215 @@
+"""The vocabulary has a row for everything that a document can say, and what has none never reaches a reader of torch."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from msgspec import inspect as types
+from this_torch import RELEASE
+from torch._export.serde import schema as torch_schema
+
+import graphwire
+from graphwire.evolve.step import report_new
+from graphwire.evolve.targets import supports
+from graphwire.evolve.value_names import renamed
+from graphwire.evolve.values import TABLES
+from graphwire.evolve.versions import RELEASES
+from graphwire.evolve.vocabulary import ARMS, EXTENSIONS, FIELDS, PLACES, TYPES
+from graphwire.schema.graph import ARGUMENT_ARMS, Argument, Graph
+from graphwire.schema.module_call import ModuleCallEntry
+from graphwire.schema.program import FEATURES, Program
+from graphwire.schema.scalars import ScalarType
+from graphwire.schema.signature import GraphSignature
+from graphwire.schema.tensor import PayloadConfig
+from graphwire.schema.tree import to_tree
+
+
+def _golden() -> ModuleType:
+    """The script that made the golden files: its programs together have every record, arm and field."""
+    path = Path(__file__).parents[1] / "golden" / "make_golden.py"
+    spec = importlib.util.spec_from_file_location("make_golden", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GOLDEN = _golden().PROGRAMS
+
+
+def _records() -> Iterator[types.StructType]:
+    """Every record that a program, or the config of its payloads, consists of."""
+    seen: set[type] = set()
+    pending: list[Any] = [types.type_info(Program), types.type_info(PayloadConfig)]
+    while pending:
+        kind = pending.pop()
+        if isinstance(kind, types.StructType):
+            if kind.cls in seen:
+                continue
+            seen.add(kind.cls)
+            yield kind
+            pending += [field.type for field in kind.fields]
+        pending += getattr(kind, "types", ())
+        pending += [each for name in ("item_type", "value_type") if (each := getattr(kind, name, None))]
+
+
+RECORDS = {record.cls: record for record in _records()}
+
+
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
+def test_every_field_of_a_record_has_a_row(kind: type[msgspec.Struct]) -> None:
+    assert set(FIELDS[kind]) == {field.name for field in RECORDS[kind].fields}
+
+
+def test_every_arm_type_and_extension_has_a_row() -> None:
+    assert set(FIELDS) == set(RECORDS)
+    assert tuple(ARMS) == ARGUMENT_ARMS
+    assert set(TYPES) == set(ScalarType)
+    assert set(EXTENSIONS) == set(FEATURES)
+    features = {row.feature for row in ARMS.values()} | {
+        row.feature for rows in FIELDS.values() for row in rows.values()
+    }
+    assert features - {""} <= set(EXTENSIONS)
+
+
+def test_what_a_row_dates_is_a_version_that_a_release_has() -> None:
+    known = {*RELEASES.values(), None}
+    assert {row.since for rows in FIELDS.values() for row in rows.values()} <= known
+    assert {row.since(place) for row in ARMS.values() for place in PLACES} <= known
+    for arm, row in ARMS.items():  # a place reads nothing that no argument may be
+        if row.argument is not None:
+            assert all(row.since(place) is None or row.since(place) >= row.argument for place in PLACES), arm
+
+
+def test_what_came_with_a_version_is_reported_for_each_version_there_is() -> None:
+    tree = to_tree(GOLDEN["arguments"]())
+    for version in (None, *RELEASES.values()):
+        report_new(tree, lambda obstacle: None, version)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        (),
+        ("graph_module",),
+        ("graph_module", "graph"),
+        ("graph_module", "graph", "nodes", 0),
+        ("graph_module", "graph", "nodes", 0, "inputs", 0),
+        ("graph_module", "graph", "nodes", 0, "inputs", 0, "arg"),
+        ("graph_module", "graph", "tensor_values", "x"),
+        ("graph_module", "module_call_graph", 0, "signature"),
+    ],
+    ids=str,
+)
+def test_a_field_that_nobody_gave_a_row_is_refused(path: tuple[Any, ...]) -> None:
+    tree = copy.deepcopy(to_tree(_plain_program()))
+    record = tree
+    for step in path:
+        record = record[step]
+    assert not supports(tree, "torch-2.13")
+    if path and path[-1] == "arg":
+        record.clear()
+    record["novelty"] = "of tomorrow"
+    obstacles = supports(tree, "torch-2.13")
+    assert [each for each in obstacles if "novelty" in each.construct], obstacles
+    assert {each.first for each in obstacles} == {"graphwire"}
+
+
+def test_an_extension_that_nobody_gave_a_row_or_that_leaves_no_trace_is_refused() -> None:
+    for feature in ("novelty", *(name for name, fate in EXTENSIONS.items() if fate == "refused")):
+        tree = {**to_tree(_plain_program()), "requires": [feature]}
+        for target in ("torch-2.13", "torch-2.3"):
+            assert [each.first for each in supports(tree, target)] == ["graphwire"], feature
+
+
+def _plain_program() -> Program:
+    """A program with nothing of ours."""
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 1
+
+    return graphwire.to_schema(torch.export.export(Model(), (torch.ones(2),)))[0]
+
+
+@pytest.mark.skipif(RELEASE < (2, 12), reason="an older torch has an older schema")
+def test_the_rows_of_torch_s_fields_are_those_of_torch_s_schema() -> None:
+    for kind, rows in FIELDS.items():
+        theirs = getattr(torch_schema, "ExportedProgram" if kind is Program else kind.__name__, None)
+        named = {field.name for field in dataclasses.fields(theirs)} if theirs is not None else set()
+        if issubclass(kind, Argument):  # a tensor or None is torch's, and its reader reads it nowhere
+            named -= {arm for arm, row in ARMS.items() if row.resolved}
+        assert {name for name, row in rows.items() if row.since is not None} == named, kind.__name__
+
+
+# ------------------------------------------------------------------------------------------------ names of values
+
+_FREE = frozenset(
+    {"forward_arg_names", "metadata", "in_spec", "out_spec", "target", "class_fqn", "type", "spec", "graph"}
+)
+"""Fields whose texts are not names, though a text may look like one; and graphs inside, which have names of their own."""
+
+
+def test_the_tables_of_values_are_those_of_torch_s_schema() -> None:
+    rows = FIELDS[Graph]
+    assert set(TABLES.values()) == {name for name, row in rows.items() if row.names and row.since is not None}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_no_name_of_a_value_stays_when_all_are_renamed(name: str) -> None:
+    module = to_tree(GOLDEN[name]())["graph_module"]
+    graph = module["graph"]
+    names = {value: f"renamed_{value}_value" for table in TABLES.values() for value in graph.get(table) or ()}
+    again = {value: key for key, value in names.items()}
+    for kind, tree in (
+        (Graph, graph),
+        (GraphSignature, module["signature"]),
+        *((ModuleCallEntry, entry) for entry in module["module_call_graph"]),
+    ):
+        made = renamed(kind, tree, names)
+        assert set(_texts(made)) & names.keys() <= _others(tree), name
+        assert json.dumps(renamed(kind, made, again)) == json.dumps(tree)
+
+
+def _texts(tree: Any) -> Iterator[str]:
+    """Every text of a tree that may be a name: values and keys."""
+    if isinstance(tree, str):
+        yield tree
+    elif isinstance(tree, list):
+        for item in tree:
+            yield from _texts(item)
+    elif isinstance(tree, dict):
+        for key, item in tree.items():
+            yield key
+            if key not in _FREE:
+                yield from _texts(item)
+
+
+def _others(tree: Any) -> set[str]:
+    """Names of parameters, which a name of a value may be equal to, and names of weights."""
+    found: set[str] = set()
+    if isinstance(tree, list):
+        found.update(*map(_others, tree))
+    elif isinstance(tree, dict):
+        if "arg" in tree and isinstance(tree.get("name"), str):
+            found.add(tree["name"])
+        found |= {
+            text
+            for key, text in tree.items()
+            if key.endswith("_name") and isinstance(text, str) and "as" not in key
+        }
+        for key, item in tree.items():
+            found |= _others(item) if key != "graph" else set()
+    return found
