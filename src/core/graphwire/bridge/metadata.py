@@ -18,7 +18,7 @@ from torch.fx.traceback import NodeSourceAction
 from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack
 from graphwire.bridge.operators import name_of_operator
 from graphwire.bridge.source_functions import function_table, name_of_function, operator_packet
-from graphwire.errors import DecodeError, EncodeError, UnknownTypeError, locate
+from graphwire.errors import DecodeError, EncodeError, SchemaError, UnknownTypeError, locate
 from graphwire.schema.graph import ValueMetadata
 from graphwire.schema.metadata import (
     EXACT_SOURCE_FN,
@@ -36,6 +36,7 @@ from graphwire.schema.metadata import (
 from graphwire.schema.program import NodeSource, StackFrame
 from graphwire.schema.treespec import decode_value, encode_value
 from graphwire.schema.unfolding import MAX_DEPTH, Unfolding
+from graphwire.wire.tree import check_plugin_tree
 
 DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.treespec.encode_value`)."""
@@ -285,7 +286,20 @@ def encode_declared(context: EncodeContext, meta: Mapping[str, Any], texts: dict
     """
     for key in context.registry.metadata_keys:
         if (value := meta.get(key)) is not None:
-            texts[DECLARED + key] = json.dumps(encode_value(value, f"meta[{key!r}]"))
+            texts[DECLARED + key] = _declared_text(value, f"meta[{key!r}]")
+
+
+def _declared_text(value: Any, place: str) -> str:
+    try:
+        tree = encode_value(value, place)
+        check_plugin_tree(tree, "the metadata of a plugin's key", place, escaped=True)
+        text = json.dumps(tree)
+        decode_value(parse_json(text), place)
+    except RecursionError:
+        raise EncodeError("the value is nested too deeply, or holds itself", place=place) from None
+    except (DecodeError, SchemaError) as error:
+        raise EncodeError(f"the value could not be read again: {error.problem}", place=place) from error
+    return text
 
 
 def decode_declared(context: DecodeContext, metadata: Mapping[str, str]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from graphwire.schema.treespec import (
     treespec_nodes,
     with_version,
 )
+from graphwire.wire.tree import check_plugin_tree
 
 __all__ = ["decode_treespec", "encode_treespec"]
 
@@ -112,6 +113,7 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
             raise
         except Exception as error:
             raise EncodeError(_failure(f"the treespec serializer of {by.name}", error)) from error
+        _check_context(by, version, tree, registry)
         return with_version(by.name, version), _quoted(tree) if type(tree) is str else dump_json(tree)
     registered = torch_pytree.registration_of(container)
     if registered is None or registered.reads_names:
@@ -127,6 +129,28 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
     except Exception as error:
         raise EncodeError(_failure(f"`to_dumpable_context` of {registered.name}", error)) from error
     return registered.name, dump_json(dumpable)
+
+
+def _check_context(by: TreespecType, version: Any, tree: Any, registry: Registry) -> None:
+    """Refuse a context that its own serializer does not read: of others than those in the box, which take no other look."""
+    who = f"the treespec serializer of {by.name}"
+    if type(version) is not int or not 1 <= version <= by.serializer.version:
+        raise EncodeError(
+            f"{who} writes a context of version {version!r:.40}, and reads up to {by.serializer.version}",
+            remedy="This is a fault of its plugin",
+        )
+    if type(tree) is not str:
+        check_plugin_tree(tree, who, "context", escaped=True)
+    owner = registry.owner_of("treespec_serializer", by.name)
+    if owner is not None and owner.distribution == "graphwire":
+        return
+    try:
+        by.serializer.load_context(tree, version)
+    except Exception as error:
+        raise EncodeError(
+            f"{who} could not read again what it writes: {type(error).__name__}: {error}",
+            remedy="This is a fault of its plugin",
+        ) from error
 
 
 def _failure(what: str, error: Exception) -> str:

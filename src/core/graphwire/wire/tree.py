@@ -101,20 +101,21 @@ def survey(tree: Any, *, max_depth: int = MAX_DEPTH, max_nodes: int | None = Non
     return Survey(frozenset(kinds), nodes, depth, texts, finite)
 
 
-def check_plugin_tree(tree: Any, who: str, place: str) -> None:
+def check_plugin_tree(tree: Any, who: str, place: str, *, escaped: bool = False) -> None:
     """The door by which trees of plugins enter a document: refuse what a reader of any wire format would, or would have as
     something else.
 
     Args:
         who: who made the tree, such as `the constant codec packed`.
         place: what it was made of.
+        escaped: whether it stands in a document as JSON text of ASCII alone, which can say a lone surrogate.
 
     Raises:
         EncodeError: it is no tree, is too deep or too large, or has text or an integer that a format cannot say.
     """
     try:
         survey(tree, max_depth=_PLUGIN_DEPTH, max_nodes=_PLUGIN_NODES)
-        _check_scalars(tree)
+        _check_scalars(tree, escaped)
     except (FormatError, LimitError) as error:
         raise EncodeError(
             f"{who} gives what no tree can hold: {error.problem}",
@@ -124,7 +125,7 @@ def check_plugin_tree(tree: Any, who: str, place: str) -> None:
         ) from None
 
 
-def _check_scalars(tree: Any) -> None:
+def _check_scalars(tree: Any, escaped: bool) -> None:
     rest = [tree]
     while rest:
         value = rest.pop()
@@ -136,7 +137,7 @@ def _check_scalars(tree: Any) -> None:
             rest.extend(value.values())
         elif kind is int and value.bit_length() > _DIGIT_BITS:
             raise FormatError(f"an integer of {value.bit_length():,} bits is longer than JSON readers take")
-        elif kind is str and not value.isascii():
+        elif kind is str and not (escaped or value.isascii()):
             try:
                 value.encode()
             except UnicodeEncodeError:
