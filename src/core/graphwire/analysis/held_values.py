@@ -122,7 +122,7 @@ def missing_values(
     unread: Collection[str] = (),
 ) -> list[Problem]:
     """Every value that the signature names and the payloads lack. Arguments are those of `held_problems`."""
-    known = (weights, constants, program.encoded_values, unread)
+    known = (constants, program.encoded_values, unread)
     return [
         Problem(
             _place(held.name),
@@ -130,7 +130,7 @@ def missing_values(
             f"the program's {held.kind} {quoted(held.name)} is not among its weights and constants",
         )
         for held in map(held_by, program.graph_module.signature.input_specs)
-        if held is not None and not any(held.name in names for names in known)
+        if held is not None and held.name not in weights and not any(held.name in names for names in known)
     ]
 
 
