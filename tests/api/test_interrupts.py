@@ -17,12 +17,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_programs import SMALL_PROGRAMS
 
 import graphwire
+from graphwire.api.boundary import Boundary
+from graphwire.errors import DecodeError
 from graphwire.wire.turns import taking_turns
 
 SOURCES = str(Path(graphwire.__file__).parent)
@@ -204,3 +207,12 @@ def numbers_of(call: Callable[[], object], modules: tuple[str, ...]) -> list[int
     finally:
         sys.settrace(None)
     return sorted({number for visits in found.values() for number in (*visits[:3], *visits[-3:])})
+
+
+def test_an_interrupt_that_torch_made_an_error_of_stays_an_interrupt() -> None:
+    """It comes while torch asks a symbolic size for its value, and torch tells of it in a text alone."""
+    text = "as_strided(): argument 'size' failed to unpack the object at pos 1 with error \"KeyboardInterrupt: <EMPTY MESSAGE>"
+    with pytest.raises(KeyboardInterrupt), Boundary("a.pt2"):
+        raise TypeError(text)
+    with pytest.raises(DecodeError), Boundary("a.pt2"):
+        raise TypeError(f"a file's text: {text}")

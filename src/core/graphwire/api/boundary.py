@@ -6,13 +6,14 @@ front (`errors.locate`), and who knows a better reason says it.
 
 Left as they are: errors of ours, which get file, record and format; what the operating system says of the caller's own files;
 what the caller's own file object raises; `MemoryError`; warnings that the caller made errors; and what is no `Exception`
-(`KeyboardInterrupt`, `SystemExit`).
+(`KeyboardInterrupt`, `SystemExit`), also where torch made an error of its own of an interrupt.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
@@ -72,6 +73,8 @@ class Boundary:
     ) -> None:
         if not isinstance(error, Exception):
             return
+        if isinstance(error, TypeError) and _INTERRUPTED.match(str(error)):
+            raise KeyboardInterrupt from error
         if isinstance(error, GraphwireError):
             ours: GraphwireError | None = error
             _name_plugin(error, self._registry)
@@ -85,6 +88,12 @@ class Boundary:
         ours.of(self._file, record, format)
         if ours is not error:
             raise ours from error
+
+
+_INTERRUPTED = re.compile(
+    r"""\w+\(\): argument '\w+' failed to unpack the object at pos \d+ with error "KeyboardInterrupt: """
+)
+"""What torch says where Ctrl-C comes while it asks a symbolic size for its value. No text of a file stands in front."""
 
 
 def source_name(source: Any) -> str:

@@ -109,7 +109,8 @@ class FileSource:
         self._close_unless_read()
 
     def __del__(self) -> None:
-        self._file.close()
+        if "_file" in vars(self):  # unless it was interrupted before its first line
+            self._file.close()
 
     def _descriptor_for(self, reader: object) -> int:
         """The file's descriptor, which stays open until the reader leaves."""
