@@ -140,7 +140,11 @@ NAMES = ("save", "save over", "load", "load copies", "convert", "verify")
 MOMENTS = st.floats(0, 1, exclude_max=True)
 EXAMPLES = settings.default.max_examples if settings.default.max_examples > 100 else 50  # each takes a while
 
+LOST_IN_FINALIZERS = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""Python itself lets go of an exception that a signal raises inside of a finalizer, and goes on."""
 
+
+@LOST_IN_FINALIZERS
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(st.sampled_from(NAMES), MOMENTS)
 def test_an_interrupt_before_any_line_leaves_nothing(name: str, moment: float) -> None:
@@ -150,6 +154,7 @@ def test_an_interrupt_before_any_line_leaves_nothing(name: str, moment: float) -
     assert_nothing_is_left(before)
 
 
+@LOST_IN_FINALIZERS
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(st.sampled_from(NAMES), MOMENTS)
 def test_a_signal_at_any_time_leaves_nothing(name: str, moment: float) -> None:
