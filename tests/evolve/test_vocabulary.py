@@ -213,3 +213,10 @@ def _others(tree: Any) -> set[str]:
         for key, item in tree.items():
             found |= _others(item) if key != "graph" else set()
     return found
+
+
+def test_the_arms_that_every_reader_of_the_archive_reads_come_first() -> None:
+    """The first reader of a file is found without a look at them."""
+    for arm in ARGUMENT_ARMS[: ARGUMENT_ARMS.index("as_optional_tensor")]:
+        assert ARMS[arm].argument is not None, arm
+        assert ARMS[arm].argument <= RELEASES["2.9"], arm

@@ -27,6 +27,9 @@ OURS_FIRST: Final = f"{OURS}-0.1"
 """The first graphwire that knows every extension there is (`schema.program.FEATURES`)."""
 
 _ARCHIVE = Version(8, 14)
+_OLD: Final = ARGUMENT_ARMS.index("as_optional_tensor")
+"""How many arms every reader of the archive reads in an argument; they come first."""
+_NO_NEW: Final = (None,) * (len(ARGUMENT_ARMS) - _OLD)
 _NEW_TYPES: Final = {kind: since for kind, since in TYPES.items() if since > _ARCHIVE}
 
 
@@ -86,12 +89,25 @@ def _needed(graph: Graph, top: bool) -> Iterator[Version | None]:
         for named in node.inputs:
             nameless = nameless or not named.name
             argument = named.arg
-            if argument.as_tensor is None and argument.as_int is None:
+            if (
+                argument.as_tensor is None
+                and argument.as_int is None
+                and (astuple(argument)[_OLD:] != _NO_NEW or argument.as_scalar_type in _NEW_TYPES)
+            ):
                 yield _since(argument, "argument")
         if nameless and is_nameless(node.target, ("",)):
             yield None
         outputs = node.outputs
-        if len(outputs) != 1 or outputs[0].as_tensor is None:
+        if (
+            outputs
+            and outputs[0].as_tensors
+            and len(outputs) == 1
+            and node.is_hop_single_tensor_return is None
+        ):
+            continue
+        if len(outputs) == 1 and outputs[0].as_tensor is not None:
+            continue
+        if any(output.as_tensor is None for output in outputs):
             place = _place_of(node)
             for output in outputs:
                 yield _since(output, place)
