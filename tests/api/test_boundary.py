@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import io
 import struct
 import warnings
@@ -382,6 +383,35 @@ def test_example_inputs_of_another_structure_are_left_out(given: Any, program: E
         loaded = graphwire.from_schema(record, payloads)
     assert loaded.example_inputs is None
     loaded.module()
+
+
+class Sized(torch.nn.Module):
+    """Takes what its caller likes."""
+
+    def forward(self, x: torch.Tensor, *sizes: Any, **more: Any) -> Any:
+        return x.expand(sizes[0]) * sizes[1]["a"][0], [each + 1 for each in more.values()]
+
+
+def _calls() -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    x = torch.ones(2)
+    rest = ({"a": (x,)}, collections.OrderedDict(a=[x]), {"a": [x], "b": None})
+    for size, held, more in zip(
+        (torch.Size([3, 2]), (3, 2), [3, 2]), rest, ({}, {"y": x, "b": x}, {"self_": x}), strict=True
+    ):
+        yield (x, size, held), more
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_example_inputs_that_torch_has_are_loaded(strict: bool) -> None:
+    for args, kwargs in _calls() if not strict else [next(_calls())]:
+        program = export(Sized(), args, kwargs, strict=strict)
+        for named in (True, False):
+            if not named:
+                program.module_call_graph[0].signature.forward_arg_names = None
+            loaded = graphwire.loads(graphwire.dumps(program))
+            structure = pytree.tree_structure(loaded.example_inputs)
+            assert structure == pytree.tree_structure(program.example_inputs)
+            loaded.module()
 
 
 # ----------------------------------------------------------------------------------------------------- what passes

@@ -418,7 +418,7 @@ def _decode_examples(
         scope = _ExampleScope(tensors)
         leaves = [decode_argument(context, scope, leaf) for leaf in examples.leaves]
         inputs = unflatten(leaves, decode_treespec(examples.spec, context.registry))
-        _check_examples(inputs, examples.spec, record, calls)
+        _check_examples(inputs, len(leaves), calls[0].signature)
         return inputs
     except Exception as error:
         if is_of_caller(error):
@@ -434,23 +434,26 @@ def _why(error: Exception) -> str:
     return str(error) if isinstance(error, GraphwireError) else told(said(error))
 
 
-def _check_examples(inputs: Any, spec: str, record: Program, calls: Sequence[Any]) -> None:
-    """Refuse example inputs that the program is not called with: `ExportedProgram.module()` binds them to its signature.
+def _check_examples(inputs: Any, leaves: int, called: Any) -> None:
+    """Refuse example inputs that the program cannot be called with: `ExportedProgram.module()` binds them to the names of its
+    arguments, and says each leaf for one of its inputs. They may be containers of other types: tracing makes a tuple of a
+    `torch.Size`.
+
+    Args:
+        leaves: how many the inputs have.
+        called: the signature of the program's call.
 
     Raises:
         DecodeError: they are of another structure.
     """
     match inputs:
         case tuple() as args, dict() as kwargs if all(type(key) is str for key in kwargs):
-            written, called = record.graph_module.module_call_graph[0].signature, calls[0].signature
-            if written is not None and written.in_spec == spec:
-                fits = True
-            else:
-                names = [n for n in context_of(children_of(called.in_spec)[1]) if n in kwargs]  # in any order
-                ordered = {name: kwargs[name] for name in (*names, *kwargs)}
-                fits = pytree.tree_structure((args, ordered)) == called.in_spec
-            by_name = called.forward_arg_names[len(args) :] if called.forward_arg_names else [*kwargs]
-            if fits and sorted(by_name) == sorted(kwargs):
+            names = called.forward_arg_names
+            if not names:
+                by_position, by_name = children_of(called.in_spec)
+                names = [*map(str, range(len(children_of(by_position)))), *context_of(by_name)]
+            fits = len(args) <= len(names) and sorted(names[len(args) :]) == sorted(kwargs)
+            if fits and leaves == called.in_spec.num_leaves:
                 return
     raise DecodeError("they are not of the structure that the program's inputs have")
 
