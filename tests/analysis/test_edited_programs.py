@@ -24,8 +24,7 @@ from torch import nn
 from torch.export import Dim, ExportedProgram, export
 
 import graphwire
-from graphwire.bridge.context import GraphwireWarning
-from graphwire.errors import EncodeError, ValidationError
+from graphwire.errors import EncodeError, GraphwireWarning, ValidationError
 from graphwire.hooks.registry import default_registry
 from graphwire.schema.graph import ValueMetadata
 from graphwire.testing.portraits import Portrait, portrait

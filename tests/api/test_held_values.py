@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram, export
 
 import graphwire
-from graphwire.bridge.context import GraphwireWarning
-from graphwire.errors import ValidationError
+from graphwire.errors import GraphwireWarning, ValidationError
 
 
 class Model(nn.Module):

@@ -11,10 +11,14 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import pytest
+import torch
 from hostile import DOCUMENT, WEIGHTS, Tree, Victim, victim
+from torch.fx.traceback import NodeSource
 
 import graphwire
-from graphwire.errors import GraphwireError
+from graphwire.analysis.report import LoadReport, WriteReport
+from graphwire.errors import GraphwireError, GraphwireWarning
+from graphwire.schema.unfolding import OMITTED
 
 S0 = "Symbol('s0', positive=True, integer=True)"
 
@@ -180,10 +184,66 @@ def test_what_is_shared_is_never_unfolded(good: Victim, what: str, depth: int) -
 
 def test_provenance_beyond_the_bounds_is_left_out_and_said(good: Victim) -> None:
     data = good.with_document(lambda tree: _sources(tree, 300, 2))
-    with pytest.warns(UserWarning, match="are left out"):
-        program = graphwire.loads(data)
+    reports: list[LoadReport] = []
+    with pytest.warns(GraphwireWarning, match="origins of nodes are not loaded: [0-9]+ are longer"):
+        program = graphwire.loads(data, report=reports.append)
+    assert "dropped: stack traces and origins of nodes (" in str(reports[0])
     program.module()
     assert all(node.meta["from_node"] for node in program.graph.nodes if node.op == "call_function")
+
+
+@pytest.mark.parametrize("target", ["torch-2.13", "torch-2.8"])
+def test_a_target_that_loses_provenance_says_so(good: Victim, target: str) -> None:
+    data = good.with_document(lambda tree: _sources(tree, 300, 2))
+    reports: list[WriteReport] = []
+    with pytest.warns(GraphwireWarning, match="of 'model' are not all written: [0-9]+ are longer"):
+        graphwire.convert(data, io.BytesIO(), target=target, report=reports.append)
+    assert [(each.what, each.method) for each in reports[0].dropped] == [(OMITTED, "model")]
+    assert "dropped: model: stack traces and origins" in str(reports[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = graphwire.open(io.BytesIO(data)).program_of("model")
+    with pytest.warns(GraphwireWarning, match="are not all written: [0-9]+ are longer"):
+        graphwire.encode(program, target=target)
+
+
+@pytest.mark.parametrize("target", ["torch-2.13", "torch-2.1", "draft-2022"])
+def test_what_a_target_loses_is_said_of_a_program_too(target: str) -> None:
+    program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+    for node in program.graph.nodes:
+        node.meta["stack_trace"] = f'File "f.py", line 1, in {"f" * 100}\n' * 10
+        node.meta["from_node"] = [_chain(60)]
+    with pytest.warns(GraphwireWarning, match="are not all written"):
+        graphwire.dumps(program, target=target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graphwire.dumps(program)
+
+
+def _chain(depth: int) -> NodeSource:
+    source = NodeSource(None, "p")
+    for _ in range(depth):
+        outer = NodeSource(None, "p")
+        outer.from_node = [source]
+        source = outer
+    return source
+
+
+def test_provenance_as_text_counts_like_that_in_a_table(
+    good: Victim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {
+        "name": "n" * 1000,
+        "target": "t",
+        "graph_id": 1,
+        "pass_name": "p",
+        "action": "create",
+        "from_node": [],
+    }
+    data = good.with_document(lambda tree: _metadata("from_node")(tree, json.dumps([row] * 100)))
+    monkeypatch.setattr("graphwire.schema.unfolding.MAX_PROVENANCE", 50_000)
+    with pytest.warns(GraphwireWarning, match="1 are longer"):
+        graphwire.loads(data)
 
 
 HOSTILE_SIZES = {

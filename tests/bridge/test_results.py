@@ -12,7 +12,7 @@ from torch._ops import HigherOrderOperator
 from torch.export import Dim, ExportedProgram, export
 
 import graphwire
-from graphwire.bridge.context import GraphwireWarning
+from graphwire.errors import GraphwireWarning
 from graphwire.testing.programs import assert_same_program, assert_same_values
 
 FORMATS = ("json", "msgpack", "cbor")

@@ -11,7 +11,7 @@ from torch.export import ExportedProgram, export
 from torch.testing import assert_close
 
 import graphwire
-from graphwire.bridge.context import GraphwireWarning
+from graphwire.errors import GraphwireWarning
 
 
 def linear() -> ExportedProgram:

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import graphwire
-from graphwire.bridge.context import GraphwireWarning
+from graphwire.errors import GraphwireWarning
 
 
 @pytest.fixture(scope="session")

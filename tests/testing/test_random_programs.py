@@ -16,7 +16,7 @@ import torch
 from hypothesis import HealthCheck, Phase, given, settings
 
 import graphwire
-from graphwire.bridge.context import GraphwireWarning
+from graphwire.errors import GraphwireWarning
 from graphwire.hooks.registry import default_registry
 from graphwire.testing.portraits import portrait
 from graphwire.testing.programs import assert_same_portrait, assert_same_program, assert_same_values

@@ -44,6 +44,7 @@ __all__ = [
     "ExpressionError",
     "FormatError",
     "GraphwireError",
+    "GraphwireWarning",
     "LimitError",
     "MissingPluginError",
     "MissingRecordError",
@@ -64,6 +65,11 @@ __all__ = [
 
 _MOST_TOLD = 2_000
 """Characters of one part of a message. Names in a file may be as long as the file."""
+
+
+class GraphwireWarning(UserWarning):
+    """Something that a program had and that is left out, without harm to what the program computes; or weights that are
+    kept, and are not what the graph says of them."""
 
 
 def escaped(text: str) -> str:

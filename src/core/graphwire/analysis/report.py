@@ -23,11 +23,23 @@ class StepReport(msgspec.Struct, frozen=True):
 
 
 class Omission(msgspec.Struct, frozen=True):
-    """Something that stands in the file and not in the program."""
+    """Something that stands in the file and not in the program; or in the program, and not in the file that is written."""
 
     what: str
     """Such as `example inputs`, or the qualified name of a value."""
     reason: str
+    method: str = ""
+    """The program's name, of something that is not written."""
+
+    @property
+    def as_loaded(self) -> str:
+        """What a warning of a load says."""
+        return f"the {self.what} are not loaded: {self.reason}"
+
+    @property
+    def as_written(self) -> str:
+        """What a warning of a file that is written says."""
+        return f"the {self.what} of {self.method!r:.80} are not all written: {self.reason}"
 
 
 class LoadReport(msgspec.Struct, frozen=True):
@@ -54,10 +66,9 @@ class LoadReport(msgspec.Struct, frozen=True):
     dropped: list[Omission] = []
     """What the file says and the program does not have."""
 
-    def with_dropped(self, what: str, reasons: Sequence[str]) -> LoadReport:
+    def with_dropped(self, omissions: Sequence[Omission]) -> LoadReport:
         """The report with more that was dropped."""
-        more = [Omission(what, reason) for reason in reasons]
-        return msgspec.structs.replace(self, dropped=[*self.dropped, *more])
+        return msgspec.structs.replace(self, dropped=[*self.dropped, *omissions])
 
     def with_steps(self, steps: Iterable[StepReport]) -> LoadReport:
         """The report with more steps at the end."""
@@ -99,12 +110,15 @@ class WriteReport(msgspec.Struct, frozen=True):
     """What reads the file, such as `torch-2.3`; empty where it is written as graphwire writes it by default."""
     narrowed: list[NarrowedRange] = []
     """With `ranges="narrowed"`, each range that says less than the program's."""
+    dropped: list[Omission] = []
+    """What a program has and the file does not, without harm to what it computes. A warning says so too."""
 
     def lines(self) -> Iterator[str]:
         """The report for a reader, a fact a line."""
         yield f"written for {self.target}" if self.target else "written as it is"
         for each in self.narrowed:
             yield f"narrowed: {each.method}: {each.symbol} begins at {each.written}, in the program at {each.given}"
+        yield from (f"dropped: {each.method}: {each.what} ({each.reason})" for each in self.dropped)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 from graphwire.analysis.validate import check
 from graphwire.api.boundary import Boundary, reading, writing
 from graphwire.api.given import check_limits, check_records
-from graphwire.errors import EncodeError, FormatError
+from graphwire.errors import EncodeError, FormatError, GraphwireWarning
 from graphwire.evolve.embedded import embed
 from graphwire.evolve.release_forms import forms_of_release, with_forms
 from graphwire.evolve.schema import downgrade
 from graphwire.evolve.schema import upgrade as upgrade_tree
 from graphwire.evolve.step import Taken
-from graphwire.evolve.targets import target_named
+from graphwire.evolve.targets import Target, target_named
 from graphwire.evolve.versions import DRAFT, Version, version_of
-from graphwire.hooks.interfaces import Tree
+from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import SCHEMA_VERSION, Program
 from graphwire.schema.tree import program_from_tree, to_tree
 from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec
+from graphwire.schema.unfolding import OMITTED
 from graphwire.wire.archive_source import file_name
 from graphwire.wire.document import (
     detect_format,
@@ -66,9 +68,31 @@ def encode(
     wire_format = in_force(registry, plugins).wire_format(format)
     if target is None:
         return write_program(program, wire_format)
-    reader = target_named(target)
+    left_out: list[str] = []
+    data = document_for(program, target_named(target), wire_format, left_out, payloads)
+    for why in left_out:
+        warnings.warn(f"the {OMITTED} are not all written: {why}", GraphwireWarning, stacklevel=3)
+    return data
+
+
+def document_for(
+    program: Program,
+    reader: Target,
+    wire_format: WireFormat,
+    left_out: list[str],
+    payloads: Payloads | None = None,
+) -> bytes:
+    """A program's records as the document of a target.
+
+    Args:
+        left_out: is given the reason why stack traces and origins are left out, if some are.
+        payloads: what a `draft-2022` has inside.
+
+    Raises:
+        As `encode`.
+    """
     program = with_forms(program, lambda: forms_of_release(reader.release))
-    tree = downgrade(to_tree(program), reader.version, reader.release)
+    tree = downgrade(to_tree(program), reader.version, reader.release, left_out)
     if reader.version == DRAFT and payloads is not None:
         held = payloads
         tree = embed(tree, lambda name: _storage_of(held, name))

@@ -11,7 +11,7 @@ from graphwire.analysis.summary import Inspection
 from graphwire.api.archive import Archive, open
 from graphwire.api.boundary import reading
 from graphwire.api.opsets import applied
-from graphwire.api.targets import Ranges, check_ranges, written
+from graphwire.api.targets import Ranges, check_ranges, warn_of_dropped, written
 from graphwire.errors import (
     GraphwireError,
     Problem,
@@ -72,6 +72,7 @@ def convert(
                     plan = plan_for(program, archive.registry, wanted=opset_version)
                     programs[name] = applied(program, plan, archive.registry)
         told = _rewrite(archive, programs, dst, dict.fromkeys(programs, format), target, ranges)
+    warn_of_dropped(told.dropped)
     if report is not None:
         report(told)
 
@@ -155,7 +156,7 @@ def _rewrite(
     own, and damage would not be seen any more."""
     archive.check_payloads()
     documents: dict[str, Document] = {}
-    layout, found = "B2", []
+    layout, found, dropped = "B2", [], []
     for name, program in programs.items():
         payloads = archive.payloads_of(name)
         with archive.boundary(name):
@@ -165,9 +166,10 @@ def _rewrite(
             made, layout, report = written(encoded, formats[name], target, archive.registry, ranges)
         documents |= made
         found += report.narrowed
+        dropped += report.dropped
     extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
     save_package(dst, documents, extra_files, layout=layout)
-    return WriteReport("" if target is None else target_named(target).name, found)
+    return WriteReport("" if target is None else target_named(target).name, found, dropped)
 
 
 @reading("file")

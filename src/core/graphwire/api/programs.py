@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 
-from graphwire.analysis.report import LoadReport, StepReport, WriteReport
+from graphwire.analysis.report import LoadReport, Omission, StepReport, WriteReport
 from graphwire.analysis.validate import check
 from graphwire.analysis.written import check_written
 from graphwire.api.archive import open
@@ -16,10 +16,11 @@ from graphwire.api.boundary import Boundary, reading, writing
 from graphwire.api.files import PathOrFile
 from graphwire.api.given import check_choice, check_extra_files, check_kind, check_records, programs_by_name
 from graphwire.api.opsets import applied, at_installed_opsets
-from graphwire.api.targets import Ranges, check_ranges, written
+from graphwire.api.targets import Ranges, check_ranges, warn_of_dropped, written
 from graphwire.errors import (
     DecodeError,
     EncodeError,
+    GraphwireWarning,
     note_caller,
     told,
 )
@@ -104,6 +105,7 @@ def save(
     pause = paused_collector()
     with pause, pause:  # until the records are gone again, which then leave nothing to collect
         told = _save(program, file, format, target, opset_version, containers, ranges, extra_files, registry)
+    warn_of_dropped(told.dropped)
     if report is not None:
         report(told)
 
@@ -199,7 +201,6 @@ def load(
         DecodeError: this installation lacks something that the program needs.
         LimitError: the file is beyond `limits`.
     """
-    from graphwire.bridge.context import GraphwireWarning
     from graphwire.bridge.program import decode_program
     from graphwire.bridge.tensors import target_device
 
@@ -222,7 +223,7 @@ def load(
                 for warning in payloads.warnings:
                     warnings.warn(told(warning), GraphwireWarning, stacklevel=3)
                 findings = archive.report(name) if report is not None else None
-                left_out: list[str] = []
+                left_out: list[Omission] = []
                 program, origin, rewritten, propagates = at_installed_opsets(
                     program, archive.registry, unknown_ops
                 )
@@ -238,12 +239,12 @@ def load(
                 )
                 del program, payloads
         del archive  # which leaves the collector nothing but the program to look at
-    for why in left_out:
-        warnings.warn(f"the example inputs are not loaded: {why}", GraphwireWarning, stacklevel=3)
+    for omission in left_out:
+        warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=3)
     if report is not None and findings is not None:
         steps = [StepReport(each.what, list(each.nodes)) for each in rewritten]
         try:
-            report(findings.with_steps(steps).with_dropped("example inputs", left_out))
+            report(findings.with_steps(steps).with_dropped(left_out))
         except Exception as error:
             note_caller(error)
             raise

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from graphwire.analysis.report import NarrowedRange, WriteReport
-from graphwire.api.documents import encode
+from graphwire.analysis.report import NarrowedRange, Omission, WriteReport
+from graphwire.api.documents import document_for
 from graphwire.api.given import check_choice
-from graphwire.errors import EncodeError
+from graphwire.errors import EncodeError, GraphwireWarning
 from graphwire.evolve.bounds import narrowed
 from graphwire.evolve.readers import first_reader
-from graphwire.evolve.release_forms import forms_of_release, with_forms
-from graphwire.evolve.schema import downgrade
 from graphwire.evolve.targets import Target, target_named
 from graphwire.hooks.hookspecs import PROJECT
 from graphwire.hooks.interfaces import WireFormat
 from graphwire.hooks.registry import Registry
 from graphwire.schema.program import PluginRequirement, Program
-from graphwire.schema.tree import to_tree
-from graphwire.wire.document import write_plain_json, write_program
+from graphwire.schema.unfolding import OMITTED
+from graphwire.wire.document import write_program
 from graphwire.wire.layouts import BARE
 from graphwire.wire.package_writer import Document
 from graphwire.wire.payloads import Payloads
@@ -80,21 +79,26 @@ def written(
         programs = {
             name: (_narrowed(name, each[0], reader, found), each[1]) for name, each in programs.items()
         }
-    report = WriteReport(reader.name, found)
-    if reader.layout is None:
-        drafts = {
-            name: Document(
-                encode(program, format, target=target, payloads=payloads, registry=registry),
-                wire_format.suffix,
-                Payloads(),
-            )
-            for name, (program, payloads) in programs.items()
-        }
-        return Written(drafts, BARE, report)
-    if format != "json":
+    if reader.layout is not None and format != "json":
         raise EncodeError(f"{target} reads JSON, not {format}", remedy='Write it with format="json"')
-    made = {name: _document(reader, *program) for name, program in programs.items()}
-    return Written(made, reader.layout, report)
+    documents, dropped = {}, []
+    for name, (program, payloads) in programs.items():
+        left_out: list[str] = []
+        if reader.layout is None:
+            data = document_for(program, reader, wire_format, left_out, payloads)
+            documents[name] = Document(data, wire_format.suffix, Payloads())
+        else:
+            data = document_for(program, reader, wire_format, left_out)
+            beside = replace(payloads, examples=program.example_inputs, encoded=program.encoded_values)
+            documents[name] = Document(data, ".json", beside)
+        dropped += [Omission(OMITTED, why, name) for why in left_out]
+    return Written(documents, reader.layout or BARE, WriteReport(reader.name, found, dropped))
+
+
+def warn_of_dropped(dropped: Iterable[Omission]) -> None:
+    """Warn the caller of a public function of what is not in the file that it wrote."""
+    for each in dropped:
+        warnings.warn(each.as_written, GraphwireWarning, stacklevel=4)
 
 
 def check_ranges(ranges: str, target: str | None) -> None:
@@ -127,11 +131,3 @@ def _noted(program: Program, wire_format: WireFormat) -> Program:
     """The program with a note of the first reader of its file."""
     reader = first_reader(program, is_json=wire_format.name == "json")
     return msgspec.structs.replace(program, readable_from=reader)
-
-
-def _document(reader: Target, program: Program, payloads: Payloads) -> Document:
-    program = with_forms(program, lambda: forms_of_release(reader.release))
-    tree = downgrade(to_tree(program), reader.version, reader.release)
-    data = write_plain_json(tree, bare_tokens=reader.nonfinite == "token")
-    beside = replace(payloads, examples=program.example_inputs, encoded=program.encoded_values)
-    return Document(data, ".json", beside)

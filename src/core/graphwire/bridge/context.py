@@ -22,11 +22,6 @@ GRAPH_CONSTANT = "graph::"
 """The start of the payload names of tensors and objects that nodes refer to without a graph input."""
 
 
-class GraphwireWarning(UserWarning):
-    """Something that a program had and that is left out, without harm to what the program computes; or weights that are
-    kept, and are not what the graph says of them."""
-
-
 @dataclass(slots=True)
 class Operator:
     """How the nodes of one FX target are written: resolved once, used for each of its nodes."""

@@ -17,7 +17,7 @@ from graphwire.analysis.names import is_value_name
 from graphwire.bridge import torch_private
 from graphwire.bridge.arguments import arm_of, decode_argument, encode_argument, encode_exactly
 from graphwire.bridge.calls import decode_inputs, encode_inputs
-from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext, GraphwireWarning
+from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.copies import add_copies, encode_copies
 from graphwire.bridge.metadata import decode_metadata, encode_metadata
 from graphwire.bridge.operators import decode_operator, encode_operator
@@ -38,7 +38,7 @@ from graphwire.bridge.values import (
     name_of,
     note_metadata,
 )
-from graphwire.errors import DecodeError, EncodeError, locate
+from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, locate
 from graphwire.schema.graph import (
     Argument,
     ConstantArgument,

@@ -15,9 +15,8 @@ from graphwire.analysis.held_values import (
     missing_values,
     plain_differences,
 )
-from graphwire.bridge.context import GraphwireWarning
 from graphwire.bridge.tensors import seen_facts
-from graphwire.errors import DecodeError, Problem, ValidationError
+from graphwire.errors import DecodeError, GraphwireWarning, Problem, ValidationError
 from graphwire.schema.program import Program
 from graphwire.schema.signature import held_by
 from graphwire.wire.payloads import Payloads

@@ -88,7 +88,7 @@ def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
         if known is None:
             known = texts[key, text] = _decode_text(context, key, text)
         name, value = known
-        if value is None:
+        if value is None or (name == "from_node" and not context.provenance.take_length(len(text))):
             continue
         kind = type(value)
         meta[name] = value.copy() if kind is dict or kind is list else value

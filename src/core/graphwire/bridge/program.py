@@ -12,6 +12,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
+from graphwire.analysis.report import Omission
 from graphwire.analysis.written import check_written
 from graphwire.bridge import torch_private
 from graphwire.bridge.arguments import class_of, decode_argument, encode_argument, is_encoded
@@ -19,7 +20,6 @@ from graphwire.bridge.context import (
     GRAPH_CONSTANT,
     DecodeContext,
     EncodeContext,
-    GraphwireWarning,
     OpaqueOrigin,
 )
 from graphwire.bridge.graph import decode_graph, encode_graph
@@ -59,7 +59,7 @@ from graphwire.bridge.torch_pytree import (
 )
 from graphwire.bridge.torch_verifiers import check_encoded, dialects_of, verifier_of
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
-from graphwire.errors import DecodeError, GraphwireError, is_of_caller, said, told
+from graphwire.errors import DecodeError, GraphwireError, GraphwireWarning, is_of_caller, said, told
 from graphwire.hooks.registry import Registry
 from graphwire.schema.graph import Argument, CustomObjArgument, Graph, TensorArgument
 from graphwire.schema.module_call import ModuleCallEntry, NamedTupleDef
@@ -73,7 +73,7 @@ from graphwire.schema.program import (
     SchemaVersion,
 )
 from graphwire.schema.treespec import parse_treespec, split_version, treespec_nodes
-from graphwire.schema.unfolding import provenance_of, traces_of
+from graphwire.schema.unfolding import OMITTED, WHY_OMITTED, provenance_of, traces_of
 from graphwire.version import PRODUCER
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
 
@@ -289,7 +289,7 @@ def decode_program(
     device: torch.device | None = None,
     graph_only: bool = False,
     origin: OpaqueOrigin | None = None,
-    left_out: list[str] | None = None,
+    left_out: list[Omission] | None = None,
     propagates: frozenset[str] = frozenset(),
 ) -> ExportedProgram:
     """The program that a validated record and its payloads hold.
@@ -298,7 +298,7 @@ def decode_program(
         device: where weights, metadata and device arguments are put; None for where they were.
         graph_only: make the weights without elements (on the meta device) and read no payload.
         origin: what operators that cannot be had here are kept with, for inspection; None makes them an error.
-        left_out: is given the reason why the example inputs are left out, if they are; None makes it a warning.
+        left_out: is given what is left out, without harm to what the program computes; None makes each a warning.
         propagates: the operators whose results may be found by running them on metadata.
 
     Raises:
@@ -364,12 +364,7 @@ def decode_program(
     decode_replacements(context, module_record.replacements)
     torch_private.set_guards(program, list(record.guards_code))
     if omitted := context.provenance.omitted + context.traces.omitted:
-        warnings.warn(
-            f"{omitted:,} stack traces or origins of nodes are left out: they are longer than any real ones when they are"
-            " written out; the program computes the same",
-            GraphwireWarning,
-            stacklevel=2,
-        )
+        _leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), left_out)
     return program
 
 
@@ -406,7 +401,7 @@ def _decode_examples(
     payloads: Payloads,
     table: StorageTable,
     calls: Sequence[Any],
-    left_out: list[str] | None,
+    left_out: list[Omission] | None,
 ) -> Any:
     examples = record.example_inputs
     if examples is None:
@@ -423,11 +418,15 @@ def _decode_examples(
     except Exception as error:
         if is_of_caller(error):
             raise
-        if left_out is None:
-            warnings.warn(f"the example inputs are not loaded: {_why(error)}", GraphwireWarning, stacklevel=2)
-        else:
-            left_out.append(_why(error))
+        _leave_out(Omission("example inputs", _why(error)), left_out)
         return None
+
+
+def _leave_out(omission: Omission, left_out: list[Omission] | None) -> None:
+    if left_out is None:
+        warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=3)
+    else:
+        left_out.append(omission)
 
 
 def _why(error: Exception) -> str:

@@ -30,7 +30,7 @@ from graphwire.schema.signature import InputToTensorConstantSpec, UserInputSpec,
 from graphwire.schema.tensor import TensorMeta
 from graphwire.schema.tree import from_tree
 from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec, split_version, treespec_nodes
-from graphwire.schema.unfolding import Unfolding, provenance_of, traces_of
+from graphwire.schema.unfolding import WHY_OMITTED, Unfolding, provenance_of, traces_of
 
 __all__ = ["resolve_extensions"]
 
@@ -110,8 +110,12 @@ _KNOWN: Final = {kind: fields_of_torch(kind) for kind in _KINDS}
 """The records with fields of ours, and torch's fields of each."""
 
 
-def resolve_extensions(tree: Record, report: Report) -> Record:
-    """A document of the current version without extensions; what cannot be said without is reported and left."""
+def resolve_extensions(tree: Record, report: Report, left_out: list[str] | None = None) -> Record:
+    """A document of the current version without extensions; what cannot be said without is reported and left.
+
+    Args:
+        left_out: is given the reason why stack traces and origins are left out, if some are.
+    """
     resolved = _Resolved(report)
     module = tree["graph_module"]
     frames = [from_tree(frame, StackFrame).text for frame in module.get("stack_frames") or ()]
@@ -166,6 +170,9 @@ def resolve_extensions(tree: Record, report: Report) -> Record:
         if fate is None or (fate == "refused" and feature not in resolved.reported):
             resolved.refuse(feature, ROOT.at(".requires"))
     module = resolved.plain(GraphModule, tree["graph_module"], ROOT.at(".graph_module"))
+    omitted = traces.omitted + provenance.omitted
+    if omitted and left_out is not None:
+        left_out.append(WHY_OMITTED.format(omitted))
     return {**resolved.plain(Program, tree, ROOT), "graph_module": module}
 
 

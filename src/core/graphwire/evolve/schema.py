@@ -149,11 +149,14 @@ def _check_requires(tree: Record) -> None:
         )
 
 
-def downgrade(tree: Record, to: Version, release: str | None = None) -> Record:
+def downgrade(
+    tree: Record, to: Version, release: str | None = None, left_out: list[str] | None = None
+) -> Record:
     """A document of the current version as one of an older version, without extensions of ours.
 
     Args:
         release: the release of torch that reads it, such as `2.12`; the first that has the version by default.
+        left_out: is given the reason why stack traces and origins are left out, if some are.
 
     What an extension says is written as the older version says it (stack traces and provenance as text), or left out where
     it only informs (`evolve.extensions` has the rules).
@@ -162,22 +165,24 @@ def downgrade(tree: Record, to: Version, release: str | None = None) -> Record:
         TargetError: the older version cannot say it; the error holds every obstacle.
         SchemaVersionError: a version is not in the chain.
     """
-    result, obstacles = obstacles_to(tree, to, release)
+    result, obstacles = obstacles_to(tree, to, release, left_out)
     if obstacles:
         raise TargetError(f"schema {to}", obstacles)
     return result
 
 
-def obstacles_to(tree: Record, to: Version, release: str | None = None) -> tuple[Record, list[Obstacle]]:
+def obstacles_to(
+    tree: Record, to: Version, release: str | None = None, left_out: list[str] | None = None
+) -> tuple[Record, list[Obstacle]]:
     """A document of the current version stepped down to `to`, and everything that `to`, or the release that reads it,
-    cannot say. `release` as in `downgrade`."""
+    cannot say. `release` and `left_out` as in `downgrade`."""
     obstacles: dict[tuple[str, str], Obstacle] = {}
 
     def report(obstacle: Obstacle) -> None:
         obstacles.setdefault((obstacle.node, obstacle.construct), obstacle)
 
     steps = plan(CURRENT, to)
-    tree = resolve_extensions(tree, report)
+    tree = resolve_extensions(tree, report, left_out)
     report_new(tree, report, None)
     report_newer_operators(tree, release or first_release(to).removeprefix("torch-"), report)
     for step in steps:

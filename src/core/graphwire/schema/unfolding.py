@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from graphwire.schema.program import NodeSource
 
-__all__ = ["MAX_DEPTH", "MAX_PARTS", "Unfolding", "provenance_of", "traces_of"]
+__all__ = ["MAX_DEPTH", "MAX_PARTS", "OMITTED", "WHY_OMITTED", "Unfolding", "provenance_of", "traces_of"]
 
 MAX_DEPTH = 40
 """Rows inside each other: torch copies them by recursion, of a hundred at most. A real program has a handful."""
@@ -21,6 +21,12 @@ MAX_TRACES = 1 << 28
 """Characters of all stack traces: 100,000 nodes have 3 KB each."""
 MAX_PROVENANCE = 1 << 26
 """Characters of all origins: 100,000 nodes have 400 each."""
+
+
+OMITTED = "stack traces and origins of nodes"
+"""What is left out."""
+WHY_OMITTED = "{:,} are longer, written out, than any real ones; a program computes the same without"
+"""The reason, for a number of them."""
 
 
 class Unfolding:
@@ -58,7 +64,10 @@ class Unfolding:
 
     def take(self, indices: Sequence[int]) -> bool:
         """Whether the rows of one use are written out: as long as there are characters left."""
-        length = sum([self._lengths[index] for index in indices])
+        return self.take_length(sum([self._lengths[index] for index in indices]))
+
+    def take_length(self, length: int) -> bool:
+        """Likewise of a text that stands on a node."""
         if length > self.left:
             self.omitted += 1
             return False
