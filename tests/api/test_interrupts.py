@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from types import FrameType
@@ -140,11 +140,16 @@ NAMES = ("save", "save over", "load", "load copies", "convert", "verify")
 MOMENTS = st.floats(0, 1, exclude_max=True)
 EXAMPLES = settings.default.max_examples if settings.default.max_examples > 100 else 50  # each takes a while
 
-LOST_IN_FINALIZERS = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-"""Python itself lets go of an exception that a signal raises inside of a finalizer, and goes on."""
+
+@pytest.fixture(autouse=True, scope="module")
+def _finalizers_are_not_told_of() -> Iterator[None]:
+    """Python itself lets go of an exception that a signal raises inside of a finalizer, and goes on; pytest would keep it, and
+    what its frames hold."""
+    usual, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    yield
+    sys.unraisablehook = usual
 
 
-@LOST_IN_FINALIZERS
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(st.sampled_from(NAMES), MOMENTS)
 def test_an_interrupt_before_any_line_leaves_nothing(name: str, moment: float) -> None:
@@ -154,7 +159,6 @@ def test_an_interrupt_before_any_line_leaves_nothing(name: str, moment: float) -
     assert_nothing_is_left(before)
 
 
-@LOST_IN_FINALIZERS
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(st.sampled_from(NAMES), MOMENTS)
 def test_a_signal_at_any_time_leaves_nothing(name: str, moment: float) -> None:

@@ -16,7 +16,7 @@ from typing import BinaryIO, cast
 
 from graphwire.errors import ArchiveError, note_caller
 from graphwire.wire.archive_source import file_name
-from graphwire.wire.interrupts import InterruptSafe
+from graphwire.wire.interrupts import Descriptor, InterruptSafe
 
 __all__ = ["Replacement", "replacing", "sync", "write_all", "write_pieces"]
 
@@ -189,11 +189,9 @@ def _mode_of(target: Path) -> int | None:
 def _sync_folder(folder: Path) -> None:
     """Make the rename durable, where a folder can be synced at all (not on Windows, not on some network disks)."""
     with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
+        opened = Descriptor(folder, os.O_RDONLY)
+        with opened as descriptor, opened:
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _found_sync_file_range() -> Callable[[int, int, int, int], int] | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
+from collections import deque
 from types import TracebackType
 from typing import Any
 
-__all__ = ["InterruptSafe"]
+__all__ = ["Descriptor", "InterruptSafe"]
 
 
 class InterruptSafe(ABC):
@@ -54,3 +56,30 @@ class InterruptSafe(ABC):
         except BaseException as another:
             self.end(another)
             raise
+
+
+class Descriptor(InterruptSafe):
+    """A descriptor of the operating system, which is closed when the block ends.
+
+    Args:
+        path: what is opened.
+        flags: as of `os.open`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], flags: int) -> None:
+        self._path = path
+        self._flags = flags
+        self._opened: list[int | None] = [None]
+        """Its number, behind None, as long as it is open. Each step is one of the interpreter's own: in none is it lost."""
+
+    def begin(self) -> None:
+        if len(self._opened) == 1:
+            self._opened.extend(map(os.open, (self._path,), (self._flags,)))
+
+    def value(self) -> int | None:
+        return self._opened[1]
+
+    def end(self, error: BaseException | None) -> None:
+        if len(self._opened) > 1:
+            deque(map(os.close, iter(self._opened.pop, None)), maxlen=0)
+            self._opened = [None]
