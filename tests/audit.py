@@ -8,7 +8,8 @@ that is fixed in the source stands between:
 - the discovery of installed plugins;
 - the codec of an encoding that the source names (`cp437`, of zip names);
 - the parser of guards, which makes a syntax tree and no code (`ast.parse`);
-- torch's own generated code of a graph module, of names that were checked: the one named exception;
+- torch's own generated code of a graph module, of names that were checked: the one named exception. It may be compiled and run as
+  far as it defines functions: it calls nothing, not even in an annotation or a default;
 - torch's types of arguments, which it evaluates from the schemas of operators that are registered with it;
 - classes that the standard library and libraries build from templates of their own (`namedtuple`, `dataclass`).
 """
@@ -68,13 +69,16 @@ _EXCEPTIONS = (
     ("/ast.py", "parse"),
     ("/encodings/__init__.py", "search_function"),
     ("torch/fx/operator_schemas.py", "_torchscript_type_to_python_type"),
-    ("torch/fx/graph_module.py", "_exec_with_source"),
-    ("torch/fx/graph_module.py", "_method_from_src"),
-    ("torch/fx/graph_module.py", "_forward_from_src"),
     ("/collections/__init__.py", "namedtuple"),
     ("/dataclasses.py", ""),
 )
 """Source file, by its end, and function (empty for all of them) below which an event is none of the file's doing."""
+
+_GENERATES = ("torch/fx/graph_module.py", "_exec_with_source")
+_DEFINES = frozenset(
+    {"RESUME", "LOAD_CONST", "MAKE_FUNCTION", "STORE_NAME", "RETURN_VALUE", "RETURN_CONST", "CACHE", "NOP"}
+)
+"""What generated code that defines functions, and does nothing else, consists of."""
 
 deeds: list[str] = []
 """What loads did, since somebody last cleared this."""
@@ -92,6 +96,10 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
             code = frame.f_code
             if code.co_code[frame.f_lasti] == _IMPORT_NAME or _is_exception(code):
                 return
+            if _is(code, *_GENERATES) and (
+                event == "compile" or (event == "exec" and only_defines(arguments[0]))
+            ):
+                return
             if "graphwire/api/" in code.co_filename and code.co_name in _LOADS:
                 deeds.append(f"{event} {str(arguments)[:300]}")
                 return
@@ -106,4 +114,17 @@ def _is_reading(event: str, arguments: tuple[Any, ...]) -> bool:
 
 
 def _is_exception(code: CodeType) -> bool:
-    return any(code.co_filename.endswith(file) and name in ("", code.co_name) for file, name in _EXCEPTIONS)
+    return any(_is(code, file, name) for file, name in _EXCEPTIONS)
+
+
+def _is(code: CodeType, file: str, name: str) -> bool:
+    return code.co_filename.endswith(file) and name in ("", code.co_name)
+
+
+def only_defines(code: object) -> bool:
+    """Whether code defines functions without defaults and annotations, and does nothing else."""
+    if not isinstance(code, CodeType):
+        return False
+    steps = list(dis.get_instructions(code))
+    made = [step for step in steps if step.opname == "MAKE_FUNCTION"]
+    return all(step.opname in _DEFINES for step in steps) and not any(step.arg for step in made)

@@ -443,13 +443,20 @@ def measure_memory(bench: Bench, nodes: int) -> list[MemoryRow]:
 
 def measure_comparisons(bench: Bench, mebibytes: int) -> list[Comparison]:
     """Rows of what stands alone: threads, large graphs, whole processes, other libraries."""
-    from comparisons import compare_chains, compare_others, compare_threads, compare_weights
+    from comparisons import (
+        compare_chains,
+        compare_modules,
+        compare_others,
+        compare_threads,
+        compare_weights,
+    )
     from timing import CLOCKS
 
     wall = CLOCKS["wall"]
     rows = []
     with _task(bench.progress, "beside other things") as done:
         rows += compare_threads(bench.folder, bench.turns, wall, done)
+        rows += compare_modules(bench.folder, bench.turns, bench.clock, done)
         rows += compare_weights(bench.folder, mebibytes, bench.turns, wall, done)
         rows += compare_chains(bench.folder, CHAINS, 1, bench.clock, done)
         rows += compare_others(bench.folder, mebibytes, bench.turns, wall, done)

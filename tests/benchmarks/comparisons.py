@@ -18,7 +18,7 @@ from timing import Step, interleaved
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-__all__ = ["compare_chains", "compare_others", "compare_threads", "compare_weights"]
+__all__ = ["compare_chains", "compare_modules", "compare_others", "compare_threads", "compare_weights"]
 
 _THREADS = 8
 
@@ -61,6 +61,30 @@ def compare_threads(
     compare = _Bench(turns, clock, done)
     return [
         compare(f"{_THREADS} threads load a program each", in_threads, "one thread loads them all", in_one)
+    ]
+
+
+def compare_modules(
+    folder: Path, turns: int, clock: Callable[[], float], done: Callable[[str], object]
+) -> list[Comparison]:
+    """A load and what comes next for most, beside torch's."""
+    import torch
+    from cases import PROGRAMS
+
+    import graphwire
+
+    program = PROGRAMS["decoder-12-dynamic"]()
+    ours, theirs = folder / "ours.pt2", folder / "theirs.pt2"
+    graphwire.save(program, ours)
+    torch.export.save(program, theirs)
+    compare = _Bench(turns, clock, done)
+    return [
+        compare(
+            "load and module(), decoder-12",
+            lambda: graphwire.load(ours).module(),
+            "torch.export.load and module()",
+            lambda: torch.export.load(theirs).module(),
+        )
     ]
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import types
 from typing import Any
 
+import audit
 import pytest
 import sympy
 import torch
@@ -163,14 +166,50 @@ def test_a_program_of_parts_has_all_that_torchs_own_have() -> None:
     assert_close(made.module()(*inputs), program.module()(*inputs))
 
 
-def test_code_is_generated_when_a_graph_module_is_first_called() -> None:
-    program = exported()
-    module = torch_private.graph_module(program.graph_module, program.graph)
-    assert "_code" not in vars(module)
-    for copied in (copy.deepcopy(module), module):
-        inputs, _ = program.example_inputs
-        expected = program.graph_module(*inputs)
-        assert_close(copied(*inputs), expected)
+def test_graph_modules_are_those_of_the_constructor_once_their_code_is_generated() -> None:
+    class Branches(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            def inner(y: torch.Tensor) -> torch.Tensor:
+                return torch.cond(y.max() > 5, lambda z: z.sin(), lambda z: z.cos(), (y,))
+
+            return torch.cond(x.sum() > 0, inner, lambda y: y - 1, (x,))
+
+    x = torch.ones(3)
+    expected = torch.export.export(Branches(), (x,)).graph_module
+
+    def made(original: torch.fx.GraphModule) -> torch.fx.GraphModule:
+        root = torch.nn.Module()
+        for name, child in original.named_children():
+            root.add_module(name, made(child))
+        return torch_private.graph_module(root, copy.deepcopy(original.graph))
+
+    actual = made(expected)
+    torch_private.generate_code(actual)
+    pairs = list(zip(actual.modules(), expected.modules(), strict=True))
+    assert len(pairs) == 5
+    for one, other in pairs:
+        assert vars(one).keys() == vars(other).keys()
+        assert vars(type(one)).keys() == vars(type(other)).keys()
+        assert type(one).__mro__[1:] == type(other).__mro__[1:]
+        assert (one.code, one._lineno_map) == (other.code, other._lineno_map)
+        assert isinstance(inspect.getattr_static(one, "forward"), types.FunctionType)
+    assert_close(actual(x), expected(x))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def forward(self, x: print()): ...",
+        "def forward(self, x=print()): ...",
+        "def forward(self) -> print(): ...",
+        "wrap('forward')\ndef forward(self): ...",
+        "import os\ndef forward(self): ...",
+        "@print\ndef forward(self): ...",
+    ],
+)
+def test_the_audit_of_loads_takes_generated_code_that_defines_a_function_and_no_other(code: str) -> None:
+    assert audit.only_defines(compile(exported().graph_module.code, "generated", "exec"))
+    assert not audit.only_defines(compile(code, "generated", "exec"))
 
 
 def test_symbols_that_an_operator_made_are_told_once() -> None:

@@ -5,4 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent))
+_FOLDER = Path(__file__).parent
+
+sys.path.append(str(_FOLDER))
+sys.path.append(str(_FOLDER.parent / "operators"))

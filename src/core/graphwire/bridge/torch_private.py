@@ -16,7 +16,6 @@ from torch._library.fake_class_registry import FakeScriptObject
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.graph_signature import ExportGraphSignature
-from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import (
     ShapeEnv,
@@ -49,6 +48,7 @@ __all__ = [
     "expression_size",
     "fake_value_mode",
     "fresh_unbacked_symbols",
+    "generate_code",
     "graph_module",
     "guards_of",
     "held_as",
@@ -174,9 +174,26 @@ def as_parameter(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+class _GraphModuleWithoutCode(torch.fx.GraphModule):
+    def recompile(self) -> Any:
+        """Generate nothing."""
+
+
 def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) -> torch.fx.GraphModule:
-    """A graph module over `root`'s attributes. Its code is generated when it is first called or asked for."""
-    return _LazyGraphModule(root, graph)
+    """A graph module over `root`'s attributes, whose code `generate_code` generates: each time that torch generates a graph
+    module's, it generates those of all below it once more."""
+    made = _GraphModuleWithoutCode(root, graph)
+    type(made).__bases__ = (
+        torch.fx.GraphModule,
+    )  # each has a class of its own, which is to be as torch makes it
+    return made
+
+
+def generate_code(module: torch.fx.GraphModule) -> None:
+    """Let a graph module of `graph_module`, and those below it, be as torch's constructor leaves them."""
+    for each in module.modules():
+        if isinstance(each, torch.fx.GraphModule) and "_code" not in vars(each):
+            each.recompile()  # and those below
 
 
 def symbolic_parts(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> tuple[sympy.Basic, Any]:
@@ -325,8 +342,7 @@ def exported_program(
 ) -> torch.export.ExportedProgram:
     """A program of its parts, checked by its verifiers.
 
-    The constructor would generate the graph's code, which is a quarter of a load and needed by those alone who call the
-    graph module. It is given an empty program, which then gets the parts.
+    The constructor would ask the verifiers about each node. It is given an empty program, which then gets the parts.
 
     Args:
         parts: what else the constructor takes.
@@ -344,4 +360,5 @@ def exported_program(
     for name, part in parts.items():
         setattr(program, f"_{name}", part)
     check_program(program)
+    generate_code(program._graph_module)
     return program
