@@ -13,14 +13,21 @@ from graphwire_plugins.constants import OpaqueValues, ScriptObjects
 opaque_objects = pytest.importorskip("torch._library.opaque_object", reason="torch has it since 2.10")
 
 
+LIBRARY_IS_HERE = True
+"""Whether torch is installed with its test library of script classes. Loaded as this module is: a suite's module is all that
+another process imports before it loads."""
+try:
+    from torch.testing._internal.torchbind_impls import load_torchbind_test_lib
+
+    load_torchbind_test_lib()
+except (ImportError, RuntimeError, OSError):
+    LIBRARY_IS_HERE = False
+
+
 def _script_classes() -> Any:
     """The script classes of torch's own tests."""
-    try:
-        from torch.testing._internal.torchbind_impls import load_torchbind_test_lib
-
-        load_torchbind_test_lib()
-    except (ImportError, RuntimeError, OSError) as error:
-        pytest.skip(f"this torch is installed without its test library of script classes: {error}")
+    if not LIBRARY_IS_HERE:
+        pytest.skip("this torch is installed without its test library of script classes")
     return torch.classes._TorchScriptTesting
 
 

@@ -9,6 +9,7 @@ import torch
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 
 from graphwire.bridge import torch_private
+from graphwire.bridge.codecs import owner_of
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.operators import decode_operator, encode_operator
 from graphwire.bridge.tensors import (
@@ -25,7 +26,6 @@ from graphwire.bridge.tensors import (
     encode_device,
 )
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.hooks.interfaces import ConstantCodec
 from graphwire.schema.graph import (
     Argument,
     ComplexValue,
@@ -154,21 +154,11 @@ def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> Argumen
 
 
 def is_encoded(context: EncodeContext, value: Any) -> bool:
-    """Whether a constant codec owns a value that is no tensor. What the schema says itself is nobody's to own, and a codec that
-    fails at the question does not own the value."""
-    return type(value) not in _PLAIN and any(
-        _owns(codec, value) for codec in context.registry.constant_codecs.values()
-    )
+    """Whether a constant codec owns a value that is no tensor. What the schema says itself is nobody's to own."""
+    return type(value) not in _PLAIN and owner_of(context.registry, value)[0] is not None
 
 
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, list, tuple, dict, slice))
-
-
-def _owns(codec: ConstantCodec, value: Any) -> bool:
-    try:
-        return bool(codec.owns(value))
-    except Exception:  # noqa: BLE001 a stranger's code
-        return False
 
 
 def class_of(value: Any) -> str:

@@ -14,6 +14,7 @@ from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
 from graphwire.errors import DecodeError, EncodeError, locate
 from graphwire.hooks.interfaces import NodeCodec
 from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument, Node
+from graphwire.wire.tree import check_plugin_tree
 
 # ----------------------------------------------------------------------------------------------------- encode
 
@@ -63,10 +64,15 @@ _RECORDS = "`encode_node` returns a list of `NamedArgument` records, each with a
 def _read_again(named: Any, own: Mapping[int, Argument], place: str) -> NamedArgument:
     if type(named) is not NamedArgument:
         raise EncodeError(f"{place} a {type(named).__name__} as an input of a node", remedy=_RECORDS)
+    if type(named.name) is not str:
+        what = type(named.name).__name__
+        raise EncodeError(f"{place} a {what} as the name of an input of a node", remedy=_RECORDS)
     argument = own.get(id(named.arg))
     given = named if argument is None else msgspec.structs.replace(named, arg=_NONE)
     try:
-        made = msgspec.convert(msgspec.to_builtins(given), NamedArgument)
+        tree = msgspec.to_builtins(given)
+        check_plugin_tree(tree, place.removesuffix(" gives"), f"the input {named.name!r:.80}", escaped=True)
+        made = msgspec.convert(tree, NamedArgument)
         same = made == given
     except (TypeError, ValueError, RecursionError) as error:
         raise EncodeError(

@@ -16,6 +16,7 @@ import torch
 
 from graphwire.analysis.held_values import difference
 from graphwire.bridge import torch_private
+from graphwire.bridge.codecs import class_name, copy_of_tree, owner_of, written_by
 from graphwire.bridge.context import EncodeContext
 from graphwire.bridge.tensors import seen_facts
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, said
@@ -23,7 +24,6 @@ from graphwire.hooks.interfaces import ConstantCodec
 from graphwire.hooks.registry import Registry
 from graphwire.hooks.remedies import of_name, unavailable
 from graphwire.schema.program import EncodedValue
-from graphwire.wire.tree import check_plugin_tree
 
 __all__ = ["CodedValues", "decode_coded"]
 
@@ -31,6 +31,7 @@ _COPIED_BYTES = 1 << 16
 """Parts up to here are copied before a value is made of them for a look, so that a codec that writes into its parts is
 found out over a copy."""
 _REMEDY = "Save a plain tensor in its place (of a DTensor `full_tensor()`), or install a plugin whose codec makes it again"
+_AT_FAULT = "This is a fault of its plugin: repair or update it, or name it in GRAPHWIRE_DISABLE_PLUGINS"
 
 
 class _Known(NamedTuple):
@@ -116,10 +117,12 @@ def _made_again(registry: Registry, name: str, value: Any, record: EncodedValue,
     """
     versions = [_version(part) for part in parts]
     try:
-        made = decode_coded(registry, name, record, parts)
+        # What a codec does to the tree that it reads is not done to the one that is written.
+        look = msgspec.structs.replace(record, tree=copy_of_tree(record.tree))
+        made = decode_coded(registry, name, look, parts)
     except GraphwireError as error:
         raise EncodeError(
-            f"what the constant codec {record.codec} writes of this {_class_name(value)} could not be loaded: "
+            f"what the constant codec {record.codec} writes of this {class_name(value)} could not be loaded: "
             f"{error.problem}",
             place=name,
             remedy=_REMEDY,
@@ -127,14 +130,19 @@ def _made_again(registry: Registry, name: str, value: Any, record: EncodedValue,
     problem = ""
     if versions != [_version(part) for part in parts]:
         problem = "writes into the tensors that it reads"
-    elif isinstance(value, torch.Tensor) and not isinstance(made, torch.Tensor):
-        problem = f"makes a {_class_name(made)} of what it wrote of a {_class_name(value)}"
+    elif not _is_of_kind(made, value):
+        problem = f"makes a {class_name(made)} of what it wrote of a {class_name(value)}"
     elif isinstance(value, torch.Tensor) and (told := difference(seen_facts(made), seen_facts(value))):
         problem = f"makes another tensor of what it wrote: {told.replace('the graph says', 'it was')}"
     if problem:
-        remedy = "This is a fault of its plugin"
-        raise EncodeError(f"the constant codec {record.codec} {problem}", place=name, remedy=remedy)
+        raise EncodeError(f"the constant codec {record.codec} {problem}", place=name, remedy=_AT_FAULT)
     return made
+
+
+def _is_of_kind(made: Any, value: Any) -> bool:
+    """Whether what was made may stand for a value: a tensor for a tensor, and an object for one of its class."""
+    tensors = isinstance(value, torch.Tensor), isinstance(made, torch.Tensor)
+    return all(tensors) or (not any(tensors) and type(made) is type(value))
 
 
 def _stand_in(part: torch.Tensor) -> torch.Tensor:
@@ -159,23 +167,19 @@ def _version(part: Any) -> int:
 
 def _written(context: EncodeContext, name: str, value: Any) -> tuple[ConstantCodec, Any, list[Any]]:
     """The codec that owns a value, and what it makes of it."""
-    for codec in context.registry.constant_codecs.values():
-        try:
-            if not codec.owns(value):
-                continue
-            tree, tensors = codec.encode(value)
-            parts = list(tensors)
-        except GraphwireError as error:
-            raise error.within(name) from None
-        except Exception as error:
-            raise EncodeError(f"the constant codec {codec.name} fails: {said(error)}", place=name) from error
-        check_plugin_tree(tree, f"the constant codec {codec.name}", name)
-        return codec, tree, parts
+    codec, failures = owner_of(context.registry, value)
+    if codec is not None:
+        return codec, *written_by(codec, value, name)
     layout = f" of layout {value.layout}" if isinstance(value, torch.Tensor) else ""
     if isinstance(value, torch.Tensor) and torch_private.is_transformed(value):
         layout += " inside a function transform"
+    if failures:
+        who = "; ".join(f"the constant codec {each} fails when it is asked: {why}" for each, why in failures)
+        raise EncodeError(
+            f"no constant codec owns this {class_name(value)}{layout}; {who}", place=name, remedy=_AT_FAULT
+        )
     raise EncodeError(
-        f"{_class_name(value)}{layout} is no plain strided tensor, and no constant codec owns it",
+        f"{class_name(value)}{layout} is no plain strided tensor, and no constant codec owns it",
         place=name,
         remedy=of_name(
             context.registry,
@@ -184,10 +188,6 @@ def _written(context: EncodeContext, name: str, value: Any) -> tuple[ConstantCod
             "Install the plugin that provides one, or register a ConstantCodec for it",
         ),
     )
-
-
-def _class_name(value: Any) -> str:
-    return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 # ----------------------------------------------------------------------------------------------------- decode

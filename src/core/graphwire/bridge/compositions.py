@@ -11,28 +11,40 @@ from typing import Any
 import torch
 
 from graphwire.bridge import torch_private
+from graphwire.bridge.codecs import owner_of
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.symbols import decode_int, encode_int
 from graphwire.bridge.tensors import decode_tensor_meta, encode_tensor_meta
-from graphwire.errors import DecodeError
+from graphwire.errors import DecodeError, EncodeError
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import Composition, Part
+from graphwire.wire.tree import check_plugin_tree
 
 _INTEGER = "graphwire.integer"
+_SYMBOLS = frozenset((torch.SymInt,))
 
 
 def encode_composition(context: EncodeContext, tensor: torch.Tensor) -> Composition | None:
-    """How a value that is no plain fake tensor consists of such; None where no codec knows it."""
-    for codec in context.registry.constant_codecs.values():
-        if codec.owns(tensor):
-            try:
-                tree, tensors = codec.encode(tensor)
-            except Exception:  # noqa: BLE001 a codec need not know values without elements, and these only inform
-                return None
-            integers: list[SymInt] = []
-            parts = [_encode_part(context, part) for part in tensors]
-            return Composition(codec.name, _without_symbols(context, tree, integers), parts, integers)
-    return None
+    """How a value that is no plain fake tensor consists of such; None where no codec knows it.
+
+    Raises:
+        EncodeError: a codec gives what is no tree.
+    """
+    codec, _ = owner_of(context.registry, tensor)
+    if codec is None:
+        return None
+    try:
+        tree, tensors = codec.encode(tensor)
+        parts = list(tensors)
+    except Exception:  # noqa: BLE001 a codec need not know values without elements, and these only inform
+        return None
+    if not all(isinstance(part, torch.Tensor) for part in parts):
+        return None
+    who = f"the constant codec {codec.name}"
+    check_plugin_tree(tree, who, "composition", besides=_SYMBOLS)
+    integers: list[SymInt] = []
+    bare = _without_symbols(context, tree, integers, who)
+    return Composition(codec.name, bare, [_encode_part(context, part) for part in parts], integers)
 
 
 def _encode_part(context: EncodeContext, tensor: torch.Tensor) -> Part:
@@ -40,14 +52,16 @@ def _encode_part(context: EncodeContext, tensor: torch.Tensor) -> Part:
     return Part(encode_tensor_meta(context, tensor), None if plain else encode_composition(context, tensor))
 
 
-def _without_symbols(context: EncodeContext, tree: Any, integers: list[SymInt]) -> Any:
+def _without_symbols(context: EncodeContext, tree: Any, integers: list[SymInt], who: str) -> Any:
     if isinstance(tree, torch.SymInt):
         integers.append(encode_int(context, tree))
         return {_INTEGER: len(integers) - 1}
     if isinstance(tree, dict):
-        return {key: _without_symbols(context, item, integers) for key, item in tree.items()}
+        if _INTEGER in tree:
+            raise EncodeError(f"{who} gives a dict with the key {_INTEGER!r}, which stands for a size")
+        return {key: _without_symbols(context, item, integers, who) for key, item in tree.items()}
     if isinstance(tree, list):
-        return [_without_symbols(context, item, integers) for item in tree]
+        return [_without_symbols(context, item, integers, who) for item in tree]
     return tree
 
 
@@ -63,9 +77,10 @@ def decode_composition(context: DecodeContext, record: Composition, *, input_val
     if any(part is None for part in parts):
         return None
     try:
-        return codec.decode(tree, parts)
+        made = codec.decode(tree, parts)
     except Exception:  # noqa: BLE001 as above
         return None
+    return made if isinstance(made, torch.Tensor) else None
 
 
 def _decode_part(context: DecodeContext, part: Part, input_value: bool) -> Any:

@@ -36,6 +36,7 @@ from graphwire.wire.tree import check_plugin_tree
 __all__ = ["decode_treespec", "encode_treespec"]
 
 _quoted = json.encoder.encode_basestring_ascii
+_AT_FAULT = "This is a fault of whoever provides it"
 _LEAF_TEXT = '{"type": null, "context": null, "children_spec": []}'
 
 
@@ -88,7 +89,7 @@ def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int) -> str:
         return _LEAF_TEXT
     if depth_left == 0:
         raise LimitError(f"a treespec nests containers deeper than {MAX_DEPTH} levels")
-    name, context = _encode_node(container, torch_pytree.context_of(spec), registry, plain)
+    name, version, context, by = _encode_node(container, torch_pytree.context_of(spec), registry, plain)
     children = []
     for index, child in enumerate(torch_pytree.children_of(spec)):
         try:
@@ -96,11 +97,18 @@ def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int) -> str:
         except EncodeError as error:
             error.within(f"children_spec[{index}]")
             raise
+    _check_written(by, version, name, context, children, registry)
+    return _node_text(name, context, children)
+
+
+def _node_text(name: str, context: str, children: list[str]) -> str:
     return f'{{"type": {_quoted(name)}, "context": {context}, "children_spec": [{", ".join(children)}]}}'
 
 
-def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) -> tuple[str, str]:
-    """A container's name in the text, and its context as JSON."""
+def _encode_node(
+    container: Any, context: Any, registry: Registry, plain: bool
+) -> tuple[str, int, str, TreespecType | Registration]:
+    """A container's name in the text, the version of its context, the context as JSON, and who writes it."""
     if plain and (names := torch_pytree.nameless_fields(container, context)) is not None:
         bare: Any = dict if torch_pytree.is_registered_by_fields(container) else tuple
         return _encode_node(bare, names if bare is dict else None, registry, plain=False)
@@ -113,44 +121,66 @@ def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) 
             raise
         except Exception as error:
             raise EncodeError(_failure(f"the treespec serializer of {by.name}", error)) from error
-        _check_context(by, version, tree, registry)
-        return with_version(by.name, version), _quoted(tree) if type(tree) is str else dump_json(tree)
+        _check_context(by, version, tree)
+        text = _quoted(tree) if type(tree) is str else dump_json(tree)
+        return with_version(by.name, version), version, text, by
     registered = torch_pytree.registration_of(container)
     if registered is None or registered.reads_names:
         raise _unnamed(container, registry)
     registry.treespec_type_named(registered.name)  # raises where two plugins would serve it
     if registered.to_dumpable is None:
         if is_plain_json(context):
-            return registered.name, _quoted(dump_json(context))
+            return registered.name, 1, _quoted(dump_json(context)), registered
         # Torch would write it and read another value back: a tuple as a list, a member of an IntEnum as an int.
-        return with_version(registered.name, 2), _quoted(dump_json(encode_value(context)))
+        return with_version(registered.name, 2), 2, _quoted(dump_json(encode_value(context))), registered
     try:
         dumpable = registered.to_dumpable(context)
     except Exception as error:
         raise EncodeError(_failure(f"`to_dumpable_context` of {registered.name}", error)) from error
-    return registered.name, dump_json(dumpable)
+    return registered.name, 1, dump_json(dumpable), registered
 
 
-def _check_context(by: TreespecType, version: Any, tree: Any, registry: Registry) -> None:
-    """Refuse a context that its own serializer does not read: of others than those in the box, which take no other look."""
+def _check_written(
+    by: TreespecType | Registration,
+    version: int,
+    name: str,
+    text: str,
+    children: list[str],
+    registry: Registry,
+) -> None:
+    """Refuse a context that could not be read again. Of those in the box, which keep their contract, nothing is asked."""
+    if isinstance(by, TreespecType):
+        who = f"the treespec serializer of {by.name}"
+        owner = registry.owner_of("treespec_serializer", by.name)
+        if owner is not None and owner.distribution == "graphwire":
+            return
+    elif by.to_dumpable is None:
+        return
+    else:
+        who = f"the registration of {by.name} with torch"
+    # Only a serializer that fits its context looks into the children.
+    below = (
+        children if hasattr(getattr(by, "serializer", None), "fit_context") else [_LEAF_TEXT] * len(children)
+    )
+    try:
+        spec = parse_treespec(f"[{PROTOCOL}, {_node_text(name, text, below)}]")
+        _decode_context(_Served(by, version), spec)
+    except GraphwireError as error:
+        raise EncodeError(
+            f"{who} could not read again what it writes: {error.problem}", remedy=_AT_FAULT
+        ) from error
+
+
+def _check_context(by: TreespecType, version: Any, tree: Any) -> None:
+    """Refuse what is no context of any serializer."""
     who = f"the treespec serializer of {by.name}"
     if type(version) is not int or not 1 <= version <= by.serializer.version:
         raise EncodeError(
             f"{who} writes a context of version {version!r:.40}, and reads up to {by.serializer.version}",
-            remedy="This is a fault of its plugin",
+            remedy=_AT_FAULT,
         )
     if type(tree) is not str:
         check_plugin_tree(tree, who, "context", escaped=True)
-    owner = registry.owner_of("treespec_serializer", by.name)
-    if owner is not None and owner.distribution == "graphwire":
-        return
-    try:
-        by.serializer.load_context(tree, version)
-    except Exception as error:
-        raise EncodeError(
-            f"{who} could not read again what it writes: {type(error).__name__}: {error}",
-            remedy="This is a fault of its plugin",
-        ) from error
 
 
 def _failure(what: str, error: Exception) -> str:

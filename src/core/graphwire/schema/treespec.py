@@ -210,12 +210,24 @@ def is_plain_json(value: Any) -> bool:
 _JSON_TYPES = frozenset({str, int, float, bool, type(None)})
 
 
+_MOST_VALUES = 1 << 20
+"""Values that a context or a plugin's metadata may have, each as often as it stands there."""
+
+
 def encode_value(value: Any, place: str = "") -> Any:
     """A value as a tree that keeps what JSON loses: tuples, dict keys, enum members, inf, nan and bytes.
 
     Raises:
-        EncodeError: the value is of another type.
+        EncodeError: the value is of another type (a container of a class of its own would come back as another one), or too
+            large.
     """
+    return _encode_value(value, place, [_MOST_VALUES])
+
+
+def _encode_value(value: Any, place: str, left: list[int]) -> Any:
+    left[0] -= 1
+    if left[0] < 0:  # as of lists that share lists
+        raise EncodeError(f"more than {_MOST_VALUES:,} values in the context of a container", place=place)
     if isinstance(value, enum.Enum):
         if _is_reachable(value):
             return {"enum": _class_name(type(value)), "name": value.name}
@@ -224,24 +236,29 @@ def encode_value(value: Any, place: str = "") -> Any:
         return {"float": float.__repr__(value)}
     if isinstance(value, (str, int, float)) or value is None:
         return value
-    if isinstance(value, list):
-        return [encode_value(item, f"{place}[{index}]") for index, item in enumerate(value)]
-    if isinstance(value, tuple):
-        return {"tuple": encode_value(list(value), place)}
-    if isinstance(value, dict):
-        pairs = value.items()
+    if type(value) is list:
+        return [_encode_value(item, f"{place}[{index}]", left) for index, item in enumerate(value)]
+    if type(value) is tuple:
+        return {"tuple": _encode_value(list(value), place, left)}
+    if type(value) is dict:
         return {
             "dict": [
-                [encode_value(key, place), encode_value(item, f"{place}[{key!r}]")] for key, item in pairs
+                [_encode_value(key, place, left), _encode_value(item, f"{place}[{_shown(key)}]", left)]
+                for key, item in value.items()
             ]
         }
-    if isinstance(value, bytes):
+    if type(value) is bytes:
         return {"bytes": base64.b64encode(value).decode()}
     raise EncodeError(
         f"a {_class_name(type(value))} in the context of a container",
         place=place,
-        remedy="Numbers, text, bytes, None, enum members, and lists, tuples and dicts of them can be written",
+        remedy="Numbers, text, bytes, None, enum members, and lists, tuples and dicts of them (exactly these types) can be "
+        "written",
     )
+
+
+def _shown(key: Any) -> str:
+    return f"{key!r:.40}" if type(key) in (str, float, bool) else "..."
 
 
 def decode_value(tree: Any, place: str = "") -> Any:

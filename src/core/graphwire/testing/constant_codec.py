@@ -12,15 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from graphwire.errors import DecodeError, GraphwireError
-from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import ConstantCodec, Tree
-from graphwire.hooks.registry import Registry, default_registry
+from graphwire.hooks.registry import Registry
+from graphwire.testing.fresh_process import registry_with, saved_again
 from graphwire.testing.imports import heavy_imports
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.strategies import same_tree
@@ -72,9 +73,7 @@ class ConstantCodecContract:
     @pytest.fixture
     def registry(self) -> Registry:
         """The installed plugins, and this codec where it is not among them."""
-        registry = default_registry()
-        known = self.codec.name in registry.constant_codecs
-        return registry if known else registry.extended(_Plugin(self.codec))
+        return registry_with(self.codec)
 
     def test_it_is_a_codec(self) -> None:
         assert isinstance(self.codec, ConstantCodec)
@@ -147,6 +146,21 @@ class ConstantCodecContract:
             assert loaded.state_dict["tied"] is again
             assert loaded.constants["kept_too"] is again
 
+    def test_another_process_loads_what_this_one_wrote(self, registry: Registry, tmp_path: Path) -> None:
+        """What a codec or its classes note in the process that saves is not there where the file is loaded: all that a
+        value is stands in its tree and tensors."""
+        import graphwire
+
+        program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+        values = {f"kept_{index}": make() for index, make in enumerate(self.examples)}
+        program.constants.update(values)
+        file = tmp_path / "kept.pt2"
+        graphwire.save(program, file, registry=registry)
+        again = graphwire.load(saved_again(type(self), file), registry=registry).constants
+        for name, value in values.items():
+            assert type(again[name]) is type(value)
+            self.assert_same(again[name], value)
+
     def test_whatever_stands_in_a_file_is_a_constant_or_refused(self) -> None:
         for make in self.examples:
             tree, tensors = self.codec.encode(make())
@@ -202,14 +216,3 @@ def _as_weight(value: Any, is_param: bool, requires_grad: bool) -> Any:
 
 def _storage(tensor: torch.Tensor) -> tuple[int, int]:
     return tensor.untyped_storage().data_ptr(), tensor.storage_offset()
-
-
-class _Plugin:
-    """A plugin of one codec."""
-
-    def __init__(self, codec: ConstantCodec) -> None:
-        self._codec = codec
-
-    @hookimpl
-    def graphwire_constant_codecs(self) -> list[ConstantCodec]:
-        return [self._codec]

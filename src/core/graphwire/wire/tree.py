@@ -55,7 +55,13 @@ class Survey(NamedTuple):
     """Whether no float is inf or nan."""
 
 
-def survey(tree: Any, *, max_depth: int = MAX_DEPTH, max_nodes: int | None = None) -> Survey:
+def survey(
+    tree: Any,
+    *,
+    max_depth: int = MAX_DEPTH,
+    max_nodes: int | None = None,
+    kinds_allowed: frozenset[type] = _TREE_TYPES,
+) -> Survey:
     """Look over a tree level by level, and refuse what is no tree (a subclass is none: it would come back as its base).
 
     About 0.1 µs a node: each level is a handful of C-speed passes, where a recursive walk costs several times as much.
@@ -76,8 +82,8 @@ def survey(tree: Any, *, max_depth: int = MAX_DEPTH, max_nodes: int | None = Non
             )
         types = list(map(type, level))
         here = set(types)
-        if not here <= _TREE_TYPES:
-            raise _foreign(tree)
+        if not here <= kinds_allowed:
+            raise _foreign(tree, kinds_allowed)
         kinds |= here
         if str in here:
             texts += types.count(str)
@@ -95,13 +101,15 @@ def survey(tree: Any, *, max_depth: int = MAX_DEPTH, max_nodes: int | None = Non
         if depth > max_depth:
             raise LimitError(f"containers lie more than {max_depth} deep inside each other")
         if not set(map(type, chain.from_iterable(dicts))) <= _KEY_TYPES:
-            raise _foreign(tree)
+            raise _foreign(tree, kinds_allowed)
         texts += sum(map(len, dicts))
         level = list(chain(chain.from_iterable(map(dict.values, dicts)), chain.from_iterable(lists)))
     return Survey(frozenset(kinds), nodes, depth, texts, finite)
 
 
-def check_plugin_tree(tree: Any, who: str, place: str, *, escaped: bool = False) -> None:
+def check_plugin_tree(
+    tree: Any, who: str, place: str, *, escaped: bool = False, besides: frozenset[type] = frozenset()
+) -> None:
     """The door by which trees of plugins enter a document: refuse what a reader of any wire format would, or would have as
     something else.
 
@@ -109,12 +117,14 @@ def check_plugin_tree(tree: Any, who: str, place: str, *, escaped: bool = False)
         who: who made the tree, such as `the constant codec packed`.
         place: what it was made of.
         escaped: whether it stands in a document as JSON text of ASCII alone, which can say a lone surrogate.
+        besides: other types that values may be of, which whoever asks writes.
 
     Raises:
         EncodeError: it is no tree, is too deep or too large, or has text or an integer that a format cannot say.
     """
     try:
-        survey(tree, max_depth=_PLUGIN_DEPTH, max_nodes=_PLUGIN_NODES)
+        allowed = _TREE_TYPES | besides
+        survey(tree, max_depth=_PLUGIN_DEPTH, max_nodes=_PLUGIN_NODES, kinds_allowed=allowed)
         _check_scalars(tree, escaped)
     except (FormatError, LimitError) as error:
         raise EncodeError(
@@ -144,13 +154,13 @@ def _check_scalars(tree: Any, escaped: bool) -> None:
                 raise FormatError("a text has a lone surrogate, which is no character") from None
 
 
-def _foreign(tree: Any) -> FormatError:
+def _foreign(tree: Any, allowed: frozenset[type]) -> FormatError:
     """The error for the first value (in document order) that makes `tree` no tree."""
     rest: list[tuple[str, Any]] = [("", tree)]
     while rest:
         place, value = rest.pop()
         kind = type(value)
-        if kind not in _TREE_TYPES:
+        if kind not in allowed:
             return FormatError(f"a {kind.__name__} is no value of a wire format", place=place)
         if kind is dict:
             for key in value:
