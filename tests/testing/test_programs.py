@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -167,3 +169,35 @@ def test_values_of_other_types_or_bits_differ(one: Any, other: Any) -> None:
 def test_nan_is_the_same_as_nan() -> None:
     nan = float("nan")
     assert_same_values([nan, torch.tensor(nan)], [nan, torch.tensor(nan)])
+
+
+def test_programs_are_compared_without_pytest_and_hypothesis() -> None:
+    """Those are of the extra `test`; what compares programs needs what graphwire needs."""
+    code = """
+import sys
+
+for name in ("pytest", "_pytest", "hypothesis", "numpy", "expecttest"):
+    sys.modules[name] = None  # which makes an import fail as if it were not installed
+import torch, graphwire
+from graphwire.testing.programs import assert_same_program, assert_same_values, differences
+from graphwire.testing.portraits import portrait
+import graphwire.testing
+
+program = torch.export.export(torch.nn.Linear(2, 2), (torch.rand(1, 2),))
+assert_same_program(graphwire.loads(graphwire.dumps(program)), portrait(program))
+assert_same_values(torch.ones(2), torch.ones(2))
+for name in graphwire.testing.__all__:
+    try:
+        getattr(graphwire.testing, name)
+    except ModuleNotFoundError as error:
+        assert error.name.partition(".")[0] in ("pytest", "hypothesis"), error
+    else:
+        raise AssertionError(name)
+try:
+    graphwire.testing.absent
+except AttributeError as error:
+    assert "absent" in str(error)
+else:
+    raise AssertionError("absent")
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)
