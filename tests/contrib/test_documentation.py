@@ -21,6 +21,8 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 REFERENCE = sorted((DOCS / "hooks").glob("*.md"))
+RUN = [*REFERENCE, DOCS / "from-torch.md"]
+"""The pages whose blocks of Python run one after the other."""
 
 
 class Block(NamedTuple):
@@ -127,8 +129,8 @@ def _is_part_of_a_file(folder: Path, block: Block) -> None:
     )
 
 
-@pytest.mark.parametrize("page", REFERENCE, ids=lambda page: page.stem)
-def test_the_examples_of_a_hook_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     module = types.ModuleType(f"page_{page.stem.replace('-', '_')}")

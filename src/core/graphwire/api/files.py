@@ -42,6 +42,7 @@ def convert(
     target: str | None = None,
     opset_version: Mapping[str, int] | None = None,
     ranges: Ranges = "exact",
+    compress: bool = True,
     report: Callable[[WriteReport], object] | None = None,
     registry: Registry | None = None,
     plugins: Iterable[str] | None = None,
@@ -54,9 +55,11 @@ def convert(
 
     Args:
         format: the wire format to write.
-        target: write what an older reader reads: a release such as `torch-2.6`, or a version of the schema.
+        target: write what torch's reader reads: `torch` for the release that is installed, an older one such as `torch-2.6`,
+            or a version of the schema.
         opset_version: by operator namespace, the version to bring operators to.
         ranges: `narrowed` lets sizes begin at 2 whose ranges `target` does not read, as in `save`.
+        compress: False stores documents, configs and extra files, for readers that cannot inflate.
         report: called once, when the file is written, with what was done to it for `target`.
 
     Raises:
@@ -71,7 +74,8 @@ def convert(
                 with archive.boundary(name):
                     plan = plan_for(program, archive.registry, wanted=opset_version)
                     programs[name] = applied(program, plan, archive.registry)
-        told = _rewrite(archive, programs, dst, dict.fromkeys(programs, format), target, ranges)
+        formats = dict.fromkeys(programs, format)
+        told = _rewrite(archive, programs, dst, formats, target, ranges, compress)
     warn_of_dropped(told.dropped)
     if report is not None:
         report(told)
@@ -151,6 +155,7 @@ def _rewrite(
     formats: Mapping[str, str],
     target: str | None = None,
     ranges: Ranges = "exact",
+    compress: bool = True,
 ) -> WriteReport:
     """Write programs with the payloads and extra files of an archive, which are checked first: they get checksums of their
     own, and damage would not be seen any more."""
@@ -168,7 +173,7 @@ def _rewrite(
         found += report.narrowed
         dropped += report.dropped
     extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
-    save_package(dst, documents, extra_files, layout=layout)
+    save_package(dst, documents, extra_files, layout=layout, compress=compress)
     return WriteReport("" if target is None else target_named(target).name, found, dropped)
 
 

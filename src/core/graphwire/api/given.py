@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, SchemaError
@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 __all__ = [
+    "bytes_of_extra_files",
     "check_choice",
-    "check_extra_files",
     "check_kind",
     "check_limits",
     "check_records",
+    "check_taken_extra_files",
+    "fill_extra_files",
     "programs_by_name",
 ]
 
@@ -75,19 +77,54 @@ def programs_by_name(program: Any, name: str) -> dict[str, ExportedProgram]:
     return dict(program)
 
 
-def check_extra_files(files: Mapping[str, bytes] | None) -> None:
-    """Refuse extra files that are no bytes.
+def bytes_of_extra_files(files: Mapping[str, bytes | str] | None) -> dict[str, bytes]:
+    """Extra files to write; text becomes UTF-8.
 
     Raises:
-        EncodeError: one is something else.
+        EncodeError: they are no mapping, or one is neither bytes nor text.
     """
-    for path, data in (files or {}).items():
-        if not isinstance(data, (bytes, bytearray, memoryview)):
+    if files is not None:
+        remedy = 'Such as extra_files={"notes.txt": "text"}'
+        check_kind("extra_files", files, Mapping, EncodeError, remedy)
+    return {path: _bytes_of(path, data) for path, data in (files or {}).items()}
+
+
+def _bytes_of(path: str, data: Any) -> bytes:
+    place = f"extra_files[{path!r:.80}]"
+    if isinstance(data, str):
+        try:
+            return data.encode()
+        except UnicodeEncodeError as error:
+            remedy = "Encode it yourself"
             raise EncodeError(
-                f"an extra file is bytes, not {type(data).__name__}",
-                place=f"extra_files[{path!r:.80}]",
-                remedy="Encode a text, or read a file in binary mode",
-            )
+                f"an extra file is a text that is no UTF-8: {error.reason}", place=place, remedy=remedy
+            ) from None
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        remedy = "Read a file in binary mode"
+        raise EncodeError(
+            f"an extra file is bytes or text, not {type(data).__name__}", place=place, remedy=remedy
+        )
+    return data  # type: ignore[return-value]
+
+
+def check_taken_extra_files(files: Any) -> None:
+    """Refuse what cannot be filled with extra files.
+
+    Raises:
+        DecodeError: it is no dict.
+    """
+    if files is not None:
+        remedy = "Such as found = {}; load(…, extra_files=found)"
+        check_kind("extra_files", files, MutableMapping, DecodeError, remedy)
+
+
+def fill_extra_files(given: MutableMapping[str, Any], files: Mapping[str, bytes]) -> None:
+    """Put extra files into a caller's dict: as text, or as bytes where they are no UTF-8 or bytes stand there already."""
+    for path, data in files.items():
+        try:
+            given[path] = data if isinstance(given.get(path), (bytes, bytearray)) else data.decode()
+        except UnicodeDecodeError:
+            given[path] = data
 
 
 def check_records(program: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 
@@ -14,7 +14,15 @@ from graphwire.analysis.written import check_written
 from graphwire.api.archive import open
 from graphwire.api.boundary import Boundary, reading, writing
 from graphwire.api.files import PathOrFile
-from graphwire.api.given import check_choice, check_extra_files, check_kind, check_records, programs_by_name
+from graphwire.api.given import (
+    bytes_of_extra_files,
+    check_choice,
+    check_kind,
+    check_records,
+    check_taken_extra_files,
+    fill_extra_files,
+    programs_by_name,
+)
 from graphwire.api.opsets import applied, at_installed_opsets
 from graphwire.api.targets import Ranges, check_ranges, warn_of_dropped, written
 from graphwire.errors import (
@@ -55,7 +63,8 @@ def save(
     opset_version: Mapping[str, int] | None = None,
     containers: Containers = "named",
     ranges: Ranges = "exact",
-    extra_files: Mapping[str, bytes] | None = None,
+    extra_files: Mapping[str, bytes | str] | None = None,
+    compress: bool = True,
     report: Callable[[WriteReport], object] | None = None,
     registry: Registry | None = None,
     plugins: Iterable[str] | None = None,
@@ -65,8 +74,8 @@ def save(
     Nothing may change the program or its weights before this returns.
 
     A path is replaced in one step when everything is written and on the disk; after an error the old file is whole. With
-    `format="json"`, a program that needs none of our extensions can be read by `torch.export.load`; it finds stack traces
-    where `target=` is given.
+    `format="json"`, a program that needs none of our extensions can be read by `torch.export.load`; it finds stack traces and
+    example inputs there, and provenance where `target="torch"` is given.
 
     Args:
         program: what `torch.export.export` made, or such programs by name.
@@ -74,8 +83,9 @@ def save(
             one before, as with `tempfile.NamedTemporaryFile`, sees the old one still; pass that file object, or open the
             path again. A file object must not be one whose file a loaded program's weights are mapped from.
         format: the name of an installed wire format (`graphwire.plugins()` lists them).
-        target: write what an older reader reads: a release such as `torch-2.6`, or a version of the schema. Of
-            `draft-2022`, which has no archives, it is a bare document with the weights inside, in any wire format.
+        target: write what torch's reader reads: `torch` for the release that is installed, an older one such as
+            `torch-2.6`, or a version of the schema. Of `draft-2022`, which has no archives, it is a bare document with the
+            weights inside, in any wire format.
         opset_version: by operator namespace, the version to write instead of the installed one.
         containers: what becomes of inputs and outputs that are namedtuples or dataclasses for which nobody registered a
             serialized name. `named`: an error, which gives the line that registers it; `plain`: they are tuples, and dicts
@@ -84,7 +94,9 @@ def save(
         ranges: what becomes of a size whose range `target` does not read, up to torch 2.3 of one that may be 0 (2.1: or 1).
             `exact`: an obstacle; `narrowed`: it is written as beginning at 2, as that release's own export would have written
             it, and the report says so.
-        extra_files: bytes to keep beside the program, by relative path.
+        extra_files: bytes, or text (UTF-8), to keep beside the program, by relative path.
+        compress: deflate documents, configs and extra files. False stores them, for readers that cannot inflate. Weights are
+            always stored.
         report: called once, when the file is written, with what was done to it for `target`. `report=print` shows it.
         registry: the plugins in force; those installed by default.
         plugins: of those, the only ones in force for this call, by the name of a plugin or distribution (`graphwire` is the
@@ -101,10 +113,12 @@ def save(
     registry = in_force(registry, plugins)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
     check_ranges(ranges, target)
-    check_extra_files(extra_files)
+    added = bytes_of_extra_files(extra_files)
     pause = paused_collector()
     with pause, pause:  # until the records are gone again, which then leave nothing to collect
-        told = _save(program, file, format, target, opset_version, containers, ranges, extra_files, registry)
+        told = _save(
+            program, file, format, target, opset_version, containers, ranges, added, compress, registry
+        )
     warn_of_dropped(told.dropped)
     if report is not None:
         report(told)
@@ -118,14 +132,15 @@ def _save(
     opset_version: Mapping[str, int] | None,
     containers: Containers,
     ranges: Ranges,
-    extra_files: Mapping[str, bytes] | None,
+    extra_files: Mapping[str, bytes],
+    compress: bool,
     registry: Registry,
 ) -> WriteReport:
     encoded = _encoded(program, registry, opset_version, containers)
     ahead = begin_digests(payloads for _, payloads in encoded.values()) if target is None else nullcontext()
     with ahead as digests:
         documents, layout, report = written(encoded, format, target, registry, ranges)
-        save_package(file, documents, extra_files, layout=layout, digests=digests)
+        save_package(file, documents, extra_files, layout=layout, compress=compress, digests=digests)
     return report
 
 
@@ -137,7 +152,8 @@ def dumps(
     opset_version: Mapping[str, int] | None = None,
     containers: Containers = "named",
     ranges: Ranges = "exact",
-    extra_files: Mapping[str, bytes] | None = None,
+    extra_files: Mapping[str, bytes | str] | None = None,
+    compress: bool = True,
     report: Callable[[WriteReport], object] | None = None,
     registry: Registry | None = None,
     plugins: Iterable[str] | None = None,
@@ -153,6 +169,7 @@ def dumps(
         containers=containers,
         ranges=ranges,
         extra_files=extra_files,
+        compress=compress,
         report=report,
         registry=registry,
         plugins=plugins,
@@ -171,6 +188,7 @@ def load(
     unknown_ops: UnknownOps = "error",
     registry: Registry | None = None,
     plugins: Iterable[str] | None = None,
+    extra_files: MutableMapping[str, Any] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     report: Callable[[LoadReport], object] | None = None,
 ) -> ExportedProgram:
@@ -189,6 +207,8 @@ def load(
         registry: the plugins in force; those installed by default.
         plugins: of those, the only ones in force for this call, by the name of a plugin or distribution (`graphwire` is the
             box).
+        extra_files: a dict that gets what was kept beside the program, by path, once the program is loaded: as text, or as
+            bytes where it is no UTF-8 or bytes stand under its path already (`{"a.png": b""}`).
         limits: bounds on what the file may make us do.
         report: called once, before the program is returned, with what was done: who wrote the file, every step that was
             taken and the nodes it touched, what was derived, what is absent and what was dropped. `report=print` shows it.
@@ -206,10 +226,16 @@ def load(
 
     check_choice("weights", weights, ("map", "copy", None))
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
+    check_taken_extra_files(extra_files)
     pause = paused_collector()
     with pause, pause:
         with open(file, registry=registry, plugins=plugins, limits=limits) as archive:
             name = archive.method(method)
+            kept = (
+                {}
+                if extra_files is None
+                else {each: archive.read_extra(each) for each in archive.extra_files}
+            )
             archive.fetch(name)
             if verify and weights is not None:
                 archive.program_of(name)  # whose own faults are told without a look at all weights
@@ -248,6 +274,8 @@ def load(
         except Exception as error:
             note_caller(error)
             raise
+    if extra_files is not None:
+        fill_extra_files(extra_files, kept)
     return loaded
 
 
@@ -261,6 +289,7 @@ def loads(
     unknown_ops: UnknownOps = "error",
     registry: Registry | None = None,
     plugins: Iterable[str] | None = None,
+    extra_files: MutableMapping[str, Any] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     report: Callable[[LoadReport], object] | None = None,
 ) -> ExportedProgram:
@@ -274,6 +303,7 @@ def loads(
         unknown_ops=unknown_ops,
         registry=registry,
         plugins=plugins,
+        extra_files=extra_files,
         limits=limits,
         report=report,
     )

@@ -14,7 +14,7 @@ from graphwire.api.documents import document_for
 from graphwire.api.given import check_choice
 from graphwire.errors import EncodeError, GraphwireWarning
 from graphwire.evolve.bounds import narrowed
-from graphwire.evolve.readers import first_reader
+from graphwire.evolve.readers import OURS_FIRST, first_reader
 from graphwire.evolve.targets import Target, target_named
 from graphwire.hooks.hookspecs import PROJECT
 from graphwire.hooks.interfaces import WireFormat
@@ -64,12 +64,7 @@ def written(
     if target is None:
         provider = _provider(format, registry)
         documents = {
-            name: Document(
-                write_program(_noted(program, wire_format), wire_format),
-                wire_format.suffix,
-                payloads,
-                provider,
-            )
+            name: _document_of_today(program, payloads, wire_format, provider)
             for name, (program, payloads) in programs.items()
         }
         return Written(documents, "B2", WriteReport(""))
@@ -127,7 +122,11 @@ def _provider(format: str, registry: Registry) -> PluginRequirement | None:
     return PluginRequirement(owner.distribution, owner.version, [f"wire_format:{format}"])
 
 
-def _noted(program: Program, wire_format: WireFormat) -> Program:
-    """The program with a note of the first reader of its file."""
+def _document_of_today(
+    program: Program, payloads: Payloads, wire_format: WireFormat, provider: PluginRequirement | None
+) -> Document:
+    """A document with a note of its file's first reader. For torch, the example inputs stand beside it as torch writes them."""
     reader = first_reader(program, is_json=wire_format.name == "json")
-    return msgspec.structs.replace(program, readable_from=reader)
+    data = write_program(msgspec.structs.replace(program, readable_from=reader), wire_format)
+    examples = None if reader == OURS_FIRST else program.example_inputs
+    return Document(data, wire_format.suffix, replace(payloads, examples=examples), provider)

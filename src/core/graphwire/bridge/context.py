@@ -13,7 +13,7 @@ from graphwire.bridge import torch_private
 from graphwire.hooks.interfaces import NodeCodec, OpHandler
 from graphwire.hooks.registry import Registry
 from graphwire.schema import graph as schema
-from graphwire.schema.program import NodeSource, PluginRequirement, StackFrame
+from graphwire.schema.program import NodeSource, PluginRequirement
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import TensorMeta
 from graphwire.schema.unfolding import Unfolding, provenance_of, traces_of
@@ -83,8 +83,6 @@ class EncodeContext:
     tensor_metas: dict[Any, TensorMeta] = field(default_factory=dict)
     described: dict[int, TensorMeta] = field(default_factory=dict)
     """What is known of fake tensors, by the id of each, which its node keeps alive meanwhile."""
-    frames: dict[StackFrame, int] = field(default_factory=dict)
-    stacks: dict[str, list[int] | None] = field(default_factory=dict)
     sources: dict[Any, int] = field(default_factory=dict)
     seen_sources: dict[int, tuple[Any, int]] = field(default_factory=dict)
     """The index of each of torch's objects that was met, by its id, with the object, which is kept alive."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -33,7 +32,7 @@ from graphwire.schema.metadata import (
     parse_sources,
     split_modules,
 )
-from graphwire.schema.program import NodeSource, StackFrame
+from graphwire.schema.program import NodeSource
 from graphwire.schema.treespec import decode_value, encode_value
 from graphwire.schema.unfolding import MAX_DEPTH, Unfolding
 from graphwire.wire.tree import check_plugin_tree
@@ -42,7 +41,6 @@ DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.treespec.encode_value`)."""
 _KEPT = frozenset(("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "custom", "from_node"))
 _STACK_REMEDY = "Let `nn_module_stack` map keys to the qualified name and the class of a module"
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetadata:
@@ -52,11 +50,9 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
         EncodeError: `custom` is no data that JSON can say.
     """
     texts: dict[str, str] = {}
-    stack = sources = None
+    sources = None
     if trace := meta.get("stack_trace"):
-        stack = encode_stack(context, trace)
-        if stack is None:
-            texts["stack_trace"] = _with_line_feeds(trace)
+        texts["stack_trace"] = _with_line_feeds(trace)
     if modules := meta.get("nn_module_stack"):
         _encode_module_stack(context, modules, texts)
     if functions := meta.get("source_fn_stack"):
@@ -69,7 +65,7 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     if origin is not None:
         sources = [encode_source(context, s) for s in origin if isinstance(s, TorchNodeSource)]
     encode_declared(context, meta, texts)
-    return ValueMetadata(texts, stack, sources)
+    return ValueMetadata(texts, None, sources)
 
 
 def keeps_any(context: EncodeContext, meta: dict[str, Any]) -> bool:
@@ -110,54 +106,9 @@ def _decode_text(context: DecodeContext, key: str, text: str) -> tuple[str, Any]
 # ------------------------------------------------------------------------------------------------- stack traces
 
 
-def encode_stack(context: EncodeContext, trace: str) -> list[int] | None:
-    """A stack trace as indices into the table of frames; None for a text that is not as Python prints traces."""
-    if trace in context.stacks:
-        return context.stacks[trace]
-    frames = _frames(_with_line_feeds(trace))
-    indices = None if frames is None else [context.frames.setdefault(f, len(context.frames)) for f in frames]
-    context.stacks[trace] = indices
-    return indices
-
-
 def _with_line_feeds(trace: str) -> str:
     """A trace as readers want it, who write it into comments of generated code: nothing but a line feed ends a line."""
     return trace.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
-
-
-def _frames(trace: str) -> list[StackFrame] | None:
-    *lines, last = trace.split("\n")
-    heads: list[tuple[str, int, str, bool]] = []
-    sources: list[list[str]] = []
-    for line in lines:
-        head = _head(line)
-        if head is not None:
-            heads.append(head)
-            sources.append([])
-        elif not heads:
-            return None
-        else:
-            sources[-1].append(f"{line}\n")
-    if not heads:
-        return None
-    sources[-1].append(last)
-    return [
-        StackFrame(file, number, name, "".join(source), stripped)
-        for (file, number, name, stripped), source in zip(heads, sources, strict=True)
-    ]
-
-
-def _head(line: str) -> tuple[str, int, str, bool] | None:
-    """The file, line number and function of the first line of a frame, and whether it stands without its indentation; None
-    for another line."""
-    stripped = line.startswith('File "')
-    if not stripped and not line.startswith('  File "'):
-        return None
-    file, _, rest = line[6 if stripped else 8 :].rpartition('", line ')
-    number, separator, name = rest.partition(", in ")
-    if not separator or _NUMBER.fullmatch(number) is None:
-        return None
-    return file, int(number), name, stripped
 
 
 def decode_stack(context: DecodeContext, indices: list[int]) -> str | None:

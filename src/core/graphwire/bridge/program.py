@@ -142,7 +142,6 @@ def encode_program(
             module_call_graph=calls,
             metadata=metadata,
             treespec_namedtuple_fields=dict(_namedtuples(program.module_call_graph)),
-            stack_frames=list(context.frames),
             node_sources=context.source_records,
             inline_constraints=None if inline is None else encode_ranges(inline),
             replacements=encode_replacements(context, program.range_constraints),

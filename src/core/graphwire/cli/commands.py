@@ -116,7 +116,12 @@ def _parser() -> argparse.ArgumentParser:
         "--target",
         dest="reader",
         metavar="RELEASE",
-        help="write what an older reader reads, such as torch-2.6 (with --format json)",
+        help="write what torch's reader reads (with --format json): torch for the installed release, or such as torch-2.6",
+    )
+    convert.add_argument(
+        "--stored",
+        action="store_true",
+        help="store documents instead of deflating them, for readers that cannot inflate",
     )
     convert.add_argument(
         "--ranges",
@@ -221,6 +226,7 @@ def _convert(arguments: argparse.Namespace) -> int:
             format=arguments.format,
             target=arguments.reader,
             ranges=arguments.ranges,
+            compress=not arguments.stored,
             report=lambda report: narrowed.extend(report.narrowed),
         )
     for each in narrowed:

@@ -21,7 +21,7 @@ from graphwire.schema.graph import ARGUMENT_ARMS, Argument, Graph, Node
 from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
 
-__all__ = ["first_reader", "first_reader_of"]
+__all__ = ["OURS_FIRST", "first_reader", "first_reader_of"]
 
 OURS_FIRST: Final = f"{OURS}-0.1"
 """The first graphwire that knows every extension there is (`schema.program.FEATURES`)."""

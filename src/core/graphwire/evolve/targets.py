@@ -1,12 +1,13 @@
 """Targets: what a program can be written for, and whether it can.
 
-A target is a release of torch (`torch-2.6`) or a version of the schema (`8.14`, `1`, `draft-2022`, `compact-5.3`); a version
-stands for the first release that has it.
+A target is a release of torch (`torch-2.6`), the one that is installed (`torch`), or a version of the schema (`8.14`, `1`,
+`draft-2022`, `compact-5.3`), which stands for the first release that has it.
 """
 
 from __future__ import annotations
 
 import re
+from importlib import metadata
 from typing import Final, Literal, NamedTuple
 
 from graphwire.errors import Obstacle, SchemaVersionError
@@ -84,27 +85,47 @@ def _targets() -> dict[str, Target]:
 TARGETS: Final[dict[str, Target]] = _targets()
 """Every target by name: the releases, oldest first, then the versions."""
 
+INSTALLED: Final = "torch"
+"""The target that means the release of torch that is installed; also the name of its distribution."""
+
 _PATCH = re.compile(r"(torch-\d+\.\d+)(?:\.\d+)?(?:\+\w+)?|schema-(.+)", re.ASCII)
 
 
 def target_named(name: str) -> Target:
-    """The target of a name; a release may have its patch number (`torch-2.6.0`), a version `schema-` before it.
+    """The target of a name; a release may have its patch number (`torch-2.6.0`), a version `schema-` before it, and `torch`
+    is the release that is installed.
 
     Raises:
-        SchemaVersionError: there is no such target.
+        SchemaVersionError: there is no such target, or no torch is installed.
     """
     if not isinstance(name, str):
-        raise SchemaVersionError(
-            f"a target is given by its name, not by {name!r:.80}", remedy=f"Targets: {', '.join(TARGETS)}"
-        )
+        raise SchemaVersionError(f"a target is given by its name, not by {name!r:.80}", remedy=_listed())
+    if name == INSTALLED:
+        name = _installed()
     found = _PATCH.fullmatch(name)
     target = TARGETS.get((found[1] or found[2]) if found else name)
     if target is None:
         hint = f"Did you mean 'torch-{name}'? " if f"torch-{name}" in TARGETS else ""
-        raise SchemaVersionError(
-            f"there is no target {name!r:.80}", remedy=f"{hint}Targets: {', '.join(TARGETS)}"
-        )
+        raise SchemaVersionError(f"there is no target {name!r:.80}", remedy=f"{hint}{_listed()}")
     return target
+
+
+def _listed() -> str:
+    return f"Targets: {INSTALLED} (the release that is installed), {', '.join(TARGETS)}"
+
+
+def _installed() -> str:
+    """The target of the torch that is installed, found without importing it.
+
+    Raises:
+        SchemaVersionError: none is.
+    """
+    try:
+        return f"{INSTALLED}-{metadata.version(INSTALLED)}"
+    except metadata.PackageNotFoundError:
+        raise SchemaVersionError(
+            "the target 'torch' is the release that is installed, and none is", remedy=_listed()
+        ) from None
 
 
 def supports(tree: Record, target: Target | str) -> list[Obstacle]:

@@ -46,6 +46,7 @@ def write_package(
     extra_files: Mapping[str, bytes] | None = None,
     *,
     layout: str = "B2",
+    compress: bool = True,
     digests: Digests | None = None,
     settle: Callable[[], object] | None = None,
 ) -> None:
@@ -53,10 +54,11 @@ def write_package(
 
     Args:
         documents: the programs by name; records of one name are one record. In any layout but B2 a document is JSON of the
-            schema that goes with it, and its payloads carry the example inputs (`Payloads.examples`), which are left out
-            where they have no plain form. A1 to A4 hold one program.
+            schema that goes with it. Payloads of a document that torch reads carry the example inputs (`Payloads.examples`),
+            which are left out where they have no plain form. A1 to A4 hold one program.
         extra_files: anything else to keep in the archive, by path.
         layout: a key of `layouts.LAYOUTS`, `pt2` for the newest, or `BARE`.
+        compress: deflate documents, configs and extra files; else they are stored, for readers that cannot inflate.
         digests: those of the payloads, if they are begun (see `begin_digests`); used where the layout has a manifest.
         settle: see `ArchiveWriter`.
 
@@ -77,7 +79,7 @@ def write_package(
         if digests is None:
             digests = begin_digests(document.payloads for document in documents.values())
         with digests, ArchiveWriter(stream, digests=digests, settle=settle) as archive:
-            _write_records(archive, digests, documents, extra_files or {}, spec)
+            _write_records(archive, digests, documents, extra_files or {}, spec, compress)
     else:
         _write_packed(stream, documents, extra_files or {}, spec)
 
@@ -88,6 +90,7 @@ def save_package(
     extra_files: Mapping[str, bytes] | None = None,
     *,
     layout: str = "B2",
+    compress: bool = True,
     digests: Digests | None = None,
 ) -> None:
     """Write a package to a stream, or to a path, which is replaced when everything is written and on the disk.
@@ -97,12 +100,14 @@ def save_package(
     """
     if not isinstance(file, (str, os.PathLike)):
         _check_stream(file)
-        write_package(file, documents, extra_files, layout=layout, digests=digests)
+        write_package(file, documents, extra_files, layout=layout, compress=compress, digests=digests)
         return
     replacement = replacing(file)
     with replacement as stream, replacement:
         settle = functools.partial(sync, stream)
-        write_package(stream, documents, extra_files, layout=layout, digests=digests, settle=settle)
+        write_package(
+            stream, documents, extra_files, layout=layout, compress=compress, digests=digests, settle=settle
+        )
 
 
 def begin_digests(payloads: Iterable[Payloads]) -> Digests:
@@ -157,21 +162,29 @@ def _write_records(
     documents: Mapping[str, Document],
     extra_files: Mapping[str, bytes],
     spec: LayoutSpec,
+    compress: bool,
 ) -> None:
     for name, document in documents.items():
         member = spec.member("document", name).removesuffix(".json") + document.suffix
-        archive.write(member, document.data, compress=True)
+        archive.write(member, document.data, compress=compress)
     for name, document in documents.items():
+        examples = _pack_examples(document.payloads, spec)
         for kind, member in config_members(name).items():
             metas = getattr(document.payloads, kind)
-            if metas or kind != "sample_inputs":
-                archive.write(member, msgspec.json.encode(PayloadConfig(metas)), compress=True)
-        archive.write(spec.member("sample_inputs", name), b"", compress=False)
+            if (
+                metas or kind != "sample_inputs" or examples is not None
+            ):  # with a config, nobody of ours unpickles
+                archive.write(member, msgspec.json.encode(PayloadConfig(metas)), compress=compress)
+        member = spec.member("sample_inputs", name)
+        if examples is None:
+            archive.write(member, b"", compress=False)
+        else:
+            archive.write_stream(member, examples.nbytes, examples.chunks())
     providers = {each.suffix: each.provider for each in documents.values() if each.provider is not None}
     if providers:
-        archive.write(PROVIDERS, msgspec.json.encode(providers), compress=True)
+        archive.write(PROVIDERS, msgspec.json.encode(providers), compress=compress)
     for path, data in extra_files.items():
-        archive.write(spec.extra + path, data, compress=True)
+        archive.write(spec.extra + path, data, compress=compress)
     for member, record in _records(document.payloads for document in documents.values()).items():
         if record.nbytes < ASIDE_BYTES:  # its checksum is known before its header is written
             if (view := digests.view_of(member)) is not None:
@@ -227,16 +240,19 @@ def _pack(name: str, document: Document, spec: LayoutSpec) -> dict[str, PackedFi
             files[member] = pack_state_dict(metas, records, "", payloads.encoded, untyped=spec.untyped)
     member = spec.member("sample_inputs", name)
     if member:
-        files[member] = None
-        if payloads.examples is not None:
-            try:
-                samples = payloads.sample_inputs
-                files[member] = pack_examples(
-                    payloads.examples, samples, records, SAMPLE_INPUTS, untyped=spec.untyped
-                )
-            except GraphwireError:
-                pass  # the program does not need them
+        files[member] = _pack_examples(payloads, spec)
     return files
+
+
+def _pack_examples(payloads: Payloads, spec: LayoutSpec) -> PackedFile | None:
+    """The example inputs as torch's readers want them; None where there are none, or none that have a plain form."""
+    if payloads.examples is None:
+        return None
+    samples, records = payloads.sample_inputs, payloads.records
+    try:
+        return pack_examples(payloads.examples, samples, records, SAMPLE_INPUTS, untyped=spec.untyped)
+    except GraphwireError:
+        return None  # the program does not need them
 
 
 def _moved(folder: str, meta: PayloadMeta) -> PayloadMeta:

@@ -1,0 +1,116 @@
+"""The file that `save` writes by default tells torch's own reader as much as torch's own file does."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.export import ExportedProgram, export
+
+import graphwire
+from graphwire.cli import main
+from graphwire.testing.programs import assert_same_values
+
+
+class _Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, times: int, *, more: dict[str, list[torch.Tensor]]) -> Any:
+        branch = torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+        return self.linear(branch).split(2, dim=1)[0] * times + more["a"][0]
+
+
+@pytest.fixture
+def program() -> ExportedProgram:
+    more = {"a": [torch.rand(3, 2, requires_grad=True), None]}
+    return export(_Model(), (torch.rand(3, 4), 2), {"more": more})
+
+
+def _read_by_torch(data: bytes) -> ExportedProgram:
+    return torch.export.load(io.BytesIO(data))
+
+
+def _traces(program: ExportedProgram) -> list[dict[str, Any]]:
+    modules = [each for each in program.graph_module.modules() if isinstance(each, torch.fx.GraphModule)]
+    return [
+        {node.name: node.meta.get("stack_trace") for node in each.graph.nodes if node.op == "call_function"}
+        for each in modules
+    ]
+
+
+@pytest.mark.parametrize("target", [None, "torch", "torch-2.13"])
+def test_torch_finds_stack_traces_and_example_inputs(program: ExportedProgram, target: str | None) -> None:
+    own = io.BytesIO()
+    torch.export.save(program, own)
+    expected = _read_by_torch(own.getvalue())
+    read = _read_by_torch(graphwire.dumps(program, target=target))
+    assert _traces(read) == _traces(expected)
+    assert all(all(traces.values()) for traces in _traces(read))
+    assert_same_values(read.example_inputs, program.example_inputs)
+
+
+def test_our_reader_has_no_use_for_the_pickle(program: ExportedProgram) -> None:
+    """The example inputs stand in the archive twice; a load looks at no byte of the pickle."""
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(graphwire.dumps(program))) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            if not name.endswith("manifest.json"):
+                pickled = name.endswith("data/sample_inputs/model.pt")
+                new.writestr(name, b"no pickle" if pickled else old.read(name))
+    assert_same_values(graphwire.loads(changed.getvalue()).example_inputs, program.example_inputs)
+
+
+@pytest.mark.parametrize("example", [(), (3, "text", None, 0.5, True)])
+def test_inputs_that_are_no_tensors_reach_torch(example: tuple[Any, ...]) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, *args: Any) -> torch.Tensor:
+            return torch.ones(2)
+
+    program = export(Model(), example)
+    data = graphwire.dumps(program)
+    assert _read_by_torch(data).example_inputs == program.example_inputs == (example, {})
+    assert graphwire.loads(data).example_inputs == (example, {})
+    assert graphwire.verify(io.BytesIO(data)) == []
+
+
+@pytest.mark.parametrize("format", ["msgpack", "cbor"])
+def test_a_file_that_torch_cannot_read_has_no_pickle(program: ExportedProgram, format: str) -> None:
+    with zipfile.ZipFile(io.BytesIO(graphwire.dumps(program, format=format))) as archive:
+        assert archive.read("program/data/sample_inputs/model.pt") == b""
+
+
+def test_provenance_reaches_torch_in_a_file_for_it() -> None:
+    program = export(torch.nn.ReLU(), (torch.rand(2),)).run_decompositions()
+    read = _read_by_torch(graphwire.dumps(program, target="torch"))
+    (node,) = [each for each in program.graph.nodes if each.op == "call_function"]
+    (found,) = [each for each in read.graph.nodes if each.op == "call_function"]
+    assert node.meta["from_node"]
+    assert found.meta["from_node"] == node.meta["from_node"]
+
+
+def test_documents_are_stored_on_request(program: ExportedProgram, tmp_path: Path) -> None:
+    """For readers that cannot inflate: every record's bytes stand in the file as they are."""
+    extra = {"note.txt": b"again and " * 100}
+    plain, stored, converted, typed = (tmp_path / f"{name}.pt2" for name in ("plain", "stored", "api", "cli"))
+    graphwire.save(program, plain, extra_files=extra)
+    graphwire.save(program, stored, extra_files=extra, compress=False)
+    graphwire.convert(plain, converted, compress=False)
+    assert main(["convert", str(plain), str(typed), "--format", "json", "--stored"]) == 0
+    for path in (stored, converted, typed):
+        content = path.read_bytes()
+        with zipfile.ZipFile(path) as archive, zipfile.ZipFile(plain) as deflated:
+            assert archive.namelist() == deflated.namelist()
+            assert all(each.compress_type == zipfile.ZIP_STORED for each in archive.infolist())
+            for name in archive.namelist():
+                data = archive.read(name)
+                assert data in content
+                assert name.endswith("manifest.json") or data == deflated.read(name)
+        assert graphwire.verify(path) == []
+        assert torch.export.load(path).graph_module.code == torch.export.load(plain).graph_module.code
+    assert stored.stat().st_size > plain.stat().st_size
