@@ -1,6 +1,7 @@
 # make demo   install, and show three programs through every wire format
 # make test   install, and run the tests
 # make test-nightly  install, and run the property tests on many more examples, others at every run
+# make test-gate  install, and use every loaded program of the tests for what the saved one serves for
 # make test-transformers  install transformers too, and run the tests on its models
 # make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them
 # make test-signing  install OpenSSF model signing too, and sign and verify a file with it
@@ -25,7 +26,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-nightly test-transformers test-contrib test-signing test-triton fuzz lint bench docs clean
+.PHONY: setup demo test test-nightly test-gate test-transformers test-contrib test-signing test-triton fuzz lint bench docs clean
 .DELETE_ON_ERROR:
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
@@ -41,6 +42,9 @@ test: $(INSTALLED)-test
 
 test-nightly: $(INSTALLED)-test
 	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m hypothesis --ignore tests/transformers --ignore tests/contrib/heavy --ignore tests/signing --ignore tests/triton_kernels $(PYTEST_ARGS)
+
+test-gate: $(INSTALLED)-test
+	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/constructs/test_loaded_programs.py $(PYTEST_ARGS)
 
 test-transformers: $(INSTALLED)-transformers
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/transformers $(PYTEST_ARGS)

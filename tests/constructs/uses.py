@@ -1,0 +1,267 @@
+"""What loaded programs are used for: each use is a function of a program and a call of it, whose results can be compared."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from programs import Inputs
+from torch.export import ExportedProgram, export, unflatten
+from torch.fx import GraphModule, Interpreter, Transformer
+from torch.fx.passes.shape_prop import ShapeProp
+
+Use = Callable[[ExportedProgram, Inputs], Any]
+
+USES: dict[str, Use] = {}
+"""Every use by its name."""
+
+
+def _use(function: Use) -> Use:
+    USES[function.__name__.strip("_")] = function
+    return function
+
+
+def used(name: str, program: ExportedProgram, call: Inputs) -> tuple[Any, Exception | None]:
+    """What a use of a program gives, with what becomes of the call's arguments and of the program's tensors; or how it fails.
+
+    The program's tensors are afterwards what they were before.
+    """
+    kept = _held(program)
+    before = {key: tensor.detach().clone() for key, tensor in kept.items()}
+    args, kwargs = copy.deepcopy((call.args, call.kwargs))
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    try:
+        given = USES[name](program, Inputs(args, kwargs))
+        after = {key: tensor.detach().clone() for key, tensor in kept.items()}
+        return copy.deepcopy((given, args, kwargs, after)), None
+    except Exception as error:  # of whatever uses the program
+        return None, error
+    finally:
+        with torch.no_grad():
+            for key, tensor in kept.items():
+                if not torch.equal(tensor, before[key]):
+                    tensor.copy_(before[key])
+
+
+def _held(program: ExportedProgram) -> dict[str, torch.Tensor]:
+    held = {**program.state_dict, **program.constants}
+    return {
+        key: value
+        for key, value in held.items()
+        if isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_quantized
+    }
+
+
+def _flat(program: ExportedProgram, call: Inputs) -> Any:
+    """The arguments of a program's graph module."""
+    return program._graph_module_flat_inputs(call.args, call.kwargs)
+
+
+# ------------------------------------------------------------------------------------------------------- looked at
+
+
+@_use
+def is_looked_at(program: ExportedProgram, call: Inputs) -> Any:
+    """Everything that a graph module says of itself, but for the name of its class and the tracer that it comes from: no
+    file has those."""
+    module = program.module()
+    return [
+        _looks(program.graph_module),
+        _looks(module),
+        str(inspect.signature(module.forward)),
+        str(inspect.signature(program.graph_module.forward)),
+        str(program.call_spec),
+    ]
+
+
+def _looks(module: torch.nn.Module) -> list[Any]:
+    return [(name, *_looks_of_one(each)) for name, each in module.named_modules()]
+
+
+def _looks_of_one(module: torch.nn.Module) -> Iterator[Any]:
+    yield [(each.__qualname__, sorted(vars(each))) for each in type(module).__mro__]
+    yield module.training
+    yield sorted(vars(module))
+    yield from (
+        [type(hook).__name__ for hook in vars(module)[key].values()] for key in _HOOKS if key in vars(module)
+    )
+    yield [(name, type(value).__name__) for name, value in module.named_parameters(recurse=False)]
+    yield [(name, type(value).__name__) for name, value in module.named_buffers(recurse=False)]
+    yield sorted(module._non_persistent_buffers_set)
+    if isinstance(module, GraphModule):
+        yield module.code
+        yield module._lineno_map
+        yield module._prologue_start
+        yield type(inspect.getattr_static(module, "forward")).__name__
+        yield type(module.graph).__name__, type(module.graph._codegen).__name__
+        yield str(module.__dict__.get("_in_spec")), str(module.__dict__.get("_out_spec"))
+        text = module.print_readable(print_output=False, include_stride=True, include_device=True)
+        yield re.sub(r"class .+\(torch", "class (torch", text)
+
+
+_HOOKS = (
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_backward_hooks",
+    "_state_dict_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+
+
+# -------------------------------------------------------------------------------------------------------- compiled
+
+
+@_use
+def module_is_compiled(program: ExportedProgram, call: Inputs) -> Any:
+    return _compiled(program.module(), "eager")(*call.args, **call.kwargs)
+
+
+@_use
+def module_is_compiled_by_aot_autograd(program: ExportedProgram, call: Inputs) -> Any:
+    return _compiled(program.module(), "aot_eager")(*call.args, **call.kwargs)
+
+
+@_use
+def graph_module_is_compiled(program: ExportedProgram, call: Inputs) -> Any:
+    return _compiled(program.graph_module, "eager")(*_flat(program, call))
+
+
+@_use
+def graph_module_is_compiled_by_aot_autograd(program: ExportedProgram, call: Inputs) -> Any:
+    return _compiled(program.graph_module, "aot_eager")(*_flat(program, call))
+
+
+@_use
+def parts_are_compiled_in_a_module(program: ExportedProgram, call: Inputs) -> Any:
+    """A graph module as a part of somebody's module, whose methods are called by name and by the call operator."""
+
+    class Outer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.called = program.graph_module
+            self.named = program.graph_module
+
+        def forward(self, *args: Any) -> Any:
+            return self.called(*args), self.named.forward(*args)
+
+    return _compiled(Outer(), "eager")(*_flat(program, call))
+
+
+def _compiled(module: torch.nn.Module, backend: str) -> Any:
+    return torch.compile(module, backend=backend, fullgraph=True)
+
+
+# -------------------------------------------------------------------------------------------------- exported again
+
+
+@_use
+def is_exported_again(program: ExportedProgram, call: Inputs) -> Any:
+    return _ran(export(program.module(), call.args, call.kwargs, strict=False), call)
+
+
+@_use
+def is_exported_again_strictly(program: ExportedProgram, call: Inputs) -> Any:
+    return _ran(export(program.module(), call.args, call.kwargs, strict=True), call)
+
+
+@_use
+def is_decomposed(program: ExportedProgram, call: Inputs) -> Any:
+    return _ran(program.run_decompositions(), call)
+
+
+@_use
+def is_lowered_and_decomposed_again(program: ExportedProgram, call: Inputs) -> Any:
+    return _ran(program.run_decompositions({}).run_decompositions(), call)
+
+
+def _ran(program: ExportedProgram, call: Inputs) -> Any:
+    """What a program that was made of another one computes. Names of nodes and symbols depend on what was traced before."""
+    return program.module()(*call.args, **call.kwargs)
+
+
+# ------------------------------------------------------------------------------------------- taken apart and copied
+
+
+@_use
+def is_called(program: ExportedProgram, call: Inputs) -> Any:
+    return program.module()(*call.args, **call.kwargs)
+
+
+@_use
+def graph_module_is_called(program: ExportedProgram, call: Inputs) -> Any:
+    return program.graph_module(*_flat(program, call))
+
+
+@_use
+def is_called_with_gradients(program: ExportedProgram, call: Inputs) -> Any:
+    module = program.module()
+    result = module(*call.args, **call.kwargs)
+    leaves = [each for each in torch.utils._pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
+    wanted = [each for each in module.parameters() if each.requires_grad]
+    total = sum(each.float().sum() for each in leaves if each.requires_grad)
+    return torch.autograd.grad(total, wanted, allow_unused=True)
+
+
+@_use
+def is_copied(program: ExportedProgram, call: Inputs) -> Any:
+    return copy.deepcopy(program).module()(*call.args, **call.kwargs)
+
+
+@_use
+def module_is_copied(program: ExportedProgram, call: Inputs) -> Any:
+    return copy.deepcopy(program.module())(*call.args, **call.kwargs)
+
+
+@_use
+def graph_module_is_copied(program: ExportedProgram, call: Inputs) -> Any:
+    flat = _flat(program, call)
+    deep, shallow = copy.deepcopy(program.graph_module), copy.copy(program.graph_module)
+    program.graph_module.recompile()
+    return deep(*copy.deepcopy(flat)), shallow(*flat)
+
+
+@_use
+def graph_module_is_pickled(program: ExportedProgram, call: Inputs) -> Any:
+    return pickle.loads(pickle.dumps(program.graph_module))(*_flat(program, call))
+
+
+@_use
+def module_is_pickled(program: ExportedProgram, call: Inputs) -> Any:
+    return pickle.loads(pickle.dumps(program.module()))(*call.args, **call.kwargs)
+
+
+@_use
+def is_interpreted(program: ExportedProgram, call: Inputs) -> Any:
+    return Interpreter(program.graph_module).run(*_flat(program, call))
+
+
+@_use
+def module_is_interpreted(program: ExportedProgram, call: Inputs) -> Any:
+    return Interpreter(program.module()).run(*call.args)
+
+
+@_use
+def is_transformed(program: ExportedProgram, call: Inputs) -> Any:
+    return Transformer(program.graph_module).transform()(*_flat(program, call))
+
+
+@_use
+def shapes_are_propagated(program: ExportedProgram, call: Inputs) -> Any:
+    module = copy.deepcopy(program.graph_module)
+    result = ShapeProp(module).propagate(*_flat(program, call))
+    return result, [str(node.meta.get("tensor_meta")) for node in module.graph.nodes]
+
+
+@_use
+def is_unflattened(program: ExportedProgram, call: Inputs) -> Any:
+    """Comes last: of a program with tokens torch takes them away from the program itself."""
+    module = unflatten(program)
+    names = [(name, type(each).__qualname__, each.training) for name, each in module.named_modules()]
+    return names, module(*call.args, **call.kwargs)
