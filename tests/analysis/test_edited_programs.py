@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.export import Dim, ExportedProgram, export
+from torch.export.graph_signature import TensorArgument
 
 import graphwire
 from graphwire.errors import EncodeError, GraphwireWarning, ValidationError
@@ -123,6 +124,8 @@ def _quiet() -> Iterator[None]:
 
 REFUSALS = (
     "torch does not accept the program",
+    "cannot stand in a graph",
+    "which is no attribute of the graph's own module",
     "a program cannot return what is as_constant",
     "nothing is stated of",
 )
@@ -284,6 +287,33 @@ def test_a_copy_is_the_value_of_the_first_where_torch_reads_the_file() -> None:
     assert_same_values(_outcome(of_torch, (X,), {}), _outcome(program, (X,), {}))
 
 
+@pytest.mark.parametrize("entry_follows", [True, False])
+def test_a_copy_that_is_returned_is_named_by_calls_as_it_was(entry_follows: bool) -> None:
+    program = export(Twice(), (X,))
+    (first,) = (node for node in readers_of(program.graph) if node.args[1] == 0)
+    with program.graph.inserting_after(first):
+        other = program.graph.node_copy(first)
+    other.meta = copy.copy(first.meta)
+    output = program.graph.output_node()
+    specs = program.graph_signature.output_specs
+    output.args = ((other, *output.args[0][1:]),)  # type: ignore[index]
+    specs[0].arg = TensorArgument(other.name)
+    entry = program.module_call_graph[0].signature
+    assert entry is not None
+    entry.outputs = [TensorArgument((other if entry_follows else first).name), *entry.outputs[1:]]
+    program.graph_module.recompile()
+    assert assert_comes_back(program, (X,), {})
+    torch.export.load(io.BytesIO(graphwire.dumps(program)))
+
+
+class Twice(nn.Module):
+    """Uses an element, and returns it."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        a, b = torch.topk(x, 2)
+        return a, a + 1, b
+
+
 def test_a_copy_of_a_name_that_is_given_already_is_refused() -> None:
     program = with_copy("elements", 0, 0, early=False)
     assert program is not None
@@ -384,6 +414,94 @@ def test_an_element_that_states_something_else_comes_back_so() -> None:
             node.meta["val"] = torch.empty([3, *value.shape], dtype=torch.float64)
     assert len(readers) > 4
     assert assert_comes_back(program, (X,), {})
+
+
+STATEMENTS: dict[str, Callable[[Any], Any]] = {
+    "a number": lambda _: 7,
+    "text": lambda _: "x",
+    "a tuple": lambda value: (value,),
+    "nothing in a tuple": lambda _: (),
+    "a dict in a list": lambda value: [1, None, {"a": value, 2: (True, 0.5)}],
+    "a type": lambda _: torch.float32,
+    "a complex number": lambda _: 1j,
+}
+"""What a node may be told to make, whatever it makes."""
+
+
+@pytest.mark.parametrize("what", STATEMENTS)
+@pytest.mark.parametrize("of", ["a node", "elements", "a whole"])
+def test_what_nodes_state_wrongly_comes_back_or_is_refused(what: str, of: str) -> None:
+    program = copy.deepcopy(made("elements-decomposed"))
+    calls = program.graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor)
+    readers = readers_of(program.graph)
+    for node in {"a node": calls[:1], "elements": readers, "a whole": [readers[0].args[0]]}[of]:
+        node.meta["val"] = STATEMENTS[what](node.meta["val"])
+    assert_comes_back(program, (X,), {})
+
+
+@pytest.mark.parametrize("whole", [(None, None), ("x", "y"), (1, True)])
+def test_elements_that_are_stated_to_be_literals_are_still_used(whole: Any) -> None:
+    program = copy.deepcopy(made("elements"))
+    (call,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.topk.default)
+    call.meta["val"] = whole
+    returned = program.graph.output_node().all_input_nodes
+    used = [user for user in call.users if user not in returned]
+    assert used
+    for reader in [each for each in call.users if each in returned]:
+        with program.graph.inserting_after(reader):
+            other = program.graph.call_function(torch.ops.aten.clone.default, (reader,))
+        other.meta = dict(reader.meta)
+        reader.replace_all_uses_with(other, delete_user_cb=lambda user, other=other: user is not other)
+        specs = program.graph_signature.output_specs
+        for spec in specs:
+            spec.arg.name = other.name if spec.arg.name == reader.name else spec.arg.name
+    program.graph_module.recompile()
+    assert assert_comes_back(program, (X,), {})
+
+
+def test_what_the_reader_of_a_constant_states_comes_back() -> None:
+    program = copy.deepcopy(made("elements"))
+    branch: Any = program.graph_module.true_graph_0
+    (sin,) = branch.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default)
+    held = (
+        torch.ones(3, 4),
+        nn.Parameter(torch.ones(3, 4)),
+        nn.Parameter(torch.ones(3, 4), requires_grad=False),
+    )
+    stated = [
+        sin.meta["val"],
+        *(program.graph.find_nodes(op="placeholder")[index].meta["val"] for index in (0, -2)),
+    ]
+    for (index, value), said in itertools.product(enumerate(held), stated):
+        setattr(branch, f"held_{index}", value)
+        with branch.graph.inserting_before(sin):
+            reader = branch.graph.get_attr(f"held_{index}")
+            reader.meta["val"] = said
+            total = _added(branch.graph, sin, sin.args[0], reader)
+        sin.args = (total,)
+    branch.recompile()
+    assert assert_comes_back(program, (X,), {})
+
+
+def test_an_older_release_reads_nodes_that_are_called_as_it_calls_others() -> None:
+    program = export(Spread(), (X,))
+    first, second = program.graph.find_nodes(op="call_function", target=torch.ops.aten.std_mean.correction)
+    names = first.name, second.name
+    first._rename("other")
+    second._rename(names[0])
+    first._rename(names[1])
+    program.graph_module.recompile()
+    loaded = graphwire.loads(graphwire.dumps(program, target="torch-2.9"))
+    assert_same_values(_outcome(loaded, (X,), {}), _outcome(program, (X,), {}))
+
+
+class Spread(nn.Module):
+    """The same call twice, whose results nothing uses once."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        a, b = torch.std_mean(x)
+        torch.std_mean(x)
+        return a, b
 
 
 @pytest.mark.parametrize("name", ["elements", "nested"])

@@ -172,6 +172,8 @@ def test_a_context_of_version_2_is_read(registry: Registry) -> None:
     assert DynamicCaches().load_context({"windows": [None, 4]}, 2) == expected
 
 
+# Their example inputs are a pickle of the cache's class, which nobody reads.
+@pytest.mark.filterwarnings("ignore:the example inputs are left out")
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name.removesuffix(".pt2.xz"))
 def test_a_decode_step_that_torch_saved_with_an_older_transformers_goes_on(
     path: Path, registry: Registry

@@ -37,6 +37,8 @@ from graphwire.bridge.values import (
     encode_value,
     name_of,
     note_metadata,
+    note_stated,
+    state,
 )
 from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, locate
 from graphwire.schema.graph import (
@@ -159,6 +161,11 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
     for part in path.split("."):
         value = getattr(value, part)
     if isinstance(value, torch.fx.GraphModule):
+        if not is_value_name(path):
+            raise EncodeError(
+                f"a subgraph is read from {path!r}, which is no attribute of the graph's own module",
+                remedy="Let the module itself have it as an attribute",
+            )
         graph = context.subgraphs.get(id(value))
         if graph is None:
             graph = context.subgraphs[id(value)] = encode_graph(context, value)
@@ -186,7 +193,8 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
     scope.nodes[node] = argument
     scope.attributes.add(node)
     noted = scope.record.value_metadata[node.name] = encode_metadata(context, node.meta)
-    noted.unstated = isinstance(value, torch.Tensor) and node.meta.get("val") is None
+    if isinstance(value, torch.Tensor):
+        note_stated(context, scope, noted, node, value)
 
 
 def _path_of(key: str) -> str:
@@ -279,8 +287,9 @@ class _GraphScope(DecodeScope):
         self._hold(target, tensor)
         node = self._attribute(name, target)
         noted = self.record.value_metadata.get(name)
-        if noted is None or not noted.unstated:
+        if noted is None or not (noted.unstated or noted.value is not None):
             node.meta["val"] = self.context.fakes.mode.from_tensor(tensor, static_shapes=True)
+        state(self, node, noted)
         return node
 
     def _hold(self, target: str, tensor: torch.Tensor) -> None:

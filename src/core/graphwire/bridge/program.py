@@ -38,6 +38,7 @@ from graphwire.bridge.signature import (
     decode_signature,
     encode_module_calls,
     encode_signature,
+    name_copies,
     name_outputs,
 )
 from graphwire.bridge.storages import RecordTable, StorageTable
@@ -121,7 +122,7 @@ def encode_program(
     context = EncodeContext(registry, constants={}, plain_containers=plain_containers)
     module = program.graph_module
     graph = encode_graph(context, module, top_level=True)
-    calls = encode_module_calls(context, program.module_call_graph)
+    calls = encode_module_calls(context, program.module_call_graph, graph.copies)
     _note_containers(context, graph, calls)
     encoded: dict[str, EncodedValue] = {}
     held = {**context.constants, **program.constants}
@@ -344,6 +345,8 @@ def decode_program(
     settle_hints(context)
     _check_entry(record)
     calls = decode_module_calls(context, module_record.module_call_graph)
+    if module_record.graph.copies:
+        name_copies(calls, module_record.graph.copies, graph)
     program = torch_private.exported_program(
         root=root,
         graph=graph,

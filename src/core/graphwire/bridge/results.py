@@ -7,11 +7,14 @@ those into the names of the outputs, decoding makes them again.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from graphwire.bridge import torch_private
 from graphwire.bridge.arguments import arm_of
 from graphwire.bridge.context import EncodeContext, Operator
 from graphwire.bridge.metadata import decode_metadata, encode_metadata
@@ -29,8 +32,10 @@ from graphwire.bridge.values import (
     encode_container,
     encode_value,
     name_of,
+    note_stated,
     state,
 )
+from graphwire.errors import GraphwireWarning
 from graphwire.schema.graph import Argument, Node, SequenceValue, ValueMetadata
 
 # ----------------------------------------------------------------------------------------------------- encode
@@ -63,9 +68,7 @@ def encode_results(
             return
         argument = encode_value(context, scope, node.name, value)
         record.outputs = [argument]
-        if (
-            value is None and node.users
-        ):  # whoever uses it is given what the node returns, of which nothing is known
+        if arm_of(argument) in LITERAL_ARMS and node.users:  # whoever uses it is given what the node returns
             context.features.add("results")
             argument = Argument(as_results=node.name)
         scope.nodes[node] = argument
@@ -76,9 +79,11 @@ def encode_results(
         record.outputs = [encode_container(context, value, arguments)]
         return
     listed = _is_listed(called)
-    if isinstance(value, list) is not listed:
+    if isinstance(value, list) is not listed or not arguments:
         record.container = "list" if isinstance(value, list) else "tuple"
     record.outputs = [encode_container(context, value, arguments)] if listed else arguments
+    if not listed and len(arguments) == 1:  # or the one would be what the node returns
+        record.is_hop_single_tensor_return = False
 
 
 def _is_listed(called: Operator) -> bool:
@@ -104,7 +109,7 @@ def _encode_elements(
         path: the container's key in `value_metadata`.
         metadata: that of the node, which an element shares unless its own is noted.
     """
-    readers = _readers(context, scope, nodes, [key for key, _ in elements])
+    readers = _readers(context, scope, nodes, elements)
     arguments = []
     for index, (key, value) in enumerate(elements):
         reading = readers.get(key, ())
@@ -113,7 +118,7 @@ def _encode_elements(
         if reading:
             first = reading[0]
             own = encode_metadata(context, first.meta)
-            _note_stated(context, own, first, value)
+            note_stated(context, scope, own, first, value)
             scope.order.setdefault(first)
             for copy in reading[1:]:
                 _encode_copy(context, scope, copy, first, value)
@@ -140,39 +145,37 @@ def _encode_elements(
     return arguments
 
 
-def _note_stated(context: EncodeContext, own: ValueMetadata, reader: torch.fx.Node, value: Any) -> None:
-    """Note what a reader states, where it is not what the results that it reads of state of the element."""
-    stated = reader.meta.get("val")
-    own.unstated = value is not None and stated is None
-    if stated is not value and isinstance(stated, torch.Tensor):
-        meta = encode_tensor_meta(context, stated)
-        if not isinstance(value, torch.Tensor) or meta != encode_tensor_meta(context, value):
-            own.value = meta
-
-
 def _encode_copy(
     context: EncodeContext, scope: EncodeScope, copy: torch.fx.Node, first: torch.fx.Node, value: Any
 ) -> None:
     """Note a node that reads the same element as `first`."""
     own = encode_metadata(context, copy.meta)
-    _note_stated(context, own, copy, value)
+    note_stated(context, scope, own, copy, value)
     scope.record.value_metadata[copy.name] = own
     scope.copies[copy] = first
     scope.order.setdefault(copy)
 
 
 def _readers(
-    context: EncodeContext, scope: EncodeScope, nodes: Sequence[torch.fx.Node], keys: list[Any]
+    context: EncodeContext,
+    scope: EncodeScope,
+    nodes: Sequence[torch.fx.Node],
+    elements: list[tuple[Any, Any]],
 ) -> dict[Any, list[torch.fx.Node]]:
     """The `getitem` nodes of each element of a container, in the order in which they stand. The first gives the element its
-    name, the others are its copies. What else uses the container refers to it as a whole."""
+    name, the others are its copies. What else uses the container refers to it as a whole, and so does a reader that is no name
+    of the element."""
     readers: dict[Any, list[torch.fx.Node]] = {}
-    known = {(type(key), key) for key in keys}
+    known = {(type(key), key): value for key, value in elements}
     for node in nodes:
         scope.nodes[node] = Argument(as_results=nodes[0].name)
         for user in node.users:
             key = user.args[1] if user.target is operator.getitem and user.args[0] is node else None
-            if type(key) in (int, str, float, bool) and (type(key), key) in known:
+            if (
+                type(key) in (int, str, float, bool)
+                and (type(key), key) in known
+                and _is_name_of(context, user, known[type(key), key])
+            ):
                 scope.folded.add(user)
                 readers.setdefault(key, []).append(user)
             else:
@@ -181,6 +184,48 @@ def _readers(
         if len(reading) > 1:
             reading.sort(key=scope.place_of)
     return readers
+
+
+def _is_name_of(context: EncodeContext, reader: torch.fx.Node, value: Any) -> bool:
+    """Whether a node that reads an element can be the name of it: a literal has none that could be referred to, and what the
+    node states is said of a tensor alone, where it is not what the element is."""
+    stated = reader.meta.get("val")
+    if (value is None or isinstance(value, str)) and reader.users:
+        return stated == value and all(user.op == "output" for user in reader.users)
+    if stated is value or stated is None or _says(context, stated, value):
+        return True
+    if not any(user.op == "output" for user in reader.users):
+        return False
+    warnings.warn(  # a node of its own would make an output what it states
+        f"what the node {reader.name!r} states of the element that it reads is not saved: the element is something else",
+        GraphwireWarning,
+        stacklevel=2,
+    )
+    return True
+
+
+def _says(context: EncodeContext, stated: Any, value: Any) -> bool:
+    """Whether what a reader states is said, once the value of the element is."""
+    if isinstance(stated, torch.Tensor):
+        return not is_traceable_wrapper_subclass(stated)
+    if type(stated) is not type(value):
+        return False
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return torch_private.symbolic_parts(stated) == torch_private.symbolic_parts(value)
+    parts, others = elements_of(value), elements_of(stated)
+    if parts is None or others is None:
+        return stated == value or stated != stated  # noqa: PLR0124 # which no number is but nan
+    return len(parts) == len(others) and all(
+        type(key) is type(other) and key == other and _are_same(context, a, b)
+        for (key, a), (other, b) in zip(parts, others, strict=True)
+    )
+
+
+def _are_same(context: EncodeContext, stated: Any, value: Any) -> bool:
+    if isinstance(stated, torch.Tensor) and isinstance(value, torch.Tensor) and stated is not value:
+        alike = torch_private.held_as(stated) == torch_private.held_as(value)
+        return alike and encode_tensor_meta(context, stated) == encode_tensor_meta(context, value)
+    return stated is value or (not isinstance(stated, torch.Tensor) and _says(context, stated, value))
 
 
 # ----------------------------------------------------------------------------------------------------- decode
@@ -199,7 +244,7 @@ def decode_results(
         DecodeError: nothing is known of a result, or a name is given twice.
     """
     outputs = record.outputs
-    if not outputs and called.handler.convention == "schema":
+    if not outputs and called.handler.convention == "schema" and record.container is None:
         scope.complete(node, record.name, None, metadata)
         return
     single = outputs[0] if len(outputs) == 1 and record.is_hop_single_tensor_return is not False else None
@@ -240,13 +285,13 @@ def _read_elements(
             if noted is not None and noted.name is not None:
                 reader = scope.call(operator.getitem, (node, key), {}, noted.name)
                 scope.complete(reader, noted.name, value, decode_metadata(scope.context, noted))
-                state(scope.context, reader, noted)
+                state(scope, reader, noted)
         else:
             name = name_of(element)
             if name != unused or name in scope.record.value_metadata:
                 reader = scope.call(operator.getitem, (node, key), {}, name)
                 scope.add(name, reader, value, scope.metadata(name, metadata))
-                state(scope.context, reader, scope.record.value_metadata.get(name))
+                state(scope, reader, scope.record.value_metadata.get(name))
 
 
 def _read_container(
@@ -267,7 +312,7 @@ def _read_container(
     name = None if noted is None else noted.name
     reader = scope.call(operator.getitem, (node, key), {}, name)
     scope.complete(reader, name, value, own)
-    state(scope.context, reader, noted)
+    state(scope, reader, noted)
     scope.results[reader.name] = reader
     values = list(value.values() if isinstance(value, dict) else value)
     _read_elements(scope, reader, inner, values, f"{reader.name}_unused", place, metadata)

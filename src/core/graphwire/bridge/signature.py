@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -313,17 +313,50 @@ def name_outputs(signature: Any, graph: torch.fx.Graph) -> None:
 # ------------------------------------------------------------------------------------------- module call graph
 
 
-def encode_module_calls(context: EncodeContext, entries: Sequence[Any]) -> list[ModuleCallEntry]:
-    """The module call graph as records."""
+def encode_module_calls(
+    context: EncodeContext, entries: Sequence[Any], copies: Mapping[str, ElementCopy]
+) -> list[ModuleCallEntry]:
+    """The module call graph as records.
+
+    Args:
+        copies: those of the graph, by name, which get the places where one is named.
+    """
     records = []
-    for entry in entries:
+    for index, entry in enumerate(entries):
         try:
             signature = None if entry.signature is None else _encode_call(context, entry.signature)
         except Exception as error:
             locate(error, f"module_call_graph[{entry.fqn!r}]")
             raise
+        if copies and signature is not None:
+            for place, arguments in _places(index, signature):
+                _name_first(place, arguments, copies)
         records.append(ModuleCallEntry(entry.fqn, signature))
     return records
+
+
+def _places(index: int, signature: Any) -> Iterator[tuple[str, list[Any]]]:
+    """The lists of arguments of a call, each with the name by which the uses of copies have it; no node has such a name."""
+    yield f"module_call_graph[{index}].inputs", signature.inputs
+    yield f"module_call_graph[{index}].outputs", signature.outputs
+
+
+def _name_first(place: str, arguments: list[Argument], copies: Mapping[str, ElementCopy]) -> None:
+    for position, argument in enumerate(arguments):
+        if argument.as_tensor is not None and (copy := copies.get(argument.as_tensor.name)) is not None:
+            copy.uses.setdefault(place, []).append(position)
+            arguments[position] = Argument(as_tensor=TensorArgument(copy.of))
+
+
+def name_copies(entries: Sequence[Any], copies: Mapping[str, ElementCopy], graph: torch.fx.Graph) -> None:
+    """Let the module call graph name the copies that it named."""
+    there = {node.name for node in graph.nodes}
+    for index, entry in enumerate(entries):
+        for place, arguments in () if entry.signature is None else _places(index, entry.signature):
+            for name, copy in copies.items():
+                for position in copy.uses.get(place, ()):
+                    if name in there and 0 <= position < len(arguments):
+                        arguments[position] = torch_signature.TensorArgument(name)
 
 
 def _encode_call(context: EncodeContext, signature: Any) -> ModuleCallSignature:

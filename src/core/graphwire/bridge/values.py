@@ -175,6 +175,29 @@ def note_metadata(
             scope.record.value_metadata[name] = metadata
 
 
+def note_stated(
+    context: EncodeContext, scope: EncodeScope, own: ValueMetadata, reader: torch.fx.Node, value: Any
+) -> None:
+    """Note what a node states that reads something, where it is not what it reads.
+
+    Args:
+        own: what is noted of the reader.
+        value: what it reads.
+    """
+    stated = reader.meta.get("val")
+    own.unstated = value is not None and stated is None
+    if stated is value or not isinstance(stated, torch.Tensor):
+        return
+    meta, kind = encode_tensor_meta(context, stated), torch_private.held_as(stated)
+    if isinstance(value, torch.Tensor) and meta == encode_tensor_meta(context, value):
+        held = "parameter" if isinstance(value, torch.nn.Parameter) else torch_private.held_as(value)
+        if kind == held:
+            return
+    own.value = meta
+    if kind is not None:
+        scope.record.held_as[reader.name] = kind
+
+
 # ----------------------------------------------------------------------------------------------------- decode
 
 
@@ -238,12 +261,14 @@ class DecodeScope:
         return dict(otherwise) if noted is None else decode_metadata(self.context, noted)
 
 
-def state(context: DecodeContext, reader: torch.fx.Node, noted: ValueMetadata | None) -> None:
+def state(scope: DecodeScope, reader: torch.fx.Node, noted: ValueMetadata | None) -> None:
     """Let a node that reads something state what it stated, where that is not what it reads: no value, or another."""
     if noted is not None and noted.unstated:
         reader.meta["val"] = None
     elif noted is not None and noted.value is not None:
-        reader.meta["val"] = decode_tensor_meta(context, noted.value, input_value=False)
+        reader.meta["val"] = stated = decode_tensor_meta(scope.context, noted.value, input_value=False)
+        if (kind := scope.record.held_as.get(reader.name)) is not None:
+            torch_private.hold_as(stated, kind)
 
 
 def name_of(argument: Argument) -> str:

@@ -231,7 +231,7 @@ class ValueMetadata(msgspec.Struct, gc=False, omit_defaults=True):
     unstated: bool = False
     """The node that reads an element or an attribute states no value (`val` is None), though what it reads has one."""
     value: TensorMeta | None = None
-    """What the node that reads an element states of a tensor, where it is not what the element is."""
+    """What the node that reads an element or an attribute states of a tensor, where it is not what it reads."""
     target: str | None = None
     """The name of the argument that an input is, where the node was renamed."""
     stated: bool = False
@@ -245,7 +245,8 @@ class ElementCopy(msgspec.Struct, gc=False, omit_defaults=True):
     """The node that gives the element its name, by which every reference is to it."""
     uses: dict[str, list[int]] = {}
     """The references that are to this node, by the name of the node that has them (empty: the output): which they are of its
-    references to the element, counted from 0 in the order of its arguments."""
+    references to the element, counted from 0 in the order of its arguments. Under `module_call_graph[I].inputs` and
+    `module_call_graph[I].outputs`: which of those arguments name this node."""
 
 
 class Graph(msgspec.Struct, gc=False, omit_defaults=True):
@@ -281,6 +282,7 @@ class Graph(msgspec.Struct, gc=False, omit_defaults=True):
     """Extension without requirement: the values that are tensor subclasses, by name. `tensor_values` says of each what is
     seen from outside."""
     held_as: dict[str, Literal["parameter", "buffer"]] = {}
-    """Extension without requirement: the inputs of which it is known that they are an `nn.Parameter` or an `nn.Buffer`."""
+    """Extension without requirement: the inputs, and nodes that state another `value`, of which it is known that they are an
+    `nn.Parameter` or an `nn.Buffer`."""
     output_list: bool = False
     """Extension without requirement: the outputs were returned as a list, not as a tuple."""

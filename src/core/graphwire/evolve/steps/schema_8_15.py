@@ -32,12 +32,13 @@ def _name_nodes(graph: Record, where: Where) -> Record:
     for node in graph["nodes"]:
         if len(node["outputs"]) == 1 and "as_graph" not in node["outputs"][0]:
             names.add(name_of(node["outputs"][0]))
-    nodes = []
-    for node in graph["nodes"]:
-        name = node.get("name") or _own_name(node)
-        if name is None:
-            name = _free_name(node["target"], names)
-        names.add(name)
+    own = [node.get("name") or _own_name(node) for node in graph["nodes"]]
+    taken, given, nodes = {*names, *own}, set[str](), []
+    for node, known in zip(graph["nodes"], own, strict=True):
+        is_free = known not in given and (known not in names or known in map(name_of, node["outputs"]))
+        name = known if known is not None and is_free else _free_name(node["target"], taken)
+        taken.add(name)
+        given.add(name)
         nodes.append({**node, "name": name})
     return {**graph, "nodes": nodes}
 
