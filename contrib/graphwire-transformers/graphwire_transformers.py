@@ -5,7 +5,7 @@
 | `transformers.modeling_outputs.*` | the names of the fields that are set |
 | `DynamicCache`, version 1 | the names of its two lists of tensors: as transformers wrote it before it had sliding windows |
 | `DynamicCache`, version 2 | also the sliding window of each layer, in tokens; None for a layer without one |
-| `StaticCache` | of each layer its length in tokens, and the names of its tensors |
+| `StaticCache` | of each layer its length in tokens, and the names of its tensors; of a sliding one also the tokens it has seen |
 | `EncoderDecoderCache` | which layers of the cross-attention cache are filled; its two caches are its children |
 
 transformers registers `ModelOutput`s with torch itself, and `DynamicCache` where it is asked to; the other two are registered
@@ -250,29 +250,40 @@ def _are_windows(windows: list[Any]) -> bool:
 # ------------------------------------------------------------------------------------------------------- static caches
 
 
-def _flatten_static(cache: Any) -> tuple[list[Any], Any]:
-    from transformers.cache_utils import StaticLayer
+def _count_of(layer: Any) -> str:
+    """The attribute of a sliding layer that counts the tokens it has seen, as a number: the graph is traced for one."""
+    return "cumulative_length_int" if hasattr(layer, "cumulative_length_int") else "cumulative_length"
 
-    leaves, layers = [], []
+
+def _flatten_static(cache: Any) -> tuple[list[Any], Any]:
+    from transformers.cache_utils import StaticLayer, StaticSlidingWindowLayer
+
+    leaves: list[Any] = []
+    layers: list[Any] = []
     for layer in cache.layers:
-        if type(layer) is not StaticLayer or not layer.is_initialized:
+        if type(layer) not in (StaticLayer, StaticSlidingWindowLayer) or not layer.is_initialized:
             raise TypeError(
-                f"a StaticCache with a layer {type(layer).__name__} cannot be taken apart: only StaticLayer can, "
-                "after early_initialization"
+                f"a StaticCache with a layer {type(layer).__name__} cannot be taken apart: StaticLayer and "
+                "StaticSlidingWindowLayer can, after early_initialization"
             )
-        tensors = [name for name in _STATIC_TENSORS if hasattr(layer, name)]
+        tensors = [name for name in _STATIC_TENSORS if type(getattr(layer, name, 0)) is not int]
         leaves += [getattr(layer, name) for name in tensors]
-        layers.append([layer.max_cache_len, tensors])
+        seen = [getattr(layer, _count_of(layer))] if type(layer) is StaticSlidingWindowLayer else []
+        layers.append([layer.max_cache_len, tensors, *seen])
     return leaves, layers
 
 
 def _unflatten_static(leaves: Sequence[Any], context: Any) -> Any:
-    from transformers.cache_utils import StaticCache, StaticLayer
+    from transformers.cache_utils import StaticCache, StaticLayer, StaticSlidingWindowLayer
 
     rest = iter(leaves)
     layers = []
-    for length, tensors in context:
-        layer = StaticLayer(max_cache_len=length)
+    for length, tensors, *seen in context:
+        if seen:
+            layer = StaticSlidingWindowLayer(max_cache_len=length, sliding_window=length)
+            setattr(layer, _count_of(layer), seen[0])
+        else:
+            layer = StaticLayer(max_cache_len=length)
         for name in tensors:
             setattr(layer, name, next(rest))
         # torch takes structures apart whose leaves are anything: placeholders, names, None.
@@ -288,17 +299,19 @@ def _unflatten_static(leaves: Sequence[Any], context: Any) -> Any:
 
 
 class StaticCaches(_CacheOfOneVersion):
-    """`StaticCache` with plain layers, initialized (`early_initialization`). The context is its layers."""
+    """`StaticCache`, initialized (`early_initialization`). The context is its layers."""
 
     name = f"{_CACHES}.StaticCache"
 
     def is_context(self, context: Any) -> bool:
-        """Whether it says a length, which is positive, and the tensors of each layer."""
+        """Whether it says a length, which is positive, and the tensors of each layer; of a sliding one the tokens it has seen."""
         if not isinstance(context, list):
             return False
         for layer in context:
             match layer:
-                case [int(length), list(tensors)] if type(length) is int and length > 0:
+                case [int(length), list(tensors), *seen] if type(length) is int and length > 0:
+                    if seen and (len(seen) > 1 or type(seen[0]) is not int or seen[0] < 0):
+                        return False
                     if tensors not in (list(_STATIC_TENSORS), list(_STATIC_TENSORS[:2])):
                         return False
                 case _:
@@ -307,7 +320,7 @@ class StaticCaches(_CacheOfOneVersion):
 
     def arity(self, container: type, context: Any) -> int | None:
         """The tensors of all layers."""
-        return sum(len(tensors) for _, tensors in context)
+        return sum(len(layer[1]) for layer in context)
 
 
 # ---------------------------------------------------------------------------------------------- encoder-decoder caches

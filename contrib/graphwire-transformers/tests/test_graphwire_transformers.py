@@ -59,6 +59,28 @@ def static() -> Any:
     return cache
 
 
+MISTRAL = transformers.MistralConfig(
+    hidden_size=8,
+    intermediate_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    sliding_window=4,
+    **SIZES,
+)
+
+
+def sliding() -> Any:
+    """A cache of Mistral, whose layers have a sliding window, after four tokens."""
+    torch.manual_seed(0)
+    model = transformers.MistralForCausalLM(MISTRAL).eval()
+    cache = StaticCache(config=MISTRAL, max_cache_len=8)
+    cache.early_initialization(batch_size=1, num_heads=2, head_dim=2, dtype=torch.float32, device="cpu")
+    with torch.no_grad():
+        model(IDS, past_key_values=cache, use_cache=True)
+    return cache
+
+
 @pytest.fixture(scope="module")
 def registry() -> Registry:
     """The installed plugins, and this one where it is not installed."""
@@ -95,8 +117,17 @@ class TestDynamicCaches(TreespecContract):
 
 class TestStaticCaches(TreespecContract):
     serializer = StaticCaches()
-    examples = (static(),)
-    bad_contexts = ((None, 1), ("[[0, []]]", 1), ('[[4, ["update"]]]', 1), ("[[4]]", 1), ("{}", 1))
+    examples = (static(), sliding())
+    bad_contexts = (
+        (None, 1),
+        ('[[4, ["keys", "values"], -1]]', 1),
+        ('[[4, ["keys", "values"], true]]', 1),
+        ('[[4, ["keys", "values"], 1, 2]]', 1),
+        ("[[0, []]]", 1),
+        ('[[4, ["update"]]]', 1),
+        ("[[4]]", 1),
+        ("{}", 1),
+    )
 
 
 class TestEncoderDecoderCaches(TreespecContract):
@@ -206,6 +237,29 @@ def test_a_static_cache_is_filled_in_place_in_a_program(registry: Registry) -> N
     assert isinstance(result, StaticCache)
     assert result.layers[0].max_cache_len == 8
     assert total.item() == result.layers[0].keys.sum().item() == 4
+
+
+def test_a_decode_step_with_sliding_layers_goes_on_as_the_model_does(registry: Registry) -> None:
+    torch.manual_seed(0)
+    model = transformers.MistralForCausalLM(MISTRAL).eval()
+    with torch.no_grad():
+        given = {"input_ids": NEXT, "past_key_values": sliding(), "position_ids": torch.tensor([[4]])}
+        program = torch.export.export(model, (), given, strict=False)
+        expected = model(**{**given, "past_key_values": sliding()})
+    loaded = graphwire.loads(graphwire.dumps(program, registry=registry), registry=registry)
+    result = loaded.module()(**{**given, "past_key_values": sliding()})
+    torch.testing.assert_close(result.logits, expected.logits)
+    same(result.past_key_values, expected.past_key_values)
+
+
+def test_torch_reads_a_file_with_a_dynamic_cache(registry: Registry) -> None:
+    step = decode_step(llama())
+    for target in (None, "torch"):
+        data = graphwire.dumps(step, registry=registry, target=target)
+        read = torch.export.load(io.BytesIO(data))
+        given = {"input_ids": NEXT, "past_key_values": prefilled(llama())}
+        other = {**given, "past_key_values": prefilled(llama())}
+        same(read.module()(**given), step.module()(**other))
 
 
 def test_an_encoder_and_decoder_cache_comes_back(registry: Registry) -> None:
