@@ -24,6 +24,7 @@ from graphwire.analysis.value_rules import (
     check_metadata,
     check_symbol,
     check_target,
+    has_other_line_ends,
     is_usual_meta,
 )
 from graphwire.analysis.walk import Place, Walk, report_arms
@@ -50,7 +51,7 @@ _OVERLOAD = re.compile(r"torch\.ops\.(?!higher_order\.|prim\.)\w+\.\w+\.\w+", re
 class Scope:
     """One graph's values: those defined so far, by kind, and the references that wait for its end."""
 
-    __slots__ = ("closed", "containers", "defined", "good", "propagating", "unresolved", "values")
+    __slots__ = ("closed", "containers", "defined", "good", "propagating", "seen", "unresolved", "values")
 
     def __init__(self, graph: Graph | None) -> None:
         self.closed = graph is not None
@@ -60,6 +61,8 @@ class Scope:
         """The names of nodes so far that have several results, and of elements that are containers themselves."""
         self.propagating = False
         """Whether the values of the node in hand may be left for the reader to find (extension `propagate`)."""
+        self.seen: set[int] = set()
+        """Good arguments that define a value here, by their id: an encoder gives the same record to who uses the value."""
         self.unresolved: list[tuple[Place | None, str]] = []
         self.values: dict[str, Collection[str]] = {}
         if graph is not None:
@@ -353,8 +356,11 @@ def _check_input_name(walk: Walk, place: Place, name: str, kind: ArgumentKind | 
         walk.report((place, ".name"), "name", f"{quoted(name)} cannot name an argument")
 
 
-def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -> bool:
+def _is_good_input(walk: Walk, scope: Scope, argument: Argument) -> bool:
     """Whether nothing is wrong with an argument of a node; False also where it takes a closer look to tell."""
+    if id(argument) in scope.seen:
+        return True
+    defined = scope.defined
     arms = astuple(argument)
     if arms.count(None) != _UNSET:
         return False
@@ -379,6 +385,17 @@ def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -
     return device is not None and (device.type, device.index) in walk.good_devices
 
 
+def _has_good_trace(walk: Walk, metadata: Mapping[str, str]) -> bool:
+    """Whether nothing is wrong with a stack trace, if there is one. Many nodes have the same."""
+    trace = metadata.get("stack_trace")
+    if trace is None or trace in walk.good_traces:
+        return True
+    if has_other_line_ends(trace):
+        return False
+    walk.good_traces.add(trace)
+    return True
+
+
 def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
     """Whether nothing is wrong with a node, as with most: then its results are defined. False also where `_check_node` has
     to look closer to tell. Stack traces and origins are looked at for all nodes together."""
@@ -392,10 +409,10 @@ def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
             return False
         walk.good_inputs.add(given)
     for named in inputs:
-        if not _is_good_input(walk, defined, named.arg):
+        if not _is_good_input(walk, scope, named.arg):
             return False
     metadata = node.metadata
-    if metadata and not _LOOKED_AT.isdisjoint(metadata):
+    if metadata and not (GRAMMARS.keys().isdisjoint(metadata) and _has_good_trace(walk, metadata)):
         return False
     made: dict[str, str] = {}
     for output in node.outputs:
@@ -415,6 +432,7 @@ def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
     if node.name is not None and node.name not in made and node.name not in defined:
         return False
     defined.update(made)
+    scope.seen.update(map(id, node.outputs))
     return True
 
 
@@ -463,8 +481,6 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
 _NAMED_ARMS = ("as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool", "as_custom_obj")
 """The arms by which a graph's input carries its name; the other inputs are literals."""
 
-_LOOKED_AT = frozenset({*GRAMMARS, "stack_trace"})
-"""The metadata of which something is checked."""
 _ELEMENT = re.compile(r"\[[0-9]{1,9}\]\Z")
 """The end of a key of `value_metadata` that means an element of a node's results."""
 
@@ -490,6 +506,7 @@ def _check_inputs(
             and astuple(argument).count(None) == _UNSET
         ):
             defined[tensor.name] = "tensor"
+            scope.seen.add(id(argument))
             continue
         check_argument(walk, scope, here, argument, nesting, True)
         if name is None:
@@ -588,6 +605,8 @@ def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:
     for name, described in graph.custom_obj_values.items():
         check_class(walk, (place, ".custom_obj_values", name), described)
     for kind, table in scope.values.items():
+        if {kind}.issuperset(map(scope.defined.get, table)):
+            continue
         for name in table:
             if scope.defined.get(name) != kind:
                 walk.report(

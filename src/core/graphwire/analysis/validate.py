@@ -40,7 +40,7 @@ from msgspec.structs import astuple
 from graphwire.analysis import names
 from graphwire.analysis.graph_rules import Scope, check_argument, check_graph
 from graphwire.analysis.names import quoted, spelled
-from graphwire.analysis.value_rules import check_lines, check_metadata
+from graphwire.analysis.value_rules import check_lines, check_metadata, has_other_line_ends
 from graphwire.analysis.walk import Place, Walk, path_of, report_arms
 from graphwire.errors import ExpressionError, GraphwireError, Problem, SchemaError, ValidationError
 from graphwire.schema.expression import CONSTANTS, parse_expression, symbols_of
@@ -318,14 +318,17 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
         here = (place, f".treespec_namedtuple_fields[{quoted(name)}].field_names")
         _check_names(walk, here, definition.field_names)
     for index, frame in enumerate(module.stack_frames):
-        for field in ("file", "name", "source"):
-            check_lines(walk, (place, f".stack_frames[{index}].{field}"), getattr(frame, field))
+        if has_other_line_ends(frame.file + frame.name + frame.source):
+            for field in ("file", "name", "source"):
+                check_lines(walk, (place, f".stack_frames[{index}].{field}"), getattr(frame, field))
     for index, source in enumerate(module.node_sources):
-        for position, earlier in enumerate(source.from_node):
-            if not 0 <= earlier < index:
-                message = f"{spelled(earlier)} is no index before its own, {index}"
-                here = (place, f".node_sources[{index}].from_node[{position}]")
-                walk.report(here, "index", message)
+        earlier = source.from_node
+        if earlier and not 0 <= min(earlier) <= max(earlier) < index:
+            for position, each in enumerate(earlier):
+                if not 0 <= each < index:
+                    message = f"{spelled(each)} is no index before its own, {index}"
+                    here = (place, f".node_sources[{index}].from_node[{position}]")
+                    walk.report(here, "index", message)
     check_metadata(walk, (place, ".metadata"), module.metadata)
 
 
@@ -335,6 +338,25 @@ def _check_names(walk: Walk, place: Place, given: list[str]) -> None:
             walk.report((place, f"[{index}]"), "name", f"{quoted(name)} cannot name an argument or field")
     if len(set(given)) != len(given):
         walk.report(place, "duplicate", "a name stands twice in this list")
+
+
+def _is_good_in_spec(text: str, positional: bool) -> bool:
+    """Whether nothing is wrong with an input spec; False also where the checks below have to look closer to tell.
+
+    Args:
+        positional: whether torch makes names of the positional arguments, `arg_0` and so on.
+    """
+    try:
+        keywords = keywords_of(parse_treespec(text))
+    except (GraphwireError, ValueError, RecursionError):
+        return False
+    return all(
+        isinstance(name, str)
+        and names.is_parameter_name(name, keyword=True)
+        and name != "self"
+        and not (positional and name.startswith("arg_"))
+        for name in keywords
+    )
 
 
 def _check_keywords(text: str) -> None:
@@ -374,11 +396,16 @@ def _check_call(walk: Walk, place: Place, call: ModuleCallSignature) -> None:
         for index, name in enumerate(given or ()):
             if name is not None:
                 walk.check_name((place, f".{side}_names[{index}]"), name)
-    walk.check_text((place, ".in_spec"), "treespec", parse_treespec, call.in_spec)
-    walk.check_text((place, ".in_spec"), "name", _check_keywords, call.in_spec)
+    in_spec = call.in_spec, not call.forward_arg_names
+    if in_spec not in walk.good_in_specs and _is_good_in_spec(*in_spec):
+        walk.good_in_specs.add(in_spec)
+        walk.texts[parse_treespec, call.in_spec] = None
+    if in_spec not in walk.good_in_specs:
+        walk.check_text((place, ".in_spec"), "treespec", parse_treespec, call.in_spec)
+        walk.check_text((place, ".in_spec"), "name", _check_keywords, call.in_spec)
+        if not call.forward_arg_names:
+            walk.check_text((place, ".in_spec"), "name", _check_beside_generated, call.in_spec)
     walk.check_text((place, ".out_spec"), "treespec", parse_treespec, call.out_spec)
-    if not call.forward_arg_names:
-        walk.check_text((place, ".in_spec"), "name", _check_beside_generated, call.in_spec)
     if call.forward_arg_names is not None:
         _check_names(walk, (place, ".forward_arg_names"), call.forward_arg_names)
         if (

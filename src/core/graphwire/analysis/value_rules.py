@@ -27,6 +27,7 @@ __all__ = [
     "check_metadata",
     "check_symbol",
     "check_target",
+    "has_other_line_ends",
     "is_usual_meta",
 ]
 
@@ -87,7 +88,11 @@ def check_symbol(walk: Walk, place: Place, value: SymInt | SymFloat | SymBool) -
 
 def _check_extent(walk: Walk, place: Place, extent: SymInt) -> None:
     """Check a size, stride or offset that is not simply a whole number."""
-    whole = extent.as_int
+    whole, expression = extent.as_int, extent.as_expr
+    if whole is None and expression is not None and expression.expr_str in walk.good_expressions:
+        hint = expression.hint
+        if hint is None or (hint.as_int is not None and hint.as_bool is None and hint.as_float is None):
+            return
     check_symbol(walk, place, extent)
     if whole is not None and type(whole) is not int:
         walk.report(place, "extent", f"{whole!r} is no integer")
@@ -188,9 +193,15 @@ def check_metadata(walk: Walk, place: Place, metadata: dict[str, str]) -> None:
     """Check the texts that have a grammar, and that a stack trace, which torch writes into comments, ends no line of theirs."""
     for key in metadata.keys() & GRAMMARS.keys():
         walk.check_text((place, f"[{key!r}]"), "json", GRAMMARS[key], metadata[key])
-    check_lines(walk, (place, "['stack_trace']"), metadata.get("stack_trace", ""))
+    if "stack_trace" in metadata:
+        check_lines(walk, (place, "['stack_trace']"), metadata["stack_trace"])
+
+
+def has_other_line_ends(text: str) -> bool:
+    """Whether something but a line feed may end a line of a text."""
+    return "\r" in text or "\0" in text
 
 
 def check_lines(walk: Walk, place: Place, text: str) -> None:
-    if "\r" in text or "\0" in text:
+    if has_other_line_ends(text):
         walk.report(place, "text", "a stack trace has line feeds, and no other end of a line")

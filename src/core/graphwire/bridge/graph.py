@@ -88,12 +88,13 @@ def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
     with directly, directly:
         for node in graph.nodes:
             value = node.meta.get("val")
-            if type(value) is torch_private.FakeTensor and node.op in _MAKERS:
-                try:
-                    context.described[id(value)] = encode_tensor_meta(context, value)
-                except Exception as error:
-                    locate(error, f"graph.{node.name}")
-                    raise
+            for each in value if type(value) is tuple or type(value) is list else (value,):
+                if type(each) is torch_private.FakeTensor and node.op in _MAKERS:
+                    try:
+                        context.described[id(each)] = encode_tensor_meta(context, each)
+                    except Exception as error:
+                        locate(error, f"graph.{node.name}")
+                        raise
 
 
 def _encode_node(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> None:

@@ -41,6 +41,7 @@ from graphwire.schema.graph import (
     ValueMetadata,
 )
 from graphwire.schema.symbols import decode_float
+from graphwire.schema.tensor import TensorMeta
 
 NOTHING = ValueMetadata()
 """The metadata of a value of which nothing is noted."""
@@ -188,14 +189,18 @@ def note_stated(
     own.unstated = value is not None and stated is None
     if stated is value or not isinstance(stated, torch.Tensor):
         return
-    meta, kind = encode_tensor_meta(context, stated), torch_private.held_as(stated)
-    if isinstance(value, torch.Tensor) and meta == encode_tensor_meta(context, value):
+    meta, kind = _described(context, stated), torch_private.held_as(stated)
+    if isinstance(value, torch.Tensor) and meta == _described(context, value):
         held = "parameter" if isinstance(value, torch.nn.Parameter) else torch_private.held_as(value)
         if kind == held:
             return
     own.value = meta
     if kind is not None:
         scope.record.held_as[reader.name] = kind
+
+
+def _described(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
+    return context.described.get(id(tensor)) or encode_tensor_meta(context, tensor)
 
 
 # ----------------------------------------------------------------------------------------------------- decode

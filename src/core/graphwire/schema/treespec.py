@@ -95,11 +95,16 @@ def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
             f"a treespec of protocol {protocol}; the one that is known is {PROTOCOL}",
             remedy="A later version of graphwire may read it",
         )
-    for place, node, depth in treespec_nodes(spec):
+    level, depth = [spec], 1
+    while level:
         if depth > max_depth:
             raise _too_deep(max_depth)
-        if node.type is None and (node.context is not None or node.children):
-            raise SchemaError("a leaf has neither context nor children", place=place)
+        for node in level:
+            if node.type is None and (node.context is not None or node.children):
+                places = (place for place, each, _ in treespec_nodes(spec) if each is node)
+                raise SchemaError("a leaf has neither context nor children", place=next(places))
+        level = [child for node in level for child in node.children]
+        depth += 1
     return spec
 
 
