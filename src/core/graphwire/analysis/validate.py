@@ -143,9 +143,13 @@ def _check_signature(walk: Walk, place: Place, signature: GraphSignature, graph:
         if len(specs) != len(arguments):
             message = f"there are {len(specs)} specs and {len(arguments)} {side}s of the graph"
             walk.report((place, f".{side}_specs"), "count", message)
+    specs = signature.input_specs
+    parameters = [spec.parameter.parameter_name for spec in specs if spec.parameter is not None]
+    buffers = [spec.buffer.buffer_name for spec in specs if spec.buffer is not None]
+    good = names.are_attribute_paths([*parameters, *buffers])
     for index, spec in enumerate(signature.input_specs):
         argument = graph.inputs[index] if index < len(graph.inputs) else None
-        if argument is not None and _is_good_held(spec, argument, targets):
+        if good and argument is not None and _is_good_held(spec, argument, targets):
             continue
         _check_spec(walk, (place, ".input_specs", index), spec, argument, _INPUT_RULES, targets)
     for index, result in enumerate(signature.output_specs):
@@ -199,7 +203,7 @@ def _is_good_held(spec: InputSpec, argument: Argument, targets: dict[str, set[st
         kind, name, value = "buffer", spec.buffer.buffer_name, spec.buffer.arg.name
     else:
         return False
-    if tensor is None or tensor.name != value or not names.is_attribute_path(name):
+    if tensor is None or tensor.name != value:
         return False
     if astuple(spec).count(None) != len(spec.__struct_fields__) - 1:
         return False
@@ -306,8 +310,9 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
     if entries and entries[0].fqn:
         message = "the first entry is the root, whose name is empty"
         walk.report((place, ".module_call_graph[0].fqn"), "mismatch", message)
+    good = names.are_attribute_paths([entry.fqn for entry in entries if entry.fqn])
     for index, entry in enumerate(entries):
-        if entry.signature is None and (not entry.fqn or names.is_attribute_path(entry.fqn)):
+        if good and entry.signature is None:
             continue
         here = (place, f".module_call_graph[{index}]")
         if entry.fqn:

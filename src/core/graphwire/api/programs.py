@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
 
 from graphwire.analysis.report import LoadReport, Omission, StepReport, WriteReport
 from graphwire.analysis.validate import check
@@ -36,6 +35,7 @@ from graphwire.evolve.opsets import UnknownOps, plan_for
 from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import Program
 from graphwire.wire.archive import Readable
+from graphwire.wire.atomic import Pieces
 from graphwire.wire.collector import paused_collector
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package_writer import begin_digests, save_package
@@ -159,7 +159,7 @@ def dumps(
     plugins: Iterable[str] | None = None,
 ) -> bytes:
     """The bytes of the file that `save` writes. Arguments and errors are those of `save`."""
-    stream = _Pieces()
+    stream = Pieces()
     save(
         program,
         cast("BinaryIO", stream),
@@ -362,21 +362,6 @@ def from_schema(
     return decode_program(
         program, payloads, registry, device=target_device(device), origin=origin, propagates=propagates
     )
-
-
-class _Pieces(io.RawIOBase):
-    """A stream that keeps what is written as it is given, to be copied once: the payloads are lent until then."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.pieces: list[Any] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self.pieces.append(data)
-        return len(data)
 
 
 def _encoded(

@@ -64,7 +64,8 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     origin = meta.get("from_node")
     if origin is not None:
         sources = [encode_source(context, s) for s in origin if isinstance(s, TorchNodeSource)]
-    encode_declared(context, meta, texts)
+    if context.registry.metadata_keys:
+        encode_declared(context, meta, texts)
     return ValueMetadata(texts, None, sources)
 
 

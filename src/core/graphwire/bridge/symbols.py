@@ -48,16 +48,24 @@ def encode_size(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
 
 
 def symbolic_integer(context: EncodeContext, value: torch.SymInt) -> SymbolicInteger:
-    """A symbolic integer as a record, with a key that equal ones share. Taken apart once for each of torch's nodes."""
+    """A symbolic integer as a record, with a key that equal ones share. Taken apart once for all of torch's nodes that are
+    made of the same."""
     node = torch_private.symbolic_node(value)
     known = context.integers.get(id(node))
     if known is None:
-        expression, hint = torch_private.symbolic_parts(value)
-        hinted = None if hint is None else SymExprHint(as_int=int(hint))
-        text = _text(context, expression)
-        record = SymInt(as_expr=SymExpr(text, hinted))
-        known = context.integers[id(node)] = SymbolicInteger(node, f"{text} = {hint}", record)
+        made_of = torch_private.symbolic_identity(node)
+        alike = context.alike_integers.get(made_of)
+        if alike is None:
+            alike = context.alike_integers[made_of] = _symbolic_integer(context, node, value)
+        known = context.integers[id(node)] = SymbolicInteger(node, alike.key, alike.record)
     return known
+
+
+def _symbolic_integer(context: EncodeContext, node: Any, value: torch.SymInt) -> SymbolicInteger:
+    expression, hint = torch_private.symbolic_parts(value)
+    hinted = None if hint is None else SymExprHint(as_int=int(hint))
+    text = _text(context, expression)
+    return SymbolicInteger(node, f"{text} = {hint}", SymInt(as_expr=SymExpr(text, hinted)))
 
 
 def encode_sym_float(context: EncodeContext, value: float | torch.SymFloat) -> SymFloat:

@@ -91,21 +91,18 @@ def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMe
         return _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0, encode_sparse(tensor))
     strides, offset = tensor.stride(), tensor.storage_offset()
     numbers: tuple[Any, ...] = (sizes, strides, offset)
-    rest = (tensor.dtype, tensor.requires_grad, torch_private.device_of(tensor))
     if torch_private.may_have_symbolic_sizes(tensor):
-        # By torch's nodes first: most tensors have the very ones of another.
-        node_of = torch_private.symbolic_node
-        numbers = tuple([n if type(n) is int else node_of(n) for n in (*sizes, *strides, offset)])
-    record = context.tensor_metas.get((numbers, *rest))
+        known, node_of = context.integers, torch_private.symbolic_node
+        numbers = tuple(
+            [
+                n if type(n) is int else (known.get(id(node_of(n))) or symbolic_integer(context, n)).key
+                for n in (*sizes, *strides, offset)
+            ]
+        )
+    key = (tensor.dtype, numbers, tensor.requires_grad, torch_private.device_of(tensor))
+    record = context.tensor_metas.get(key)
     if record is None:
-        texts = [
-            n if type(n) is int else symbolic_integer(context, n).key for n in (*sizes, *strides, offset)
-        ]
-        key = (*texts, *rest)
-        record = context.tensor_metas.get(key)
-        if record is None:
-            record = context.tensor_metas[key] = _tensor_meta(context, tensor, sizes, strides, offset)
-        context.tensor_metas[numbers, *rest] = record
+        record = context.tensor_metas[key] = _tensor_meta(context, tensor, sizes, strides, offset)
     return record
 
 

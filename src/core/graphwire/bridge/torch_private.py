@@ -63,6 +63,7 @@ __all__ = [
     "replacements",
     "reserve_unbacked",
     "set_guards",
+    "symbolic_identity",
     "symbolic_node",
     "symbolic_parts",
     "symbolic_value",
@@ -99,6 +100,14 @@ def device_of(tensor: torch.Tensor) -> torch.device:
 
 symbolic_node = operator.attrgetter("node")
 """The node of a symbolic value: one object for all the `SymInt`s that stand for one size."""
+
+
+def symbolic_identity(node: Any) -> tuple[int, ...]:
+    """What torch's nodes of symbolic values are made of: the ids of parts that a node keeps alive. Nodes with the same parts
+    have one expression and hint. torch makes a node for each tensor."""
+    if type(node) is not SymNode:
+        return (id(node),)
+    return id(node._expr), id(node._hint), id(node.shape_env)
 
 
 def new_shape_env() -> ShapeEnv:

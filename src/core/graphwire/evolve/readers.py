@@ -44,7 +44,7 @@ def first_reader(program: Program, *, is_json: bool) -> str:
     newest, targets = _ARCHIVE, set()
     for graph in _graphs(program.graph_module.graph):
         top = graph is program.graph_module.graph
-        for meta in graph.tensor_values.values():
+        for meta in {id(meta): meta for meta in graph.tensor_values.values()}.values():  # most are shared
             if meta.dtype in _NEW_TYPES:
                 newest = max(newest, _NEW_TYPES[meta.dtype])
         for node in graph.nodes:
@@ -75,10 +75,13 @@ def _graphs(graph: Graph) -> Iterator[Graph]:
         yield each
         for node in each.nodes:
             for named in node.inputs:
-                if named.arg.as_graph is not None:
-                    graphs.append(named.arg.as_graph.graph)
-                elif named.arg.as_string_to_argument is not None:
-                    inner = named.arg.as_string_to_argument.values()
+                argument = named.arg
+                if argument.as_tensor is not None:
+                    continue
+                if argument.as_graph is not None:
+                    graphs.append(argument.as_graph.graph)
+                elif argument.as_string_to_argument is not None:
+                    inner = argument.as_string_to_argument.values()
                     graphs += [item.as_graph.graph for item in inner if item.as_graph is not None]
 
 

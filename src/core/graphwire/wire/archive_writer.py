@@ -13,7 +13,7 @@ from zlib_ng import zlib_ng
 
 from graphwire.errors import ArchiveError
 from graphwire.wire import zip_layout as layout
-from graphwire.wire.atomic import Replacement, write_all, write_pieces
+from graphwire.wire.atomic import Pieces, Replacement, write_all, write_pieces
 from graphwire.wire.digests import Digests
 from graphwire.wire.manifest import MANIFEST, write_manifest
 
@@ -78,11 +78,12 @@ class ArchiveWriter:
         """Writes pieces together, where the stream can."""
         if own and type(stream) is io.BytesIO:
             self._write_together = stream.writelines
-        elif own and isinstance(stream, Replacement):
+        elif own and isinstance(stream, (Pieces, Replacement)):
             self._write_together = stream.write_together
         elif own and type(stream) is io.FileIO:
             self._write_together = functools.partial(write_pieces, stream)
-        self._piece_bytes = _CHUNK_BYTES if self._write_together is None else _PIECE_BYTES
+        in_calls = self._write_together is not None and not isinstance(stream, Pieces)
+        self._piece_bytes = _PIECE_BYTES if in_calls else _CHUNK_BYTES
         self._pieces: list[bytes | memoryview] = []
         """What the file is yet to get."""
         self._waiting = 0

@@ -12,13 +12,13 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from graphwire.errors import ArchiveError, note_caller
 from graphwire.wire.archive_source import file_name
 from graphwire.wire.interrupts import Descriptor, InterruptSafe
 
-__all__ = ["Replacement", "replacing", "sync", "write_all", "write_pieces"]
+__all__ = ["Pieces", "Replacement", "replacing", "sync", "write_all", "write_pieces"]
 
 _MOST_PIECES = 1024
 """Linux, macOS and the BSDs let a file take so many pieces in one call."""
@@ -47,6 +47,25 @@ class Replacement(io.FileIO):
                 if failed not in _NOT_POSSIBLE:
                     raise OSError(failed, os.strerror(failed))
             self._begun += ahead
+
+
+class Pieces(io.RawIOBase):
+    """A stream that keeps what is written as it is given, to be copied once: payloads are lent until then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[bytes | memoryview] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.pieces.append(data)
+        return len(data)
+
+    def write_together(self, pieces: Sequence[bytes | memoryview]) -> None:
+        """Keep all of the pieces, one behind the other."""
+        self.pieces.extend(pieces)
 
 
 class _Replacing(InterruptSafe):
