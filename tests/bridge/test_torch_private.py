@@ -48,6 +48,21 @@ def test_symbolic_sizes_of_one_value_share_their_node() -> None:
     assert torch_private.symbolic_node(size) is not torch_private.symbolic_node(again)
 
 
+def test_nodes_made_of_the_same_have_one_identity() -> None:
+    shape_env = torch_private.new_shape_env()
+    symbols = [sympy.Symbol(name, positive=True, integer=True) for name in ("s7", "s8")]
+    one, other = (shape_env.create_symintnode(symbols[0], hint=4) for _ in range(2))
+    rest = [
+        shape_env.create_symintnode(symbols[1], hint=4),
+        shape_env.create_symintnode(symbols[0], hint=5),
+        torch_private.new_shape_env().create_symintnode(symbols[0], hint=4),
+    ]
+    identities = [torch_private.symbolic_identity(each.node) for each in (one, other, *rest)]
+    assert one.node is not other.node
+    assert identities[0] == identities[1]
+    assert len(set(identities)) == 4
+
+
 def test_a_tensor_knows_whether_a_size_a_stride_or_its_offset_is_a_symbol() -> None:
     shape_env = torch_private.new_shape_env()
     mode = torch_private.fake_value_mode(shape_env)
