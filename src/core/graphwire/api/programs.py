@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 
 from graphwire.analysis.report import LoadReport, Omission, StepReport, WriteReport
 from graphwire.analysis.validate import check
