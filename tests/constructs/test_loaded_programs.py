@@ -17,6 +17,7 @@ from higher_order import BY_HAND, MODES, database_programs, program_by_hand
 from programs import PROGRAMS, Inputs, decoder
 from small_programs import SMALL_PROGRAMS
 from torch.export import ExportedProgram
+from torch.fx import GraphModule
 from uses import USES, used
 
 import graphwire
@@ -67,6 +68,15 @@ SAMPLE = (
 TRIED = list(CASES) if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else list(SAMPLE)
 
 
+def _tidy(module: GraphModule) -> None:
+    """Take away what no file keeps: code from before an edit, and subgraphs that no node reads any more."""
+    read = {node.target for node in module.graph.find_nodes(op="get_attr")}
+    for name, child in list(module.named_children()):
+        if isinstance(child, GraphModule) and name not in read:
+            module.delete_submodule(name)
+    module.recompile()
+
+
 @pytest.mark.parametrize("name", TRIED)
 def test_a_loaded_program_serves_for_what_the_saved_one_serves_for(name: str) -> None:
     with quiet():
@@ -77,8 +87,7 @@ def test_a_loaded_program_serves_for_what_the_saved_one_serves_for(name: str) ->
         if case is None:
             pytest.skip("it cannot be run here")
         data = graphwire.dumps(case.program)
-        case.program.graph_module.recompile()  # torch edits some graphs after it has generated their code
-        case.program.graph_module.delete_all_unused_submodules()
+        _tidy(case.program.graph_module)
         wrong = []
         for use in USES:
             expected, failure = used(use, case.program, case.call)
