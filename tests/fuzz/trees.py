@@ -294,6 +294,25 @@ def _share_values(chance: random.Random, slot: Slot, places: Sequence[Slot], sto
         owner["requires"] = ["codecs"]
 
 
+def _state(chance: random.Random, slot: Slot, places: Sequence[Slot], stock: Stock) -> None:
+    """Change the states of script objects, which torch's C++ would be given: some of what they hold, or all of it."""
+    owners = [
+        each.value
+        for each in places
+        if isinstance(each.value, dict) and each.value.get("codec") == "script_object"
+    ]
+    for owner in owners:
+        state = Slot(owner, "tree")
+        inner = [each for each in slots(owner) if each.container is not owner]
+        for each in chance.sample(inner, min(len(inner), chance.choice((1, 1, 3)))):
+            way = chance.choice((_edge, _number, _text, _repeat, _drop, _nest, _order))
+            held = each.container  # which an earlier change may have made smaller
+            if each.key in held if isinstance(held, dict) else each.key < len(held):
+                way(chance, each, places, stock)
+        if not chance.randrange(8):
+            state.put(stock.value(chance, "tree"))
+
+
 def _propagate(chance: random.Random, slot: Slot, places: Sequence[Slot], stock: Stock) -> None:
     """Leave what nodes make to be found, of any operator that some program has."""
     for node in [each.value for each in places if isinstance(each.value, dict) and "target" in each.value]:
@@ -342,7 +361,7 @@ def _symbolic(chance: random.Random, slot: Slot, places: Sequence[Slot], _stock:
             )
 
 
-WAYS = (_share, _share_values, _propagate, _symbolic, _symbolic, _drop, _drop, _repeat, _edge, _edge, _text, _number, _collide, _collide, _exchange, _exchange, _swap, _arm, _arm, _nest, _within, _order)  # fmt: skip
+WAYS = (_share, _share_values, _state, _propagate, _symbolic, _symbolic, _drop, _drop, _repeat, _edge, _edge, _text, _number, _collide, _collide, _exchange, _exchange, _swap, _arm, _arm, _nest, _within, _order)  # fmt: skip
 _MOST = 200_000
 """Places of a tree that still grows: some ways double it."""
 

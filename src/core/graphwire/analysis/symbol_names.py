@@ -190,10 +190,20 @@ def _infix_or_none(text: str) -> Expression | None:
 
 def renamed_expression(expression: Expression, rename: Callable[[str], str]) -> Expression:
     """The expression with other names of its symbols, and its operands sorted where their order has no meaning."""
+    return _renamed(expression, rename)[0]
+
+
+def _renamed(expression: Expression, rename: Callable[[str], str]) -> tuple[Expression, str]:
+    """The expression with other names, and its text, which is put together of those of its operands."""
     head, args = expression
     if head == "Symbol":
-        return Expression(head, (rename(args[0]), *sorted(args[1:])))
-    operands = [renamed_expression(part, rename) if isinstance(part, Expression) else part for part in args]
-    if head in COMMUTATIVE:
-        operands.sort(key=format_expression)
-    return Expression(head, tuple(operands))
+        renamed = Expression(head, (rename(args[0]), *sorted(args[1:])))
+    elif not expression.operands:
+        renamed = expression
+    else:
+        operands = [_renamed(part, rename) for part in expression.operands]
+        if head in COMMUTATIVE:
+            operands.sort(key=lambda operand: operand[1])
+        text = f"{head}({', '.join([text for _, text in operands])})"
+        return Expression(head, tuple([operand for operand, _ in operands])), text
+    return renamed, format_expression(renamed)

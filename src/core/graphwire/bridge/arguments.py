@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch.fx.immutable_collections import immutable_dict, immutable_list
@@ -89,6 +89,10 @@ def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]
             return encoder(values)
     if not kinds:
         return Argument(as_tensors=[])
+    if any(
+        map(_is_nested, values)
+    ):  # no arm of torch's has such; looked at twice on each level, it would never end
+        return _exact_sequence(context, nodes, "list", values)
     items = [encode_argument(context, nodes, value) for value in values]
     arms = {arm_of(item) for item in items}
     for allowed, combine in _COMBINATIONS:
@@ -101,9 +105,25 @@ def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]
             return Argument(as_float_lists=[item.as_floats or [] for item in items])
         if arms == {"as_tensors"}:
             return Argument(as_nested_tensors=[item.as_tensors or [] for item in items])
+    return _exact_sequence(context, nodes, "list", values)
+
+
+def _is_nested(item: Any) -> bool:
+    """Whether an item of a sequence is more than a flat sequence."""
+    return isinstance(item, (dict, slice)) or (
+        isinstance(item, (list, tuple)) and any(isinstance(each, _CONTAINERS) for each in item)
+    )
+
+
+_CONTAINERS = (list, tuple, dict, slice)
+
+
+def _exact_sequence(
+    context: EncodeContext, nodes: Nodes, kind: Literal["list", "tuple"], values: Sequence[Any]
+) -> Argument:
     context.features.add("sequences")
     return Argument(
-        as_sequence=SequenceValue("list", [encode_exactly(context, nodes, value) for value in values])
+        as_sequence=SequenceValue(kind, [encode_exactly(context, nodes, value) for value in values])
     )
 
 
@@ -111,10 +131,7 @@ def encode_exactly(context: EncodeContext, nodes: Nodes, value: Any) -> Argument
     """`encode_argument` for a place that does not say itself whether a sequence there is a tuple or a list."""
     if not isinstance(value, tuple):
         return encode_argument(context, nodes, value)
-    context.features.add("sequences")
-    return Argument(
-        as_sequence=SequenceValue("tuple", [encode_exactly(context, nodes, item) for item in value])
-    )
+    return _exact_sequence(context, nodes, "tuple", value)
 
 
 def _encode_dict(context: EncodeContext, nodes: Nodes, value: Mapping[Any, Any]) -> Argument:

@@ -79,11 +79,21 @@ def _constant_writer(text: str) -> Callable[[Any], str]:
     return lambda _constant: text
 
 
+_MAX_ORDERED = 1 << 16
+"""Terms times factors of a sum whose terms stand in the order in which sympy prints them: it makes a row of all factors for each
+term. A longer sum stands in the order that sympy keeps; 256 symbols do not make one."""
+
+
 def _encoded_sum(expression: Any) -> str:
     args = expression.args
     # sympy takes 40 µs to order a sum; most sums in shapes are a symbol plus a number.
     plain = len(args) == 2 and args[0].is_Integer and type(args[1]) is sympy.Symbol
-    terms = args[::-1] if plain else expression.as_ordered_terms()
+    if plain:
+        terms = args[::-1]
+    elif len(args) * sum([len(term.args) or 1 for term in args]) > _MAX_ORDERED:
+        terms = args
+    else:
+        terms = expression.as_ordered_terms()
     return f"Add({', '.join([_encoded(term) for term in terms])})"
 
 
