@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import zipfile
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from this_torch import RELEASE
 from torch.export import ExportedProgram, export
 
 import graphwire
+from graphwire import errors
 from graphwire.cli import main
 from graphwire.testing.programs import assert_same_values
 
@@ -114,3 +117,49 @@ def test_documents_are_stored_on_request(program: ExportedProgram, tmp_path: Pat
         assert graphwire.verify(path) == []
         assert torch.export.load(path).graph_module.code == torch.export.load(plain).graph_module.code
     assert stored.stat().st_size > plain.stat().st_size
+
+
+def test_the_target_torch_is_the_installed_release_wherever_a_target_is_taken(
+    program: ExportedProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = "torch-{}.{}".format(*RELEASE)
+    record, _ = graphwire.to_schema(program)
+    assert graphwire.encode(record, target="torch") == graphwire.encode(record, target=release)
+    assert graphwire.supports(program, "torch") == graphwire.supports(program, release) == []
+    data = graphwire.dumps(program, target=release)
+    assert graphwire.dumps(program, target="torch") == data
+    graphwire.save(program, tmp_path / "plain.pt2")
+    graphwire.convert(tmp_path / "plain.pt2", tmp_path / "api.pt2", target="torch")
+    command = ["convert", str(tmp_path / "plain.pt2"), str(tmp_path / "cli.pt2"), "--format", "json"]
+    assert main([*command, "--target", "torch"]) == 0
+    assert (tmp_path / "api.pt2").read_bytes() == (tmp_path / "cli.pt2").read_bytes() == data
+    with pytest.raises(errors.EncodeError, match="torch reads JSON, not cbor"):
+        graphwire.dumps(program, target="torch", format="cbor")
+    with pytest.raises(errors.SchemaVersionError, match=r"Targets: torch \(the release that is installed\)"):
+        graphwire.dumps(program, target="tensorflow")
+
+    def absent(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", absent)
+    with pytest.raises(errors.SchemaVersionError, match="the release that is installed, and none is"):
+        graphwire.encode(record, target="torch")
+
+
+def test_extra_files_are_taken_and_given_as_by_torch(program: ExportedProgram, tmp_path: Path) -> None:
+    path, given = tmp_path / "model.pt2", {"a.txt": "á\n", "b/c.txt": ""}
+    graphwire.save(program, path, extra_files=given)
+    ours, torchs = {"a.txt": ""}, {"a.txt": ""}
+    graphwire.load(path, extra_files=ours)
+    torch.export.load(path, extra_files=torchs)
+    assert ours == torchs == given
+    torch.export.save(program, path, extra_files=given)
+    ours = {}
+    graphwire.loads(path.read_bytes(), extra_files=ours)
+    assert ours == given
+    graphwire.save(program, path, extra_files={"raw": b"\xff", "text": b"text", "bytes": "text"})
+    mixed: dict[str, Any] = {"bytes": b"", "other": "stays"}
+    graphwire.load(path, extra_files=mixed)
+    assert mixed == {"raw": b"\xff", "text": "text", "bytes": b"text", "other": "stays"}
+    with pytest.raises(errors.DecodeError, match="extra_files= takes MutableMapping, not"):
+        graphwire.load(path, extra_files=["a.txt"])  # type: ignore[arg-type]

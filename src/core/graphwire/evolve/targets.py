@@ -121,7 +121,7 @@ def _installed() -> str:
         SchemaVersionError: none is.
     """
     try:
-        return f"{INSTALLED}-{metadata.version(INSTALLED)}"
+        return "-".join((INSTALLED, ".".join(metadata.version(INSTALLED).split(".")[:2])))
     except metadata.PackageNotFoundError:
         raise SchemaVersionError(
             "the target 'torch' is the release that is installed, and none is", remedy=_listed()
