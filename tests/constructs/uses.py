@@ -32,7 +32,7 @@ def used(name: str, program: ExportedProgram, call: Inputs) -> tuple[Any, Except
     The program's tensors are afterwards what they were before.
     """
     kept = _held(program)
-    before = {key: tensor.detach().clone() for key, tensor in kept.items()}
+    before = {key: (tensor._version, tensor.detach().clone()) for key, tensor in kept.items()}
     args, kwargs = copy.deepcopy((call.args, call.kwargs))
     torch._dynamo.reset()
     torch.manual_seed(0)
@@ -45,8 +45,9 @@ def used(name: str, program: ExportedProgram, call: Inputs) -> tuple[Any, Except
     finally:
         with torch.no_grad():
             for key, tensor in kept.items():
-                if not torch.equal(tensor, before[key]):
-                    tensor.copy_(before[key])
+                version, value = before[key]
+                if tensor._version != version:
+                    tensor.copy_(value)
 
 
 def _held(program: ExportedProgram) -> dict[str, torch.Tensor]:
