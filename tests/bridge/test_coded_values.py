@@ -195,6 +195,20 @@ def test_a_codec_that_cannot_read_what_it_wrote_is_refused(name: str, program: A
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_codec_that_fails_at_the_question_costs_what_nobody_else_owns(program: Any, tmp_path: Path) -> None:
+    codec = EyeCodec()
+    codec.owns = lambda value: value.rows  # type: ignore[method-assign]
+    registry = registry_of(codec)
+    program.state_dict["kept"] = torch.eye(2).to_sparse()
+    assert graphwire.load(saved(program, tmp_path, registry), registry=registry).state_dict["kept"].is_sparse
+    program.state_dict["kept"] = Eye(2)
+    with pytest.raises(
+        EncodeError, match=r"^kept: .*constant codec eye fails when it is asked: .*rows"
+    ) as caught:
+        saved(program, tmp_path, registry)
+    assert "GRAPHWIRE_DISABLE_PLUGINS" in caught.value.remedy
+
+
 def test_a_codec_that_writes_into_its_parts_is_refused_before_the_programs_own_are_touched(
     program: Any, tmp_path: Path
 ) -> None:

@@ -123,7 +123,6 @@ CASES: list[tuple[str, dict[str, Any], Callable[[Any, Registry], Any], type[Grap
     (HANDLERS, HANDLER | {"resolve": fails}, loads, UnknownOperatorError, "`resolve` .*'failing' of plugin `Plugin` fails"),
     (HANDLERS, HANDLER | {"resolve": lambda name: "text"}, loads, PluginError, "gives 'text' for .*, which has no schema"),
     (HANDLERS, HANDLER | {"convention": "own"}, loads, PluginError, "'own', not schema, symbolic or generic"),
-    (CODECS, CODEC | {"owns": fails}, saves, EncodeError, "sparse: the constant codec failing fails"),
     (CODECS, CODEC | {"encode": fails}, saves, EncodeError, "sparse: the constant codec failing fails"),
     (CODECS, CODEC | {"encode": lambda value: 3}, saves, EncodeError, "the constant codec failing fails"),
     (CODECS, CODEC, saves, EncodeError, "the constant codec failing fails: RuntimeError: of the plugin"),

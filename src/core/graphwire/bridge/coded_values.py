@@ -60,15 +60,20 @@ class CodedValues:
     """Of constants: the names of the program's weights by their ids."""
     _known: dict[int, _Known] = field(default_factory=dict)
 
-    def encode(self, name: str, value: Any) -> dict[str, Any]:
+    def encode(self, name: str, value: Any, index: int | None = None) -> dict[str, Any]:
         """Note a value that is no plain tensor, and give the plain tensors that it is written as, by name; none of a value
         that was noted before under another name.
+
+        Args:
+            index: how many values of the folder stand before it.
 
         Raises:
             EncodeError: no codec owns it, or what is written of it could not be loaded.
         """
         plain: dict[str, Any] = {}
         self._encode(name, value, plain)
+        if not plain:
+            self.encoded[name].index = index
         return plain
 
     def _encode(self, name: str, value: Any, plain: dict[str, Any]) -> Any:
@@ -83,7 +88,6 @@ class CodedValues:
         codec, tree, tensors = _written(self.context, name, value)
         names = [self._part_name(name, index) for index in range(len(tensors))]
         record = EncodedValue(codec.name, tree, names, torch_private.buffer_mark(value))
-        record.is_weight = self.are_weights and not names
         record.same_as = self.weights.get(id(value))
         if isinstance(value, torch.Tensor):
             record.is_param = isinstance(value, torch.nn.Parameter)
@@ -92,12 +96,14 @@ class CodedValues:
         self.context.features.add("codecs")
         self.context.provided.add(("constant_codec", codec.name))
         parts = []
+        before = len(plain)
         for part_name, part in zip(names, tensors, strict=True):
             if self.is_part(part):
                 plain[part_name] = part
                 parts.append(_stand_in(part))
             else:
                 parts.append(self._encode(part_name, part, plain))
+        record.is_weight = self.are_weights and len(plain) == before
         made = _made_again(self.context.registry, name, value, record, parts)
         self._known[id(value)] = _Known(name, value, made)
         return made

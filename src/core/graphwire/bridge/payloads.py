@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -47,11 +47,11 @@ def encode_payloads(
     owners = {id(weight): name for name, weight in reversed([*(weights or {}).items()])} if values else {}
     coded = CodedValues(context, encoded, (values, others), _is_part, table.folder == WEIGHTS, owners)
     plain: dict[str, torch.Tensor] = {}
-    for name, value in values.items():
+    for index, (name, value) in enumerate(values.items()):
         if table.knows(value) or _is_part(value):
             plain[name] = value
         else:
-            plain.update(coded.encode(name, value))
+            plain.update(coded.encode(name, value, index))
     placements = {name: placement_of(each) for name, each in plain.items() if not table.knows(each)}
     table.add_all([tensor for name, tensor in plain.items() if placements.get(name) is None])
     metas: dict[str, PayloadMeta] = {}
@@ -151,7 +151,7 @@ def _compose(
     weights: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The values of a folder in order: the plain ones, and in place of the parts of another the value that a codec makes
-    of them. A value without parts stands last."""
+    of them. A value without tensors of its own stands where it is noted to, or last."""
     owners: dict[str, str] = {}
     for name, value in encoded.items():
         for part in value.tensors:
@@ -198,12 +198,47 @@ def _compose(
         return last
 
     values = {name: value_of(name) for name in map(named, plain)}
+    others: dict[str, Any] = {}
+    full = _reached(
+        encoded, (part for value in encoded.values() for part in value.tensors if part not in encoded)
+    )
+    here = _reached(encoded, plain)
     for name, value in encoded.items():
         if name in owners or name in values:
             continue
-        if tuple(value.tensors) in ties or (not value.tensors and value.is_weight == (folder == WEIGHTS)):
-            values[name] = value_of(name)
-    return values
+        if name in here or (name not in full and value.is_weight == (folder == WEIGHTS)):
+            others[name] = value_of(name)
+    return _merged(values, others, encoded)
+
+
+def _reached(encoded: Mapping[str, EncodedValue], payloads: Iterable[str]) -> set[str]:
+    """The values that have one of these payloads as a part, or as a part of their parts."""
+    users: dict[str, list[str]] = {}
+    for name, value in encoded.items():
+        for part in value.tensors:
+            users.setdefault(part, []).append(name)
+    pending, reached = [*payloads], set[str]()
+    while pending:
+        for name in users.get(pending.pop(), ()):
+            if name not in reached:
+                reached.add(name)
+                pending.append(name)
+    return reached
+
+
+def _merged(
+    values: dict[str, Any], others: dict[str, Any], encoded: Mapping[str, EncodedValue]
+) -> dict[str, Any]:
+    """Values in order, and others among them, each where it is noted to stand."""
+    indexes = {name: encoded[name].index for name in others}
+    waiting = sorted((index, name) for name, index in indexes.items() if index is not None)[::-1]
+    merged: dict[str, Any] = {}
+    for name, value in values.items():
+        while waiting and waiting[-1][0] <= len(merged):
+            other = waiting.pop()[1]
+            merged[other] = others[other]
+        merged[name] = value
+    return merged | {name: others[name] for _, name in waiting[::-1]} | others
 
 
 def _tied(

@@ -222,7 +222,7 @@ FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
     program.StackFrame: _said("file line name source stripped"),
     program.NodeSource: _said("name target graph_id pass_name action from_node"),
     program.PluginRequirement: _left_out("distribution version provides"),
-    program.EncodedValue: _said("codec tree tensors buffer is_weight requires_grad is_param same_as"),
+    program.EncodedValue: _said("codec tree tensors buffer is_weight requires_grad is_param same_as index"),
     program.ExampleInputs: _left_out("spec leaves encoded_values"),
     graph.Graph: {
         **_fields("inputs outputs nodes is_single_tensor_return"),

@@ -160,9 +160,12 @@ class EncodedValue(msgspec.Struct, omit_defaults=True):
     requires_grad: bool | None = None
     """Of a tensor. None as for `is_param`."""
     is_weight: bool = False
-    """Of a value without tensors: whether it stands among the weights, not the constants."""
+    """Of a value without tensors, also in its parts: whether it stands among the weights, not the constants."""
     same_as: str | None = None
     """The earlier value that is the very same object; of a constant it may be a weight."""
+    index: int | None = None
+    """Of a value without tensors of its own: how many weights, or constants, stand before it. None, as in older files, where
+    it comes last."""
 
 
 class ExampleInputs(msgspec.Struct, omit_defaults=True):
