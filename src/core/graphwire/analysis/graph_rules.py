@@ -356,11 +356,8 @@ def _check_input_name(walk: Walk, place: Place, name: str, kind: ArgumentKind | 
         walk.report((place, ".name"), "name", f"{quoted(name)} cannot name an argument")
 
 
-def _is_good_input(walk: Walk, scope: Scope, argument: Argument) -> bool:
+def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -> bool:
     """Whether nothing is wrong with an argument of a node; False also where it takes a closer look to tell."""
-    if id(argument) in scope.seen:
-        return True
-    defined = scope.defined
     arms = astuple(argument)
     if arms.count(None) != _UNSET:
         return False
@@ -385,17 +382,6 @@ def _is_good_input(walk: Walk, scope: Scope, argument: Argument) -> bool:
     return device is not None and (device.type, device.index) in walk.good_devices
 
 
-def _has_good_trace(walk: Walk, metadata: Mapping[str, str]) -> bool:
-    """Whether nothing is wrong with a stack trace, if there is one. Many nodes have the same."""
-    trace = metadata.get("stack_trace")
-    if trace is None or trace in walk.good_traces:
-        return True
-    if has_other_line_ends(trace):
-        return False
-    walk.good_traces.add(trace)
-    return True
-
-
 def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
     """Whether nothing is wrong with a node, as with most: then its results are defined. False also where `_check_node` has
     to look closer to tell. Stack traces and origins are looked at for all nodes together."""
@@ -408,11 +394,15 @@ def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
         if not walk.good_keywords.issuperset(names_given) or len(set(names_given)) != len(names_given):
             return False
         walk.good_inputs.add(given)
+    seen = scope.seen
     for named in inputs:
-        if not _is_good_input(walk, scope, named.arg):
+        argument = named.arg
+        if id(argument) not in seen and not _is_good_input(walk, defined, argument):
             return False
     metadata = node.metadata
-    if metadata and not (GRAMMARS.keys().isdisjoint(metadata) and _has_good_trace(walk, metadata)):
+    if metadata and (
+        not _LOOKED_AT.isdisjoint(metadata) or has_other_line_ends(metadata.get("stack_trace", ""))
+    ):
         return False
     made: dict[str, str] = {}
     for output in node.outputs:
@@ -481,6 +471,8 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
 _NAMED_ARMS = ("as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool", "as_custom_obj")
 """The arms by which a graph's input carries its name; the other inputs are literals."""
 
+_LOOKED_AT = frozenset(GRAMMARS)
+"""The metadata of which something is checked, beside stack traces."""
 _ELEMENT = re.compile(r"\[[0-9]{1,9}\]\Z")
 """The end of a key of `value_metadata` that means an element of a node's results."""
 

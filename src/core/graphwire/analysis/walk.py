@@ -46,7 +46,6 @@ class Walk:
         self.good_in_specs: set[tuple[str, bool]] = set()
         """Specs of a call's inputs, and whether torch makes names of its positional arguments."""
         self.good_targets: set[str] = set()
-        self.good_traces: set[str] = set()
         self.good_devices: set[tuple[str, int | None]] = set()
         self.good_metas: set[int] = set()
         """Records by their id, which the program keeps alive: equal metas are mostly one."""

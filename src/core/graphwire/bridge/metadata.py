@@ -109,6 +109,8 @@ def _decode_text(context: DecodeContext, key: str, text: str) -> tuple[str, Any]
 
 def _with_line_feeds(trace: str) -> str:
     """A trace as readers want it, who write it into comments of generated code: nothing but a line feed ends a line."""
+    if "\r" not in trace and "\0" not in trace:
+        return trace
     return trace.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
