@@ -193,8 +193,11 @@ def check_metadata(walk: Walk, place: Place, metadata: dict[str, str]) -> None:
     """Check the texts that have a grammar, and that a stack trace, which torch writes into comments, ends no line of theirs."""
     for key in metadata.keys() & GRAMMARS.keys():
         walk.check_text((place, f"[{key!r}]"), "json", GRAMMARS[key], metadata[key])
-    if "stack_trace" in metadata:
-        check_lines(walk, (place, "['stack_trace']"), metadata["stack_trace"])
+    if "stack_trace" in metadata and metadata["stack_trace"] not in walk.good_traces:
+        trace = metadata["stack_trace"]
+        check_lines(walk, (place, "['stack_trace']"), trace)
+        if not has_other_line_ends(trace):
+            walk.good_traces.add(trace)
 
 
 def has_other_line_ends(text: str) -> bool:

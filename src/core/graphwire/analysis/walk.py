@@ -47,6 +47,7 @@ class Walk:
         """Specs of a call's inputs, and whether torch makes names of its positional arguments."""
         self.good_targets: set[str] = set()
         self.good_devices: set[tuple[str, int | None]] = set()
+        self.good_traces: set[str] = set()
         self.good_metas: set[int] = set()
         """Records by their id, which the program keeps alive: equal metas are mostly one."""
 

@@ -85,6 +85,8 @@ class EncodeContext:
     tensor_metas: dict[Any, TensorMeta] = field(default_factory=dict)
     described: dict[int, TensorMeta] = field(default_factory=dict)
     """What is known of fake tensors, by the id of each, which its node keeps alive meanwhile."""
+    traces: dict[str, str] = field(default_factory=dict)
+    """Stack traces as they are written."""
     sources: dict[Any, int] = field(default_factory=dict)
     seen_sources: dict[int, tuple[Any, int]] = field(default_factory=dict)
     """The index of each of torch's objects that was met, by its id, with the object, which is kept alive."""

@@ -52,7 +52,9 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     texts: dict[str, str] = {}
     sources = None
     if trace := meta.get("stack_trace"):
-        texts["stack_trace"] = _with_line_feeds(trace)
+        if trace not in context.traces:
+            context.traces[trace] = _with_line_feeds(trace)
+        texts["stack_trace"] = context.traces[trace]
     if modules := meta.get("nn_module_stack"):
         _encode_module_stack(context, modules, texts)
     if functions := meta.get("source_fn_stack"):
