@@ -611,7 +611,7 @@ class TestCounts(TestSerializerRight):
 
 class WritesAll(Serializer):
     def dump_context(self, context: Any) -> Any:
-        return 1, [0, str(context)]
+        return 1, [1, str(context)]
 
 
 class TestWritesAll(TestSerializerRight):
