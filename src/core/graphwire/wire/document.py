@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
+from typing import cast
 
 from graphwire.errors import FormatError, GraphwireError, LimitError, UnknownFormatError
 from graphwire.hooks.interfaces import BoundedFormat, ProgramReader, RecordFormat, Tree, WireFormat
@@ -59,11 +60,8 @@ def write_program(program: Program, wire_format: WireFormat) -> bytes:
         FormatError: the format cannot say something in the program.
         LimitError: its subgraphs lie deeper inside each other than any format carries.
     """
-    # Not by `isinstance`: asking a Protocol takes as long as writing a small program.
-    encode_records = getattr(wire_format, RecordFormat.encode_records.__name__, None)
-    if encode_records is not None and _is_flat(program):
-        data: bytes = encode_records(program)
-        return data
+    if _has(wire_format, "encode_records") and _is_flat(program):
+        return cast("RecordFormat", wire_format).encode_records(program)
     return write_document(to_tree(program), wire_format)
 
 
@@ -77,6 +75,11 @@ def write_plain_json(tree: Tree, *, bare_tokens: bool) -> bytes:
         return json.dumps(tree, ensure_ascii=False, allow_nan=bare_tokens, separators=(",", ":")).encode()
     except (TypeError, ValueError) as error:
         raise FormatError(f"the tree cannot be written as plain JSON ({error})") from error
+
+
+def _has(wire_format: WireFormat, *methods: str) -> bool:
+    """Whether a format has optional methods. To ask a Protocol with `isinstance` takes as long as writing a small program."""
+    return all(callable(getattr(wire_format, each, None)) for each in methods)
 
 
 def _is_flat(program: Program) -> bool:
@@ -96,13 +99,13 @@ def read_program(
     """The program of a document, where it is one that `write_program` makes without a tree; None for any other, which
     `read_document` reads. That its fields fit each other is not checked."""
     size = memoryview(data).nbytes
-    if not isinstance(wire_format, ProgramReader) or limits.tree_depth < _FLAT_DEPTH:
+    if not _has(wire_format, "encode_records", "decode_program") or limits.tree_depth < _FLAT_DEPTH:
         return None
     if limits.containers < MOST_RECORDS:
         return None
     if size > min(limits.program_bytes, limits.tree_nodes):  # a value takes a byte at least
         return None
-    program = wire_format.decode_program(data)
+    program = cast("ProgramReader", wire_format).decode_program(data)
     if not isinstance(program, Program):
         return None
     current = (program.schema_version.major, program.schema_version.minor) == SCHEMA_VERSION
@@ -125,8 +128,8 @@ def read_document(
             remedy="Raise Limits.program_bytes for a file that you trust",
         )
     try:
-        if isinstance(wire_format, BoundedFormat):
-            tree = wire_format.decode_bounded(data, limits.containers)
+        if _has(wire_format, "decode_bounded"):
+            tree = cast("BoundedFormat", wire_format).decode_bounded(data, limits.containers)
         else:
             tree = wire_format.decode(data)
     except GraphwireError:
