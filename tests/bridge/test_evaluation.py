@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from fractions import Fraction
 
 import sympy
@@ -9,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphwire.bridge.expressions import decode_expression
+from graphwire.errors import ExpressionError
 from graphwire.schema.evaluation import evaluate
-from graphwire.schema.expression import Expression, call, integer, rational, symbol
+from graphwire.schema.expression import HEADS, Expression, call, integer, rational, symbol
+from graphwire.schema.growth import growth_of
 
 S0 = symbol("s0", [("positive", True), ("integer", True)])
 S1 = symbol("s1", [("positive", True), ("integer", True)])
@@ -54,3 +57,58 @@ def test_a_value_is_what_sympy_says(tree: Expression, first: int, second: int) -
         return
     if value is not None and expected.is_Rational:
         assert Fraction(value) == Fraction(int(expected.p), int(expected.q))
+
+
+HOSTILE = [0, 1, 2, 3, 63, 64, 65, 999, 4096, 16_384, 10**6, 10**11, 2**63 - 1, 10**40]
+GROWING = [
+    "Pow",
+    "PowByNatural",
+    "FloatPow",
+    "LShift",
+    "RShift",
+    "Mul",
+    "Add",
+    "exp",
+    "sinh",
+    "cosh",
+    "tan",
+    "log",
+]
+GROWING += ["OpaqueUnaryFn_exp", "ToFloat", "TruncToInt", "FloorDiv", "Mod", "Max"]
+numbers = st.recursive(
+    st.sampled_from(HOSTILE).map(integer)
+    | st.sampled_from([rational(1, 2), rational(-1, 3), rational(999, 2)]),
+    lambda inner: st.tuples(st.sampled_from(GROWING), st.lists(inner, min_size=3, max_size=3)).map(
+        lambda made: call(
+            made[0], made[1][: max(HEADS[made[0]][0], 1) if HEADS[made[0]][1] is not None else 3]
+        )
+    ),
+    max_leaves=7,
+)
+
+
+def gives_up(*_: object) -> None:
+    raise TimeoutError
+
+
+@settings(max_examples=150, deadline=None)
+@given(numbers)
+def test_a_number_that_is_let_through_is_computed_at_once(tree: Expression) -> None:
+    """torch asks each size without symbols for the number that it is."""
+    try:
+        growth_of(tree)
+    except ExpressionError:
+        return
+    usual = signal.signal(signal.SIGALRM, gives_up)
+    signal.alarm(20)
+    try:
+        built = decode_expression(tree, {})
+        if built.is_number:
+            int(built)
+    except TimeoutError:
+        raise AssertionError(f"{tree} takes for ever") from None
+    except Exception:  # of every kind where there is no number, which the boundary makes ours
+        pass
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, usual)

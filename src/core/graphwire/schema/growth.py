@@ -34,6 +34,8 @@ MAX_TERMS = 1024
 """Terms of a product or power of sums, written out as one sum. A sum itself may have any number."""
 MAX_SYMBOLIC_EXPONENT = 64
 """Any number inside an exponent that has symbols, and what such an exponent counts as: torch shifts sizes of 64 bits."""
+MAX_EXPONENT_BITS = 16
+"""Bits of all numbers together inside an exponent that is no number itself."""
 MAX_ROOT_BITS = 1024
 """Bits of a number whose root is taken: sympy looks for its factors."""
 MAX_REASONED = 40
@@ -51,6 +53,8 @@ _EXPONENTIAL = frozenset(
     f"{prefix}{name}" for prefix in ("", "OpaqueUnaryFn_") for name in ("exp", "sinh", "cosh")
 )
 _REMEDY = "No size is such a number; the text was not written by torch"
+_EULER = Expression("Integer", (3,))
+"""What an exponential counts as a power of."""
 
 
 class Growth(NamedTuple):
@@ -114,6 +118,8 @@ def _growth(expression: Expression) -> Growth:
         return Growth(1, 64, 1, True)
     if head in _POWERS or head in _SHIFTS:
         return _checked(head, _power(head, operands))
+    if head in _EXPONENTIAL:
+        return _checked(head, _power(head, (_EULER, *operands)))
     parts = [_growth(operand) for operand in operands]
     bits = [part.bits for part in parts]
     most, terms, whole = max(bits), 1, all(part.whole for part in parts)
@@ -126,8 +132,6 @@ def _growth(expression: Expression) -> Growth:
     elif head == "Mul":
         terms = math.prod([part.terms for part in parts])
         most = sum(bits)
-    elif head in _EXPONENTIAL:
-        most, whole = most * 65, False
     elif head in _FLOATS:
         most, whole = sum(bits) + 64, False
     elif not whole:
@@ -156,10 +160,10 @@ def _power(head: str, operands: Sequence[Expression]) -> Growth:
     nodes, exponents = 1 + base.nodes + exponent.nodes, base.exponents
     times = _number(operands[1])
     if times is None:
-        exponents = tuple(
-            dict.fromkeys((*exponents, *_symbols_of_exponent(operands[1]), *exponent.exponents))
-        )
-        times = MAX_SYMBOLIC_EXPONENT
+        symbols = _symbols_of_exponent(operands[1])
+        exponents = tuple(dict.fromkeys((*exponents, *symbols, *exponent.exponents)))
+        # Without symbols it is a number that sympy computes, and the power after it.
+        times = MAX_SYMBOLIC_EXPONENT if symbols else 1 << min(exponent.bits, MAX_BITS.bit_length())
     count = math.ceil(abs(times)) if abs(times) <= MAX_BITS else MAX_BITS + 1
     if head in _SHIFTS:
         return Growth(nodes, base.bits + (count if head == "LShift" else 0), 1, base.whole, exponents)
@@ -191,6 +195,7 @@ def _number(expression: Expression) -> int | float | None:
 def _symbols_of_exponent(expression: Expression) -> list[str]:
     """The symbols of an exponent, which itself is made of symbols and small numbers, and is no power again."""
     found: list[str] = []
+    bits = 0
     pending = [expression]
     while pending:
         part = pending.pop()
@@ -204,6 +209,11 @@ def _symbols_of_exponent(expression: Expression) -> list[str]:
             )
         elif part.head in _POWERS or part.head in _SHIFTS or part.head in _EXPONENTIAL:
             raise ExpressionError("a power in the exponent of another", remedy=_REMEDY)
+        bits += 0 if number is None else math.ceil(abs(number)).bit_length()
+        if bits > MAX_EXPONENT_BITS:  # which they could come to as factors
+            raise ExpressionError(
+                f"the numbers of an exponent have more than {MAX_EXPONENT_BITS} bits together", remedy=_REMEDY
+            )
         pending.extend(part.operands)
     return found
 
