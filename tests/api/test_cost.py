@@ -65,9 +65,10 @@ def test_cost_is_linear_in_the_nodes(make: Callable[[int], ExportedProgram]) -> 
 
 
 def test_a_node_costs_no_more_calls_than_it_did() -> None:
-    """A hundred calls a node are 10 µs or so. More than is allowed here is a step that nobody meant to add."""
+    """A hundred calls a node are 10 µs or so. More than is allowed here is a step that nobody meant to add. Of those of a save a
+    dozen are the rules of a load, and of those of a load half are the generated code."""
     few, many = costs(chain(NODES)), costs(chain(2 * NODES))
-    assert (many["save"] - few["save"]) / NODES < 65
+    assert (many["save"] - few["save"]) / NODES < 72
     assert (many["load"] - few["load"]) / NODES < 210
 
 

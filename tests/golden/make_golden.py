@@ -528,8 +528,17 @@ def copied() -> Program:
     )
 
 
+def ordered() -> Program:
+    """A weight whose codec writes no tensor, and which stands before others."""
+    weight = EncodedValue("golden", {}, ["w#0"], is_param=True, requires_grad=True)
+    first = msgspec.structs.replace(weight, tensors=[], is_weight=True, index=0)
+    return program(graph(), requires=["codecs"], encoded_values={"w": weight, "first": first})
+
+
 _ARCHIVED = (arguments, values, signature, provenance, in_memory, edited)
-PROGRAMS: dict[str, Callable[[], Program]] = {each.__name__: each for each in (*_ARCHIVED, coded, copied)}
+PROGRAMS: dict[str, Callable[[], Program]] = {
+    each.__name__: each for each in (*_ARCHIVED, coded, copied, ordered)
+}
 ARCHIVED = tuple(each.__name__ for each in _ARCHIVED)
 """The programs in the archives, which are as they were before there were others."""
 
