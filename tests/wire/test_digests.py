@@ -352,8 +352,8 @@ def test_a_damaged_manifest_is_a_problem_and_no_hindrance(data: bytes, content: 
         graphwire.loads(changed, verify=True)
 
 
-def test_a_file_without_a_manifest_is_in_order(data: bytes) -> None:
-    assert graphwire.verify(rewritten(data, **{MANIFEST: None})) == []
+def test_a_file_without_its_manifest_lacks_nothing_else(data: bytes) -> None:
+    assert [p.kind for p in graphwire.verify(rewritten(data, **{MANIFEST: None}))] == ["manifest"]
 
 
 def test_chunks_of_any_size_come_to_one_digest(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Each has a test in `tests/bridge/test_torch_private.py` that fails when the priv
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ from torch.utils._traceback import CapturedTraceback
 
 from graphwire.bridge import torch_releases
 from graphwire.bridge.torch_verifiers import check_program
+from graphwire.errors import GraphwireWarning
 from graphwire.wire.interrupts import InterruptSafe
 
 __all__ = [
@@ -199,10 +201,21 @@ def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) 
 
 
 def generate_code(module: torch.fx.GraphModule) -> None:
-    """Let a graph module of `graph_module`, and those below it, be as torch's constructor leaves them."""
+    """Let a graph module of `graph_module`, and those below it, be as torch's constructor leaves them.
+
+    An argument whose text is no code, such as an operator inside a dict, cannot be written into any. As in what torch loads, the
+    graph is there then, and its module has the code of an empty one.
+    """
     for each in module.modules():
         if isinstance(each, torch.fx.GraphModule) and "_code" not in vars(each):
-            each.recompile()  # and those below
+            graph = each._graph
+            try:
+                each.recompile()  # and those below
+            except SyntaxError:
+                message = "a graph holds an argument that generated code cannot say: its module does nothing when it is called"
+                warnings.warn(message, GraphwireWarning, stacklevel=2)
+                each.graph = torch.fx.Graph()
+                each._graph = graph
 
 
 def symbolic_parts(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> tuple[sympy.Basic, Any]:

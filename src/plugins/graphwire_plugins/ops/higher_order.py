@@ -14,10 +14,10 @@ TORCH_OPERATORS = (
     "autograd_function_apply call_torchbind cond control_deps custom_function_call dynamo_bypassing_wrapper "
     "executorch_call_delegate flat_apply flex_attention flex_attention_backward foreach_map graphsafe_run_with_rng_state "
     "hints_wrapper inductor_compiled_code inline_asm_elementwise invoke_leaf_function invoke_quant invoke_quant_packed "
-    "invoke_subgraph local_map_hop map map_impl out_dtype print run_and_save_rng_state run_const_graph run_dtensor_rng_op "
-    "run_with_rng_state scan strict_mode tag_activation_checkpoint trace_wrapped triton_kernel_wrapper_functional "
-    "triton_kernel_wrapper_mutation while_loop while_loop_stack_output with_effects wrap wrap_activation_checkpoint "
-    "wrap_with_autocast wrap_with_set_grad_enabled"
+    "invoke_subgraph local_map_hop map map_impl out_dtype print register_hook run_and_save_rng_state run_const_graph "
+    "run_dtensor_rng_op run_with_rng_state scan strict_mode tag_activation_checkpoint trace_wrapped "
+    "triton_kernel_wrapper_functional triton_kernel_wrapper_mutation while_loop while_loop_stack_output with_effects wrap "
+    "wrap_activation_checkpoint wrap_with_autocast wrap_with_set_grad_enabled"
 ).split()
 """The higher-order operators that torch has itself, whose names no plugin takes."""
 
