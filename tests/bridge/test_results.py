@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -195,3 +196,31 @@ def test_a_reader_of_an_attribute_that_nothing_uses_is_left_out_with_a_warning()
         unused = program.graph.get_attr("true_graph_0")
     with pytest.warns(GraphwireWarning, match=f"{unused.name}.*true_graph_0.*not saved"):
         assert graphwire.dumps(program) == data
+
+
+def _several(x: torch.Tensor) -> Any:
+    a, b = torch.topk(x, 2)
+    c, d = torch.std_mean(x)
+    _, f = x.unbind()
+    return a + 1, b, d, c * f
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("target", [None, "torch-2.6", "torch-2.9", "torch"])
+def test_an_element_that_is_used_is_read_whatever_it_is_called(target: str | None, swapped: bool) -> None:
+    """Readers find no node for what is called unused, so its name alone must not tell."""
+    x = torch.tensor([[1.0, 3.0, 2.0], [4.0, -1.0, 0.5]])
+    program = export(_Function(_several), (x,))
+    edited = copy.deepcopy(program)
+    named = {}
+    for node in edited.graph.nodes:
+        if node.target is operator.getitem:
+            whole, index = node.args
+            named[node.name] = f"{whole.name}_unused_{1 - index if swapped else index}"
+            node.name = named[node.name]
+    for spec in edited.graph_signature.output_specs:
+        spec.arg = type(spec.arg)(named.get(spec.arg.name, spec.arg.name))
+    edited.graph_module.recompile()
+    loaded = graphwire.loads(graphwire.dumps(edited, target=target))
+    assert target or set(named.values()) <= {node.name for node in loaded.graph.nodes}
+    assert_same_values(loaded.module()(x), program.module()(x))

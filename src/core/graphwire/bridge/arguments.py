@@ -354,12 +354,12 @@ def _decode_optional(scope: Scope, argument: OptionalTensorArgument) -> Any:
 
 
 def _decode_custom_object(context: DecodeContext, scope: Scope, argument: CustomObjArgument) -> Any:
-    if argument.name in scope.values:
-        return scope.values[argument.name]
-    try:
-        return context.constants[argument.name]
-    except KeyError:
-        raise DecodeError(f"there is no object {argument.name!r} among the inputs and constants") from None
+    for known in (scope.values, context.constants):
+        try:
+            return known[argument.name]
+        except KeyError:
+            continue
+    raise DecodeError(f"there is no object {argument.name!r} among the inputs and constants")
 
 
 def _decode_mapping(context: DecodeContext, scope: Scope, entries: list[MappingEntry]) -> dict[Any, Any]:

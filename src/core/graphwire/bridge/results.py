@@ -6,9 +6,10 @@ those into the names of the outputs, decoding makes them again.
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -289,9 +290,26 @@ def _read_elements(
         else:
             name = name_of(element)
             if name != unused or name in scope.record.value_metadata:
-                reader = scope.call(operator.getitem, (node, key), {}, name)
-                scope.add(name, reader, value, scope.metadata(name, metadata))
-                state(scope, reader, scope.record.value_metadata.get(name))
+                _read_element(scope, node, key, name, value, metadata)
+            else:  # an edited graph may use what is called so
+                last = next(reversed(scope.graph.nodes))
+                scope.values.unread[name] = functools.partial(
+                    _read_late, scope, last, _read_element, node, key, name, value, metadata
+                )
+
+
+def _read_element(
+    scope: DecodeScope, node: torch.fx.Node, key: Any, name: str, value: Any, metadata: dict[str, Any]
+) -> None:
+    reader = scope.call(operator.getitem, (node, key), {}, name)
+    scope.add(name, reader, value, scope.metadata(name, metadata))
+    state(scope, reader, scope.record.value_metadata.get(name))
+
+
+def _read_late(scope: DecodeScope, last: torch.fx.Node, read: Callable[..., None], *of: Any) -> None:
+    """Read an element where it would have been read."""
+    with scope.graph.inserting_after(last):
+        read(scope, *of)
 
 
 def _read_container(
@@ -303,10 +321,16 @@ def _read_container(
     unused: str,
     place: str,
     metadata: dict[str, Any],
+    must: bool = False,
 ) -> None:
     noted = scope.record.value_metadata.get(place)
     inner = element_arguments(element)
-    if noted is None and not _is_read(element, unused):
+    if noted is None and not must and not _is_read(element, unused):
+        last = next(reversed(scope.graph.nodes))
+        late = functools.partial(
+            _read_late, scope, last, _read_container, node, key, element, value, unused, place, metadata, True
+        )
+        scope.values.unread.update(dict.fromkeys(_names_in(element), late))
         return
     own = dict(metadata) if noted is None else decode_metadata(scope.context, noted)
     name = None if noted is None else noted.name
@@ -316,6 +340,15 @@ def _read_container(
     scope.results[reader.name] = reader
     values = list(value.values() if isinstance(value, dict) else value)
     _read_elements(scope, reader, inner, values, f"{reader.name}_unused", place, metadata)
+
+
+def _names_in(element: Argument) -> Iterator[str]:
+    """The names of the values in a container."""
+    for _, item in element_arguments(element):
+        if arm_of(item) in CONTAINER_ARMS:
+            yield from _names_in(item)
+        elif arm_of(item) not in LITERAL_ARMS:
+            yield name_of(item)
 
 
 def _is_read(element: Argument, unused: str) -> bool:

@@ -206,6 +206,21 @@ def _described(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
 # ----------------------------------------------------------------------------------------------------- decode
 
 
+class _Values(dict[str, Any]):
+    """FX nodes by the name of their value; the nodes that read elements called unused are made when something uses these."""
+
+    def __init__(self) -> None:
+        self.unread: dict[str, Callable[[], None]] = {}
+        """What makes the reader of an element of which nothing is noted but a name that an unused one has."""
+
+    def __missing__(self, name: str) -> Any:
+        read = self.unread.pop(name, None)
+        if read is None:
+            raise KeyError(name)
+        read()
+        return self[name]
+
+
 class DecodeScope:
     """The graph that is being decoded: its FX graph, and the nodes of its values so far."""
 
@@ -213,7 +228,7 @@ class DecodeScope:
         self.context = context
         self.record = record
         self.graph = torch.fx.Graph()
-        self.values: dict[str, Any] = {}
+        self.values = _Values()
         """FX nodes by the name of their value."""
         self.results: dict[str, torch.fx.Node] = {}
         """FX nodes whose value is a container, by their own name."""

@@ -34,7 +34,7 @@ def attention_up(values: NewValues, node: Node, where: Where, report: Report) ->
     query = inputs[0]["arg"]["as_tensor"]["name"]
     if values.meta(query)["device"]["type"] != "cpu" or len(names) != len(outputs):
         return [node]
-    if not all("_unused_" in name for name in names[2:]):
+    if any(values.uses(name) for name in names[2:]):
         return [node]
     for name in names[2:]:
         values.drop_tensor(name)
@@ -46,7 +46,7 @@ def attention_down(values: NewValues, node: Node, where: Where, report: Report) 
     """2.3 → 2.2."""
     inputs, outputs = node["inputs"], node["outputs"]
     plain = all(each["name"] in _SHARED or arm_of(each["arg"]) == "as_none" for each in inputs)
-    if not plain or len(outputs) != 2 or "_unused_" not in outputs[1]["as_tensor"]["name"]:
+    if not plain or len(outputs) != 2 or values.uses(outputs[1]["as_tensor"]["name"]):
         report(where.obstacle(f"the operator {FLASH_FOR_CPU}", first_release(Version(5, 1))))
         return [node]
     like = values.meta(outputs[0]["as_tensor"]["name"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from graphwire.evolve.trees import Node, Record
@@ -18,6 +19,7 @@ class NewValues:
         self._graph = graph
         self._added: Record = {}
         self._dropped: set[str] = set()
+        self._used: set[str] | None = None
 
     def meta(self, name: str) -> Record:
         """What is known of a tensor of the graph."""
@@ -25,9 +27,11 @@ class NewValues:
         return meta
 
     def uses(self, name: str) -> bool:
-        """Whether a node of the graph, or its outputs, refer to a value by name alone or in a list."""
-        given = [named["arg"] for node in self._graph["nodes"] for named in node["inputs"]]
-        return any(_refers(argument, name) for argument in (*given, *self._graph["outputs"]))
+        """Whether a node of the graph, or its outputs, refer to a value by its name."""
+        if self._used is None:
+            given = [named["arg"] for node in self._graph["nodes"] for named in node["inputs"]]
+            self._used = set(_names_in([*given, *self._graph["outputs"]]))
+        return name in self._used
 
     def make_tensor(self, stem: str, meta: Record) -> str:
         """The free name, `stem` or with a number, of a new tensor value."""
@@ -54,7 +58,12 @@ class NewValues:
         return taken | set(self._added) | {str(node.get("name")) for node in self._graph["nodes"]}
 
 
-def _refers(value: Any, name: str) -> bool:
+def _names_in(value: Any) -> Iterator[str]:
+    """The names of values in arguments."""
     if isinstance(value, dict):
-        return value.get("name") == name or any(_refers(each, name) for each in value.values())
-    return isinstance(value, list) and any(_refers(each, name) for each in value)
+        yield from (held for key in ("name", "as_name") if isinstance(held := value.get(key), str))
+        value = value.values()
+    elif not isinstance(value, list):
+        return
+    for each in value:
+        yield from _names_in(each)

@@ -212,9 +212,9 @@ def _flipped(graph: NewValues, node: Node, tensor: Record, before: list[Node]) -
 
 
 def _unflipped(graph: NewValues, node: Node, output: Record, after: list[Node]) -> Record:
-    if "_unused_" in output["as_tensor"]["name"]:
-        return output
     name = output["as_tensor"]["name"]
+    if "_unused_" in name and not graph.uses(name):
+        return output
     backward = graph.make_tensor(f"{name}_flipped", graph.meta(name))
     after.append(_flip(backward, name, node))
     return {"as_tensor": {"name": backward}}
