@@ -14,6 +14,7 @@ from this_torch import written_for_this_torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export import ExportedProgram, export
+from torch.export.pt2_archive._package import load_pt2
 
 import graphwire
 from graphwire.testing.programs import assert_same_program, assert_same_values
@@ -302,6 +303,27 @@ def test_programs_may_read_different_parts_of_one_storage() -> None:
     assert list(weight_records(data).values()) == [(10_100 - 16) * 4]
     for name, program in programs.items():
         assert torch.equal(graphwire.loads(data, method=name).state_dict["part"], program.state_dict["part"])
+
+
+@pytest.mark.parametrize(
+    "names", [("a/b",), ("a", "a/b", "a/b/c"), ("a.json", "a"), ("v1.0/x", "é ü", "."), ("x/data/weights/y",)]
+)
+@pytest.mark.parametrize("format", ["json", "cbor"])
+def test_a_program_may_have_any_name(names: tuple[str, ...], format: str, tmp_path: Path) -> None:
+    """Names with slashes are files in folders of the archive, and read from there, as torch reads them."""
+    programs = {name: export(torch.nn.Linear(2, 2), (torch.ones(1, 2),)) for name in names}
+    path = tmp_path / "several.pt2"
+    graphwire.save(programs, path, format=format)
+    assert graphwire.verify(path) == []
+    read = {name: graphwire.load(path, method=name) for name in names}
+    if format == "json":
+        read_by_torch = load_pt2(path).exported_programs
+        assert list(read_by_torch) == list(names)
+        read = {**read, **{f"{name} by torch": each for name, each in read_by_torch.items()}}
+    with graphwire.open(path) as archive:
+        assert archive.methods == names
+    for name, each in read.items():
+        assert_same_values(each.state_dict, programs[name.removesuffix(" by torch")].state_dict)
 
 
 # ----------------------------------------------------------------------------------------------- the file stays as it is

@@ -6,161 +6,220 @@ each that uses it, and has the number of the output.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
-from typing import Any
 
 from model_explorer import graph_builder as gb
 
 import graphwire
-from graphwire.evolve.values import Value, decode_value, defined_values, subgraphs
+from graphwire.analysis.names import spelled
+from graphwire.analysis.references import arm_of, named_subgraphs_in, names_in, results_of
+from graphwire.cli.node_text import argument_text
+from graphwire.evolve.values import TABLES
 from graphwire.schema.expression import parse_expression
-from graphwire.schema.graph import Argument, Graph, Node
+from graphwire.schema.graph import Argument, Graph, GraphArgument, Node, ValueMetadata
 from graphwire.schema.infix import format_infix
+from graphwire.schema.metadata import EXACT_STACK, parse_modules, split_modules
 from graphwire.schema.program import Program
+from graphwire.schema.signature import InputSpec, held_by
 from graphwire.schema.tensor import TensorMeta
+from graphwire.schema.unfolding import traces_of
 
 __all__ = ["graphs_of"]
 
 MAX_TEXT = 500
-"""Characters of an attribute that are shown."""
+"""Characters of free data that are shown."""
 
 _OUTPUT = "output"
+_NOTHING = ValueMetadata()
 
 
 def graphs_of(file: str | PathLike[str]) -> list[gb.Graph]:
     """Every program of a file, and behind each its subgraphs.
 
+    A program has its name as id; a subgraph the id of the graph that it is called in, the node that calls it and the attribute
+    that it is, with slashes between. No two graphs have one id: where names would give one twice, the later gets a number.
+
     Raises:
         graphwire.errors.GraphwireError: the file is no archive, is damaged, or holds no valid program.
     """
     with graphwire.open(file) as archive:
-        return [graph for name in archive.methods for graph in _program(name, archive.program_of(name))]
+        ids = _Ids(archive.methods)
+        return [graph for name in archive.methods for graph in _program(name, archive.program_of(name), ids)]
 
 
-def _program(name: str, program: Program) -> Iterator[gb.Graph]:
+def _program(name: str, program: Program, ids: _Ids) -> Iterator[gb.Graph]:
+    """The graphs of a program, whose subgraphs get ids that are unused."""
     facts = {
         "torch": program.torch_version,
         "opsets": ", ".join(f"{namespace} {version}" for namespace, version in program.opset_version.items()),
         "producer": program.producer or "",
     }
-    roles = dict(_roles(program))
-    pending = [(name, program.graph_module.graph)]
+    traces = _Traces(program)
+    pending = deque([(name, program.graph_module.graph, program.graph_module.signature.input_specs)])
     while pending:
-        graph_id, graph = pending.pop(0)
-        below = {
-            (index, place): f"{graph_id}/{node.name or node.target}{place.removesuffix('.graph')}"
-            for index, node in enumerate(graph.nodes)
-            for place, _ in _subgraphs(node)
-        }
-        pending += [
-            (below[index, place], inner)
-            for index, node in enumerate(graph.nodes)
-            for place, inner in _subgraphs(node)
-        ]
-        shown = _graph(graph_id, graph, below, roles if graph_id == name else {})
-        if graph_id == name:
+        graph_id, graph, specs = pending.popleft()
+        below: list[list[str]] = []
+        """By node, the ids of its subgraphs."""
+        for index, node in enumerate(graph.nodes):
+            held = list(_subgraphs(node))
+            below.append([ids.unused(f"{graph_id}/{_name(node, index)}/{each.name}") for each in held])
+            pending += [(each_id, each.graph, []) for each_id, each in zip(below[-1], held, strict=True)]
+        shown = _graph(graph_id, graph, below, specs, traces)
+        if graph is program.graph_module.graph:
             shown.groupNodeAttributes = {"": {key: value for key, value in facts.items() if value}}
         yield shown
 
 
-def _roles(program: Program) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The inputs that are no argument of the caller's: what each is, and its qualified name."""
-    for spec in program.graph_module.signature.input_specs:
-        for role, field in (
-            ("parameter", "parameter_name"),
-            ("buffer", "buffer_name"),
-            ("tensor_constant", "tensor_constant_name"),
-        ):
-            found = getattr(spec, role, None)
-            if found is not None:
-                yield found.arg.name, (role.replace("_", " "), getattr(found, field))
+class _Ids:
+    """The ids that graphs of a file have."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._next = dict.fromkeys(taken, 2)
+        """By id, the number that makes another of it."""
+
+    def unused(self, graph_id: str) -> str:
+        """An id that no graph has yet, and has from now on."""
+        found = graph_id
+        while found in self._next:
+            number = self._next[graph_id]
+            self._next[graph_id] += 1
+            found = f"{graph_id} ({number})"
+        self._next[found] = 2
+        return found
+
+
+def _name(node: Node, index: int) -> str:
+    return node.name or f"{_label(node.target)}[{index}]"
+
+
+class _Traces:
+    """The stack traces of a program, whether they stand on each node as text or as rows of a table."""
+
+    def __init__(self, program: Program) -> None:
+        self._frames = [frame.text for frame in program.graph_module.stack_frames]
+        self._bounds = traces_of(self._frames)
+
+    def of(self, record: Node | ValueMetadata) -> str:
+        """The stack trace of a node; empty where there is none."""
+        if text := record.metadata.get("stack_trace"):
+            return text
+        if record.stack and self._bounds.take(record.stack):
+            return "".join([self._frames[index] for index in record.stack])
+        return ""
+
+    def attributes(self, record: Node | ValueMetadata, but: str = "") -> list[gb.KeyValue]:
+        """The metadata of a node that is shown, but for a stack trace that is shown already."""
+        trace, custom = self.of(record).rstrip("\n"), record.metadata.get("custom", "")
+        found = [("stack_trace", trace if trace != but else ""), ("custom", _shortened(custom))]
+        return [gb.KeyValue(key, text) for key, text in found if text]
+
+
+class _Makers:
+    """The values of a graph by their name: which node makes each, as which of its outputs."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, list[tuple[str, str]]] = {}
+
+    def add(self, name: str, node_id: str, output: str) -> None:
+        """Note an output of a node; a name may stand for several of them."""
+        self._values.setdefault(name, []).append((node_id, output))
+
+    def of(self, name: str) -> list[tuple[str, str]]:
+        """The nodes and outputs that a name stands for; none for a constant."""
+        return self._values.get(name, [])
 
 
 def _graph(
-    graph_id: str, graph: Graph, below: dict[tuple[int, str], str], roles: dict[str, tuple[str, str]]
+    graph_id: str, graph: Graph, below: list[list[str]], specs: list[InputSpec], traces: _Traces
 ) -> gb.Graph:
-    makers: dict[str, tuple[str, int]] = {}
+    makers = _Makers()
     nodes: list[gb.GraphNode] = []
 
-    def add(node: gb.GraphNode, outputs: list[Argument]) -> None:
-        values = [value for output in outputs for value in defined_values(output)]
-        for number, value in enumerate(values):
-            makers[value.name] = node.id, number
-            attributes = [gb.KeyValue("name", value.name), *_known(graph, value)]
-            node.outputsMetadata.append(gb.MetadataItem(str(number), attributes))
-        nodes.append(node)
+    def add(shown: gb.GraphNode, outputs: list[Argument], node_name: str, trace: str) -> None:
+        names = [name for output in outputs for name in names_in(output)]
+        for number, name in enumerate(names):
+            makers.add(name, shown.id, str(number))
+            if node_name:
+                makers.add(results_of(node_name), shown.id, str(number))
+            attributes = [gb.KeyValue("name", name), *_known(graph, name)]
+            if node_name:
+                attributes += traces.attributes(graph.value_metadata.get(name, _NOTHING), trace)
+            shown.outputsMetadata.append(gb.MetadataItem(str(number), attributes))
+        nodes.append(shown)
 
     for index, argument in enumerate(graph.inputs):
-        names = [value.name for value in defined_values(argument)]
-        name = names[0] if names else f"input {index}"
-        role, qualified = roles.get(name, ("input", ""))
-        namespace = "/".join(qualified.split(".")[:-1]) if role != "input" else "inputs"
-        shown = gb.GraphNode(
-            f"input:{index}", qualified or name, namespace, attrs=[gb.KeyValue("role", role)]
-        )
-        add(shown, [argument])
+        name, role, namespace = _input(graph, index, specs[index] if index < len(specs) else InputSpec())
+        shown = gb.GraphNode(f"input:{index}", name, namespace, attrs=[gb.KeyValue("role", role)])
+        if not (names := names_in(argument)):
+            shown.attrs.append(gb.KeyValue("value", argument_text(argument)))
+        metadata = graph.value_metadata.get(names[0] if names else name, _NOTHING)
+        shown.attrs += traces.attributes(metadata)
+        add(shown, [argument], "", "")
     for index, node in enumerate(graph.nodes):
-        shown = gb.GraphNode(f"node:{index}", _label(node.target), _namespace(node))
+        shown = gb.GraphNode(f"node:{index}", _label(node.target), _namespace(node.metadata))
         shown.attrs.append(gb.KeyValue("target", node.target))
         for position, named in enumerate(node.inputs):
             _connect(shown, named.name or str(position), named.arg, makers)
-        shown.attrs += [
-            gb.KeyValue(key, _shortened(text))
-            for key, text in node.metadata.items()
-            if key in ("stack_trace", "custom") and text
-        ]
-        shown.subgraphIds += [below[index, place] for place, _ in _subgraphs(node)]
-        add(shown, node.outputs)
+        shown.attrs += traces.attributes(node)
+        shown.subgraphIds += below[index]
+        add(shown, node.outputs, node.name or "", traces.of(node).rstrip("\n"))
     result = gb.GraphNode(_OUTPUT, _OUTPUT, config=gb.GraphNodeConfig(pinToGroupTop=False))
     for position, argument in enumerate(graph.outputs):
         _connect(result, str(position), argument, makers)
+    result.attrs += traces.attributes(graph.output_metadata or _NOTHING)
     return gb.Graph(id=graph_id, nodes=[*nodes, result])
 
 
-def _connect(node: gb.GraphNode, name: str, argument: Argument, makers: dict[str, tuple[str, int]]) -> None:
-    """Add an argument: an edge for each value in it; and where it is a literal, an attribute."""
-    used = list(_used(argument))
-    for value in used:
-        maker, number = makers[value.name]
-        target = str(len(node.incomingEdges))
-        node.incomingEdges.append(gb.IncomingEdge(maker, str(number), target))
-        node.inputsMetadata.append(gb.MetadataItem(target, [gb.KeyValue("__tensor_tag", name)]))
-    if not used and argument.as_graph is None:
-        node.attrs.append(gb.KeyValue(name, _shortened(_text(decode_value(argument)))))
-
-
-def _used(argument: Argument) -> Iterator[Value]:
-    def walk(plain: Any) -> Iterator[Value]:
-        if isinstance(plain, Value):
-            yield plain
-        elif isinstance(plain, (list, tuple)):
-            for item in plain:
-                yield from walk(item)
-        elif isinstance(plain, dict):
-            yield from walk(list(plain.values()))
-
-    plain = decode_value(argument)
-    if isinstance(plain, Argument):
-        yield from defined_values(plain)
-    else:
-        yield from walk(plain)
-
-
-def _subgraphs(node: Node) -> Iterator[tuple[str, Graph]]:
-    for named in node.inputs:
-        for place, graph in subgraphs(named.arg):
-            yield f".{named.name or 'input'}{place}", graph
-
-
-def _namespace(node: Node) -> str:
-    """The modules that a node was traced from, outermost first."""
-    rows = [
-        row.split(",")[1]
-        for row in node.metadata.get("nn_module_stack", "").split(";")
-        if row.count(",") >= 2
+def _input(graph: Graph, index: int, spec: InputSpec) -> tuple[str, str, str]:
+    """The label of an input, what it is, and the modules that it lies in."""
+    held = held_by(spec)
+    if held is not None:
+        return held.name, held.kind, "/".join(held.name.split(".")[:-1])
+    stated = spec.user_input or spec.constant_input
+    names = [
+        *names_in(graph.inputs[index]),
+        (stated.name if stated is not None else None) or "",
+        graph.input_names[index] if index < len(graph.input_names or ()) else "",  # type: ignore[index]
+        f"input {index}",
     ]
-    innermost = rows[-1] if rows else ""
+    return next(filter(None, names)), "token" if spec.token is not None else "input", "inputs"
+
+
+def _connect(node: gb.GraphNode, name: str, argument: Argument, makers: _Makers) -> None:
+    """Add an argument: an edge for each value in it; and where it says more than values, its text as an attribute."""
+    for value in names_in(argument):
+        for maker, number in makers.of(value):
+            target = str(len(node.incomingEdges))
+            node.incomingEdges.append(gb.IncomingEdge(maker, number, target))
+            node.inputsMetadata.append(gb.MetadataItem(target, [gb.KeyValue("__tensor_tag", name)]))
+    if not _is_values(argument, makers):
+        node.attrs.append(gb.KeyValue(name, argument_text(argument)))
+
+
+_VALUES = frozenset({"as_tensor", "as_tensors", "as_graph", "as_results"})
+_VALUES_OR_LITERALS = frozenset({"as_sym_int", "as_sym_float", "as_sym_bool", "as_custom_obj"})
+
+
+def _is_values(argument: Argument, makers: _Makers) -> bool:
+    """Whether edges and subgraphs say all of an argument."""
+    arm = arm_of(argument)
+    return arm in _VALUES or (arm in _VALUES_OR_LITERALS and any(map(makers.of, names_in(argument))))
+
+
+def _subgraphs(node: Node) -> Iterator[GraphArgument]:
+    for named in node.inputs:
+        yield from named_subgraphs_in(named.arg)
+
+
+def _namespace(metadata: Mapping[str, str]) -> str:
+    """The modules that a node was traced from, outermost first."""
+    if EXACT_STACK in metadata:
+        rows = parse_modules(metadata[EXACT_STACK])
+    else:
+        rows = split_modules(metadata.get("nn_module_stack", "")) or []
+    innermost = rows[-1][1] if rows else ""
     return "/".join(part for part in innermost.split(".") if part not in ("L['self']", ""))
 
 
@@ -168,27 +227,22 @@ def _label(target: str) -> str:
     return target.removeprefix("torch.ops.").removesuffix(".default")
 
 
-def _known(graph: Graph, value: Value) -> list[gb.KeyValue]:
-    meta = graph.tensor_values.get(value.name) if value.kind == "tensor" else None
+def _known(graph: Graph, name: str) -> list[gb.KeyValue]:
+    """What is known of a value."""
+    kind = next((kind for kind, table in TABLES.items() if name in getattr(graph, table)), "token")
+    meta = graph.tensor_values.get(name)
     if not isinstance(meta, TensorMeta):
-        return [gb.KeyValue("kind", value.kind)]
+        return [gb.KeyValue("kind", kind.replace("_", " "))]
     sizes = [
         format_infix(parse_expression(size.as_expr.expr_str))
         if size.as_expr is not None
-        else str(size.as_int)
+        else spelled(size.as_int or 0)
         for size in meta.sizes
     ]
     return [
         gb.KeyValue("tensor_shape", f"{meta.dtype_text}[{', '.join(sizes)}]"),
         gb.KeyValue("device", meta.device.type),
     ]
-
-
-def _text(plain: Any) -> str:
-    if isinstance(plain, (list, tuple)):
-        return f"[{', '.join(map(_text, plain[:64]))}{', …' if len(plain) > 64 else ''}]"
-    name = getattr(plain, "name", None)
-    return name if isinstance(name, str) else str(plain)
 
 
 def _shortened(text: str) -> str:

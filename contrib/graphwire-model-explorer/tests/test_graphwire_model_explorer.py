@@ -97,7 +97,36 @@ def test_subgraphs_open_from_their_node(path: Path) -> None:
     shown = graphs(path)
     (cond,) = [node for node in shown[0].nodes if node.subgraphIds]
     assert cond.label == "higher_order.cond"
-    assert set(cond.subgraphIds) == {graph.id for graph in shown[1:]}
+    assert cond.subgraphIds == [graph.id for graph in shown[1:]]
+    assert cond.subgraphIds == ["model/cond/true_graph_0", "model/cond/false_graph_0"]
+
+
+def test_programs_and_subgraphs_of_a_file_have_ids_of_their_own(program: Any, tmp_path: Path) -> None:
+    """Also where a program is called as a subgraph of another would be."""
+    names = ("model", "model/cond", "model/cond/true_graph_0", "model/cond/true_graph_0 (2)")
+    graphwire.save(dict.fromkeys(names, program), tmp_path / "several.gw", format="msgpack")
+    shown = graphs(tmp_path / "several.gw")
+    ids = [graph.id for graph in shown]
+    assert len(set(ids)) == len(ids) == 3 * len(names)
+    assert set(names) <= set(ids)
+    opened = [each for graph in shown for node in graph.nodes for each in node.subgraphIds]
+    assert sorted([*opened, *names]) == sorted(ids)
+
+
+def test_calls_tell_their_stack_traces_whole(path: Path, program: Any) -> None:
+    expected = {
+        node.name: node.meta["stack_trace"].rstrip("\n")
+        for node in program.graph.nodes
+        if node.op == "call_function" and node.meta.get("stack_trace")
+    }
+    shown = {}
+    for node in graphs(path)[0].nodes:
+        names = {each.value for item in node.outputsMetadata for each in item.attrs if each.key == "name"}
+        traces = [each.value for each in node.attrs if each.key == "stack_trace"]
+        shown.update({name: traces[0] for name in names if traces and name in expected})
+    assert shown
+    assert shown == {name: expected[name] for name in shown}
+    assert shown.keys() >= {"linear", "linear_1", "relu", "add", "cat"}
 
 
 def test_nodes_lie_in_their_modules_and_tell_types_and_literals(path: Path) -> None:

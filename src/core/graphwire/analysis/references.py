@@ -24,7 +24,16 @@ from graphwire.schema.graph import (
     TensorArgument,
 )
 
-__all__ = ["REFERENCE_ARMS", "Renaming", "arm_of", "names_in", "results_of", "rewritten", "subgraphs_in"]
+__all__ = [
+    "REFERENCE_ARMS",
+    "Renaming",
+    "arm_of",
+    "named_subgraphs_in",
+    "names_in",
+    "results_of",
+    "rewritten",
+    "subgraphs_in",
+]
 
 
 class Renaming(NamedTuple):
@@ -167,12 +176,17 @@ def names_in(argument: Argument) -> list[str]:
 
 def subgraphs_in(argument: Argument) -> list[Graph]:
     """The subgraphs that stand in an argument, not those inside them."""
+    return [held.graph for held in named_subgraphs_in(argument)]
+
+
+def named_subgraphs_in(argument: Argument) -> list[GraphArgument]:
+    """The subgraphs that stand in an argument, with their attribute names, in the order in which they stand."""
     if argument.as_tensor is not None:
         return []
-    found: list[Graph] = []
+    found: list[GraphArgument] = []
 
     def note(held: GraphArgument) -> GraphArgument:
-        found.append(held.graph)
+        found.append(held)
         return held
 
     rewritten(argument, Renaming(str, note))

@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from graphwire.schema.graph import Argument, Graph
+from graphwire.analysis.references import arm_of, named_subgraphs_in
+from graphwire.schema.graph import Argument, Graph, MappingEntry, SequenceValue
 
-__all__ = ["NodeText", "node_texts"]
+__all__ = ["NodeText", "argument_text", "node_texts"]
 
 MAX_TEXT = 200
 """Characters of a literal that are shown."""
@@ -34,23 +35,23 @@ def node_texts(graph: Graph) -> Iterator[NodeText]:
         place, current = pending.popleft()
         for index, node in enumerate(current.nodes):
             for named in node.inputs:
-                if named.arg.as_graph is not None:
-                    name = named.arg.as_graph.name
-                    pending.append((f"{place}/{name}" if place else name, named.arg.as_graph.graph))
+                for held in named_subgraphs_in(named.arg):
+                    pending.append((f"{place}/{held.name}" if place else held.name, held.graph))
             inputs = [
-                f"{each.name}={_text(each.arg)}" if each.name else _text(each.arg) for each in node.inputs
+                f"{each.name}={argument_text(each.arg)}" if each.name else argument_text(each.arg)
+                for each in node.inputs
             ]
-            outputs = [_text(output) for output in node.outputs]
+            outputs = [argument_text(output) for output in node.outputs]
             yield NodeText(place, index, node.target, ", ".join(inputs), ", ".join(outputs))
 
 
-def _text(argument: Argument) -> str:
-    for arm in argument.__struct_fields__:
-        value = getattr(argument, arm)
-        if value is not None:
-            text = value.name if arm == "as_graph" else _plain(value, 0)
-            return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
-    return "?"
+def argument_text(argument: Argument) -> str:
+    """An argument for a reader: names of values and subgraphs, and literals."""
+    arm = arm_of(argument)
+    if not arm:
+        return "?"
+    text = "None" if arm == "as_none" else _plain(getattr(argument, arm), int(arm != "as_string"))
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
 
 
 def _plain(value: Any, depth: int) -> str:
@@ -62,6 +63,12 @@ def _plain(value: Any, depth: int) -> str:
             f"[{', '.join(_plain(item, depth + 1) for item in value[:64])}{', …' if len(value) > 64 else ''}]"
         )
     if isinstance(value, msgspec.Struct):
+        if isinstance(value, SequenceValue):
+            return _plain(value.items, depth)
+        if isinstance(value, MappingEntry):
+            return f"{_plain(value.key, depth + 1)}: {_plain(value.value, depth + 1)}"
+        if getattr(value, "as_none", None):
+            return "None"
         if "name" in value.__struct_fields__:
             return str(value.name)  # type: ignore[attr-defined]
         present = [part for part in msgspec.structs.astuple(value) if part is not None]

@@ -191,11 +191,12 @@ def open_layout(reader: ArchiveReader) -> Layout:
 
 
 def _is_document(member: str) -> bool:
-    return member.startswith(MODELS) and member.count("/") == 1 and "." in member
+    """A program's name may have slashes."""
+    return member.startswith(MODELS) and "." in member.rpartition("/")[2]
 
 
 def _is_saved(member: str, folder: str) -> bool:
-    return member.startswith(folder) and member.endswith(".pt") and member.count("/") == folder.count("/")
+    return member.startswith(folder) and member.endswith(".pt")
 
 
 class Layout:

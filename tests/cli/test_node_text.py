@@ -1,0 +1,62 @@
+"""What `inspect --nodes` lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from graphwire.cli.node_text import argument_text, node_texts
+from graphwire.schema.graph import (
+    Argument,
+    Graph,
+    GraphArgument,
+    MappingEntry,
+    NamedArgument,
+    Node,
+    OptionalTensorArgument,
+    SequenceValue,
+    SliceValue,
+    SymIntArgument,
+    TensorArgument,
+)
+
+_X = Argument(as_tensor=TensorArgument("x"))
+_NONE = Argument(as_none=True)
+
+
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        (_NONE, "None"),
+        (Argument(as_bool=True), "True"),
+        (Argument(as_string="None"), "'None'"),
+        (Argument(as_optional_tensors=[OptionalTensorArgument(as_none=True)]), "[None]"),
+        (Argument(as_sym_ints=[SymIntArgument(as_name="s"), SymIntArgument(as_int=2)]), "[s, 2]"),
+        (Argument(as_sequence=SequenceValue("tuple", [_X, _NONE])), "[x, None]"),
+        (Argument(as_mapping=[MappingEntry(Argument(as_int=1), _X)]), "[1: x]"),
+        (Argument(as_slice=SliceValue(_NONE, Argument(as_int=3), _NONE)), "None, 3, None"),
+        (Argument(as_results="split"), "split"),
+        (Argument(), "?"),
+    ],
+)
+def test_an_argument_reads_as_what_it_is(argument: Argument, text: str) -> None:
+    assert argument_text(argument) == text
+
+
+def _graph(*arguments: Argument) -> Graph:
+    inputs = [NamedArgument("", argument) for argument in arguments]
+    return Graph([], [], [Node("t", inputs, [], {})], {}, {}, {})
+
+
+def test_subgraphs_inside_containers_are_listed() -> None:
+    def inside(name: str) -> Argument:
+        return Argument(as_graph=GraphArgument(name, _graph(_X)))
+
+    sequence: Any = Argument(as_sequence=SequenceValue("list", [inside("b"), inside("c")]))
+    mapping = Argument(as_mapping=[MappingEntry(Argument(as_int=1), inside("d"))])
+    texts = list(
+        node_texts(_graph(inside("a"), sequence, mapping, Argument(as_string_to_argument={"k": inside("e")})))
+    )
+    assert [each.graph for each in texts] == ["", "a", "b", "c", "d", "e"]
+    assert texts[0].inputs == "a, [b, c], [1: d], {k: e}"
