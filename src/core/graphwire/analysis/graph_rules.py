@@ -64,7 +64,7 @@ class Scope:
         self.seen: set[int] = set()
         """Good arguments that define a value here, by their id: an encoder gives the same record to who uses the value."""
         self.unresolved: list[tuple[Place | None, str]] = []
-        self.values: dict[str, Collection[str]] = {}
+        self.values: dict[str, Mapping[str, Any]] = {}
         if graph is not None:
             self.values = {
                 "tensor": graph.tensor_values,
@@ -73,10 +73,10 @@ class Scope:
                 "sym_bool": graph.sym_bool_values,
                 "custom_obj": graph.custom_obj_values,
             }
-        self.good = {
+        self.good: dict[str, Mapping[str, Any]] = {
             kind: self.values[kind]
             if kind in self.values and names.are_value_names(self.values[kind])
-            else ()
+            else {}
             for kind in ("tensor", "sym_int")
         }
         """By kind: the names that the graph says something of, where all of them can name a value."""
@@ -382,18 +382,37 @@ def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -
     return device is not None and (device.type, device.index) in walk.good_devices
 
 
+def _are_good_names(walk: Walk, given: tuple[str, ...]) -> bool:
+    """Whether the inputs of a node can have these names."""
+    if given in walk.good_inputs:
+        return True
+    named = [name for name in given if name]
+    known = walk.good_keywords
+    for name in named:
+        if name not in known:
+            if not names.is_parameter_name(name, keyword=True):
+                return False
+            known.add(name)
+    if len(set(named)) != len(named):
+        return False
+    walk.good_inputs.add(given)
+    return True
+
+
 def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
     """Whether nothing is wrong with a node, as with most: then its results are defined. False also where `_check_node` has
     to look closer to tell. Stack traces and origins are looked at for all nodes together."""
-    if node.target not in walk.good_targets or node.propagate:
+    target = node.target
+    if target not in walk.good_targets:
+        if not names.is_operator_name(target):
+            return False
+        walk.good_targets.add(target)
+    if node.propagate:
         return False
     inputs, defined = node.inputs, scope.defined
     given = tuple([named.name for named in inputs])
-    if given not in walk.good_inputs:
-        names_given = [name for name in given if name]
-        if not walk.good_keywords.issuperset(names_given) or len(set(names_given)) != len(names_given):
-            return False
-        walk.good_inputs.add(given)
+    if given not in walk.good_inputs and not _are_good_names(walk, given):
+        return False
     seen = scope.seen
     for named in inputs:
         argument = named.arg
@@ -409,20 +428,36 @@ def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
         arms = astuple(output)
         if arms.count(None) != _UNSET:
             return False
-        tensor, integer = arms[_TENSOR], arms[_ONE_SYM_INT]
+        tensor, integer, tensors = arms[_TENSOR], arms[_ONE_SYM_INT], arms[_TENSORS]
         if tensor is not None:
             name, kind = tensor.name, "tensor"
         elif integer is not None and integer.as_int is None and integer.as_name is not None:
             name, kind = integer.as_name, "sym_int"
+        elif tensors:
+            several = [each.name for each in tensors]
+            fresh = dict.fromkeys(several, "tensor")
+            if (
+                len(fresh) != len(several)
+                or not defined.keys().isdisjoint(fresh)
+                or not made.keys().isdisjoint(fresh)
+                or not (good := scope.good["tensor"])
+                or not fresh.keys() <= good.keys()
+            ):
+                return False
+            made.update(fresh)
+            continue
         else:
             return False
         if name in defined or name in made or name not in scope.good[kind]:
             return False
         made[name] = kind
-    if node.name is not None and node.name not in made and node.name not in defined:
-        return False
+    name = node.name
+    if name is not None and name not in made and name not in defined:
+        if not is_value_name(name):
+            return False
+        scope.containers.add(name)
     defined.update(made)
-    scope.seen.update(map(id, node.outputs))
+    seen.update(map(id, node.outputs))
     return True
 
 

@@ -78,10 +78,8 @@ class EncodeContext:
     operators: dict[int, Operator] = field(default_factory=dict)
     """By the id of the FX target, whose own hash torch computes in Python."""
     expressions: dict[Any, str] = field(default_factory=dict)
-    integers: dict[int, SymbolicInteger] = field(default_factory=dict)
-    """By the id of torch's node, which is kept alive meanwhile."""
-    alike_integers: dict[tuple[int, ...], SymbolicInteger] = field(default_factory=dict)
-    """The first of those whose nodes are made of the same."""
+    integers: dict[tuple[int, ...], SymbolicInteger] = field(default_factory=dict)
+    """By the identity of torch's node, the first of which is kept alive meanwhile."""
     tensor_metas: dict[Any, TensorMeta] = field(default_factory=dict)
     described: dict[int, TensorMeta] = field(default_factory=dict)
     """What is known of fake tensors, by the id of each, which its node keeps alive meanwhile."""

@@ -51,13 +51,10 @@ def symbolic_integer(context: EncodeContext, value: torch.SymInt) -> SymbolicInt
     """A symbolic integer as a record, with a key that equal ones share. Taken apart once for all of torch's nodes that are
     made of the same."""
     node = torch_private.symbolic_node(value)
-    known = context.integers.get(id(node))
+    identity = torch_private.symbolic_identity(node)
+    known = context.integers.get(identity)
     if known is None:
-        made_of = torch_private.symbolic_identity(node)
-        alike = context.alike_integers.get(made_of)
-        if alike is None:
-            alike = context.alike_integers[made_of] = _symbolic_integer(context, node, value)
-        known = context.integers[id(node)] = SymbolicInteger(node, alike.key, alike.record)
+        known = context.integers[identity] = _symbolic_integer(context, node, value)
     return known
 
 

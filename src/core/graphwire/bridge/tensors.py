@@ -91,18 +91,22 @@ def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMe
         return _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0, encode_sparse(tensor))
     strides, offset = tensor.stride(), tensor.storage_offset()
     numbers: tuple[Any, ...] = (sizes, strides, offset)
-    if torch_private.may_have_symbolic_sizes(tensor):
-        known, node_of = context.integers, torch_private.symbolic_node
-        numbers = tuple(
-            [
-                n if type(n) is int else (known.get(id(node_of(n))) or symbolic_integer(context, n)).key
-                for n in (*sizes, *strides, offset)
-            ]
-        )
+    is_symbolic = torch_private.may_have_symbolic_sizes(tensor)
+    if is_symbolic:
+        numbers = torch_private.identities((*sizes, *strides, offset))
     key = (tensor.dtype, numbers, tensor.requires_grad, torch_private.device_of(tensor))
     record = context.tensor_metas.get(key)
     if record is None:
-        record = context.tensor_metas[key] = _tensor_meta(context, tensor, sizes, strides, offset)
+        same: Any = key
+        if is_symbolic:  # symbols of other identities may be equal
+            extents = [
+                n if type(n) is int else symbolic_integer(context, n).key for n in (*sizes, *strides, offset)
+            ]
+            same = (key[0], tuple(extents), *key[2:])
+            record = context.tensor_metas.get(same)
+        if record is None:
+            record = context.tensor_metas[same] = _tensor_meta(context, tensor, sizes, strides, offset)
+        context.tensor_metas[key] = record
     return record
 
 

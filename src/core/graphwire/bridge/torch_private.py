@@ -56,6 +56,7 @@ __all__ = [
     "held_as",
     "hint_symbolic_value",
     "hold_as",
+    "identities",
     "int_oo",
     "is_unbacked",
     "mark_buffer",
@@ -109,7 +110,21 @@ def symbolic_identity(node: Any) -> tuple[int, ...]:
     have one expression and hint. torch makes a node for each tensor."""
     if type(node) is not SymNode:
         return (id(node),)
-    return id(node._expr), id(node._hint), id(node.shape_env)
+    return id(node._expr), id(node._hint)
+
+
+def identities(integers: Iterable[int | torch.SymInt]) -> tuple[Any, ...]:
+    """Integers with `symbolic_identity` in the place of the symbolic ones."""
+    return tuple(
+        [
+            n
+            if type(n) is int
+            else (id(node._expr), id(node._hint))
+            if type(node := n.node) is SymNode
+            else (id(node),)
+            for n in integers
+        ]
+    )
 
 
 def new_shape_env() -> ShapeEnv:
