@@ -7,7 +7,7 @@ expressions that were found good are remembered, and a place is only written out
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -399,6 +399,30 @@ def _are_good_names(walk: Walk, given: tuple[str, ...]) -> bool:
     return True
 
 
+def _made_by(scope: Scope, outputs: Sequence[Argument]) -> dict[str, str] | None:
+    """The kinds of the values that a node makes, by name; None where something may be wrong with them."""
+    defined, made = scope.defined, dict[str, str]()
+    for output in outputs:
+        arms = astuple(output)
+        if arms.count(None) != _UNSET:
+            return None
+        tensor, integer, tensors = arms[_TENSOR], arms[_ONE_SYM_INT], arms[_TENSORS]
+        if tensor is not None:
+            given, kind = (tensor.name,), "tensor"
+        elif integer is not None and integer.as_int is None and integer.as_name is not None:
+            given, kind = (integer.as_name,), "sym_int"
+        elif tensors:
+            given, kind = tuple([each.name for each in tensors]), "tensor"
+        else:
+            return None
+        good = scope.good[kind]
+        for name in given:
+            if name in defined or name in made or name not in good:
+                return None
+            made[name] = kind
+    return made
+
+
 def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
     """Whether nothing is wrong with a node, as with most: then its results are defined. False also where `_check_node` has
     to look closer to tell. Stack traces and origins are looked at for all nodes together."""
@@ -423,34 +447,9 @@ def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
         not _LOOKED_AT.isdisjoint(metadata) or has_other_line_ends(metadata.get("stack_trace", ""))
     ):
         return False
-    made: dict[str, str] = {}
-    for output in node.outputs:
-        arms = astuple(output)
-        if arms.count(None) != _UNSET:
-            return False
-        tensor, integer, tensors = arms[_TENSOR], arms[_ONE_SYM_INT], arms[_TENSORS]
-        if tensor is not None:
-            name, kind = tensor.name, "tensor"
-        elif integer is not None and integer.as_int is None and integer.as_name is not None:
-            name, kind = integer.as_name, "sym_int"
-        elif tensors:
-            several = [each.name for each in tensors]
-            fresh = dict.fromkeys(several, "tensor")
-            if (
-                len(fresh) != len(several)
-                or not defined.keys().isdisjoint(fresh)
-                or not made.keys().isdisjoint(fresh)
-                or not (good := scope.good["tensor"])
-                or not fresh.keys() <= good.keys()
-            ):
-                return False
-            made.update(fresh)
-            continue
-        else:
-            return False
-        if name in defined or name in made or name not in scope.good[kind]:
-            return False
-        made[name] = kind
+    made = _made_by(scope, node.outputs)
+    if made is None:
+        return False
     name = node.name
     if name is not None and name not in made and name not in defined:
         if not is_value_name(name):

@@ -113,7 +113,7 @@ def symbolic_identity(node: Any) -> tuple[int, ...]:
     return id(node._expr), id(node._hint)
 
 
-def identities(integers: Iterable[int | torch.SymInt]) -> tuple[Any, ...]:
+def identities(integers: Iterable[Any]) -> tuple[Any, ...]:
     """Integers with `symbolic_identity` in the place of the symbolic ones."""
     return tuple(
         [
