@@ -55,7 +55,8 @@ from tables import (
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-PROGRAMS = ("decoder-12-dynamic", "decoder-48-static", "convnet")
+SMALL = ("lenet", "graph-convolution", "autoencoder", "words", "alexnet")
+PROGRAMS = ("decoder-12-dynamic", "decoder-48-static", "convnet", *SMALL)
 SCALES = (1_600, 16_000)
 """How many outputs the `unbind` has."""
 CHAINS = (10_000, 100_000)

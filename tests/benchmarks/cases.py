@@ -44,6 +44,84 @@ def weighty(mebibytes: int) -> ExportedProgram:
     return export(_Weighty(16, mebibytes // 16), (torch.rand(1024),))
 
 
+class _LeNet(torch.nn.Sequential):
+    """LeNet-5 (LeCun and others, 1998)."""
+
+    def __init__(self) -> None:
+        nn = torch.nn
+        convolutions = nn.Conv2d(1, 6, 5), nn.Tanh(), nn.AvgPool2d(2), nn.Conv2d(6, 16, 5), nn.Tanh()
+        dense = nn.Linear(400, 120), nn.Tanh(), nn.Linear(120, 84), nn.Tanh(), nn.Linear(84, 10)
+        super().__init__(*convolutions, nn.AvgPool2d(2), nn.Flatten(), *dense)
+
+
+class _GraphConvolution(torch.nn.Module):
+    """Two layers of Kipf and Welling's graph convolution over an edge list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(1433, 16), torch.nn.Linear(16, 7)
+
+    def forward(self, x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        for layer in (self.first, self.second):
+            x = layer(x)
+            x = torch.zeros_like(x).index_add(0, edges[1], x[edges[0]]).relu()
+        return x.log_softmax(1)
+
+
+class _Autoencoder(torch.nn.Module):
+    """A variational autoencoder of 784 pixels (Kingma and Welling, 2013), as PyTorch's examples have it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.mean, self.spread = (
+            torch.nn.Linear(*each) for each in ((784, 400), (400, 20), (400, 20))
+        )
+        self.outer, self.pixels = torch.nn.Linear(20, 400), torch.nn.Linear(400, 784)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        hidden = self.inner(x.flatten(1)).relu()
+        mean, spread = self.mean(hidden), self.spread(hidden)
+        sample = mean + torch.randn_like(spread) * (0.5 * spread).exp()
+        return self.pixels(self.outer(sample).relu()).sigmoid(), mean, spread
+
+
+class _Words(torch.nn.Module):
+    """A classifier of bags of words (fastText): 52 MB, nearly all of them one table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.EmbeddingBag(130_000, 100)
+        self.out = torch.nn.Linear(100, 20)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        return self.out(self.table(words))
+
+
+class _AlexNet(torch.nn.Sequential):
+    """AlexNet with dense layers of a quarter of their width (Krizhevsky and others, 2012): 107 MB."""
+
+    def __init__(self) -> None:
+        nn = torch.nn
+        layers: list[torch.nn.Module] = []
+        sizes = (
+            (3, 64, 11, 4, 2),
+            (64, 192, 5, 1, 2),
+            (192, 384, 3, 1, 1),
+            (384, 256, 3, 1, 1),
+            (256, 256, 3, 1, 1),
+        )
+        for index, (before, after, kernel, stride, padding) in enumerate(sizes):
+            layers += [nn.Conv2d(before, after, kernel, stride, padding), nn.ReLU()]
+            layers += [nn.MaxPool2d(3, 2)] if index in (0, 1, 4) else []
+        dense = nn.Linear(9216, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 1000)
+        super().__init__(*layers, nn.Flatten(), *dense)
+
+
+def small(module: torch.nn.Module, *inputs: torch.Tensor) -> ExportedProgram:
+    """A program of a few operators."""
+    return export(module.eval(), inputs)
+
+
 class _Chain(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.relu()
@@ -78,5 +156,12 @@ PROGRAMS: dict[str, Callable[[], ExportedProgram]] = {
     "decoder-12-dynamic": lambda: decoder(12).program,
     "decoder-48-static": lambda: decoder(48, dynamic=False).program,
     "convnet": lambda: convnet().program,
+    "lenet": lambda: small(_LeNet(), torch.rand(1, 1, 32, 32)),
+    "graph-convolution": lambda: small(
+        _GraphConvolution(), torch.rand(9, 1433), torch.tensor([[0, 1], [2, 3]])
+    ),
+    "autoencoder": lambda: small(_Autoencoder(), torch.rand(2, 1, 28, 28)),
+    "words": lambda: small(_Words(), torch.tensor([[1, 2, 3]])),
+    "alexnet": lambda: small(_AlexNet(), torch.rand(1, 3, 224, 224)),
 }
 """The programs of the first table, by name."""

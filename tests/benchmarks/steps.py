@@ -52,7 +52,8 @@ def measure_steps(
 
     saving, loading, floors = _Clock(now), _Clock(now), _Clock(now)
     for _ in range(turns + 1):
-        with paused_collector:
+        pause = paused_collector()
+        with pause, pause:
             _save(program, file, saving)
             _load(file, loading)
             _floors(program, floors)

@@ -13,6 +13,7 @@ import sympy
 import torch
 from torch.testing import assert_close
 
+import graphwire
 from graphwire.bridge import torch_private
 from graphwire.errors import DecodeError
 
@@ -260,3 +261,10 @@ def test_the_device_of_a_fake_tensor_is_where_it_stands_for() -> None:
         each.device for each in fakes + plain
     ]
     assert [torch_private.device_of(each).type for each in fakes] == ["cpu", "meta"]
+
+
+def test_two_loaded_programs_share_nothing_that_can_change() -> None:
+    one, other = (vars(graphwire.loads(graphwire.dumps(exported()))) for _ in range(2))
+    assert one.keys() == other.keys() == vars(exported()).keys()
+    shared = {name for name in one if one[name] is other[name]}
+    assert all(isinstance(one[name], (tuple, str, type(None))) for name in shared), shared

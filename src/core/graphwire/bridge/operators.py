@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 import itertools
 import types
-from typing import Any
+from typing import Any, NamedTuple
+
+from torch._ops import OpOverload
 
 from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
 from graphwire.bridge.opaque import CallForm, OpaqueOperator, opaque_operator
@@ -184,29 +187,53 @@ def _advice(name: str) -> str:
 def _described(target: Any, name: str, handler: OpHandler) -> Operator:
     operator = Operator(target, name, handler, codec=_codec_of(handler))
     if handler.convention == "schema":
-        schema = getattr(target, "_schema", None)
-        if schema is None:
+        facts = _facts_of(target) if isinstance(target, OpOverload) else _read_schema(target)
+        if facts is None:
             raise PluginError(
                 f"the operator handler {handler.namespace!r} gives {target!r:.80} for {name!r}, which has no schema",
                 remedy="Its convention is symbolic or generic, or it gives an overload",
             )
-        # Each question to an argument of torch's takes as long as ten of Python's.
-        arguments = [(each.name, each.kwarg_only, each.has_default_value()) for each in schema.arguments]
-        operator.parameters = [(parameter, keyword_only) for parameter, keyword_only, _ in arguments]
-        operator.required = frozenset(parameter for parameter, _, has_default in arguments if not has_default)
-        operator.positional = tuple(
-            parameter for parameter, _, _ in itertools.takewhile(lambda each: not each[1], arguments)
+        operator.parameters, operator.returns = facts.parameters, facts.returns
+        operator.required, operator.positional, operator.needed = (
+            facts.required,
+            facts.positional,
+            facts.needed,
         )
-        operator.needed = max(
-            (index for index, (_, _, has_default) in enumerate(arguments, 1) if not has_default), default=0
-        )
-        operator.returns = schema.returns
     elif handler.convention == "symbolic":
         parameters = _parameters(target)
         operator.parameters = [(parameter.name, False) for parameter in parameters]
         if type(target) is types.BuiltinFunctionType:
             operator.needed = sum(parameter.default is parameter.empty for parameter in parameters)
     return operator
+
+
+class _SchemaFacts(NamedTuple):
+    """What is read of an operator's schema: the fields of `Operator`."""
+
+    parameters: list[tuple[str, bool]]
+    required: frozenset[str]
+    positional: tuple[str, ...]
+    needed: int
+    returns: Any
+
+
+def _read_schema(target: Any) -> _SchemaFacts | None:
+    schema = getattr(target, "_schema", None)
+    if schema is None:
+        return None
+    # Each question to an argument of torch's takes as long as ten of Python's.
+    arguments = [(each.name, each.kwarg_only, each.has_default_value()) for each in schema.arguments]
+    return _SchemaFacts(
+        [(parameter, keyword_only) for parameter, keyword_only, _ in arguments],
+        frozenset(parameter for parameter, _, has_default in arguments if not has_default),
+        tuple(parameter for parameter, _, _ in itertools.takewhile(lambda each: not each[1], arguments)),
+        max((index for index, (_, _, has_default) in enumerate(arguments, 1) if not has_default), default=0),
+        schema.returns,
+    )
+
+
+_facts_of = functools.lru_cache(maxsize=4096)(_read_schema)
+"""For torch's overloads, whose schemas never change."""
 
 
 def _codec_of(handler: Any) -> NodeCodec | None:

@@ -5,6 +5,7 @@ Each has a test in `tests/bridge/test_torch_private.py` that fails when the priv
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
 from collections.abc import Iterable
@@ -370,6 +371,16 @@ def set_guards(program: torch.export.ExportedProgram, guards: list[str]) -> None
     program._guards_code = guards
 
 
+@functools.cache
+def _empty_program() -> torch.export.ExportedProgram:
+    """What else the constructor gives a program, beside the parts of `exported_program`."""
+    empty = torch.fx.Graph()
+    empty.output(())
+    return torch.export.ExportedProgram(
+        torch.nn.Module(), empty, ExportGraphSignature([], []), {}, {}, [], {}, {}, verifiers=[Verifier]
+    )
+
+
 def exported_program(
     root: torch.nn.Module,
     graph: torch.fx.Graph,
@@ -379,7 +390,7 @@ def exported_program(
 ) -> torch.export.ExportedProgram:
     """A program of its parts, checked by its verifiers.
 
-    The constructor would ask the verifiers about each node. It is given an empty program, which then gets the parts.
+    The constructor would ask the verifiers about each node. What it makes of an empty program gets the parts.
 
     Args:
         parts: what else the constructor takes.
@@ -387,11 +398,8 @@ def exported_program(
     Raises:
         DecodeError: torch does not accept the parts as a program.
     """
-    empty = torch.fx.Graph()
-    empty.output(())
-    program = torch.export.ExportedProgram(
-        torch.nn.Module(), empty, ExportGraphSignature([], []), {}, {}, [], verifiers=[Verifier]
-    )
+    program = object.__new__(torch.export.ExportedProgram)
+    vars(program).update(vars(_empty_program()))
     program._graph_module = graph_module(root, graph)
     program._verifiers = verifiers
     for name, part in parts.items():
