@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 from this_torch import RELEASE
 from torch.export import ExportedProgram, export
+from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire import errors
+from graphwire.analysis.report import Omission, WriteReport
 from graphwire.cli import main
+from graphwire.evolve.values import subgraphs
+from graphwire.schema.program import Program, StackFrame
 from graphwire.testing.programs import assert_same_values
+from graphwire.wire.package_writer import Document, write_package
+
+_GOLDEN = Path(__file__).resolve().parents[1] / "golden/archives"
 
 
 class _Model(torch.nn.Module):
@@ -95,6 +103,110 @@ def test_provenance_reaches_torch_in_a_file_for_it() -> None:
     (found,) = [each for each in read.graph.nodes if each.op == "call_function"]
     assert node.meta["from_node"]
     assert found.meta["from_node"] == node.meta["from_node"]
+
+
+def _in_a_table(program: Program) -> Program:
+    """A program as the first writers wrote it: stack traces are rows of frames, in every graph."""
+    module = program.graph_module
+    rows: dict[tuple[str, ...], int] = {}
+    pending = [module.graph]
+    for graph in pending:  # grows while it is walked
+        pending += [
+            graph for node in graph.nodes for named in node.inputs for _, graph in subgraphs(named.arg)
+        ]
+        for owner in [*graph.nodes, *graph.value_metadata.values(), graph.output_metadata]:
+            if owner is not None and (trace := owner.metadata.pop("stack_trace", None)):
+                frames = re.findall(r'( *)File "(.*)", line (\d+), in (.*)\n((?:    .*\n?|\^)*)', trace)
+                owner.stack = [rows.setdefault(frame, len(rows)) for frame in frames]
+    module.stack_frames = [
+        StackFrame(file, int(line), name, source, stripped=not indent)
+        for indent, file, line, name, source in rows
+    ]
+    return program
+
+
+def _old_file(program: ExportedProgram, format: str) -> bytes:
+    record, payloads = graphwire.to_schema(program)
+    data = graphwire.encode(_in_a_table(record), format)
+    stream = io.BytesIO()
+    write_package(stream, {"model": Document(data, f".{format}", payloads)})
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("format", ["json", "cbor"])
+@pytest.mark.parametrize("step", [graphwire.convert, graphwire.upgrade])
+def test_an_old_file_that_is_converted_tells_torch_what_a_new_one_does(
+    program: ExportedProgram, format: str, step: Any
+) -> None:
+    old = _old_file(program, format)
+    with graphwire.open(old) as archive:
+        assert archive.program.graph_module.stack_frames
+    again = io.BytesIO()
+    step(io.BytesIO(old), again, format="json")
+    new = graphwire.dumps(program)
+    with graphwire.open(again.getvalue()) as archive, graphwire.open(new) as fresh:
+        assert archive.program == fresh.program
+    assert _traces(_read_by_torch(again.getvalue())) == _traces(_read_by_torch(new))
+    assert_same_values(_read_by_torch(again.getvalue()).example_inputs, program.example_inputs)
+
+
+@pytest.mark.parametrize("format", ["json", "cbor", "msgpack"])
+@pytest.mark.parametrize("path", sorted(_GOLDEN.iterdir()), ids=lambda path: path.name)
+def test_the_first_files_become_files_of_today(path: Path, format: str, tmp_path: Path) -> None:
+    graphwire.convert(path, tmp_path / "new.gw", format=format)
+    with graphwire.open(path) as archive:
+        old = archive.program_of("provenance")
+    with graphwire.open(tmp_path / "new.gw") as archive:
+        new = archive.program_of("provenance")
+    frames = [frame.text for frame in old.graph_module.stack_frames]
+    (before,), (after,) = old.graph_module.graph.nodes, new.graph_module.graph.nodes
+    assert before.stack is not None
+    assert after.metadata == {
+        **before.metadata,
+        "stack_trace": "".join(frames[each] for each in before.stack),
+    }
+    assert new.graph_module.graph.value_metadata["x"].metadata["stack_trace"] == frames[2]
+    assert (new.graph_module.stack_frames, after.stack, after.from_node) == ([], None, before.from_node)
+    assert graphwire.content_hash(new) == graphwire.content_hash(old)
+
+
+class _Input(NamedTuple):
+    x: torch.Tensor
+
+
+def test_example_inputs_that_torch_does_not_find_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are in the file for graphwire; a file for torch has no other form of them."""
+    pytree._register_namedtuple(_Input, serialized_type_name="test_default_file_for_torch.Input")
+
+    class Model(torch.nn.Module):
+        def forward(self, one: _Input) -> torch.Tensor:
+            return one.x.sin()
+
+    program = export(Model(), (_Input(torch.ones(2)),))
+    told: list[WriteReport] = []
+    graphwire.save(program, tmp_path / "plain.pt2", report=told.append)
+    graphwire.convert(tmp_path / "plain.pt2", tmp_path / "again.pt2", report=told.append)
+    reason = "a collections.namedtuple among the example inputs has no plain form"
+    assert_same_values(graphwire.load(tmp_path / "again.pt2").example_inputs, program.example_inputs)
+    for report in told:
+        assert report.dropped == []
+        assert str(report).endswith(f"not for torch: model: example inputs ({reason})")
+    assert (
+        main(["convert", str(tmp_path / "plain.pt2"), str(tmp_path / "again.pt2"), "--format", "json"]) == 0
+    )
+    assert f"model: torch does not find the example inputs ({reason})" in capsys.readouterr().out
+    for write in (
+        lambda: graphwire.save(program, tmp_path / "torch.pt2", target="torch", report=told.append),
+        lambda: graphwire.convert(
+            tmp_path / "plain.pt2", tmp_path / "torch.pt2", target="torch", report=told.append
+        ),
+    ):
+        with pytest.warns(errors.GraphwireWarning, match=f"the example inputs of 'model' .*: {reason}"):
+            write()
+        assert told.pop().dropped == [Omission("example inputs", reason, "model")]
+    assert torch.export.load(tmp_path / "torch.pt2").example_inputs is None
 
 
 def test_documents_are_stored_on_request(program: ExportedProgram, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from graphwire.schema.metadata import EXACT_STACK, parse_modules, split_modules
 from graphwire.schema.program import Program
 from graphwire.schema.signature import InputSpec, held_by
 from graphwire.schema.tensor import TensorMeta
-from graphwire.schema.unfolding import traces_of
+from graphwire.schema.unfolding import TraceTexts
 
 __all__ = ["graphs_of"]
 
@@ -98,16 +98,13 @@ class _Traces:
     """The stack traces of a program, whether they stand on each node as text or as rows of a table."""
 
     def __init__(self, program: Program) -> None:
-        self._frames = [frame.text for frame in program.graph_module.stack_frames]
-        self._bounds = traces_of(self._frames)
+        self._texts = TraceTexts(program.graph_module.stack_frames)
 
     def of(self, record: Node | ValueMetadata) -> str:
         """The stack trace of a node; empty where there is none."""
         if text := record.metadata.get("stack_trace"):
             return text
-        if record.stack and self._bounds.take(record.stack):
-            return "".join([self._frames[index] for index in record.stack])
-        return ""
+        return (record.stack and self._texts.of(record.stack)) or ""
 
     def attributes(self, record: Node | ValueMetadata, but: str = "") -> list[gb.KeyValue]:
         """The metadata of a node that is shown, but for a stack trace that is shown already."""

@@ -112,6 +112,18 @@ class WriteReport(msgspec.Struct, frozen=True):
     """With `ranges="narrowed"`, each range that says less than the program's."""
     dropped: list[Omission] = []
     """What a program has and the file does not, without harm to what it computes. A warning says so too."""
+    not_for_torch: list[Omission] = []
+    """What graphwire finds in the file and torch's reader, which reads the rest of it, does not."""
+
+    def with_unpacked(self, examples: Sequence[tuple[str, str]]) -> WriteReport:
+        """The report with the programs whose example inputs have no form that torch's readers take, each with the reason.
+        Files for a target have no other form of them."""
+        found = [Omission("example inputs", why, method) for method, why in examples]
+        if not found:
+            return self
+        if self.target:
+            return msgspec.structs.replace(self, dropped=[*self.dropped, *found])
+        return msgspec.structs.replace(self, not_for_torch=[*self.not_for_torch, *found])
 
     def lines(self) -> Iterator[str]:
         """The report for a reader, a fact a line."""
@@ -119,6 +131,9 @@ class WriteReport(msgspec.Struct, frozen=True):
         for each in self.narrowed:
             yield f"narrowed: {each.method}: {each.symbol} begins at {each.written}, in the program at {each.given}"
         yield from (f"dropped: {each.method}: {each.what} ({each.reason})" for each in self.dropped)
+        yield from (
+            f"not for torch: {each.method}: {each.what} ({each.reason})" for each in self.not_for_torch
+        )
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

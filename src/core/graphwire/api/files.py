@@ -116,7 +116,8 @@ def upgrade(
             with archive.boundary(name):
                 programs[name] = applied(archive.program_of(name), plan, archive.registry)
         formats = {name: format or archive.format_of(name) for name in programs}
-        _rewrite(archive, programs, dst, formats)
+        told = _rewrite(archive, programs, dst, formats)
+    warn_of_dropped(told.dropped)
     return plans
 
 
@@ -173,8 +174,10 @@ def _rewrite(
         found += report.narrowed
         dropped += report.dropped
     extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
-    save_package(dst, documents, extra_files, layout=layout, compress=compress)
-    return WriteReport("" if target is None else target_named(target).name, found, dropped)
+    unpacked: list[tuple[str, str]] = []
+    save_package(dst, documents, extra_files, layout=layout, compress=compress, unpacked=unpacked)
+    told = WriteReport("" if target is None else target_named(target).name, found, dropped)
+    return told.with_unpacked(unpacked)
 
 
 @reading("file")

@@ -140,8 +140,17 @@ def _save(
     ahead = begin_digests(payloads for _, payloads in encoded.values()) if target is None else nullcontext()
     with ahead as digests:
         documents, layout, report = written(encoded, format, target, registry, ranges)
-        save_package(file, documents, extra_files, layout=layout, compress=compress, digests=digests)
-    return report
+        unpacked: list[tuple[str, str]] = []
+        save_package(
+            file,
+            documents,
+            extra_files,
+            layout=layout,
+            compress=compress,
+            digests=digests,
+            unpacked=unpacked,
+        )
+    return report.with_unpacked(unpacked)
 
 
 def dumps(

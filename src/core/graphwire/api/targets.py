@@ -16,6 +16,7 @@ from graphwire.errors import EncodeError, GraphwireWarning
 from graphwire.evolve.bounds import narrowed
 from graphwire.evolve.readers import OURS_FIRST, first_reader
 from graphwire.evolve.targets import Target, target_named
+from graphwire.evolve.trace_texts import with_trace_texts
 from graphwire.hooks.hookspecs import PROJECT
 from graphwire.hooks.interfaces import WireFormat
 from graphwire.hooks.registry import Registry
@@ -63,11 +64,12 @@ def written(
     wire_format = registry.wire_format(format)
     if target is None:
         provider = _provider(format, registry)
-        documents = {
-            name: _document_of_today(program, payloads, wire_format, provider)
-            for name, (program, payloads) in programs.items()
-        }
-        return Written(documents, "B2", WriteReport(""))
+        documents, dropped = {}, []
+        for name, (program, payloads) in programs.items():
+            without: list[str] = []
+            documents[name] = _document_of_today(program, payloads, wire_format, provider, without)
+            dropped += [Omission(OMITTED, why, name) for why in without]
+        return Written(documents, "B2", WriteReport("", dropped=dropped))
     reader = target_named(target)
     found: list[NarrowedRange] = []
     if ranges == "narrowed":
@@ -123,9 +125,19 @@ def _provider(format: str, registry: Registry) -> PluginRequirement | None:
 
 
 def _document_of_today(
-    program: Program, payloads: Payloads, wire_format: WireFormat, provider: PluginRequirement | None
+    program: Program,
+    payloads: Payloads,
+    wire_format: WireFormat,
+    provider: PluginRequirement | None,
+    left_out: list[str],
 ) -> Document:
-    """A document with a note of its file's first reader. For torch, the example inputs stand beside it as torch writes them."""
+    """A document with a note of its file's first reader. For torch, stack traces are text, and the example inputs stand beside
+    it as torch writes them.
+
+    Args:
+        left_out: is given the reason why stack traces are left out, if some are.
+    """
+    program = with_trace_texts(program, left_out)
     reader = first_reader(program, is_json=wire_format.name == "json")
     data = write_program(msgspec.structs.replace(program, readable_from=reader), wire_format)
     examples = None if reader == OURS_FIRST else program.example_inputs

@@ -219,6 +219,7 @@ def _convert(arguments: argparse.Namespace) -> int:
     from graphwire.cli.progress import progress
 
     narrowed: list[Any] = []
+    unseen: list[Any] = []
     with progress(f"Converting to {escaped(arguments.format)}"):
         api.convert(
             arguments.source,
@@ -227,10 +228,13 @@ def _convert(arguments: argparse.Namespace) -> int:
             target=arguments.reader,
             ranges=arguments.ranges,
             compress=not arguments.stored,
-            report=lambda report: narrowed.extend(report.narrowed),
+            report=lambda report: (narrowed.extend(report.narrowed), unseen.extend(report.not_for_torch)),
         )
     for each in narrowed:
         line = f"{each.method}: {each.symbol} begins at {each.written}, in the program at {each.given}"
+        print_line(escaped(line), sys.stdout)
+    for each in unseen:
+        line = f"{each.method}: torch does not find the {each.what} ({each.reason})"
         print_line(escaped(line), sys.stdout)
     size = size_text(arguments.target.stat().st_size)
     print_line(f"{escaped(str(arguments.target))}: {escaped(arguments.format)}, {size}", sys.stdout)

@@ -30,7 +30,7 @@ from graphwire.schema.signature import InputToTensorConstantSpec, UserInputSpec,
 from graphwire.schema.tensor import TensorMeta
 from graphwire.schema.tree import from_tree
 from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec, split_version, treespec_nodes
-from graphwire.schema.unfolding import WHY_OMITTED, Unfolding, provenance_of, traces_of
+from graphwire.schema.unfolding import WHY_OMITTED, TraceTexts, Unfolding, provenance_of
 
 __all__ = ["resolve_extensions"]
 
@@ -118,18 +118,13 @@ def resolve_extensions(tree: Record, report: Report, left_out: list[str] | None 
     """
     resolved = _Resolved(report)
     module = tree["graph_module"]
-    frames = [from_tree(frame, StackFrame).text for frame in module.get("stack_frames") or ()]
-    traces = traces_of(frames)
+    traces = TraceTexts(from_tree(frame, StackFrame) for frame in module.get("stack_frames") or ())
     sources, provenance = _source_records(module.get("node_sources") or ())
-    texts: dict[tuple[str, tuple[int, ...]], str] = {}
-    """What is written of a table, by the table and the rows: nodes share it."""
-
-    def stack_trace(indices: list[int]) -> str:
-        key = ("stack", tuple(indices))
-        return texts.get(key) or texts.setdefault(key, "".join([frames[index] for index in indices]))
+    texts: dict[tuple[int, ...], str] = {}
+    """What is written of origins, by their rows: nodes share it."""
 
     def origins(indices: list[int]) -> str:
-        key = ("from_node", tuple(indices))
+        key = tuple(indices)
         return texts.get(key) or texts.setdefault(key, json.dumps([sources[index] for index in indices]))
 
     required = tree.get("requires") or ()
@@ -143,8 +138,8 @@ def resolve_extensions(tree: Record, report: Report, left_out: list[str] | None 
 
     def of_node(node: Record, where: Where) -> Record:
         metadata = dict(node["metadata"])
-        if node.get("stack") is not None and traces.take(node["stack"]):
-            metadata["stack_trace"] = stack_trace(node["stack"])
+        if node.get("stack") is not None and (trace := traces.of(node["stack"])) is not None:
+            metadata["stack_trace"] = trace
         if node.get("from_node") is not None and provenance.take(node["from_node"]):
             metadata["from_node"] = origins(node["from_node"])
         inputs = [resolved.plain(NamedArgument, named, where) for named in node["inputs"]]

@@ -7,11 +7,20 @@ of the rows alone, and what is beyond the bounds is left out. It informs; a prog
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from graphwire.schema.program import NodeSource
+from graphwire.schema.program import NodeSource, StackFrame
 
-__all__ = ["MAX_DEPTH", "MAX_PARTS", "OMITTED", "WHY_OMITTED", "Unfolding", "provenance_of", "traces_of"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_PARTS",
+    "OMITTED",
+    "WHY_OMITTED",
+    "TraceTexts",
+    "Unfolding",
+    "provenance_of",
+    "traces_of",
+]
 
 MAX_DEPTH = 40
 """Rows inside each other: torch copies them by recursion, of a hundred at most. A real program has a handful."""
@@ -83,3 +92,26 @@ def provenance_of(rows: Sequence[NodeSource]) -> Unfolding:
 def traces_of(frames: Sequence[str]) -> Unfolding:
     """The frames of a program's stack traces, as they are printed, measured."""
     return Unfolding(MAX_TRACES, [len(frame) for frame in frames])
+
+
+class TraceTexts:
+    """The stack traces of a program that has them as rows of a table, as the texts that stand on nodes."""
+
+    def __init__(self, frames: Iterable[StackFrame]) -> None:
+        self._frames = [frame.text for frame in frames]
+        self._bounds = traces_of(self._frames)
+        self._texts: dict[tuple[int, ...], str] = {}
+
+    @property
+    def omitted(self) -> int:
+        """Traces that were left out, since all together are beyond the bounds."""
+        return self._bounds.omitted
+
+    def of(self, indices: Sequence[int]) -> str | None:
+        """The trace whose frames are the given rows, as Python prints it; None for one beyond the bounds."""
+        if not self._bounds.take(indices):
+            return None
+        key = tuple(indices)
+        return self._texts.get(key) or self._texts.setdefault(
+            key, "".join([self._frames[index] for index in indices])
+        )

@@ -49,6 +49,7 @@ def write_package(
     compress: bool = True,
     digests: Digests | None = None,
     settle: Callable[[], object] | None = None,
+    unpacked: list[tuple[str, str]] | None = None,
 ) -> None:
     """Write a package to a stream that need not seek. Payloads are lent, not copied.
 
@@ -61,6 +62,7 @@ def write_package(
         compress: deflate documents, configs and extra files; else they are stored, for readers that cannot inflate.
         digests: those of the payloads, if they are begun (see `begin_digests`); used where the layout has a manifest.
         settle: see `ArchiveWriter`.
+        unpacked: is given the programs, by name, whose example inputs are left out of torch's record, and why.
 
     Raises:
         ArchiveError: a name leaves the archive, or the layout cannot hold the documents.
@@ -79,9 +81,9 @@ def write_package(
         if digests is None:
             digests = begin_digests(document.payloads for document in documents.values())
         with digests, ArchiveWriter(stream, digests=digests, settle=settle) as archive:
-            _write_records(archive, digests, documents, extra_files or {}, spec, compress)
+            _write_records(archive, digests, documents, extra_files or {}, spec, compress, unpacked)
     else:
-        _write_packed(stream, documents, extra_files or {}, spec)
+        _write_packed(stream, documents, extra_files or {}, spec, unpacked)
 
 
 def save_package(
@@ -92,6 +94,7 @@ def save_package(
     layout: str = "B2",
     compress: bool = True,
     digests: Digests | None = None,
+    unpacked: list[tuple[str, str]] | None = None,
 ) -> None:
     """Write a package to a stream, or to a path, which is replaced when everything is written and on the disk.
 
@@ -100,13 +103,22 @@ def save_package(
     """
     if not isinstance(file, (str, os.PathLike)):
         _check_stream(file)
-        write_package(file, documents, extra_files, layout=layout, compress=compress, digests=digests)
+        write_package(
+            file, documents, extra_files, layout=layout, compress=compress, digests=digests, unpacked=unpacked
+        )
         return
     replacement = replacing(file)
     with replacement as stream, replacement:
         settle = functools.partial(sync, stream)
         write_package(
-            stream, documents, extra_files, layout=layout, compress=compress, digests=digests, settle=settle
+            stream,
+            documents,
+            extra_files,
+            layout=layout,
+            compress=compress,
+            digests=digests,
+            settle=settle,
+            unpacked=unpacked,
         )
 
 
@@ -163,12 +175,13 @@ def _write_records(
     extra_files: Mapping[str, bytes],
     spec: LayoutSpec,
     compress: bool,
+    unpacked: list[tuple[str, str]] | None,
 ) -> None:
     for name, document in documents.items():
         member = spec.member("document", name).removesuffix(".json") + document.suffix
         archive.write(member, document.data, compress=compress)
     for name, document in documents.items():
-        examples = _pack_examples(document.payloads, spec)
+        examples = _pack_examples(name, document.payloads, spec, unpacked)
         for kind, member in config_members(name).items():
             metas = getattr(document.payloads, kind)
             if (
@@ -197,7 +210,11 @@ def _write_records(
 
 
 def _write_packed(
-    stream: BinaryIO, documents: Mapping[str, Document], extra_files: Mapping[str, bytes], spec: LayoutSpec
+    stream: BinaryIO,
+    documents: Mapping[str, Document],
+    extra_files: Mapping[str, bytes],
+    spec: LayoutSpec,
+    unpacked: list[tuple[str, str]] | None,
 ) -> None:
     """A layout whose payloads are torch.save files. Nothing is written before all of them can be."""
     if spec.is_flat and len(documents) != 1:
@@ -206,7 +223,7 @@ def _write_packed(
         raise ArchiveError(f"the program in an archive of torch {spec.releases} is JSON")
     packed: dict[str, PackedFile | None] = {}
     for name, document in documents.items():
-        packed.update(_pack(name, document, spec))
+        packed.update(_pack(name, document, spec, unpacked))
     version = schema_version_text(next(iter(documents.values())).data) if spec.is_flat else ""
     root = "" if spec.is_flat else "program"
     with ArchiveWriter(stream, root=root) as archive:
@@ -223,7 +240,9 @@ def _write_packed(
             archive.write(spec.extra + path, data, compress=False)
 
 
-def _pack(name: str, document: Document, spec: LayoutSpec) -> dict[str, PackedFile | None]:
+def _pack(
+    name: str, document: Document, spec: LayoutSpec, unpacked: list[tuple[str, str]] | None
+) -> dict[str, PackedFile | None]:
     """The torch.save files of a program, by member; None for an empty one."""
     payloads = document.payloads
     records = {record: payloads.records[record] for record in payloads.records}
@@ -240,19 +259,24 @@ def _pack(name: str, document: Document, spec: LayoutSpec) -> dict[str, PackedFi
             files[member] = pack_state_dict(metas, records, "", payloads.encoded, untyped=spec.untyped)
     member = spec.member("sample_inputs", name)
     if member:
-        files[member] = _pack_examples(payloads, spec)
+        files[member] = _pack_examples(name, payloads, spec, unpacked)
     return files
 
 
-def _pack_examples(payloads: Payloads, spec: LayoutSpec) -> PackedFile | None:
-    """The example inputs as torch's readers want them; None where there are none, or none that have a plain form."""
+def _pack_examples(
+    name: str, payloads: Payloads, spec: LayoutSpec, unpacked: list[tuple[str, str]] | None
+) -> PackedFile | None:
+    """The example inputs as torch's readers want them; None where there are none, or none that have a plain form, which the
+    program does not need."""
     if payloads.examples is None:
         return None
     samples, records = payloads.sample_inputs, payloads.records
     try:
         return pack_examples(payloads.examples, samples, records, SAMPLE_INPUTS, untyped=spec.untyped)
-    except GraphwireError:
-        return None  # the program does not need them
+    except GraphwireError as error:
+        if unpacked is not None:
+            unpacked.append((name, error.problem))
+        return None
 
 
 def _moved(folder: str, meta: PayloadMeta) -> PayloadMeta:
