@@ -218,8 +218,7 @@ def _convert(arguments: argparse.Namespace) -> int:
     from graphwire import api
     from graphwire.cli.progress import progress
 
-    narrowed: list[Any] = []
-    unseen: list[Any] = []
+    reports: list[Any] = []
     with progress(f"Converting to {escaped(arguments.format)}"):
         api.convert(
             arguments.source,
@@ -228,12 +227,12 @@ def _convert(arguments: argparse.Namespace) -> int:
             target=arguments.reader,
             ranges=arguments.ranges,
             compress=not arguments.stored,
-            report=lambda report: (narrowed.extend(report.narrowed), unseen.extend(report.not_for_torch)),
+            report=reports.append,
         )
-    for each in narrowed:
+    for each in reports[0].narrowed:
         line = f"{each.method}: {each.symbol} begins at {each.written}, in the program at {each.given}"
         print_line(escaped(line), sys.stdout)
-    for each in unseen:
+    for each in reports[0].not_for_torch:
         line = f"{each.method}: torch does not find the {each.what} ({each.reason})"
         print_line(escaped(line), sys.stdout)
     size = size_text(arguments.target.stat().st_size)
