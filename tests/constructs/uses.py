@@ -6,14 +6,18 @@ import copy
 import inspect
 import pickle
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import torch
 from programs import Inputs
 from torch.export import ExportedProgram, export, unflatten
 from torch.fx import GraphModule, Interpreter, Transformer
 from torch.fx.passes.shape_prop import ShapeProp
+from torch.utils import _pytree as pytree
+
+import graphwire
+from graphwire.testing.programs import assert_same_values
 
 Use = Callable[[ExportedProgram, Inputs], Any]
 
@@ -37,11 +41,12 @@ def used(name: str, program: ExportedProgram, call: Inputs) -> tuple[Any, Except
     torch._dynamo.reset()
     torch.manual_seed(0)
     try:
-        given = USES[name](program, Inputs(args, kwargs))
+        try:
+            given = USES[name](program, Inputs(args, kwargs))
+        except Exception as error:  # of whatever uses the program
+            return None, error
         after = {key: tensor.detach().clone() for key, tensor in kept.items()}
-        return copy.deepcopy((given, args, kwargs, after)), None
-    except Exception as error:  # of whatever uses the program
-        return None, error
+        return _apart((given, args, kwargs, after)), None
     finally:
         with torch.no_grad():
             for key, tensor in kept.items():
@@ -50,13 +55,73 @@ def used(name: str, program: ExportedProgram, call: Inputs) -> tuple[Any, Except
                     tensor.copy_(value)
 
 
+class Outcome(NamedTuple):
+    """What became of one use of a program, and of what was loaded of its file."""
+
+    refusal: str | None
+    """Why the program itself does not serve for it; nothing is asked of the loaded one then."""
+    defect: str | None
+    """How the loaded one fails, or what else it gives."""
+
+
+def outcomes(program: ExportedProgram, call: Inputs, uses: Iterable[str] = USES) -> dict[str, Outcome]:
+    """Save a program, and use it and what is loaded of its file in each way."""
+    data = graphwire.dumps(program)
+    _tidy(program.graph_module)
+    return {use: _outcome(use, program, call, data) for use in uses}
+
+
+def _outcome(use: str, program: ExportedProgram, call: Inputs, data: bytes) -> Outcome:
+    expected, failure = used(use, program, call)
+    if failure is not None:
+        return Outcome(f"{type(failure).__name__}: {failure}", None)
+    actual, failure = used(use, graphwire.loads(data), call)
+    if failure is not None:
+        return Outcome(None, f"{type(failure).__name__}: {failure}")
+    try:
+        assert_same_values(actual, expected)
+    except AssertionError as error:
+        return Outcome(None, str(error))
+    return Outcome(None, None)
+
+
+def _tidy(module: GraphModule) -> None:
+    """Take away what no file keeps: code from before an edit, and subgraphs that no node reads any more."""
+    read = {node.target for node in module.graph.find_nodes(op="get_attr")}
+    for name, child in list(module.named_children()):
+        if isinstance(child, GraphModule) and name not in read:
+            module.delete_submodule(name)
+    module.recompile()
+
+
+def _apart(value: Any) -> Any:
+    """A copy of all that a value holds. `copy.deepcopy` refuses what autograd computed, so that is copied without its history,
+    and compressed sparse tensors."""
+    copies: dict[int, Any] = {}
+    for leaf in pytree.tree_leaves(value):
+        if isinstance(leaf, torch.Tensor) and not (
+            leaf.is_leaf and leaf.layout in {torch.strided, torch.sparse_coo}
+        ):
+            plain = leaf.detach()
+            copied = copy.deepcopy(plain, copies) if plain.layout is torch.strided else plain.clone()
+            copies[id(leaf)] = copied.requires_grad_(leaf.requires_grad)
+    return copy.deepcopy(value, copies)
+
+
 def _held(program: ExportedProgram) -> dict[str, torch.Tensor]:
+    """The tensors that a call can change. No kernel copies integers below a byte, and none writes them."""
     held = {**program.state_dict, **program.constants}
     return {
         key: value
         for key, value in held.items()
-        if isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_quantized
+        if isinstance(value, torch.Tensor)
+        and value.layout is torch.strided
+        and not value.is_quantized
+        and value.dtype not in _BELOW_A_BYTE
     }
+
+
+_BELOW_A_BYTE = {getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in range(1, 8)}
 
 
 def _flat(program: ExportedProgram, call: Inputs) -> Any:
@@ -204,7 +269,7 @@ def graph_module_is_called(program: ExportedProgram, call: Inputs) -> Any:
 def is_called_with_gradients(program: ExportedProgram, call: Inputs) -> Any:
     module = program.module()
     result = module(*call.args, **call.kwargs)
-    leaves = [each for each in torch.utils._pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
+    leaves = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
     wanted = [each for each in module.parameters() if each.requires_grad]
     total = sum(each.float().sum() for each in leaves if each.requires_grad)
     return torch.autograd.grad(total, wanted, allow_unused=True)
@@ -245,7 +310,12 @@ def is_interpreted(program: ExportedProgram, call: Inputs) -> Any:
 
 @_use
 def module_is_interpreted(program: ExportedProgram, call: Inputs) -> Any:
-    return Interpreter(program.module()).run(*call.args)
+    """The interpreter takes positional arguments only, or all leaves of a call."""
+    interpreter = Interpreter(program.module())
+    if not call.kwargs:
+        return interpreter.run(*call.args)
+    leaves = pytree.tree_leaves((call.args, call.kwargs))
+    return interpreter.run(*leaves, enable_io_processing=False)
 
 
 @_use
