@@ -100,6 +100,20 @@ def test_the_hash_is_that_of_every_format_and_of_what_torch_writes(name) -> None
         assert written == expected
 
 
+@pytest.mark.parametrize("count", range(1, 4))
+def test_weights_without_elements_have_one_hash_in_memory_and_in_what_torch_writes(count) -> None:
+    model = torch.nn.Linear(2, 2)
+    for index in range(count):
+        model.register_parameter(f"none_{index}", torch.nn.Parameter(torch.empty(0, index)))
+        model.register_buffer(f"nothing_{index}", torch.empty(index, 0, dtype=torch.int64))
+    program = torch.export.export(model, (torch.ones(1, 2),), strict=False)
+    stream = io.BytesIO()
+    torch.export.save(program, stream)
+    files = [stream.getvalue(), graphwire.dumps(program), graphwire.dumps(graphwire.loads(stream.getvalue()))]
+    hashes = {graphwire.content_hash(each, weights=True) for each in (program, *files)}
+    assert len(hashes) == 1
+
+
 def _is_said_by_torch(record: Program) -> bool:
     """Whether torch's schema describes the program, and each value in it, completely."""
     values = record.graph_module.graph.tensor_values.values()

@@ -102,3 +102,19 @@ def test_a_record_that_is_missing_or_short_is_named() -> None:
 def test_what_has_no_elements_needs_no_record() -> None:
     assert payload_digests(Payloads({"w": _meta([2], [1], placement="meta")}))
     assert payload_digests(Payloads({"w": _meta([0], [1])}))
+
+
+def test_what_has_no_elements_shares_none() -> None:
+    """torch writes one record for all empty weights; graphwire one for each."""
+    together = {name: _meta([0, size], [size, 1]) for name, size in (("a", 3), ("b", 2))}
+    apart = {
+        name: _meta([0, size], [size, 1], record=f"weight_{size}") for name, size in (("a", 3), ("b", 2))
+    }
+    one, other = (payload_digests(Payloads(metas, records={})) for metas in (together, apart))
+    assert one == other
+
+
+def test_what_has_elements_shares_them_with_an_empty_part() -> None:
+    metas = {"whole": _meta([2, 3], [3, 1]), "none": _meta([0], [1])}
+    found = payload_digests(Payloads(metas, records={"data/weights/weight_0": Bytes(b"abcdef")}))
+    assert found["weight", "whole"] != BASE

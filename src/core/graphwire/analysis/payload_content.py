@@ -65,13 +65,17 @@ def payload_digests(payloads: PayloadSet) -> dict[tuple[str, str], str]:
     found = {}
     held = {"weight": payloads.weights, "constant": payloads.constants}
     sharing: dict[str, list[str]] = {}
+    elements: set[str] = set()
     for kind, folder in _FOLDERS.items():
         for name, meta in held[kind].items():
             sharing.setdefault(meta.shared or folder + meta.path_name, []).append(name)
+            if not _is_empty(meta):
+                elements.add(meta.shared or folder + meta.path_name)
     for kind, folder in _FOLDERS.items():
         for name, meta in held[kind].items():
             storage = meta.shared or folder + meta.path_name
-            shared = sorted(sharing[storage]) if meta.placement is None else []
+            # torch writes one record for all weights without elements, whether they are one tensor or not.
+            shared = sorted(sharing[storage]) if meta.placement is None and storage in elements else []
             digest = hashlib.sha256(content_bytes(_content(meta, shared)))
             if meta.placement is None:
                 for part in _parts(payloads, folder + meta.path_name, meta):
@@ -108,6 +112,10 @@ def _content(meta: PayloadMeta, shared: list[str]) -> dict[str, Any]:
     if tensor is not None:
         content["sizes"] = [size.as_int for size in tensor.sizes]
     return content
+
+
+def _is_empty(meta: PayloadMeta) -> bool:
+    return meta.tensor_meta is not None and any(size.as_int == 0 for size in meta.tensor_meta.sizes)
 
 
 def payload_facts(meta: PayloadMeta) -> dict[str, str]:
@@ -148,7 +156,7 @@ def _parts(payloads: PayloadSet, record_name: str, meta: PayloadMeta) -> Iterato
     """The bytes of a tensor's elements, the dimension with the greatest stride outermost; of what is no plain tensor
     (or one whose element size is not known) those of the whole record."""
     tensor = meta.tensor_meta
-    if tensor is not None and any(size.as_int == 0 for size in tensor.sizes):
+    if _is_empty(meta):
         return
     record = payloads.records.get(record_name)
     if record is None:
