@@ -3,6 +3,7 @@
 # make test-nightly  install, and run the property tests on many more examples, others at every run
 # make test-gate  install, and use every loaded program of the tests for what the saved one serves for
 # make test-transformers  install transformers too, and run the tests on its models
+# make test-zoo  models of many libraries, installed into .venv-zoo: saved, loaded, and used as test-gate does; most of an hour
 # make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them
 # make test-signing  install OpenSSF model signing too, and sign and verify a file with it
 # make test-triton  install Triton too, and test programs that call kernels of it
@@ -26,7 +27,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-nightly test-gate test-transformers test-contrib test-signing test-triton fuzz lint bench docs clean
+.PHONY: setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-signing test-triton fuzz lint bench docs clean
 .DELETE_ON_ERROR:
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
@@ -38,16 +39,23 @@ demo: $(INSTALLED)-base
 	$(PYTHON) contrib/demo
 
 test: $(INSTALLED)-test
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --ignore tests/transformers --ignore tests/contrib/heavy --ignore tests/signing --ignore tests/triton_kernels $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --ignore tests/transformers --ignore tests/zoo --ignore tests/contrib/heavy --ignore tests/signing --ignore tests/triton_kernels $(PYTEST_ARGS)
 
 test-nightly: $(INSTALLED)-test
-	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m hypothesis --ignore tests/transformers --ignore tests/contrib/heavy --ignore tests/signing --ignore tests/triton_kernels $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m hypothesis --ignore tests/transformers --ignore tests/zoo --ignore tests/contrib/heavy --ignore tests/signing --ignore tests/triton_kernels $(PYTEST_ARGS)
 
 test-gate: $(INSTALLED)-test
 	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/constructs/test_loaded_programs.py $(PYTEST_ARGS)
 
 test-transformers: $(INSTALLED)-transformers
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/transformers $(PYTEST_ARGS)
+
+# An environment of its own: transformers and others change with the libraries that they find beside them.
+test-zoo:
+	$(MAKE) zoo VENV=$(VENV)-zoo
+
+zoo: $(INSTALLED)-zoo
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/zoo $(PYTEST_ARGS)
 
 test-contrib: $(INSTALLED)-contrib
 	$(PYTHON) -m pytest tests/contrib/heavy $(PYTEST_ARGS)
@@ -74,7 +82,7 @@ bench: $(INSTALLED)-bench
 	$(PYTHON) tests/benchmarks/bench.py $(BENCH_ARGS)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-zoo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(PYTHON):
 	@test -n "$(BASE_PYTHON)" || { echo "graphwire needs Python 3.11 or later (python3.11 or python3 on PATH)"; exit 1; }
@@ -92,6 +100,10 @@ $(INSTALLED)-test: pyproject.toml constraints.txt | $(PYTHON)
 
 $(INSTALLED)-transformers: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[test,transformers]'
+	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
+
+$(INSTALLED)-zoo: pyproject.toml constraints.txt | $(PYTHON)
+	$(PIP) -e '.[test,zoo]'
 	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
 
 $(INSTALLED)-contrib: pyproject.toml constraints.txt | $(PYTHON)

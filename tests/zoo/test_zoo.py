@@ -1,0 +1,140 @@
+"""Models of other people's libraries: exported, saved, loaded, and used in every way that the exported program serves for.
+
+    make test-zoo
+
+`results.json` says what came of it, and `make_table.py` writes it and `docs/zoo.md`.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+pytest.importorskip("torch_geometric", reason="needs the extra `zoo`: make test-zoo")
+
+import torch
+from architecture import Architecture
+from construct import quiet
+from torch.export import ExportedProgram
+from uses import outcomes, uses_of
+from zoo import ZOO
+
+import graphwire
+from graphwire.testing.portraits import Portrait, portrait
+from graphwire.testing.programs import assert_same_portrait, assert_same_program, assert_same_values
+
+FORMATS = ("json", "msgpack", "cbor")
+RESULTS = Path(__file__).with_name("results.json")
+RECORD = os.environ.get("ZOO_RECORD")
+"""A folder to write what came of each architecture to, instead of comparing it with `results.json`."""
+
+
+class Made(NamedTuple):
+    """What is known of an exported architecture, and of its files."""
+
+    architecture: Architecture
+    program: ExportedProgram
+    portrait: Portrait
+    """Of the program before it was called."""
+    hash: str
+    results: list[Any]
+    """Of its calls."""
+
+
+@functools.lru_cache(maxsize=1)
+def made(key: str) -> Made:
+    """An architecture, exported. A call may change what the program holds, so it comes last."""
+    architecture = ZOO[key]
+    program = architecture.program()
+    with quiet():
+        before, meaning = portrait(program), graphwire.content_hash(program, weights=True)
+        return Made(architecture, program, before, meaning, _results(architecture, program))
+
+
+def _results(architecture: Architecture, program: ExportedProgram) -> list[Any]:
+    module = program.module()
+    results = []
+    for call in architecture.calls():
+        torch.manual_seed(0)
+        with torch.no_grad():
+            results.append(module(*call.args, **call.kwargs))
+    return results
+
+
+@pytest.fixture(params=ZOO, scope="module")
+def key(request: pytest.FixtureRequest) -> Any:
+    """Each architecture. Tests of one run together, on one export."""
+    return request.param
+
+
+def test_the_zoo_has_a_hundred_architectures_of_eight_libraries() -> None:
+    assert len(ZOO) >= 100
+    assert len({architecture.library for architecture in ZOO.values()}) >= 8
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_it_comes_back_whole_from_every_format(key: str, format: str) -> None:
+    expected = made(key)
+    with quiet():
+        data = graphwire.dumps(expected.program, format=format)
+        assert graphwire.verify(data) == []
+        assert graphwire.content_hash(data, weights=True) == expected.hash
+        loaded = graphwire.loads(data)
+        assert_same_program(loaded, portrait(expected.program))
+        assert_same_values(_results(expected.architecture, loaded), expected.results)
+        assert graphwire.dumps(graphwire.loads(data), format=format) == data
+
+
+def test_the_program_is_as_it_was_before_it_was_saved(key: str) -> None:
+    expected = made(key)
+    graphwire.dumps(expected.program)
+    before = dict(expected.portrait)
+    assert_same_portrait(portrait(expected.program), before)
+
+
+def test_graphwire_loads_the_file_of_torch(key: str) -> None:
+    expected = made(key)
+    file = io.BytesIO()
+    with quiet():
+        torch.export.save(expected.program, file)
+        data = file.getvalue()
+        assert graphwire.content_hash(data, weights=True) == expected.hash
+        assert_same_values(_results(expected.architecture, graphwire.loads(data)), expected.results)
+
+
+@pytest.mark.parametrize("target", [None, "torch"])
+def test_torch_loads_the_file_of_graphwire(key: str, target: str | None) -> None:
+    expected = made(key)
+    with quiet():
+        loaded = torch.export.load(io.BytesIO(graphwire.dumps(expected.program, target=target)))
+        assert_same_values(_results(expected.architecture, loaded), expected.results)
+        assert str(loaded.graph_signature) == str(expected.program.graph_signature)
+        assert list(loaded.state_dict) == list(expected.program.state_dict)
+
+
+def test_what_is_loaded_serves_for_what_the_exported_program_serves_for(key: str) -> None:
+    """The last test of an architecture: `unflatten` may change its program."""
+    expected = made(key)
+    with quiet():
+        found = outcomes(expected.program, expected.architecture.calls()[0], uses_of(expected.program))
+    made.cache_clear()
+    wrong = [f"{use}: {each.defect[:1200]}" for use, each in found.items() if each.defect is not None]
+    assert not wrong, "\n".join(wrong)
+    refusals = {use: _first_line(each.refusal) for use, each in found.items() if each.refusal is not None}
+    nodes = len(expected.program.graph.nodes)
+    row = {"nodes": nodes, "dynamic": expected.architecture.dynamic, "refusals": refusals}
+    if RECORD:
+        Path(RECORD, key.replace(": ", "~")).write_text(json.dumps(row), encoding="utf-8")
+    else:
+        recorded = json.loads(RESULTS.read_text(encoding="utf-8"))["architectures"][key]
+        assert set(refusals) == set(recorded["refusals"]), "the exported program serves for more, or for less"
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0][:160]
