@@ -185,7 +185,7 @@ def _told(
     if plugin:
         return kind(f"the {plugin} fails: {said(error)}", remedy=_REPAIR)
     if isinstance(error, RecursionError):
-        return kind("values are nested too deeply for Python's recursion limit")
+        return kind("values are nested too deeply for Python's recursion limit", remedy=_DEPTH)
     module, function = frames[-1] if frames else ("", "")
     what = "written" if issubclass(kind, EncodeError) else "read"
     return kind(
@@ -196,6 +196,7 @@ def _told(
 
 DEFECT = "Where nothing is wrong with the program, that is a defect of graphwire: report it"
 """The remedy where nobody below knows a better one."""
+_DEPTH = "Nest less deeply, or raise the limit (sys.setrecursionlimit) where the data is yours"
 _REPAIR = "Repair or update it, or do without it: GRAPHWIRE_DISABLE_PLUGINS names plugins that are not loaded"
 
 

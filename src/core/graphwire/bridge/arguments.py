@@ -10,7 +10,7 @@ from torch.fx.immutable_collections import immutable_dict, immutable_list
 
 from graphwire.bridge import torch_private
 from graphwire.bridge.codecs import owner_of
-from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
+from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.operators import decode_operator, encode_operator
 from graphwire.bridge.tensors import (
     DTYPES,
@@ -185,11 +185,7 @@ def class_of(value: Any) -> str:
 
 def encode_object(context: EncodeContext, value: Any) -> str:
     """The name of the payload that an object becomes which a node is given itself."""
-    key = next((name for name, known in context.constants.items() if known is value), None)
-    if key is None:
-        key = f"{GRAPH_CONSTANT}{len(context.constants)}.object"
-        context.constants[key] = value
-    return key
+    return context.name_constant(value, "object")
 
 
 def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> Argument:

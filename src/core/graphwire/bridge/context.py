@@ -70,6 +70,8 @@ class EncodeContext:
     registry: Registry
     constants: dict[str, Any]
     """Values that nodes refer to by name, found while the graph was walked; they become payloads."""
+    constant_names: dict[tuple[int, str], str] = field(default_factory=dict)
+    """Their names, by the id of each and what it is read from."""
     plain_containers: bool = False
     """Whether inputs and outputs of types without a serialized name are written as tuples and dicts."""
     features: set[str] = field(default_factory=set)
@@ -95,6 +97,20 @@ class EncodeContext:
     """The text of each entry of module stacks that the text splits into again."""
     subgraphs: dict[int, schema.Graph] = field(default_factory=dict)
     """Encoded subgraphs by the id of their graph module, which the program keeps alive meanwhile."""
+    graph_sizes: dict[int, int] = field(default_factory=dict)
+    """How many nodes each of them has, by the id of its record, those of subgraphs as often as they are used."""
+
+    def name_constant(self, value: Any, path: str) -> str:
+        """The name of the payload that a value becomes which a node is given.
+
+        Args:
+            path: that of the attribute which it is read from, or what it is.
+        """
+        name = self.constant_names.get((id(value), path))
+        if name is None:
+            name = self.constant_names[id(value), path] = f"{GRAPH_CONSTANT}{len(self.constants)}.{path}"
+            self.constants[name] = value
+        return name
 
 
 @dataclass(frozen=True, slots=True)

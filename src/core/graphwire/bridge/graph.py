@@ -59,6 +59,10 @@ _MAKERS = frozenset(("placeholder", "call_function"))
 # ----------------------------------------------------------------------------------------------------- encode
 
 
+_MOST_NODES = 1 << 20
+"""Nodes of a document, of which a reader takes no more: each has half a dozen lists and dicts and more."""
+
+
 def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_level: bool = False) -> Graph:
     """The graph of a module as a record, with the graphs of its submodules inside the nodes that call them.
 
@@ -79,7 +83,21 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
             raise
     record.placed = deviations(module.graph.nodes, scope.order)
     record.copies = encode_copies(scope)
+    context.graph_sizes[id(record)] = scope.inner_nodes + len(record.nodes)
     return record
+
+
+def _measure(context: EncodeContext, scope: EncodeScope, graph: Graph, reader: torch.fx.Node) -> None:
+    """Count the nodes of a subgraph, which is written out wherever the node that reads it is used."""
+    uses: list[torch.fx.Node] = []
+    for user in reader.users:
+        torch.fx.map_arg((user.args, user.kwargs), lambda each: uses.append(each) if each is reader else None)
+    scope.inner_nodes += len(uses) * context.graph_sizes.get(id(graph), 0)
+    if scope.inner_nodes > _MOST_NODES:
+        raise EncodeError(
+            f"the subgraphs have more than {_MOST_NODES:,} nodes, where those that they share are written out",
+            remedy="Share fewer subgraphs inside of each other",
+        )
 
 
 def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
@@ -130,7 +148,7 @@ def _encode_placeholder(
         value = None
     if isinstance(value, _LITERALS) and (top_level or value is None or isinstance(value, str)):
         argument = encode_argument(context, {}, value)
-        if not top_level:
+        if not top_level and scope.record.input_names is None:
             scope.record.input_names = [p.name for p in node.graph.find_nodes(op="placeholder")]
     else:
         argument = encode_value(context, scope, node.name, value)
@@ -143,8 +161,7 @@ def _encode_placeholder(
 def _note_target(scope: EncodeScope, node: torch.fx.Node) -> None:
     """Note the name of the argument that an input is, unless no code could be written with it."""
     target = str(node.target)
-    targets = [str(each.target) for each in node.graph.find_nodes(op="placeholder")]
-    if is_value_name(target) and targets.count(target) == 1:
+    if is_value_name(target) and scope.targets[target] == 1:
         noted = scope.record.value_metadata.setdefault(node.name, ValueMetadata())
         noted.target = target
 
@@ -170,14 +187,12 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
         graph = context.subgraphs.get(id(value))
         if graph is None:
             graph = context.subgraphs[id(value)] = encode_graph(context, value)
+        _measure(context, scope, graph, node)
         named = None if node.name == path else node.name
         argument = Argument(as_graph=GraphArgument(path, graph, named))
     elif isinstance(value, torch.Tensor):
         context.features.add("constants")
-        key = next((k for k, v in context.constants.items() if v is value and _path_of(k) == path), None)
-        if key is None:
-            key = f"{GRAPH_CONSTANT}{len(context.constants)}.{path}"
-            context.constants[key] = value
+        key = context.name_constant(value, path)
         usual = node.name == path.replace(".", "_")
         argument = Argument(as_constant=key if usual else ConstantArgument(key, node.name))
     elif isinstance(value, pytree.TreeSpec):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -35,7 +36,7 @@ from graphwire.schema.metadata import (
 from graphwire.schema.program import NodeSource
 from graphwire.schema.treespec import decode_value, encode_value
 from graphwire.schema.unfolding import MAX_DEPTH, Unfolding
-from graphwire.wire.tree import check_plugin_tree
+from graphwire.wire.tree import check_plugin_tree, check_unfolded
 
 DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.treespec.encode_value`)."""
@@ -144,7 +145,8 @@ def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[s
             row = known.get(entry)
         except TypeError:
             raise EncodeError(
-                f"the module stack has {entry[1]!r:.80} for a path and a type", remedy=_STACK_REMEDY
+                f"the module stack has {reprlib.repr(entry[1]):.80} for a path and a type",
+                remedy=_STACK_REMEDY,
             ) from None
         if row is None:
             row = joined_module(_module_parts(entry)) if type(entry[0]) is str else None
@@ -160,7 +162,7 @@ def _module_parts(entry: tuple[Any, tuple[str, Any]]) -> tuple[str, str, str]:
     key, (path, kind) = entry
     if not isinstance(path, str):
         raise EncodeError(
-            f"the module stack has {path!r:.80} for the path of {key!r:.80}", remedy=_STACK_REMEDY
+            f"the module stack has {reprlib.repr(path):.80} for the path of {key!r:.80}", remedy=_STACK_REMEDY
         )
     return str(key), path, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
 
@@ -184,7 +186,13 @@ def _function_name(context: EncodeContext, function: Any) -> str:
 
 
 def _encode_source_fn(context: EncodeContext, stack: list[tuple[str, Any]], texts: dict[str, str]) -> None:
-    rows = [(name, _function_name(context, function)) for name, function in stack]
+    try:
+        rows = [(name + "", _function_name(context, function)) for name, function in stack]
+    except (TypeError, ValueError):
+        raise EncodeError(
+            "the stack of source functions is no list of names and functions",
+            remedy="Let `source_fn_stack` hold pairs of a name and a function, or leave it out",
+        ) from None
     if any("," in part or ";" in part for row in rows for part in row):
         texts[EXACT_SOURCE_FN] = json.dumps(rows)
     else:
@@ -226,6 +234,7 @@ def encode_custom(custom: Any) -> str:
     Raises:
         EncodeError: it holds what JSON cannot say.
     """
+    check_unfolded(custom, "meta['custom']")
     try:
         return json.dumps(custom)
     except (TypeError, ValueError, RecursionError) as error:

@@ -77,6 +77,7 @@ from graphwire.schema.treespec import parse_treespec, split_version, treespec_no
 from graphwire.schema.unfolding import OMITTED, WHY_OMITTED, provenance_of, traces_of
 from graphwire.version import PRODUCER
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
+from graphwire.wire.tree import check_unfolded
 
 # ----------------------------------------------------------------------------------------------------- encode
 
@@ -248,14 +249,15 @@ def _encode_examples(
     """The example inputs as data. Inputs that are none are left out with a warning: the program does not need them."""
     if examples is None:
         return None, {}
-    leaves, spec = pytree.tree_flatten(examples)
-    held = {
-        f"leaf_{index}": leaf
-        for index, leaf in enumerate(leaves)
-        if isinstance(leaf, torch.Tensor) or is_encoded(context, leaf)
-    }
     features = set(context.features)
     try:
+        check_unfolded(examples, "what is given")
+        leaves, spec = pytree.tree_flatten(examples)
+        held = {
+            f"leaf_{index}": leaf
+            for index, leaf in enumerate(leaves)
+            if isinstance(leaf, torch.Tensor) or is_encoded(context, leaf)
+        }
         arguments = [
             _encode_payload_reference(f"leaf_{index}", leaf)
             if f"leaf_{index}" in held
@@ -266,7 +268,7 @@ def _encode_examples(
         metas = encode_payloads(context, held, table, encoded)
         text = encode_treespec(spec, context.registry, plain=context.plain_containers)
         return ExampleInputs(text, arguments, encoded), metas
-    except GraphwireError as error:
+    except (GraphwireError, RecursionError) as error:
         context.features = features
         warnings.warn(f"the example inputs are not saved: {error}", GraphwireWarning, stacklevel=2)
         return None, {}

@@ -38,6 +38,7 @@ from graphwire.bridge.values import (
 )
 from graphwire.errors import GraphwireWarning
 from graphwire.schema.graph import Argument, Node, SequenceValue, ValueMetadata
+from graphwire.wire.tree import check_unfolded
 
 # ----------------------------------------------------------------------------------------------------- encode
 
@@ -69,11 +70,15 @@ def encode_results(
             return
         argument = encode_value(context, scope, node.name, value)
         record.outputs = [argument]
+        if argument.as_tensor is None:
+            _note_other_results(context, called)
         if arm_of(argument) in LITERAL_ARMS and node.users:  # whoever uses it is given what the node returns
             context.features.add("results")
             argument = Argument(as_results=node.name)
         scope.nodes[node] = argument
         return
+    _note_other_results(context, called)
+    check_unfolded(value, "what is stated of the results")
     arguments = _encode_elements(context, scope, [node], elements, f"{node.name}_unused", node.name, metadata)
     if isinstance(value, dict):
         context.features.add("outputs")
@@ -85,6 +90,14 @@ def encode_results(
     record.outputs = [encode_container(context, value, arguments)] if listed else arguments
     if not listed and len(arguments) == 1:  # or the one would be what the node returns
         record.is_hop_single_tensor_return = False
+
+
+def _note_other_results(context: EncodeContext, called: Operator) -> None:
+    """Let no reader of torch be asked for what is stated instead of the one tensor that an operator returns: they look for
+    the name of a tensor where the operator's schema says so."""
+    returns = called.returns
+    if returns is not None and len(returns) == 1 and str(returns[0].type) == "Tensor":
+        context.features.add("results")
 
 
 def _is_listed(called: Operator) -> bool:

@@ -5,6 +5,7 @@ A value is a tensor, a symbolic number, an object, or a sequence or mapping of s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,7 +76,17 @@ class EncodeScope:
     """`getitem` nodes that became the name of an element."""
     copies: dict[torch.fx.Node, torch.fx.Node] = field(default_factory=dict)
     """`getitem` nodes that read what another one reads, which gives the element its name."""
+    inner_nodes: int = 0
+    """How many nodes the subgraphs so far have, as often as they are used."""
     _places: dict[torch.fx.Node, int] = field(default_factory=dict)
+    _targets: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def targets(self) -> Counter[str]:
+        """How many inputs of the graph are arguments of each name."""
+        if not self._targets:
+            self._targets.update(str(n.target) for n in self.module.graph.find_nodes(op="placeholder"))
+        return self._targets
 
     def place_of(self, node: torch.fx.Node) -> int:
         """How many nodes stand before a node."""

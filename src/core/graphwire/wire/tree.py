@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple
 
 from graphwire.errors import EncodeError, FormatError, LimitError
 
-__all__ = ["MAX_DEPTH", "MOST_RECORDS", "Survey", "check_containers", "check_plugin_tree", "survey"]
+__all__ = [
+    "MAX_DEPTH",
+    "MOST_RECORDS",
+    "Survey",
+    "check_containers",
+    "check_plugin_tree",
+    "check_unfolded",
+    "survey",
+]
 
 MAX_DEPTH = 400
 """Containers inside each other that formats must carry. Decoders recurse on the C stack, so this is no matter of taste."""
@@ -133,6 +142,49 @@ def check_plugin_tree(
             remedy="None, bool, int, float, str, bytes, lists, and dicts with text keys make a tree (exactly these types): "
             "let the plugin write such",
         ) from None
+
+
+def check_unfolded(value: Any, what: str) -> None:
+    """Refuse lists, tuples and dicts that share others, where they are more than a document holds once they are written out:
+    each is measured once, and counted as often as it occurs.
+
+    Args:
+        what: what they are, for the message.
+
+    Raises:
+        EncodeError: they are too many.
+    """
+    sizes: dict[int, int] = {}
+    entered: set[int] = set()
+    rest = [value]
+    while rest:
+        here = rest[-1]
+        inner = _inner(here)
+        entered.add(id(here))
+        missing = [
+            each
+            for each in inner
+            if isinstance(each, _CONTAINERS) and id(each) not in sizes and id(each) not in entered
+        ]
+        if missing:
+            rest += missing
+            continue
+        sizes[id(here)] = 1 + sum(sizes.get(id(each), 1) for each in inner)
+        if sizes[id(here)] > _PLUGIN_NODES:
+            raise EncodeError(
+                f"{what} is more than {_PLUGIN_NODES:,} values, where what it shares is written out",
+                remedy="Keep less there: a list, tuple or dict that occurs twice is written twice",
+            )
+        rest.pop()
+
+
+_CONTAINERS = (list, tuple, dict)
+
+
+def _inner(value: Any) -> Collection[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def _check_scalars(tree: Any, escaped: bool) -> None:

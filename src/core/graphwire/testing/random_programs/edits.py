@@ -49,7 +49,7 @@ def edit(
         told = EDITS[kind](editing)
         if told is not None:
             done.append(f"{kind}: {told}")
-        editing.graph.lint()
+        editing.module.graph.lint()
     for owner in program.graph_module.modules():
         if isinstance(owner, GraphModule):
             owner.recompile()

@@ -192,6 +192,11 @@ def insert_arithmetic(editing: Editing) -> str | None:
     return f"{other} adds nothing to {node} for {editing.rewire(node, other, place)}"
 
 
+def _are_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are surely of one shape and type; of a size that only a run knows nothing is asked."""
+    return one.dtype == other.dtype and list(map(str, one.shape)) == list(map(str, other.shape))
+
+
 def erase(editing: Editing) -> str | None:
     """Let an input of a node stand in its place, where both are alike, and remove it."""
 
@@ -200,11 +205,7 @@ def erase(editing: Editing) -> str | None:
             return None
         value = node.meta["val"]
         alike = [
-            each
-            for each in node.all_input_nodes
-            if is_tensor(each)
-            and each.meta["val"].shape == value.shape
-            and each.meta["val"].dtype == value.dtype
+            each for each in node.all_input_nodes if is_tensor(each) and _are_alike(each.meta["val"], value)
         ]
         return alike[0] if alike else None
 

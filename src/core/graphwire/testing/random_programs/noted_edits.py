@@ -48,4 +48,23 @@ def edit_metadata(editing: Editing) -> str | None:
     return f"what is noted of {node} is edited ({kind})"
 
 
-EDITS = (edit_metadata,)
+def restate(editing: Editing) -> str | None:
+    """Let a node state that it makes something else: a number, nothing, what another node makes, or a container of it."""
+    node = editing.pick(
+        lambda each: each.op == "call_function" and all(user.op != "output" for user in each.users)
+    )
+    other = editing.pick(lambda each: each.op != "output" and "val" in each.meta)
+    if node is None or other is None:
+        return None
+    value = node.meta.get("val")
+    stated = editing.chance.choice(
+        [3, 0.5, True, None, "text", (), other.meta["val"], (value,), [value, value], {"a": value}, [3, None]]
+    )
+    node.meta["val"] = stated
+    return f"{node} states {stated!r:.80}"
+
+
+EDITS = (
+    edit_metadata,
+    restate,
+)

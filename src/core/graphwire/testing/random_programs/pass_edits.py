@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.fx import Node
+import torch
+from torch.fx import Node, subgraph_rewriter
+from torch.fx.passes.annotate_getitem_nodes import annotate_getitem_nodes
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+from torch.fx.passes.tools_common import legalize_graph
 
 from graphwire.testing.random_programs.editing import Editing, is_pure
 
@@ -40,7 +44,54 @@ def eliminate_common_subexpressions(editing: Editing) -> str | None:
     return "equal calls are one, by torch's pass"
 
 
+def replace_pattern(editing: Editing) -> str:
+    """Replace a pattern of calls by other calls."""
+
+    def pattern(x: Any, y: Any) -> Any:
+        return torch.ops.aten.add.Tensor(x, y)
+
+    def replacement(x: Any, y: Any) -> Any:
+        return torch.ops.aten.sub.Tensor(x, torch.ops.aten.neg.default(y))
+
+    found = subgraph_rewriter.replace_pattern(editing.module, pattern, replacement)
+    outputs = editing.graph.output_node().args[0]
+    if editing.top and found:
+        for spec, value in zip(editing.program.graph_signature.output_specs, outputs, strict=True):
+            if isinstance(value, Node) and hasattr(spec.arg, "name"):
+                spec.arg.name = value.name
+    return f"{len(found)} sums are differences"
+
+
+def propagate_values(editing: Editing) -> str | None:
+    """Let every node state what its operator makes of what its inputs state."""
+    given = [node.meta.get("val") for node in editing.nodes if node.op == "placeholder"]
+    mode = next((value.fake_mode for value in given if hasattr(value, "fake_mode")), None)
+    if mode is None or not editing.top:
+        return None
+    try:
+        FakeTensorProp(editing.module, mode).propagate_dont_convert_inputs(*given)
+    except Exception as error:  # noqa: BLE001 # an earlier edit left what no operator takes
+        return f"values are propagated up to a {type(error).__name__}"
+    return "values are propagated"
+
+
+def sort_nodes(editing: Editing) -> str:
+    """Put the nodes into an order of torch's choice, in a new graph."""
+    legalize_graph(editing.module)
+    return "the nodes are sorted"
+
+
+def annotate_elements(editing: Editing) -> str:
+    """Note the types of elements, as torch's pass does."""
+    annotate_getitem_nodes(editing.graph)
+    return "elements have types"
+
+
 EDITS = (
     eliminate_dead_code,
     eliminate_common_subexpressions,
+    replace_pattern,
+    propagate_values,
+    sort_nodes,
+    annotate_elements,
 )
