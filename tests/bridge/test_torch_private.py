@@ -111,6 +111,27 @@ def test_a_fake_tensor_is_what_its_constructor_makes(device: str, requires_grad:
             fake.data_ptr()
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_mode_of_a_loaded_program_traces_as_the_mode_of_its_export_does(strict: bool) -> None:
+    class Sparse(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + x.to_sparse().to_dense()
+
+    call = (torch.eye(3),)
+    program = torch.export.export(torch.nn.ReLU() if strict else Sparse(), call, strict=strict)
+    loaded = graphwire.loads(graphwire.dumps(program))
+    expected, actual = (
+        {k: v for k, v in vars(_mode(each)).items() if isinstance(v, bool)} for each in (program, loaded)
+    )
+    assert actual == expected
+    assert torch.equal(loaded.run_decompositions().module()(*call), program.module()(*call))
+
+
+def _mode(program: torch.export.ExportedProgram) -> Any:
+    (placeholder,) = program.graph.find_nodes(op="placeholder")
+    return placeholder.meta["val"].fake_mode
+
+
 def test_what_is_remembered_of_one_fake_tensor_is_not_of_another() -> None:
     fakes = torch_private.FakeTensors(torch_private.fake_value_mode(torch_private.new_shape_env()))
     one, other = (fakes.make(torch.empty(3, device="meta"), torch.device("cpu"), False) for _ in range(2))

@@ -369,6 +369,7 @@ def decode_program(
     torch_private.set_guards(program, list(record.guards_code))
     if omitted := context.provenance.omitted + context.traces.omitted:
         _leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), left_out)
+    torch_private.hand_over_mode(context.fakes.mode)
     return program
 
 

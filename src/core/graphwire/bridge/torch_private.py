@@ -54,6 +54,7 @@ __all__ = [
     "generate_code",
     "graph_module",
     "guards_of",
+    "hand_over_mode",
     "held_as",
     "hint_symbolic_value",
     "hold_as",
@@ -134,8 +135,15 @@ def new_shape_env() -> ShapeEnv:
 
 
 def fake_value_mode(shape_env: ShapeEnv) -> FakeTensorMode:
-    """A fake tensor mode for node metadata, over `shape_env`."""
+    """A fake tensor mode for node metadata, over `shape_env`. It runs no real kernel."""
     return FakeTensorMode(allow_fallback_kernels=False, allow_non_fake_inputs=True, shape_env=shape_env)
+
+
+def hand_over_mode(mode: FakeTensorMode) -> None:
+    """Let the mode of a program that is complete trace as the mode of an export does: an operator of torch's without a fake
+    kernel is tried with its real one, and no tensor that is made gives away an address."""
+    mode.allow_fallback_kernels = True
+    mode._allow_unsafe_data_ptr_access = False
 
 
 class FakeTensors:
