@@ -30,13 +30,6 @@ TARGET = f"torch-{RELEASE[0]}.{RELEASE[1]}"
 WITHOUT_ITS_VALUE = frozenset({"as_custom_obj"})
 """Arms whose value a document made by hand cannot have; `tests/constructs` has real ones."""
 
-TORCH_S_OWN = frozenset(
-    (place, arm)
-    for place in ("one of two results", "one of two results of a higher-order operator")
-    for arm in ("as_sym_ints", "as_sym_floats")
-)
-"""What torch's reader reads and no release of torch writes; nor do we read it."""
-
 NOT_AS_IT_IS = frozenset({"as_sequence", "as_optional_tensor"})
 """Arms that a target's steps say otherwise; in a file as it is, torch reads them nowhere."""
 
@@ -59,7 +52,7 @@ def test_an_arm_in_a_place_is_read_where_there_is_no_obstacle_and_not_where_ther
         theirs = read_by_torch(data)
         assert (theirs is None) == bool(obstacles), f"{arm} as {place}: {obstacles}"
         # What calls of modules take is in no node.
-        if theirs is not None and place != "call of a module" and (place, arm) not in TORCH_S_OWN:
+        if theirs is not None and place != "call of a module":
             assert picture(theirs) == picture(graphwire.loads(data)), f"{arm} as {place}"
 
 

@@ -20,7 +20,8 @@ from graphwire.errors import EncodeError, FormatError
 from graphwire.hooks.interfaces import MetadataKey
 from graphwire.hooks.provisions import HOOKS
 from graphwire.hooks.registry import Registry
-from graphwire.schema.graph import Argument, ArgumentKind, CustomObjArgument, NamedArgument
+from graphwire.schema.graph import Argument, ArgumentKind, CustomObjArgument, NamedArgument, SymIntArgument
+from graphwire.schema.scalars import Device, ScalarType
 
 
 class _Level(enum.IntEnum):
@@ -72,6 +73,14 @@ IN_TREES = NO_DATA | {
     "an int enum": _Level.HIGH,
     "a complex number": 1j,
     "a key that is a number": {1: 2},
+}
+OWN_SCALARS = {
+    **{name: IN_TREES[name] for name in ("an int enum", "a float of a class of its own")},
+    "a number of a class of its own": NO_DATA["a number of a class of its own"],
+    "a member of an enumeration of the schema": ScalarType.FLOAT,
+    "a flag": enum.IntFlag("_Flag", "A").A,
+    "a text enum": enum.StrEnum("_Name", "A").A,
+    "a text of a class of its own": type("Text", (str,), {})("a"),
 }
 
 
@@ -282,11 +291,22 @@ DOORS = {
     ),
     "the inputs of a node": _node(lambda bad, x, encode: bad),
     "an argument": _node(lambda bad, x, encode: _input(bad)),
-    "a number": _node(
-        lambda bad, x, encode: _input(Argument(as_int=bad)),
-        {k: v for k, v in IN_TREES.items() if k != "an int enum"},  # the record says a plain number
+    "a number": _node(lambda bad, x, encode: _input(Argument(as_int=bad)), IN_TREES | OWN_SCALARS),
+    "a float": _node(lambda bad, x, encode: _input(Argument(as_float=bad)), OWN_SCALARS),
+    "a truth value": _node(lambda bad, x, encode: _input(Argument(as_bool=bad)), OWN_SCALARS),
+    "a number of a list": _node(lambda bad, x, encode: _input(Argument(as_ints=[1, bad])), OWN_SCALARS),
+    "a symbolic number": _node(
+        lambda bad, x, encode: _input(Argument(as_sym_int=SymIntArgument(as_int=bad))), OWN_SCALARS
     ),
-    "a text": _node(lambda bad, x, encode: _input(Argument(as_string=bad))),
+    "a device's number": _node(
+        lambda bad, x, encode: _input(Argument(as_device=Device("cpu", bad))), OWN_SCALARS
+    ),
+    "a number in a mapping": _node(
+        lambda bad, x, encode: _input(Argument(as_string_to_argument={"a": Argument(as_int=bad)})),
+        OWN_SCALARS,
+    ),
+    "how an input is passed": _node(lambda bad, x, encode: [NamedArgument("self", x, bad)], OWN_SCALARS),
+    "a text": _node(lambda bad, x, encode: _input(Argument(as_string=bad)), IN_TREES | OWN_SCALARS),
     "an object's name": _node(
         lambda bad, x, encode: _input(Argument(as_custom_obj=CustomObjArgument(bad, "c")))
     ),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import io
+import json
 import operator
+import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -224,3 +227,55 @@ def test_an_element_that_is_used_is_read_whatever_it_is_called(target: str | Non
     loaded = graphwire.loads(graphwire.dumps(edited, target=target))
     assert target or set(named.values()) <= {node.name for node in loaded.graph.nodes}
     assert_same_values(loaded.module()(x), program.module()(x))
+
+
+def _edited(data: bytes, edit: Callable[[dict[str, Any]], None]) -> bytes:
+    """An archive of torch with another document."""
+    result = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(result, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name.endswith("models/model.json"):
+                tree = json.loads(content)
+                edit(tree)
+                content = json.dumps(tree).encode()
+            new.writestr(name, content)
+    return result.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["sym_int", "sym_float"])
+def test_lists_of_symbolic_numbers_among_results_are_read_as_by_torch(kind: str) -> None:
+    """Its reader takes them, though its writer writes none."""
+
+    def largest(x: torch.Tensor) -> Any:
+        return x.max(dim=0).values + x.shape[0]
+
+    program = export(_Function(largest), (torch.ones(3, 2),), dynamic_shapes=({0: Dim("n")},))
+    saved = io.BytesIO()
+    torch.export.save(program, saved)
+
+    def edit(tree: dict[str, Any]) -> None:
+        graph = tree["graph_module"]["graph"]
+        (node,) = [node for node in graph["nodes"] if node["target"].endswith("max.dim")]
+        (add,) = [node for node in graph["nodes"] if node["target"].endswith("add.Tensor")]
+        (size,) = graph["sym_int_values"].values()
+        del graph["tensor_values"][node["outputs"][1]["as_tensor"]["name"]]
+        node["outputs"][1] = {f"as_{kind}s": [{"as_name": "one"}, {"as_name": "two"}]}
+        add["inputs"][1]["arg"] = {f"as_{kind}": {"as_name": "two"}}
+        known = size if kind == "sym_int" else {"as_float": 3.0}
+        graph[f"{kind}_values"] |= {"one": known, "two": known}
+
+    data = _edited(saved.getvalue(), edit)
+    theirs, ours = torch.export.load(io.BytesIO(data)), graphwire.loads(data)
+    again = graphwire.loads(graphwire.dumps(ours, format="cbor"))
+    pictures = [
+        [
+            (node.op, str(node.target), str(node.args))
+            for node in each.graph.nodes
+            if node.op == "call_function"
+        ]
+        for each in (theirs, ours, again)
+    ]
+    assert pictures[0] == pictures[1] == pictures[2]
+    assert sum("getitem" in target for _, target, _ in pictures[0]) == 4
+    assert graphwire.verify(data) == []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -73,7 +74,7 @@ def _read_again(named: Any, own: Mapping[int, Argument], place: str) -> NamedArg
         tree = msgspec.to_builtins(given)
         check_plugin_tree(tree, place.removesuffix(" gives"), f"the input {named.name!r:.80}", escaped=True)
         made = msgspec.convert(tree, NamedArgument)
-        same = made == given
+        same = _is_same(made, given)
     except (TypeError, ValueError, RecursionError) as error:
         raise EncodeError(
             f"{place} the input {named.name!r:.80} of a node as no record: {error}", remedy=_RECORDS
@@ -81,6 +82,22 @@ def _read_again(named: Any, own: Mapping[int, Argument], place: str) -> NamedArg
     if not same:
         raise EncodeError(f"{place} the input {named.name!r:.80} of a node in other types", remedy=_RECORDS)
     return made if argument is None else msgspec.structs.replace(made, arg=argument)
+
+
+def _is_same(made: Any, given: Any) -> bool:
+    """Whether a record is what a reader makes of it, all of its types too: another enumeration would come back as a number."""
+    if type(made) is not type(given):  # a plain number may stand for what the field says
+        return type(given) is int and isinstance(made, (float, enum.IntEnum)) and made == given
+    parts: Iterable[tuple[Any, Any]]
+    if isinstance(made, msgspec.Struct):
+        parts = zip(msgspec.structs.astuple(made), msgspec.structs.astuple(given), strict=True)
+    elif type(made) is list and len(made) == len(given):
+        parts = zip(made, given, strict=True)
+    elif type(made) is dict and made.keys() == given.keys():
+        parts = ((made[key], value) for key, value in given.items())
+    else:
+        return bool(made == given)
+    return all(_is_same(one, other) for one, other in parts)
 
 
 _NONE = Argument(as_none=True)

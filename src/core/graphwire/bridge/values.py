@@ -50,7 +50,14 @@ NOTHING = ValueMetadata()
 LITERAL_ARMS = frozenset({"as_none", "as_int", "as_float", "as_bool", "as_string"})
 """The arms of a value that is known when the program is written, and so needs no name."""
 
-CONTAINER_ARMS = frozenset({"as_tensors", "as_sequence", "as_string_to_argument", "as_mapping"})
+_LIST_ARMS: dict[str, Callable[[Any], Argument]] = {
+    "as_tensors": lambda each: Argument(as_tensor=each),
+    "as_sym_ints": lambda each: Argument(as_sym_int=each),
+    "as_sym_floats": lambda each: Argument(as_sym_float=each),
+}
+"""The arms that list values of one kind, with what makes an argument of an element."""
+
+CONTAINER_ARMS = frozenset({*_LIST_ARMS, "as_sequence", "as_string_to_argument", "as_mapping"})
 """The arms of a value that is made of values."""
 
 _set_args: Callable[[torch.fx.Node, tuple[Any, ...]], None] = torch.fx.Node.args.fset
@@ -382,8 +389,9 @@ _VALUES: dict[str, Any] = {
 
 def element_arguments(argument: Argument) -> list[tuple[Any, Argument]]:
     """The elements of a container, each with the index or key that `getitem` reads it by."""
-    if argument.as_tensors is not None:
-        return [(index, Argument(as_tensor=tensor)) for index, tensor in enumerate(argument.as_tensors)]
+    arm = arm_of(argument)
+    if (element := _LIST_ARMS.get(arm)) is not None:
+        return [(index, element(each)) for index, each in enumerate(getattr(argument, arm))]
     if argument.as_sequence is not None:
         return list(enumerate(argument.as_sequence.items))
     if argument.as_string_to_argument is not None:

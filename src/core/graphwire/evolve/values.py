@@ -230,8 +230,8 @@ def defined_values(argument: Argument) -> Iterator[Value]:
     plain = decode_value(argument)
     if isinstance(plain, Value):
         yield plain
-    elif argument.as_tensors is not None:
-        yield from plain
+    elif isinstance(plain, list) and argument.as_sequence is None:  # of one kind
+        yield from (each for each in plain if isinstance(each, Value))
     else:
         for _, item in _items(argument):
             yield from defined_values(item)
