@@ -498,7 +498,9 @@ def _check_encoded(walk: Walk, place: Place, values: Mapping[str, EncodedValue])
             walk.check_path((here, f".tensors[{index}]"), tensor)
 
 
-_UNSEEN = frozenset({"calls", "containers", "dtypes", "lazy-bits", "layouts", "outputs", "placement"})
+_UNSEEN = frozenset(
+    {"calls", "containers", "dtypes", "lazy-bits", "layouts", "outputs", "placement", "results"}
+)
 """Features that payloads can need, or writers alone can know of: a program may require them without a trace."""
 
 

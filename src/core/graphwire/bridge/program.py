@@ -163,7 +163,7 @@ def encode_program(
     _check_encoded(context, program, record)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
-    note_edited_values(record, payloads, {**program.state_dict, **held})
+    note_edited_values(record, payloads, {**held, **program.state_dict})
     check_written(record, payloads.weights, payloads.constants)
     return record, payloads
 
@@ -337,7 +337,7 @@ def decode_program(
     constants = decode_payloads(
         context, payloads.constants, CONSTANTS, table, encoded, ties_noted=noted, weights=state
     )
-    check_held_values(record, payloads, {**state, **constants})
+    check_held_values(record, payloads, {**constants, **state})
     context.constants = constants
     signature = decode_signature(module_record.signature)
     names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]

@@ -96,7 +96,7 @@ def _note_other_results(context: EncodeContext, called: Operator) -> None:
     """Let no reader of torch be asked for what is stated instead of the one tensor that an operator returns: they look for
     the name of a tensor where the operator's schema says so."""
     returns = called.returns
-    if returns is not None and len(returns) == 1 and str(returns[0].type) == "Tensor":
+    if returns is not None and len(returns) == 1 and str(getattr(returns[0], "type", "")) == "Tensor":
         context.features.add("results")
 
 

@@ -80,7 +80,7 @@ def _renamed_entry(entry: ModuleCallEntry, names: Mapping[str, str]) -> ModuleCa
     return replace(entry, signature=signature)
 
 
-_OF_NODES = {*ARM_FEATURES.values(), "propagate"} - {"dtypes", "layouts"}
+_OF_NODES = {*ARM_FEATURES.values(), "propagate"} - {"dtypes", "layouts", "results"}
 """The extensions whose use shows in arguments and nodes alone; of the others, a reader cannot tell who needs them."""
 
 

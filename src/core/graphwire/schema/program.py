@@ -27,7 +27,7 @@ FEATURES: dict[str, str] = {
     "mappings": "a dict argument whose keys are not all text",
     "outputs": "an output that torch's reader has no place for (text, a symbolic truth value)",
     "placement": "a weight without elements (meta or fake)",
-    "results": "all results of a node together as an argument",
+    "results": "all results of a node together as an argument, or a result of another kind than its operator's",
     "propagate": "values of which nothing is stated, because an upgrader made them: they are found at load",
     "sequences": "a list or tuple argument whose elements are of several kinds",
     "slices": "a Python slice as an argument",

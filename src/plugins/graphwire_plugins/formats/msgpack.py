@@ -77,9 +77,10 @@ class MsgpackFormat:
             return None
         try:
             program = _PROGRAMS.decode(data)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return None
-        return program if self.encode_records(program) == data else None
+            same = self.encode_records(program) == data
+        except (msgspec.MsgspecError, ValueError, RecursionError, TypeError):
+            return None  # TypeError: an extension, such as a long integer in the tree of a codec
+        return program if same else None
 
     def matches(self, head: bytes) -> bool:
         if head[:1] == b"\x80":
