@@ -60,7 +60,15 @@ from graphwire.bridge.torch_pytree import (
 )
 from graphwire.bridge.torch_verifiers import check_encoded, dialects_of, verifier_of
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
-from graphwire.errors import DecodeError, GraphwireError, GraphwireWarning, is_of_caller, said, told
+from graphwire.errors import (
+    DecodeError,
+    EncodeError,
+    GraphwireError,
+    GraphwireWarning,
+    is_of_caller,
+    said,
+    told,
+)
 from graphwire.hooks.registry import Registry
 from graphwire.schema.graph import Argument, CustomObjArgument, Graph, TensorArgument
 from graphwire.schema.module_call import ModuleCallEntry, NamedTupleDef
@@ -160,6 +168,7 @@ def encode_program(
         example_inputs=examples,
         encoded_values=encoded,
     )
+    _check_entry(record, EncodeError)
     _check_encoded(context, program, record)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
@@ -345,7 +354,7 @@ def decode_program(
     if module_record.graph.copies:
         name_outputs(signature, graph)
     settle_hints(context)
-    _check_entry(record)
+    _check_entry(record, DecodeError)
     calls = decode_module_calls(context, module_record.module_call_graph)
     if module_record.graph.copies:
         name_copies(calls, module_record.graph.copies, graph)
@@ -373,20 +382,24 @@ def decode_program(
     return program
 
 
-def _check_entry(record: Program) -> None:
+def _check_entry(record: Program, error: type[GraphwireError]) -> None:
     """Refuse a program that lacks what `ExportedProgram.module` and `call_spec` ask first.
 
     Raises:
-        DecodeError: it names no dialect, or its first call is not its own, with a signature.
+        error: it names no dialect, or its first call is not its own, with a signature.
     """
     if not record.verifiers:
-        raise DecodeError("the program names no dialect", place="verifiers")
+        raise error("the program names no dialect", place="verifiers", remedy=_WHOLE)
     calls = record.graph_module.module_call_graph
     if not calls or calls[0].signature is None:
-        raise DecodeError(
+        raise error(
             "the first call is not the program's own, with a signature",
             place="graph_module.module_call_graph",
+            remedy=_WHOLE,
         )
+
+
+_WHOLE = "torch makes no such program: export it again, or give back what was taken from it"
 
 
 def _placement(device: torch.device | None) -> Callable[[torch.device], torch.device]:
