@@ -7,6 +7,7 @@
 # make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them
 # make test-signing  install OpenSSF model signing too, and sign and verify a file with it
 # make test-triton  install Triton too, and test programs that call kernels of it
+# make test-ecosystem  give loaded programs to each tool that takes exported ones; TOOL=onnx for one; writes docs/ecosystem.md
 # make fuzz   mutated files into every reader, TIME seconds in all (60)
 # make lint   formatting, lint rules, types, layers, documentation links
 # make bench  time, size and memory against torch.export.save/load, safetensors and ONNX; ten minutes
@@ -18,6 +19,7 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 TIME ?= 60
 FUZZ_ARGS ?=
+ECOSYSTEM_ARGS ?=
 BENCH_ARGS ?= --large --scaling --beside
 
 BASE_PYTHON := $(shell command -v python3.11 || command -v python3)
@@ -27,7 +29,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-signing test-triton fuzz lint bench docs clean
+.PHONY: setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-signing test-triton test-ecosystem fuzz lint bench docs clean
 .DELETE_ON_ERROR:
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
@@ -74,6 +76,23 @@ docs: $(PYTHON)
 
 test-triton: $(INSTALLED)-triton
 	$(PYTHON) -m pytest tests/triton_kernels $(PYTEST_ARGS)
+
+# Each tool has an environment of its own, with the newest version that installs beside the pinned torch.
+ECOSYSTEM ?= build/ecosystem
+TOOLS := $(patsubst tests/ecosystem/through_%.py,%,$(wildcard tests/ecosystem/through_*.py))
+TOOL ?= $(TOOLS)
+
+test-ecosystem: $(TOOL:%=ecosystem-%)
+
+ecosystem-%: $(ECOSYSTEM)/%/.installed
+	$(ECOSYSTEM)/$*/bin/python tests/ecosystem/run.py $* $(ECOSYSTEM_ARGS)
+
+.PRECIOUS: $(ECOSYSTEM)/%/.installed
+$(ECOSYSTEM)/%/.installed: pyproject.toml constraints.txt
+	$(BASE_PYTHON) -m venv $(ECOSYSTEM)/$*
+	$(ECOSYSTEM)/$*/bin/python -m pip --disable-pip-version-check install --quiet --upgrade \
+		"$$(grep ^torch== constraints.txt)" -e '.[test]' $$(cat tests/ecosystem/requirements/$*.txt 2>/dev/null)
+	@touch $@
 
 fuzz: $(INSTALLED)-test
 	$(PYTHON) tests/fuzz/fuzz.py --seconds $(TIME) $(FUZZ_ARGS)

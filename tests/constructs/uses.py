@@ -81,7 +81,7 @@ class Outcome(NamedTuple):
 def outcomes(program: ExportedProgram, call: Inputs, uses: Iterable[str] = USES) -> dict[str, Outcome]:
     """Save a program, and use it and what is loaded of its file in each way."""
     data = graphwire.dumps(program)
-    _tidy(program.graph_module)
+    tidy(program.graph_module)
     return {use: _outcome(use, program, call, data) for use in uses}
 
 
@@ -99,7 +99,7 @@ def _outcome(use: str, program: ExportedProgram, call: Inputs, data: bytes) -> O
     return Outcome(None, None)
 
 
-def _tidy(module: GraphModule) -> None:
+def tidy(module: GraphModule) -> None:
     """Take away what no file keeps: code from before an edit, and subgraphs that no node reads any more."""
     read = {node.target for node in module.graph.find_nodes(op="get_attr")}
     for name, child in list(module.named_children()):
