@@ -4,6 +4,7 @@ constants, under random plugins, well-behaved or not."""
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from torch.testing._internal.two_tensor import TwoTensor
 
 import graphwire
-from graphwire.errors import EncodeError, FormatError
+from graphwire.errors import DecodeError, EncodeError, FormatError
 from graphwire.hooks.interfaces import MetadataKey
 from graphwire.hooks.registry import Registry, default_registry
 from graphwire.testing.programs import assert_same_values
@@ -242,6 +243,13 @@ def test_every_value_is_loaded_or_refused(format: str, home: str, name: str) -> 
             continue
         assert graphwire.verify(written, registry=REGISTRIES["none"]) == []
         _assert_same(graphwire.loads(written, registry=REGISTRIES["none"]), program)
+        if getattr(make(), "is_quantized", False):
+            with pytest.raises(DecodeError, match="no quantized tensors without elements"):
+                graphwire.loads(written, weights=None, registry=REGISTRIES["none"])
+            continue
+        bare = graphwire.loads(written, weights=None, registry=REGISTRIES["none"])
+        for (one, value), (other, full) in zip(_held(bare), _held(program), strict=True):
+            assert (one, type(value)) == (other, type(full))
 
 
 def test_order_and_values_of_parts_without_tensors_are_kept() -> None:
@@ -257,6 +265,16 @@ def test_order_and_values_of_parts_without_tensors_are_kept() -> None:
     _assert_same(loaded, program)
     assert loaded.constants["z"].value is loaded.state_dict["c"]
     assert type(loaded.constants["x"].value) is Count
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_parts_have_no_name_that_another_value_has() -> None:
+    for homes in itertools.product(("_state_dict", "_constants"), repeat=3):
+        program = copy.deepcopy(EXPORTED)
+        for home, name in zip(homes, ("a", "a#1", "a#0"), strict=True):
+            getattr(program, home)[name] = TwoTensor(torch.ones(2), torch.zeros(2))
+        loaded = graphwire.loads(graphwire.dumps(program))
+        _assert_same(loaded, program)
 
 
 @pytest.mark.skipif(

@@ -110,7 +110,7 @@ class CodedValues:
 
     def _part_name(self, name: str, index: int) -> str:
         part = f"{name}#{index}"
-        while any(part in each for each in self.names):
+        while part in self.encoded or any(part in each for each in self.names):
             part += "#"
         return part
 

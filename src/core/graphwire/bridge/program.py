@@ -136,7 +136,8 @@ def encode_program(
     encoded: dict[str, EncodedValue] = {}
     held = {**context.constants, **program.constants}
     weights = encode_payloads(context, program.state_dict, tables.weights, encoded, others=held)
-    constants = encode_payloads(context, held, tables.constants, encoded, program.state_dict, others=weights)
+    others = {*program.state_dict, *weights}
+    constants = encode_payloads(context, held, tables.constants, encoded, program.state_dict, others=others)
     examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs)
     custom, inline = module.meta.get("custom"), module.meta.get("inline_constraints")
     metadata = {"custom": encode_custom(custom)} if custom else {}

@@ -49,6 +49,11 @@ class QuantizedTensors:
         import torch
 
         check_memory(*tensors)
+        if any(tensor.is_meta for tensor in tensors):
+            raise DecodeError(
+                "torch has no quantized tensors without elements",
+                remedy='Load it with its weights: weights="map" reads none of them before they are touched',
+            )
         try:
             match tree, list(tensors):
                 case {"scheme": "per_tensor", "scale": float(scale), "zero_point": int(zero)}, [integers] if (
