@@ -389,11 +389,11 @@ _VALUES: dict[str, Any] = {
 
 def element_arguments(argument: Argument) -> list[tuple[Any, Argument]]:
     """The elements of a container, each with the index or key that `getitem` reads it by."""
+    if argument.as_sequence is not None:  # as all results of a node together are
+        return list(enumerate(argument.as_sequence.items))
     arm = arm_of(argument)
     if (element := _LIST_ARMS.get(arm)) is not None:
         return [(index, element(each)) for index, each in enumerate(getattr(argument, arm))]
-    if argument.as_sequence is not None:
-        return list(enumerate(argument.as_sequence.items))
     if argument.as_string_to_argument is not None:
         return list(argument.as_string_to_argument.items())
     return [(_literal(entry.key, arm_of(entry.key)), entry.value) for entry in argument.as_mapping or ()]
