@@ -26,6 +26,7 @@ from graphwire.wire.archive_source import open_source
 from graphwire.wire.document import HEAD_BYTES, detect_format
 from graphwire.wire.layouts import config_members
 from graphwire.wire.limits import Limits
+from graphwire.wire.memory import copy_of
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
 from graphwire.wire.torch_save import read_embedded
 
@@ -90,7 +91,7 @@ class _Held:
         self.nbytes = len(data)
 
     def view(self) -> memoryview:
-        return memoryview(bytearray(self._data))
+        return copy_of(self._data)
 
 
 def add_embedded(payloads: Payloads, tree: Tree, folder: Path | None, limits: Limits) -> None:

@@ -25,6 +25,7 @@ from graphwire.wire.archive_source import (
     open_source,
 )
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.memory import new_memory
 
 __all__ = ["ArchiveReader"]
 
@@ -192,7 +193,7 @@ class ArchiveReader:
         entry = self._entry(name)
         pieces = self._pieces(entry, whole=False)
         piece = next(pieces, b"")
-        memory = memoryview(bytearray(entry.size))
+        memory = new_memory(entry.size)
         at = crc = 0
         while piece:
             memory[at : at + len(piece)] = piece

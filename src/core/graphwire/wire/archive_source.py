@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 from graphwire.errors import ArchiveError, LimitError, note_caller
 from graphwire.wire.limits import Limits
+from graphwire.wire.memory import copy_of
 
 __all__ = [
     "CLOSED",
@@ -139,7 +140,7 @@ class BufferSource:
         return bytes(self._open_view()[offset : offset + size])
 
     def map(self, offset: int, size: int) -> memoryview:
-        return memoryview(bytearray(self._open_view()[offset : offset + size]))
+        return copy_of(self._open_view()[offset : offset + size])
 
     @property
     def closed(self) -> bool:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from graphwire.errors import ArchiveError
 from graphwire.wire.archive_reader import ArchiveReader
+from graphwire.wire.memory import ALIGNMENT, address, new_memory
 from graphwire.wire.payloads import Record
 
 __all__ = ["ArchiveRecord", "SwappedRecord"]
-
-_ALIGNMENT = 16
-"""Bytes. No element type needs more, and memory that is not aligned is undefined behaviour in compiled code."""
 
 
 class ArchiveRecord:
@@ -35,16 +31,16 @@ class ArchiveRecord:
         archive, name = self._archive, self._name
         if self._copied or not (archive.is_mapped and archive.is_stored(name)):
             return False
-        return archive.offset(name) % _ALIGNMENT == 0
+        return archive.offset(name) % ALIGNMENT == 0
 
     def view(self) -> memoryview:
         """The bytes: mapped from the file, or read and checked where a copy was asked for, where the record is packed, and
-        where it does not lie at a multiple of 16 bytes. (torch aligns records, but up to 2.7 not the archives in archives.)
+        where it does not lie at a multiple of `ALIGNMENT`. (torch aligns records, but up to 2.7 not the archives in archives.)
         """
         if self._copied or not self._archive.is_stored(self._name):
             return self._archive.copy(self._name)
         view = self._archive.map(self._name)
-        if self.nbytes and ctypes.addressof(ctypes.c_char.from_buffer(view)) % _ALIGNMENT:
+        if self.nbytes and address(view) % ALIGNMENT:
             return self._archive.copy(self._name)
         return view
 
@@ -70,7 +66,7 @@ class SwappedRecord:
     def view(self) -> memoryview:
         """The bytes in little-endian order, in new memory."""
         source = self._record.view()
-        swapped = bytearray(self.nbytes)
+        swapped = new_memory(self.nbytes)
         for index in range(self._width):
             swapped[index :: self._width] = source[self._width - 1 - index :: self._width]
-        return memoryview(swapped)
+        return swapped
