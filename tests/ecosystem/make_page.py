@@ -43,8 +43,7 @@ _NOTES = """## Notes
   gradients enabled the answer depends on the batch, and the range of its symbol then ends at 15, without a word. The original
   escapes that while its shape environment remembers results of the export. Programs from files, torch's own or ours, have
   nothing to remember. Lower under `torch.no_grad()`, as these tests do.
-- **Core ML** computes on Apple's systems only: what is compared is the converted program.
-- **AOTInductor** and **LiteRT** make files of compiled code: what is compared is what these compute.
+- **AOTInductor** makes a file of compiled code: what is compared is what that computes.
 - **pt2e quantization** calibrates with one call, and then computes it.
 """
 
