@@ -129,7 +129,7 @@ def _failure(error: BaseException) -> Failure:
     while root.__cause__ is not None:
         root = root.__cause__
     text = re.sub(r" at 0x[0-9a-f]+|\x1b\[\d*m", "", str(root)).strip()
-    text = re.sub(r"(\d+)?/[\w./-]+/", "", text)
+    text = re.sub(r"[\w.-]*/[\w./-]*/", "", text)
     return Failure(type(error).__name__, (text.splitlines() or [""])[0][:120])
 
 
