@@ -227,6 +227,30 @@ def test_a_deep_argument_is_read_or_refused(plain: Victim, what: str, depth: int
     assert outcome == ("done" if depth == 10 else "refused") or depth == 100
 
 
+def test_sizes_of_high_degree_end(sizes: Victim) -> None:
+    """sympy takes the derivatives of a polynomial one by one, to find its sign."""
+    symbol = "Symbol('s77', positive=True, integer=True)"
+    powers = [f"Pow({symbol}, Integer({degree}))" for degree in (64, 63, 62, 61, 60, 59)]
+    below = f"Add({symbol}, Integer(-1))"
+
+    def change(tree: Tree) -> None:
+        metas = tree["graph_module"]["graph"]["tensor_values"].values()
+        extents = [each for meta in metas for each in meta["sizes"] if each.get("as_expr")]
+        for extent, power in zip(extents, itertools.cycle(powers), strict=False):
+            extent["as_expr"] = {"expr_str": f"Mod({power}, {below})", "hint": None}
+
+    assert ends(lambda: graphwire.loads(sizes.with_document(change)), 3)
+
+
+@pytest.mark.parametrize("text", ["[]", "[[1]]", "NaN", "1", "null", '"x"', "[{}]"])
+def test_free_metadata_that_is_no_mapping_fails_nothing(good: Victim, text: str) -> None:
+    """torch copies its entries where it generates code."""
+    data = good.with_document(lambda tree: _nodes(tree)[0]["metadata"].update(custom=text))
+    program = graphwire.loads(data)
+    assert "custom" not in next(node for node in program.graph.nodes if node.op == "call_function").meta
+    program.module()
+
+
 @pytest.mark.parametrize("seed", range(len(PLACES)))
 def test_hostile_expressions_end_wherever_they_stand(sizes: Victim, seed: int) -> None:
     data = hostile_document(sizes, seed)

@@ -63,6 +63,11 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     if called := meta.get("torch_fn"):
         _encode_torch_fn(called, texts)
     if custom := meta.get("custom"):
+        if not isinstance(custom, dict):
+            raise EncodeError(
+                f"meta['custom'] of a node is a {type(custom).__name__}, of which torch wants entries",
+                remedy="Let it be a dict",
+            )
         texts["custom"] = encode_custom(custom)
     origin = meta.get("from_node")
     if origin is not None:
@@ -93,7 +98,11 @@ def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
         kind = type(value)
         meta[name] = value.copy() if kind is dict or kind is list else value
     if "custom" in meta:
-        meta["custom"] = json.loads(record.metadata["custom"])
+        custom = json.loads(record.metadata["custom"])
+        if isinstance(custom, dict):
+            meta["custom"] = custom
+        else:  # torch copies the entries where it generates code
+            del meta["custom"]
     if record.from_node is not None and context.provenance.take(record.from_node):
         meta["from_node"] = [context.sources[index] for index in record.from_node]
     return meta

@@ -253,16 +253,23 @@ _SYMBOLIC: dict[type, type] = {int: torch.SymInt, float: torch.SymFloat, bool: t
 
 def expression_size(value: Any, most: int) -> int:
     """How many numbers (a long one counts for each 64 bits), symbols and operations the expression of a symbolic value has, as
-    it was made; those beyond `most` are not counted. A symbol alone, and any other value, has none."""
+    it was made, those of a power as often as it multiplies them; those beyond `most` are not counted. A symbol alone, and any
+    other value, has none."""
     if not isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
         return 0
-    count, pending = 0, [value.node._expr]
-    if pending[0].is_Symbol:
+    expression = value.node._expr
+    if expression.is_Symbol:
         return 0
+    count, pending = 0, [(expression, 1)]
     while pending and count <= most:
-        part = pending.pop()
-        count += 1 + (part.p.bit_length() + part.q.bit_length()) // 64 if part.is_Rational else 1
-        pending.extend(part.args)
+        part, times = pending.pop()
+        count += times * (1 + (part.p.bit_length() + part.q.bit_length()) // 64 if part.is_Rational else 1)
+        args = part.args
+        if len(args) == 2 and args[1].is_Integer and "Pow" in type(part).__name__:
+            times *= max(
+                1, min(abs(args[1].p), most + 1)
+            )  # sympy takes the derivatives of a polynomial, one by one
+        pending.extend([(each, times) for each in args])
     return count
 
 
