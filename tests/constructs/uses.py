@@ -51,7 +51,8 @@ def used(name: str, program: ExportedProgram, call: Inputs) -> tuple[Any, Except
     The program's tensors are afterwards what they were before.
     """
     kept = _held(program)
-    before = {key: tensor.detach().clone() for key, tensor in kept.items()}
+    memory = [_memory(tensor) for tensor in kept.values() if tensor.untyped_storage().device.type == "cpu"]
+    before = [each.clone() for each in memory]
     args, kwargs = copy.deepcopy((call.args, call.kwargs))
     torch._dynamo.reset()
     torch.manual_seed(0)
@@ -63,10 +64,15 @@ def used(name: str, program: ExportedProgram, call: Inputs) -> tuple[Any, Except
         after = {key: tensor.detach().clone() for key, tensor in kept.items()}
         return _apart((given, args, kwargs, after)), None
     finally:
-        with torch.no_grad():
-            for key, tensor in kept.items():
-                if not torch.equal(tensor, before[key]):  # batch norm counts no version
-                    tensor.copy_(before[key])
+        for each, bits in zip(memory, before, strict=True):
+            if not torch.equal(each, bits):  # `_version` does not tell: batch norm counts none
+                each.copy_(bits)
+
+
+def _memory(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of the storage of a tensor."""
+    storage = tensor.untyped_storage()
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
 class Outcome(NamedTuple):
