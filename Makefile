@@ -3,7 +3,7 @@
 # make test-nightly  install, and run the property tests on many more examples, others at every run
 # make test-gate  install, and use every loaded program of the tests for what the saved one serves for
 # make test-transformers  install transformers too, and run the tests on its models
-# make test-zoo  models of many libraries, installed into .venv-zoo: saved, loaded, and used as test-gate does; most of an hour
+# make test-zoo  models of many libraries, installed into .venv-zoo: saved, loaded, and used as test-gate does; half an hour
 # make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them
 # make test-signing  install OpenSSF model signing too, and sign and verify a file with it
 # make test-triton  install Triton too, and test programs that call kernels of it

@@ -76,6 +76,8 @@ def key(request: pytest.FixtureRequest) -> Any:
 def test_the_zoo_has_a_hundred_architectures_of_eight_libraries() -> None:
     assert len(ZOO) >= 100
     assert len({architecture.library for architecture in ZOO.values()}) >= 8
+    if not RECORD:
+        assert set(json.loads(RESULTS.read_text(encoding="utf-8"))["architectures"]) == set(ZOO)
 
 
 @pytest.mark.parametrize("format", FORMATS)
