@@ -220,6 +220,8 @@ def _is_name_of(context: EncodeContext, reader: torch.fx.Node, value: Any) -> bo
 
 def _says(context: EncodeContext, stated: Any, value: Any) -> bool:
     """Whether what a reader states is said, once the value of the element is."""
+    if type(stated) is torch_private.FakeTensor:  # as most are
+        return True
     if isinstance(stated, torch.Tensor):
         return not is_traceable_wrapper_subclass(stated)
     if type(stated) is not type(value):

@@ -172,15 +172,15 @@ class FakeTensors:
 
 
 _MARKS: dict[Literal["parameter", "buffer"], str] = {"parameter": "_is_param", "buffer": "_is_buffer"}
+_MARK_NAMES = frozenset(_MARKS.values())
 
 
 def held_as(value: Any) -> Literal["parameter", "buffer"] | None:
     """What a tensor that is no plain one passes for, an `nn.Parameter` or an `nn.Buffer`; None for any other value."""
     if type(value) is FakeTensor:
         attributes = vars(value)  # to ask the tensor for what it has not takes four times as long
-        for kind, mark in _MARKS.items():
-            if attributes.get(mark):
-                return kind
+        if not _MARK_NAMES.isdisjoint(attributes):
+            return next((kind for kind, mark in _MARKS.items() if attributes.get(mark)), None)
     return None
 
 

@@ -208,8 +208,14 @@ def note_stated(
     if stated is value or not isinstance(stated, torch.Tensor):
         return
     meta, kind = _described(context, stated), torch_private.held_as(stated)
-    if isinstance(value, torch.Tensor) and meta == _described(context, value):
-        held = "parameter" if isinstance(value, torch.nn.Parameter) else torch_private.held_as(value)
+    is_fake = (
+        type(value) is torch_private.FakeTensor
+    )  # as most are: each question takes as long as asking it of the tensor
+    if (is_fake or isinstance(value, torch.Tensor)) and (
+        meta is (other := _described(context, value)) or meta == other
+    ):
+        is_parameter = not is_fake and isinstance(value, torch.nn.Parameter)
+        held = "parameter" if is_parameter else torch_private.held_as(value)
         if kind == held:
             return
     own.value = meta
