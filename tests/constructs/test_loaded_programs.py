@@ -17,7 +17,6 @@ SAMPLE = (
     "higher-order operators: cond in cond, several results",
     "higher-order operators: tag_activation_checkpoint",
     "by hand: wrap_with_set_grad_enabled",
-    "small: guards",
     "small: structured",
 )
 """What is tried whenever the tests run."""
