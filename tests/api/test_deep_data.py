@@ -237,3 +237,19 @@ def test_what_is_shared_is_measured_once() -> None:
     circle.append(circle)
     check_unfolded(circle, "it")  # the encoder tells
     check_unfolded([[1] * 1000] * 1000, "it")
+
+
+class _Counted(list[Any]):
+    """A list that counts how often it is walked through."""
+
+    walks = 0
+
+    def __iter__(self) -> Any:
+        self.walks += 1
+        return super().__iter__()
+
+
+def test_what_occurs_many_times_is_measured_once() -> None:
+    shared = _Counted([1] * 1000)
+    check_unfolded([shared] * 1000, "it")
+    assert 0 < shared.walks <= 4

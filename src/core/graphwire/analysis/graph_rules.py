@@ -383,9 +383,7 @@ def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -
 
 
 def _are_good_names(walk: Walk, given: tuple[str, ...]) -> bool:
-    """Whether the inputs of a node can have these names."""
-    if given in walk.good_inputs:
-        return True
+    """Whether the inputs of a node can have these names, which are remembered then."""
     named = [name for name in given if name]
     known = walk.good_keywords
     for name in named:

@@ -9,8 +9,7 @@ import itertools
 import types
 from typing import Any, NamedTuple
 
-from torch._ops import OpOverload
-
+from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
 from graphwire.bridge.opaque import CallForm, OpaqueOperator, opaque_operator
 from graphwire.errors import EncodeError, GraphwireError, PluginError, Problem, UnknownOperatorError, said
@@ -187,7 +186,7 @@ def _advice(name: str) -> str:
 def _described(target: Any, name: str, handler: OpHandler) -> Operator:
     operator = Operator(target, name, handler, codec=_codec_of(handler))
     if handler.convention == "schema":
-        facts = _facts_of(target) if isinstance(target, OpOverload) else _read_schema(target)
+        facts = _facts_of(target) if isinstance(target, torch_private.OpOverload) else _read_schema(target)
         if facts is None:
             raise PluginError(
                 f"the operator handler {handler.namespace!r} gives {target!r:.80} for {name!r}, which has no schema",

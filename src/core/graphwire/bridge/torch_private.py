@@ -15,7 +15,7 @@ import sympy
 import torch
 from torch._export.verifier import Verifier
 from torch._library.fake_class_registry import FakeScriptObject
-from torch._ops import HigherOrderOperator
+from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx.experimental.sym_node import SymNode
@@ -39,6 +39,7 @@ __all__ = [
     "FakeTensorMode",
     "FakeTensors",
     "HigherOrderOperator",
+    "OpOverload",
     "ShapeEnv",
     "ValueRanges",
     "as_parameter",
