@@ -60,7 +60,7 @@ zoo: $(INSTALLED)-zoo
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/zoo $(PYTEST_ARGS)
 
 test-contrib: $(INSTALLED)-contrib
-	$(PYTHON) -m pytest tests/contrib/heavy $(PYTEST_ARGS)
+	$(PYTHON) -m pytest tests/contrib/heavy tests/api/test_passes.py $(PYTEST_ARGS)
 
 test-signing: $(INSTALLED)-signing
 	$(PYTHON) -m pytest tests/signing $(PYTEST_ARGS)

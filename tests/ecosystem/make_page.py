@@ -21,7 +21,7 @@ What tools make of a loaded program, beside what they make of the one that was s
 the tests (every construct, torch's database of higher-order operators, small models) to each tool, in an environment of its
 own with the newest version that installs beside torch {torch}, and writes this page. `tests/ecosystem` has a module for each.
 
-- *tried*: programs that can be run here; one of so many of all {all}, spread evenly.
+- *tried*: the programs that were given to the tool. "1 of 10" means every tenth of all {all}, less those that cannot be run here.
 - *taken*: the tool lowers the original, and computes a call of it. What it does not take, it does not take loaded either, with
   the same class of error.
 - *same*: it takes the loaded program (from JSON, MessagePack or CBOR in turn), computes the same to the last bit, and lowers to

@@ -267,9 +267,8 @@ def expression_size(value: Any, most: int) -> int:
         count += times * (1 + (part.p.bit_length() + part.q.bit_length()) // 64 if part.is_Rational else 1)
         args = part.args
         if len(args) == 2 and args[1].is_Integer and "Pow" in type(part).__name__:
-            times *= max(
-                1, min(abs(args[1].p), most + 1)
-            )  # sympy takes the derivatives of a polynomial, one by one
+            # sympy takes the derivatives of a polynomial, one by one
+            times *= max(1, min(abs(args[1].p), most + 1))
         pending.extend([(each, times) for each in args])
     return count
 
@@ -393,7 +392,7 @@ def _empty_program() -> torch.export.ExportedProgram:
     empty = torch.fx.Graph()
     empty.output(())
     return torch.export.ExportedProgram(
-        torch.nn.Module(), empty, ExportGraphSignature([], []), {}, {}, [], {}, {}, verifiers=[Verifier]
+        torch.nn.Module(), empty, ExportGraphSignature([], []), {}, {}, [], verifiers=[Verifier]
     )
 
 

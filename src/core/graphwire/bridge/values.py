@@ -208,9 +208,8 @@ def note_stated(
     if stated is value or not isinstance(stated, torch.Tensor):
         return
     meta, kind = _described(context, stated), torch_private.held_as(stated)
-    is_fake = (
-        type(value) is torch_private.FakeTensor
-    )  # as most are: each question takes as long as asking it of the tensor
+    # As most values are; to ask whether it is some other kind of tensor takes as long as the rest of this.
+    is_fake = type(value) is torch_private.FakeTensor
     if (is_fake or isinstance(value, torch.Tensor)) and (
         meta is (other := _described(context, value)) or meta == other
     ):
