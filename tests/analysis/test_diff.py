@@ -17,8 +17,12 @@ from torch.export import Dim
 import graphwire
 from graphwire.analysis.diff import Diff, diff
 from graphwire.analysis.diff_nodes import module_path
-from graphwire.analysis.diff_text import diff_text
+from graphwire.analysis.diff_text import diff_lines
 from graphwire.schema.graph import Node
+
+
+def diff_text(found: Diff, *, a: str = "A", b: str = "B") -> str:
+    return "\n".join(diff_lines(found, a=a, b=b))
 
 
 class Block(nn.Module):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from external_weights import externalize
 
 import graphwire
 from graphwire.cli.commands import main
@@ -19,7 +20,7 @@ from graphwire.errors import (
     GraphwireError,
     TargetError,
 )
-from graphwire.evolve.embedded import embedded_tensors, externalize
+from graphwire.evolve.embedded import embedded_tensors
 from graphwire.hooks.registry import default_registry
 from graphwire.wire.document import read_document, write_document
 from graphwire.wire.payloads import Payloads

@@ -16,9 +16,11 @@ from graphwire.bridge.context import DecodeContext
 from graphwire.bridge.payloads import decode_payloads
 from graphwire.bridge.storages import StorageTable
 from graphwire.errors import GraphwireError
+from graphwire.evolve.targets import target_named
+from graphwire.evolve.versions import version_of
 from graphwire.hooks.registry import default_registry
 from graphwire.wire.archive import ArchiveReader
-from graphwire.wire.layouts import LAYOUTS, Layout, layout_of_schema, open_layout
+from graphwire.wire.layouts import LAYOUTS, Layout, open_layout
 from graphwire.wire.package_writer import Document, write_package
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
 
@@ -75,15 +77,17 @@ def test_the_corpus_is_whole(files: list[Path], release: str) -> None:
     assert len(files) == COUNTS[release]
 
 
-def test_the_layout_is_the_release_s(files: list[Path], layout_name: str) -> None:
+def test_the_layout_and_the_version_are_the_release_s(
+    files: list[Path], release: str, layout_name: str
+) -> None:
     for path in files:
         layout = opened(path)
         assert layout.spec.name == layout_name
         assert list(layout.members) == ["model"]
         document = json.loads(layout.reader.read(layout.members["model"]))
-        version = document["schema_version"]
-        numbers = (version, 0) if isinstance(version, int) else (version["major"], version["minor"])
-        assert layout_of_schema(*numbers) is layout.spec
+        target = target_named(f"torch-{release}")
+        assert target.layout == layout_name
+        assert target.version == version_of(document)
 
 
 def test_every_payload_fits_its_record(files: list[Path]) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from corpus_documents import documents, same
+from external_weights import externalize
 
 from graphwire.analysis.validate import validate
 from graphwire.errors import SchemaError, TargetError
-from graphwire.evolve.embedded import ExternalBytes, embed, embedded_tensors, externalize, swapped
+from graphwire.evolve.embedded import ExternalBytes, embed, embedded_tensors, swapped
 from graphwire.evolve.schema import downgrade, upgrade
 from graphwire.evolve.targets import supports
 from graphwire.evolve.versions import COMPACT_5_3, DRAFT, Version, version_of

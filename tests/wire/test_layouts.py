@@ -26,7 +26,6 @@ from graphwire.wire.layouts import (
     Layout,
     executable_members,
     layout_named,
-    layout_of_schema,
     open_layout,
     schema_version_text,
 )
@@ -112,22 +111,6 @@ def test_a_layout_is_told_by_its_members_and_read(name: str) -> None:
     assert set(layout.payload_records) == {
         member for member in MEMBERS[name] if member.startswith("data/") or member in FLAT.get(name, {})
     }
-
-
-def test_every_schema_version_has_a_layout() -> None:
-    versions = {
-        (1, 0): "A1",
-        (2, 0): "A2",
-        (5, 1): "A3",
-        (5, 3): "A4",
-        (7, 3): "A4",
-        (8, 2): "A4",
-        (8, 7): "A4",
-        (8, 8): "B1",
-        (8, 14): "B2",
-        (8, 20): "B2",
-    }
-    assert {version: layout_of_schema(*version).name for version in versions} == versions
 
 
 def test_layouts_are_found_by_name() -> None:

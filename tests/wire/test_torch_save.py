@@ -26,7 +26,7 @@ from graphwire.wire.limits import DEFAULT_LIMITS
 from graphwire.wire.payloads import Payloads
 from graphwire.wire.pickle_limits import PickleLimits
 from graphwire.wire.torch_save import StateDict, read_state_dict
-from graphwire.wire.torch_save_writer import write_state_dict
+from graphwire.wire.torch_save_writer import pack_state_dict
 
 FOLDER, STEM = "data/weights/", "weight_"
 
@@ -69,9 +69,7 @@ def tensor_of(state: StateDict, name: str) -> torch.Tensor:
 
 
 def written(state: StateDict) -> bytes:
-    stream = io.BytesIO()
-    write_state_dict(stream, state.metas, state.records, FOLDER, state.encoded)
-    return stream.getvalue()
+    return b"".join(pack_state_dict(state.metas, state.records, FOLDER, state.encoded).chunks())
 
 
 def assert_same(left: torch.Tensor, right: torch.Tensor) -> None:
@@ -400,12 +398,10 @@ def test_a_tensor_that_reaches_beyond_its_storage_is_a_problem_of_the_payloads()
 def test_what_old_torch_has_no_form_for_is_refused_by_name() -> None:
     state = read(saved({"x": torch.ones(2)}))
     with pytest.raises(EncodeError, match=r"s: old torch has no form for what the codec 'other' wrote"):
-        write_state_dict(
-            io.BytesIO(), state.metas, state.records, FOLDER, {"s": EncodedValue("other", {}, ["x"])}
-        )
+        pack_state_dict(state.metas, state.records, FOLDER, {"s": EncodedValue("other", {}, ["x"])})
     state.metas["x"].placement = "fake"
     with pytest.raises(EncodeError, match=r"x: it has no elements \(fake\)"):
-        write_state_dict(io.BytesIO(), state.metas, state.records, FOLDER)
+        pack_state_dict(state.metas, state.records, FOLDER)
 
 
 def test_a_caller_raises_and_lowers_the_limits_of_pickles_with_those_of_the_archive() -> None:

@@ -6,16 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from graphwire.analysis.diff import Change, Detail, Diff, NodeChange
-from graphwire.errors import escaped
 
-__all__ = ["diff_lines", "diff_text"]
+__all__ = ["diff_lines"]
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
-
-
-def diff_text(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 200) -> str:
-    """The text of a diff. Arguments are those of `diff_lines`."""
-    return "\n".join(map(escaped, diff_lines(found, a=a, b=b, limit=limit)))
 
 
 def diff_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 200) -> Iterator[str]:

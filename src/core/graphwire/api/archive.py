@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from graphwire.analysis.held_values import held_problems
 from graphwire.analysis.report import LoadReport
@@ -29,10 +29,6 @@ from graphwire.wire.layouts import BARE
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package import NO_MANIFEST, Package
 from graphwire.wire.payloads import Payloads
-
-if TYPE_CHECKING:
-    pass
-
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from graphwire.analysis.validate import check
 from graphwire.api.boundary import Boundary, reading, writing
@@ -36,9 +36,6 @@ from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
 from graphwire.wire.torch_save_writer import record_chunks
 from graphwire.wire.treespec_document import check_protocol, read_treespec, write_treespec
-
-if TYPE_CHECKING:
-    pass
 
 
 @writing()

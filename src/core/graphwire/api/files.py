@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias
 
 from graphwire.analysis.report import WriteReport
 from graphwire.analysis.summary import Inspection
@@ -24,10 +24,6 @@ from graphwire.schema.program import Program
 from graphwire.wire.archive import Readable
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package_writer import Document, save_package
-
-if TYPE_CHECKING:
-    pass
-
 
 PathOrFile: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 """Where a file is written: a path, or a binary file object."""

@@ -255,7 +255,6 @@ _CONSTANT_OF: dict[str, Any] = {
     "nan": sympy.nan,
 }
 
-_RELATIONS = ("Equality", "Unequality", "LessThan", "StrictLessThan", "GreaterThan", "StrictGreaterThan")
 _CONNECTIVES = ("And", "Or", "Xor")
 
 _CLASS_OF: dict[str, Any] = {

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, cast
 
@@ -21,7 +20,7 @@ from graphwire.evolve.trees import MALFORMED, Record
 from graphwire.evolve.versions import DRAFT, Version, version_of
 from graphwire.schema.scalars import DTYPE_NAMES, ITEM_SIZES, ScalarType
 
-__all__ = ["EmbeddedTensor", "ExternalBytes", "embed", "embedded_tensors", "externalize", "swapped"]
+__all__ = ["EmbeddedTensor", "ExternalBytes", "embed", "embedded_tensors", "swapped"]
 
 
 class ExternalBytes(NamedTuple):
@@ -127,32 +126,6 @@ def embed(draft: Record, storage_of: Callable[[str], bytes | memoryview]) -> Rec
 def _with_bytes(tensor: Record, data: bytes | memoryview) -> Record:
     buffer = swapped(bytes(data), ScalarType(tensor["meta"]["dtype"]))
     return {**tensor, "storage": {"data_location": "Internal", "data": {"buffer": buffer}}}
-
-
-def externalize(draft: Record, location: str) -> tuple[Record, bytes]:
-    """A draft whose internal weights lie in one external file, and the file's bytes.
-
-    Args:
-        location: what the draft calls the file.
-    """
-    content = bytearray()
-    tables: dict[str, Any] = {}
-    for table in ("parameters", "buffers"):
-        tables[table] = {}
-        for name, tensor in draft[table].items():
-            storage = tensor["storage"]
-            if storage["data_location"] == "Internal":
-                data = _bytes_of(name, storage["data"]["buffer"])
-                external = {
-                    "location": location,
-                    "offset": str(len(content)),
-                    "length": str(len(data)),
-                    "checksum": hashlib.sha256(data).hexdigest(),
-                }
-                content += data
-                storage = {"data_location": "External", "data": external}
-            tables[table][name] = {**tensor, "storage": storage}
-    return {**draft, **tables}, bytes(content)
 
 
 def swapped(data: bytes, dtype: ScalarType) -> bytes:

@@ -15,7 +15,7 @@ from graphwire.evolve.schema import obstacles_to
 from graphwire.evolve.trees import Record
 from graphwire.evolve.versions import COMPACT_5_3, DRAFT, RELEASES, Version, first_release
 
-__all__ = ["TARGETS", "Target", "minimal_target", "supported", "supports", "target_named"]
+__all__ = ["TARGETS", "Target", "supported", "supports", "target_named"]
 
 Layout = Literal["A1", "A2", "A3", "A4", "B1", "B2"]
 
@@ -31,14 +31,10 @@ class Target(NamedTuple):
     """The release of torch, such as `2.6`: of a version the first that has it."""
     layout: Layout | None
     """Its archive; None for a target that has only documents."""
-    grammar: Literal["infix", "constructor"]
-    """How expressions are written."""
     none: Literal["[]", "true"]
     """What JSON has for None."""
     nonfinite: Literal["token", "text"]
     """What JSON has for a float that is not finite: a bare token (`Infinity`), or text (`"Infinity"`)."""
-    unbounded: Literal["integer", "token", "null"]
-    """What JSON has for a range without a bound: 9223372036854775806, a bare token, or null."""
 
 
 _LAYOUTS: Final[dict[str, Layout]] = {
@@ -50,23 +46,15 @@ _LAYOUTS: Final[dict[str, Layout]] = {
     **dict.fromkeys(("2.9", "2.10", "2.11", "2.12", "2.13", "2.14", "2.15"), "B2"),
 }
 
-_UNBOUNDED_AS_INTEGER = (DRAFT, Version(1), Version(5, 3), COMPACT_5_3)
-
 
 def _target(name: str, version: Version, layout: Layout | None) -> Target:
-    constructor = version >= Version(8, 2)
-    bound: Literal["integer", "token", "null"] = "null"
-    if not constructor:
-        bound = "integer" if version in _UNBOUNDED_AS_INTEGER else "token"
     return Target(
         name,
         version,
         (name if name.startswith("torch-") else first_release(version)).removeprefix("torch-"),
         layout,
-        "constructor" if constructor else "infix",
-        "true" if constructor or version == DRAFT else "[]",
+        "true" if version >= Version(8, 2) or version == DRAFT else "[]",
         "text" if version >= Version(8, 7) else "token",
-        bound,
     )
 
 
@@ -142,13 +130,3 @@ def supports(tree: Record, target: Target | str) -> list[Obstacle]:
 def supported(tree: Record) -> dict[str, list[Obstacle]]:
     """What `supports` says of every target, by name."""
     return {name: supports(tree, target) for name, target in TARGETS.items()}
-
-
-def minimal_target(tree: Record) -> Target | None:
-    """The oldest release of torch that a document of the current version can be written for; None when there is none."""
-    oldest = None
-    for release, version in reversed(RELEASES.items()):
-        if obstacles_to(tree, version, release)[1]:
-            return oldest
-        oldest = TARGETS[f"torch-{release}"]
-    return oldest

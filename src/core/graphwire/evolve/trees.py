@@ -23,7 +23,6 @@ __all__ = [
     "Where",
     "arm_of",
     "call_of",
-    "content_of",
     "name_of",
     "node_label",
     "rewrite",
@@ -257,11 +256,6 @@ def arm_of(union: Record) -> str:
         if value is not None:
             return arm
     return ""
-
-
-def content_of(union: Record) -> Any:
-    """What the arm of a union that is set holds."""
-    return union.get(arm_of(union))
 
 
 VALUE_ARMS = ("as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool", "as_custom_obj")

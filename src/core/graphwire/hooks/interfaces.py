@@ -17,7 +17,6 @@ from graphwire.schema.treespec import TreeSpec
 __all__ = [
     "BoundedFormat",
     "ConstantCodec",
-    "EncodedConstant",
     "FittingTreespecSerializer",
     "MetadataKey",
     "NodeCodec",
@@ -309,20 +308,6 @@ class OpsetStep(NamedTuple):
     to_version: int
     operators: Mapping[str, Callable[..., None]] = MappingProxyType({})
     propagates: Collection[str] = frozenset()
-
-
-class EncodedConstant(Protocol):
-    """What a codec makes of a constant: a tree, and the plain tensors that it refers to by position."""
-
-    @property
-    def tree(self) -> Tree:
-        """As the class says."""
-        ...
-
-    @property
-    def tensors(self) -> Sequence[Any]:
-        """As the class says."""
-        ...
 
 
 @runtime_checkable

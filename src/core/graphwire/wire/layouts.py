@@ -35,7 +35,6 @@ __all__ = [
     "config_members",
     "executable_members",
     "layout_named",
-    "layout_of_schema",
     "open_layout",
     "schema_version_text",
 ]
@@ -134,9 +133,6 @@ LAYOUTS: dict[str, LayoutSpec] = {
 }
 """Every layout, by name, oldest first."""
 
-_SCHEMAS = (((1, 0), "A1"), ((2, 0), "A2"), ((5, 0), "A3"), ((5, 3), "A4"), ((8, 8), "B1"), ((8, 9), "B2"))
-"""From which schema version on which layout is written."""
-
 
 def layout_named(name: str) -> LayoutSpec:
     """The layout of that name; `pt2` is the newest.
@@ -148,12 +144,6 @@ def layout_named(name: str) -> LayoutSpec:
     if spec is None:
         raise ArchiveError(f"there is no layout {name!r}", remedy=f"There are {', '.join(LAYOUTS)}")
     return spec
-
-
-def layout_of_schema(major: int, minor: int = 0) -> LayoutSpec:
-    """The layout of the releases that write a schema version."""
-    names = [name for version, name in _SCHEMAS if version <= (major, minor)]
-    return LAYOUTS[names[-1] if names else "A1"]
 
 
 def config_members(name: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ from graphwire.wire.pickle_writer import PickleWriter
 from graphwire.wire.sample_inputs import examples_tree
 from graphwire.wire.torch_save import SPARSE_CODEC
 
-__all__ = ["UNTYPED", "PackedFile", "pack_examples", "pack_state_dict", "record_chunks", "write_state_dict"]
+__all__ = ["UNTYPED", "PackedFile", "pack_examples", "pack_state_dict", "record_chunks"]
 
 _CHUNK_BYTES = 1 << 22
 _TYPED = frozenset(DTYPES_OF_STORAGES.values())
@@ -270,15 +270,3 @@ def pack_examples(
 
     pickle.value(examples_tree(examples), leaf)
     return storages.pack(pickle.finish())
-
-
-def write_state_dict(
-    stream: BinaryIO,
-    metas: Mapping[str, PayloadMeta],
-    records: Mapping[str, Record],
-    folder: str,
-    encoded: Mapping[str, EncodedValue] | None = None,
-) -> None:
-    """Write what `pack_state_dict` makes to a stream that need not seek. Arguments and errors are its own."""
-    for chunk in pack_state_dict(metas, records, folder, encoded).chunks():
-        stream.write(chunk)
