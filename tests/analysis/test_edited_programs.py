@@ -20,6 +20,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from random_programs import ExportableProgram, exportable_programs
+from random_programs.edits import EDITS, edit
 from torch import nn
 from torch.export import Dim, ExportedProgram, export
 from torch.export.graph_signature import TensorArgument
@@ -30,8 +32,6 @@ from graphwire.hooks.registry import default_registry
 from graphwire.schema.graph import ValueMetadata
 from graphwire.testing.portraits import Portrait, portrait
 from graphwire.testing.programs import assert_same_values, differences
-from graphwire.testing.random_programs import ExportableProgram, exportable_programs
-from graphwire.testing.random_programs.edits import EDITS, edit
 
 FORMATS = sorted(default_registry().wire_formats)
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_programs import ExportableProgram, exportable_programs
 from spellings import respelled
 from torch.export import ExportedProgram, ExportGraphSignature
 
@@ -20,7 +21,6 @@ from graphwire.analysis.content import content_hash
 from graphwire.schema.program import Program
 from graphwire.schema.signature_names import SignatureNames
 from graphwire.schema.tree import from_tree, program_from_tree, to_tree
-from graphwire.testing.random_programs import ExportableProgram, exportable_programs
 
 slow = settings(
     max_examples=20,

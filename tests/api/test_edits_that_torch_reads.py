@@ -17,12 +17,12 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from random_programs.edits import EDITS, edit
 from this_torch import RELEASE
 from torch.export import Dim, ExportedProgram, export
 
 import graphwire
 from graphwire.errors import GraphwireError
-from graphwire.testing.random_programs.edits import EDITS, edit
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 X = torch.ones(3, 4)

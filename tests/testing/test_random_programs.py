@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
+from random_programs import ExportableProgram, exportable_programs, program_sources
 
 import graphwire
 from graphwire.errors import GraphwireWarning
 from graphwire.hooks.registry import default_registry
 from graphwire.testing.portraits import portrait
 from graphwire.testing.programs import assert_same_portrait, assert_same_program, assert_same_values
-from graphwire.testing.random_programs import ExportableProgram, exportable_programs, program_sources
 
 FORMATS = sorted(default_registry().wire_formats)
 CALLS = ({}, {"n": 9, "m": 5})

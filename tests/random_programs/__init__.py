@@ -1,7 +1,7 @@
 """Random programs that torch exports, as a hypothesis strategy.
 
     from hypothesis import given
-    from graphwire.testing.random_programs import ExportableProgram, exportable_programs
+    from random_programs import ExportableProgram, exportable_programs
 
     @given(exportable_programs())
     def test_something(made: ExportableProgram) -> None:
@@ -12,6 +12,6 @@ buffers of every form, dynamic sizes and arithmetic with them. A failing example
 run as it is.
 """
 
-from graphwire.testing.random_programs.strategy import ExportableProgram, exportable_programs, program_sources
+from random_programs.strategy import ExportableProgram, exportable_programs, program_sources
 
 __all__ = ["ExportableProgram", "exportable_programs", "program_sources"]

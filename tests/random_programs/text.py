@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import CodeType, ModuleType
 from typing import Any, cast
 
-from graphwire.testing.random_programs.parts import PREAMBLE
+from random_programs.parts import PREAMBLE
 
 __all__ = ["function_of", "module_of"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from hypothesis import strategies as st
 
-from graphwire.testing.random_programs.scope import REFUSALS, Scope, expression
+from random_programs.scope import REFUSALS, Scope, expression
 
 __all__ = ["CONTROL_FLOW"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from graphwire.testing.random_programs.editing import Editing
+from random_programs.editing import Editing
 
 __all__ = ["EDITS"]
 

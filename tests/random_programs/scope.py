@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from hypothesis import strategies as st
 
-from graphwire.testing.random_programs import parts
-from graphwire.testing.random_programs.text import function_of
+from random_programs import parts
+from random_programs.text import function_of
 
 __all__ = ["REFUSALS", "SIMPLE", "Scope", "expression"]
 

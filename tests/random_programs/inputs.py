@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hypothesis import strategies as st
 
-from graphwire.testing.random_programs import parts
-from graphwire.testing.random_programs.scope import REFUSALS
-from graphwire.testing.random_programs.text import function_of
+from random_programs import parts
+from random_programs.scope import REFUSALS
+from random_programs.text import function_of
 
 __all__ = ["LITERALS", "Inputs", "container", "indented", "model_lines", "state_lines"]
 

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
-from graphwire.testing.random_programs import interface_edits, node_edits, noted_edits, pass_edits
-from graphwire.testing.random_programs.editing import Editing
+from random_programs import interface_edits, node_edits, noted_edits, pass_edits
+from random_programs.editing import Editing
 
 __all__ = ["EDITS", "Editing", "edit"]
 

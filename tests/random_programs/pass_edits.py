@@ -10,7 +10,7 @@ from torch.fx.passes.annotate_getitem_nodes import annotate_getitem_nodes
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from torch.fx.passes.tools_common import legalize_graph
 
-from graphwire.testing.random_programs.editing import Editing, is_pure
+from random_programs.editing import Editing, is_pure
 
 __all__ = ["EDITS"]
 
@@ -70,7 +70,7 @@ def propagate_values(editing: Editing) -> str | None:
         return None
     try:
         FakeTensorProp(editing.module, mode).propagate_dont_convert_inputs(*given)
-    except Exception as error:  # noqa: BLE001 # an earlier edit left what no operator takes
+    except Exception as error:  # an earlier edit left what no operator takes
         return f"values are propagated up to a {type(error).__name__}"
     return "values are propagated"
 

@@ -6,7 +6,7 @@ import torch
 from torch.export.graph_signature import InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 from torch.utils import _pytree as pytree
 
-from graphwire.testing.random_programs.editing import Editing, is_float, is_tensor
+from random_programs.editing import Editing, is_float, is_tensor
 
 __all__ = ["EDITS"]
 

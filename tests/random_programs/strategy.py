@@ -13,9 +13,9 @@ from hypothesis import reject
 from hypothesis import strategies as st
 from torch.export import ExportedProgram
 
-from graphwire.testing.random_programs import parts
-from graphwire.testing.random_programs.control_flow import CONTROL_FLOW
-from graphwire.testing.random_programs.inputs import (
+from random_programs import parts
+from random_programs.control_flow import CONTROL_FLOW
+from random_programs.inputs import (
     LITERALS,
     Inputs,
     container,
@@ -23,8 +23,8 @@ from graphwire.testing.random_programs.inputs import (
     model_lines,
     state_lines,
 )
-from graphwire.testing.random_programs.scope import SIMPLE, Scope
-from graphwire.testing.random_programs.text import function_of, module_of
+from random_programs.scope import SIMPLE, Scope
+from random_programs.text import function_of, module_of
 
 __all__ = ["ExportableProgram", "exportable_programs", "program_sources"]
 
@@ -72,7 +72,7 @@ def exportable_programs(draw: st.DrawFn, *, max_statements: int = 8) -> Exportab
     try:
         with warnings.catch_warnings(action="ignore"):
             return ExportableProgram(source, module_of(source))
-    except Exception:  # noqa: BLE001 - whatever torch says, it does not export this one
+    except Exception:
         reject()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from graphwire.testing.random_programs.editing import Editing, is_float, is_pure, is_reader, is_tensor
+from random_programs.editing import Editing, is_float, is_pure, is_reader, is_tensor
 
 __all__ = ["EDITS"]
 
