@@ -9,7 +9,7 @@
 # make test-triton  install Triton too, and test programs that call kernels of it
 # make test-ecosystem  give loaded programs to each tool that takes exported ones; TOOL=onnx for one; writes docs/ecosystem.md
 # make fuzz   mutated files into every reader, TIME seconds in all (60)
-# make lint   formatting, lint rules, types, layers, documentation links
+# make lint   formatting, lint rules, types, layers, code without a user, documentation links
 # make bench  time, size and memory against torch.export.save/load, safetensors and ONNX; ten minutes
 # make docs   check the documentation's links and the README's code
 # make setup  install everything the targets above need
@@ -70,6 +70,7 @@ lint: $(INSTALLED)-test $(INSTALLED)-dev docs
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache --no-logo
+	$(PYTHON) tests/dead_code.py
 
 docs: $(PYTHON)
 	$(PYTHON) docs/check_links.py

@@ -33,7 +33,7 @@ Every construct that a program of `torch.export` can hold, as the tests in `test
 `python tests/constructs/make_coverage.py` with torch {torch}, and checked in JSON, msgpack and CBOR.
 
 - *save*, *load*: without an error; *load* also means that the loaded program is the saved one again, node by node with its
-  metadata, signature, ranges, guards and weights (`graphwire.testing.programs.assert_same_program`).
+  metadata, signature, ranges, guards and weights (`graphwire.testing.assert_same_program`).
 - *run*: it computes the same, to the last bit; a dash where a program cannot be run here.
 - *same bytes*: saving the loaded program again gives the same bytes.
 - *torch*: the same program through `torch.export.save` and `load`, by the same measures. *load* is the mere absence of an

@@ -25,7 +25,6 @@ from graphwire.schema.graph import (
 )
 
 __all__ = [
-    "REFERENCE_ARMS",
     "Renaming",
     "arm_of",
     "named_subgraphs_in",
@@ -131,9 +130,6 @@ _REWRITES: Final[dict[str, Rewrite]] = {
     "as_slice": _slice,
     "as_string_to_argument": _text_mapping,
 }
-
-REFERENCE_ARMS: Final = frozenset({"as_tensor", *_REWRITES})
-"""The arms that refer to something; the others are literals."""
 
 
 def arm_of(argument: Argument) -> str:

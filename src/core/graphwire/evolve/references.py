@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from graphwire.evolve.values import ARM_FEATURES, mapped, subgraphs
 from graphwire.schema.graph import Argument, Graph, Node
 from graphwire.schema.module_call import ModuleCallEntry
 from graphwire.schema.program import GraphModule, Program
-from graphwire.schema.signature import OutputSpec
+from graphwire.schema.signature_names import with_outputs
 
 __all__ = ["module_with_names", "new_requirements", "uses_operator", "walk_nodes"]
 
@@ -43,30 +42,15 @@ def module_with_names(module: GraphModule, names: Mapping[str, str]) -> GraphMod
     """A graph module whose signature and module calls use the new names of values that others replaced."""
     if not names:
         return module
-    outputs = [_renamed_spec(spec, names) for spec in module.signature.output_specs]
     return replace(
         module,
-        signature=replace(module.signature, output_specs=outputs),
+        signature=with_outputs(module.signature, names),
         module_call_graph=[_renamed_entry(entry, names) for entry in module.module_call_graph],
     )
 
 
 def _renamed(argument: Argument, names: Mapping[str, str]) -> Argument:
     return mapped(argument, names, lambda _, graph: graph, "")
-
-
-def _renamed_spec(spec: OutputSpec, names: Mapping[str, str]) -> OutputSpec:
-    for field in fields(spec):
-        content: Any = getattr(spec, field.name)
-        if content is None:
-            continue
-        argument = content.arg
-        if isinstance(argument, Argument):
-            renamed: Any = _renamed(argument, names)
-        else:
-            renamed = replace(argument, name=names.get(argument.name, argument.name))
-        return replace(spec, **{field.name: replace(content, arg=renamed)})
-    return spec
 
 
 def _renamed_entry(entry: ModuleCallEntry, names: Mapping[str, str]) -> ModuleCallEntry:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from graphwire.evolve.trees import ROOT, Record, Report, Where, arm_of, name_of
+from graphwire.schema.graph import Argument, TensorArgument
+from graphwire.schema.signature import InputSpec, OutputSpec
+from graphwire.schema.signature_maps import NameMaps, signature_from_maps
+from graphwire.schema.signature_names import BackwardSignature, value_name
+from graphwire.schema.tree import to_tree
 
 __all__ = ["signature_down", "signature_up"]
 
@@ -14,37 +19,43 @@ _PLACE = ROOT.at(".graph_module.signature")
 
 def signature_up(signature: Record, graph: Record) -> Record:
     """Specs from name maps, in the order of the graph's inputs and outputs."""
-    parameters, buffers = signature["inputs_to_parameters"], signature["inputs_to_buffers"]
-    inputs = []
-    for argument in graph["inputs"]:
-        name = name_of(argument)
-        if name in parameters:
-            inputs.append({"parameter": {"arg": {"name": name}, "parameter_name": parameters[name]}})
-        elif name in buffers:
-            inputs.append({"buffer": {"arg": {"name": name}, "buffer_name": buffers[name]}})
-        else:
-            inputs.append({"user_input": {"arg": argument}})
-    # A value can be both the new content of a buffer and an output: the mutations come first, each once.
-    mutated = dict(signature["buffers_to_mutate"])
-    backward = signature.get("backward_signature") or {}
-    to_parameters = dict(backward.get("gradients_to_parameters", {}))
-    to_inputs = dict(backward.get("gradients_to_user_inputs", {}))
-    outputs = []
-    for argument in graph["outputs"]:
-        name = name_of(argument)
-        if name in mutated:
-            outputs.append({"buffer_mutation": {"arg": {"name": name}, "buffer_name": mutated.pop(name)}})
-        elif name is not None and name == backward.get("loss_output"):
-            outputs.append({"loss_output": {"arg": {"name": name}}})
-        elif name in to_parameters:
-            arg = {"arg": {"name": name}, "parameter_name": to_parameters.pop(name)}
-            outputs.append({"gradient_to_parameter": arg})
-        elif name in to_inputs:
-            arg = {"arg": {"name": name}, "user_input_name": to_inputs.pop(name)}
-            outputs.append({"gradient_to_user_input": arg})
-        else:
-            outputs.append({"user_output": {"arg": argument}})
-    return {"input_specs": inputs, "output_specs": outputs}
+    inputs, outputs = ([_bare(each) for each in graph[side]] for side in ("inputs", "outputs"))
+    backward: Record = signature.get("backward_signature") or {}
+    loss: Any = backward.get("loss_output")
+    maps = NameMaps(
+        signature["inputs_to_parameters"],
+        signature["inputs_to_buffers"],
+        [name for each in inputs if (name := value_name(each)) is not None],  # what is in no other map
+        [name for each in outputs if (name := value_name(each)) is not None],
+        signature["buffers_to_mutate"],
+        BackwardSignature(
+            loss,
+            backward.get("gradients_to_parameters", {}),
+            backward.get("gradients_to_user_inputs", {}),
+        ),
+    )
+    made = signature_from_maps(maps, inputs, outputs)
+    return {
+        "input_specs": list(map(_spec_up, made.input_specs, graph["inputs"])),
+        "output_specs": list(map(_spec_up, made.output_specs, graph["outputs"])),
+    }
+
+
+def _bare(argument: Record) -> Argument:
+    """An argument of the current schema that refers to the same value; None for a literal."""
+    name = name_of(argument)
+    return Argument(as_none=True) if name is None else Argument(as_tensor=TensorArgument(name))
+
+
+def _spec_up(spec: InputSpec | OutputSpec, argument: Record) -> Record:
+    """A spec as schema 2 has it: user inputs and outputs with the argument as it is, and buffers that are all persistent."""
+    tree: Record = to_tree(spec)
+    if "user_output" in tree:
+        return {"user_output": {"arg": argument}}
+    if "user_input" in tree or "constant_input" in tree:
+        return {"user_input": {"arg": argument}}
+    tree.get("buffer", {}).pop("persistent", None)
+    return tree
 
 
 def signature_down(signature: Record, report: Report) -> Record:

@@ -1,13 +1,12 @@
-"""Specs from name maps: the signature as schema 1 (torch 2.1) wrote it, before each input and output had a spec."""
+"""A graph signature from name maps: the form in which torch 2.1 wrote it (schema 1), before each input and output had a spec."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-
-import msgspec
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from graphwire.errors import SchemaError, locate
-from graphwire.schema.graph import Argument, TensorArgument
+from graphwire.schema.graph import Argument
 from graphwire.schema.signature import (
     BufferMutationSpec,
     ConstantValue,
@@ -24,33 +23,23 @@ from graphwire.schema.signature import (
     UserInputSpec,
     UserOutputSpec,
 )
-from graphwire.schema.signature_names import SignatureNames, value_name
+from graphwire.schema.signature_names import BackwardSignature, value_name
 
-__all__ = ["BackwardNameMaps", "NameMaps", "signature_from_maps", "signature_to_maps"]
-
-
-class BackwardNameMaps(msgspec.Struct, frozen=True):
-    """What a joint graph differentiates, and what by, as schema 1 has it."""
-
-    gradients_to_parameters: dict[str, str]
-    """Qualified name of the parameter by name of the gradient."""
-    gradients_to_user_inputs: dict[str, str]
-    """Name of the user input by name of the gradient."""
-    loss_output: str
+__all__ = ["NameMaps", "signature_from_maps"]
 
 
-class NameMaps(msgspec.Struct, frozen=True):
+class NameMaps(NamedTuple):
     """The six fields of schema 1's `GraphSignature`."""
 
-    inputs_to_parameters: dict[str, str]
+    inputs_to_parameters: Mapping[str, str]
     """Qualified name by name of the input."""
-    inputs_to_buffers: dict[str, str]
+    inputs_to_buffers: Mapping[str, str]
     """Qualified name by name of the input; also that of a lifted tensor constant, which schema 1 has no map for."""
-    user_inputs: list[str]
-    user_outputs: list[str]
-    buffers_to_mutate: dict[str, str]
+    user_inputs: Collection[str]
+    user_outputs: Collection[str]
+    buffers_to_mutate: Mapping[str, str]
     """Qualified name of the buffer by name of its new value."""
-    backward_signature: BackwardNameMaps | None = None
+    backward_signature: BackwardSignature | None = None
 
 
 def signature_from_maps(
@@ -66,28 +55,34 @@ def signature_from_maps(
     Args:
         maps: what the names stand for.
         inputs: the graph's own, in order.
-        outputs: the graph's own, in order: the new values of buffers first.
-        non_persistent_buffers: qualified names of the buffers that are no part of the state dict.
+        outputs: the graph's own, in order. A value may be among them several times: the first is the new value of a buffer.
+        non_persistent_buffers: qualified names of the buffers that are not part of the state dict.
         tensor_constants: those qualified names in the map of buffers that are lifted tensors.
 
     Raises:
-        SchemaError: a tensor among the inputs or outputs stands for nothing, or the map of mutations for no output.
+        SchemaError: a tensor among the inputs or outputs is in no map.
     """
-    persistent = frozenset(non_persistent_buffers), frozenset(tensor_constants)
-    mutations = len(maps.buffers_to_mutate)
     signature = GraphSignature([], [])
     for index, argument in enumerate(inputs):
         try:
-            signature.input_specs.append(_input_spec(maps, argument, index, *persistent))
-        except Exception as error:
+            spec = _input_spec(maps, argument, index, non_persistent_buffers, tensor_constants)
+        except SchemaError as error:
             locate(error, f"inputs[{index}]")
             raise
+        signature.input_specs.append(spec)
+    backward = maps.backward_signature
+    made = (
+        dict(maps.buffers_to_mutate),
+        dict(backward.gradients_to_parameters) if backward else {},
+        dict(backward.gradients_to_user_inputs) if backward else {},
+    )
     for index, argument in enumerate(outputs):
         try:
-            signature.output_specs.append(_output_spec(maps, argument, mutates=index < mutations))
-        except Exception as error:
+            result = _output_spec(argument, *made, backward and backward.loss_output, maps.user_outputs)
+        except SchemaError as error:
             locate(error, f"outputs[{index}]")
             raise
+        signature.output_specs.append(result)
     return signature
 
 
@@ -97,16 +92,19 @@ def _input_spec(
     name = value_name(argument)
     if name is None:
         return _constant_input(argument, f"arg{index}")
-    if argument.as_tensor is None or name in maps.user_inputs:
-        return InputSpec(user_input=UserInputSpec(argument))
     tensor = argument.as_tensor
-    if (parameter := maps.inputs_to_parameters.get(name)) is not None:
-        return InputSpec(parameter=InputToParameterSpec(tensor, parameter))
-    if (buffer := maps.inputs_to_buffers.get(name)) is None:
-        raise SchemaError(f"the tensor {name!r} is neither a user input, nor a parameter, nor a buffer")
-    if buffer in constants:
-        return InputSpec(tensor_constant=InputToTensorConstantSpec(tensor, buffer))
-    return InputSpec(buffer=InputToBufferSpec(tensor, buffer, buffer not in fleeting))
+    if tensor is None:
+        return InputSpec(user_input=UserInputSpec(argument))
+    if name in maps.inputs_to_parameters:
+        return InputSpec(parameter=InputToParameterSpec(tensor, maps.inputs_to_parameters[name]))
+    if name in maps.inputs_to_buffers:
+        buffer = maps.inputs_to_buffers[name]
+        if buffer in constants:
+            return InputSpec(tensor_constant=InputToTensorConstantSpec(tensor, buffer))
+        return InputSpec(buffer=InputToBufferSpec(tensor, buffer, buffer not in fleeting))
+    if name in maps.user_inputs:
+        return InputSpec(user_input=UserInputSpec(argument))
+    raise SchemaError(f"the tensor {name!r} is neither a user input, nor a parameter, nor a buffer")
 
 
 def _constant_input(argument: Argument, name: str) -> InputSpec:
@@ -117,66 +115,27 @@ def _constant_input(argument: Argument, name: str) -> InputSpec:
     return InputSpec(constant_input=InputToConstantInputSpec(name, ConstantValue(**found)))
 
 
-def _output_spec(maps: NameMaps, argument: Argument, *, mutates: bool) -> OutputSpec:
-    if argument.as_tensor is None:
+def _output_spec(
+    argument: Argument,
+    mutated: dict[str, str],
+    to_parameters: dict[str, str],
+    to_inputs: dict[str, str],
+    loss: str | None,
+    user_outputs: Collection[str],
+) -> OutputSpec:
+    """The spec of an output. Its entry is taken out of the three maps, since each is for one output."""
+    tensor = argument.as_tensor
+    if tensor is None:
         return OutputSpec(user_output=UserOutputSpec(argument))
-    tensor, name = argument.as_tensor, argument.as_tensor.name
-    if mutates:
-        if (buffer := maps.buffers_to_mutate.get(name)) is None:
-            raise SchemaError(
-                f"the tensor {name!r} stands among the mutations, and is the new value of no buffer"
-            )
-        return OutputSpec(buffer_mutation=BufferMutationSpec(tensor, buffer))
-    backward = maps.backward_signature
-    # Before the user outputs, which have it, too: torch counts the loss among them.
-    if backward is not None and name == backward.loss_output:
+    name = tensor.name
+    if name in mutated:
+        return OutputSpec(buffer_mutation=BufferMutationSpec(tensor, mutated.pop(name)))
+    if name == loss:
         return OutputSpec(loss_output=LossOutputSpec(tensor))
-    if name in maps.user_outputs:
+    if name in to_parameters:
+        return OutputSpec(gradient_to_parameter=GradientToParameterSpec(tensor, to_parameters.pop(name)))
+    if name in to_inputs:
+        return OutputSpec(gradient_to_user_input=GradientToUserInputSpec(tensor, to_inputs.pop(name)))
+    if name in user_outputs:
         return OutputSpec(user_output=UserOutputSpec(argument))
-    return _gradient(backward, tensor)
-
-
-def _gradient(backward: BackwardNameMaps | None, tensor: TensorArgument) -> OutputSpec:
-    if backward is not None:
-        if (parameter := backward.gradients_to_parameters.get(tensor.name)) is not None:
-            return OutputSpec(gradient_to_parameter=GradientToParameterSpec(tensor, parameter))
-        if (user_input := backward.gradients_to_user_inputs.get(tensor.name)) is not None:
-            return OutputSpec(gradient_to_user_input=GradientToUserInputSpec(tensor, user_input))
-    raise SchemaError(f"the tensor {tensor.name!r} is neither a user output nor a gradient")
-
-
-def signature_to_maps(signature: GraphSignature) -> NameMaps:
-    """The maps of a signature: the reverse of `signature_from_maps`. Lifted tensors stand among the buffers.
-
-    Raises:
-        SchemaError: schema 1 has no map for something in the signature.
-    """
-    names = SignatureNames(signature)
-    unsaid = {
-        "a lifted object": names.lifted_custom_objs,
-        "a token": (*names.input_tokens, *names.output_tokens),
-        "a mutated parameter": names.mutated_parameters,
-        "a mutated user input": names.mutated_user_inputs,
-    }
-    for what, found in unsaid.items():
-        if found:
-            raise SchemaError(f"the signature has {what} ({next(iter(found))}), which schema 1 cannot say")
-    backward = names.backward_signature
-    return NameMaps(
-        dict(names.inputs_to_parameters),
-        {**names.inputs_to_buffers, **names.inputs_to_lifted_tensor_constants},
-        [
-            name
-            for spec in signature.input_specs
-            if spec.user_input and (name := value_name(spec.user_input.arg))
-        ],
-        [name for name in names.user_outputs if isinstance(name, str)],
-        dict(names.buffers_to_mutate),
-        None
-        if backward is None
-        else BackwardNameMaps(
-            dict(backward.gradients_to_parameters),
-            dict(backward.gradients_to_user_inputs),
-            backward.loss_output,
-        ),
-    )
+    raise SchemaError(f"the tensor {name!r} is neither a user output nor a gradient")

@@ -8,9 +8,8 @@ what the program holds, or, for a user input, the name of its value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -23,12 +22,11 @@ __all__ = [
     "BackwardSignature",
     "Literal",
     "ReplaceHook",
-    "SignatureEdits",
     "SignatureNames",
-    "editing",
     "replace_all_uses",
     "replace_hook",
     "value_name",
+    "with_outputs",
 ]
 
 Literal: TypeAlias = int | float | bool | str | None
@@ -45,6 +43,16 @@ class BackwardSignature(NamedTuple):
     """Name of the user input by name of the gradient."""
 
 
+_NAMES: Final = {
+    "as_tensor": "name",
+    "as_custom_obj": "name",
+    "as_sym_int": "as_name",
+    "as_sym_float": "as_name",
+    "as_sym_bool": "as_name",
+}
+"""The arms by which an argument refers to one value, and the field with the value's name."""
+
+
 def value_name(argument: Argument) -> str | None:
     """The name of the one value that an argument refers to; None for a literal or a list."""
     if argument.as_tensor is not None:
@@ -56,8 +64,7 @@ def value_name(argument: Argument) -> str | None:
 
 
 class SignatureNames:
-    """A signature's names: everything that torch's `ExportGraphSignature` has as a property, under the same name, and
-    each name map in the other direction.
+    """A signature's names: everything that torch's `ExportGraphSignature` has as a property, under the same name.
 
     A look at the signature as it is when it is asked; nothing is kept.
     """
@@ -168,41 +175,6 @@ class SignatureNames:
         """Name of the user input by name of its new value."""
         return _mapping(self._made("user_input_mutation", "user_input_name"))
 
-    @property
-    def parameters_to_inputs(self) -> Mapping[str, str]:
-        """Name of the input by qualified name of the parameter."""
-        return _reverse(self._held("parameter", "parameter_name"))
-
-    @property
-    def buffers_to_inputs(self) -> Mapping[str, str]:
-        """Name of the input by qualified name of the buffer."""
-        return _reverse(self._held("buffer", "buffer_name"))
-
-    @property
-    def lifted_tensor_constants_to_inputs(self) -> Mapping[str, str]:
-        """Name of the input by name of the lifted tensor."""
-        return _reverse(self._held("tensor_constant", "tensor_constant_name"))
-
-    @property
-    def lifted_custom_objs_to_inputs(self) -> Mapping[str, str]:
-        """Name of the input by name of the lifted object."""
-        return _reverse(self._held("custom_obj", "custom_obj_name"))
-
-    @property
-    def mutated_buffers(self) -> Mapping[str, str]:
-        """Name of the new value by qualified name of the buffer. Complete also where one value is put into several."""
-        return _reverse(self._made("buffer_mutation", "buffer_name"))
-
-    @property
-    def mutated_parameters(self) -> Mapping[str, str]:
-        """Name of the new value by qualified name of the parameter."""
-        return _reverse(self._made("parameter_mutation", "parameter_name"))
-
-    @property
-    def mutated_user_inputs(self) -> Mapping[str, str]:
-        """Name of the new value by name of the user input."""
-        return _reverse(self._made("user_input_mutation", "user_input_name"))
-
     # ---------------------------------------------------------------------------------------- training and effects
 
     @property
@@ -244,10 +216,6 @@ def _mapping(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     return MappingProxyType(dict(pairs))
 
 
-def _reverse(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
-    return MappingProxyType({target: name for name, target in pairs})
-
-
 def _literal(value: Any) -> Literal:
     """The literal of a `ConstantValue`, or of an `Argument` that is one."""
     if value.as_float is not None:
@@ -274,8 +242,9 @@ def replace_all_uses(signature: GraphSignature, old: str, new: str) -> None:
     Unlike torch's method of that name, an output that mutates the input `old`, or is its gradient, follows, too; a
     document in which it did not would not be valid.
     """
-    _rename_inputs(signature, old, new)
-    _rename_outputs(signature, old, new)
+    names = {old: new}
+    signature.input_specs[:] = [_renamed_spec(spec, names, names) for spec in signature.input_specs]
+    signature.output_specs[:] = [_renamed_spec(spec, names, names) for spec in signature.output_specs]
 
 
 def replace_hook(signature: GraphSignature, *, replace_inputs: bool = False) -> ReplaceHook:
@@ -288,91 +257,52 @@ def replace_hook(signature: GraphSignature, *, replace_inputs: bool = False) -> 
 
     def follow(old: str, new: str, user: str) -> None:
         if user == "output":
-            _rename_outputs(signature, old, new)
+            signature.output_specs[:] = with_outputs(signature, {old: new}).output_specs
         elif user == "input" and replace_inputs:
             replace_all_uses(signature, old, new)
 
     return follow
 
 
-class SignatureEdits:
-    """What may happen to the values of a graph while it is edited, told to its signature. Made by `editing`."""
-
-    __slots__ = ("_signature",)
-
-    def __init__(self, signature: GraphSignature) -> None:
-        self._signature = signature
-
-    def rename(self, old: str, new: str) -> None:
-        """The value `old` is called `new` now, wherever it stands."""
-        replace_all_uses(self._signature, old, new)
-
-    def swap(self, one: str, other: str) -> None:
-        """The two values have exchanged their names."""
-        between = "\0"  # no value can have this name
-        for old, new in ((one, between), (other, one), (between, other)):
-            replace_all_uses(self._signature, old, new)
-
-    def replace(self, old: str, new: str) -> None:
-        """The outputs that were the value `old` are the value `new` now; an input `old` stays what it was."""
-        _rename_outputs(self._signature, old, new)
-
-
-@contextmanager
-def editing(signature: GraphSignature) -> Iterator[SignatureEdits]:
-    """Keep a signature right while its graph is edited: each edit is seen at once, and all are undone when the body fails.
-
-        with editing(module.signature) as edits:
-            edits.rename("add", "sum_of_both")
+def with_outputs(signature: GraphSignature, names: Mapping[str, str]) -> GraphSignature:
+    """A signature whose outputs are other values. Its inputs, and what refers to them, stay as they are.
 
     Args:
-        signature: changed in place.
+        signature: it is not changed.
+        names: the new name by the old one.
     """
-    inputs, outputs = list(signature.input_specs), list(signature.output_specs)
-    try:
-        yield SignatureEdits(signature)
-    except BaseException:
-        signature.input_specs[:], signature.output_specs[:] = inputs, outputs
-        raise
+    return replace(signature, output_specs=[_renamed_spec(spec, names) for spec in signature.output_specs])
 
 
-def _rename_inputs(signature: GraphSignature, old: str, new: str) -> None:
-    for index, spec in enumerate(signature.input_specs):
-        signature.input_specs[index] = _renamed_spec(spec, old, new)
+def _renamed_spec(spec: Any, names: Mapping[str, str], inputs: Mapping[str, str] | None = None) -> Any:
+    """The spec, or another one if it refers to a renamed value: specs and their arguments may be shared, so none is changed.
 
-
-def _rename_outputs(signature: GraphSignature, old: str, new: str) -> None:
-    for index, spec in enumerate(signature.output_specs):
-        signature.output_specs[index] = _renamed_spec(spec, old, new)
-
-
-def _renamed_spec(spec: Any, old: str, new: str) -> Any:
-    """The spec, or another one if it names `old`: specs and their arguments may be shared, so none is changed."""
+    Args:
+        names: the new names of values.
+        inputs: the new names of inputs where an output refers to its input; None if they keep theirs.
+    """
     for arm in spec.__struct_fields__:
         held = getattr(spec, arm)
         if held is None:
             continue
         changed: dict[str, Any] = {}
         if arm == "constant_input":
-            changed = {"name": new} if held.name == old else {}
+            changed = {"name": names[held.name]} if held.name in names else {}
         elif isinstance(held.arg, Argument):
-            renamed = _renamed_argument(held.arg, old, new)
+            renamed = _renamed_argument(held.arg, names)
             changed = {} if renamed is held.arg else {"arg": renamed}
-        elif held.arg.name == old:
-            changed = {"arg": replace(held.arg, name=new)}
-        if getattr(held, "user_input_name", None) == old:
-            changed["user_input_name"] = new
+        elif held.arg.name in names:
+            changed = {"arg": replace(held.arg, name=names[held.arg.name])}
+        target: str | None = getattr(held, "user_input_name", None)
+        if inputs and target is not None and target in inputs:
+            changed["user_input_name"] = inputs[target]
         return replace(spec, **{arm: replace(held, **changed)}) if changed else spec
     return spec
 
 
-def _renamed_argument(argument: Argument, old: str, new: str) -> Argument:
-    if value_name(argument) != old:
+def _renamed_argument(argument: Argument, names: Mapping[str, str]) -> Argument:
+    name = value_name(argument)
+    if name is None or name not in names:
         return argument
-    for arm in ("as_tensor", "as_custom_obj"):
-        if (named := getattr(argument, arm)) is not None:
-            return Argument(**{arm: replace(named, name=new)})
-    for arm in ("as_sym_int", "as_sym_float", "as_sym_bool"):
-        if (named := getattr(argument, arm)) is not None:
-            return Argument(**{arm: replace(named, as_name=new)})
-    return argument
+    arm, field = next(each for each in _NAMES.items() if getattr(argument, each[0]) is not None)
+    return Argument(**{arm: replace(getattr(argument, arm), **{field: names[name]})})

@@ -1,28 +1,50 @@
 """Contract suites for plugin authors: subclass one, name your provider, and pytest runs the contract on it.
 
-The suites and strategies need pytest and hypothesis (`pip install graphwire[test]`). What compares programs
-(`graphwire.testing.programs`, `.portraits`) needs what graphwire needs. Nothing in graphwire imports this package.
+The suites and strategies need pytest and hypothesis (`pip install graphwire[test]`). What compares programs and values
+(`assert_same_program`, `assert_same_values`) needs what graphwire needs. Nothing in graphwire imports this package.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from graphwire.testing.constant_codec import ConstantCodecContract
+    from graphwire.testing.op_handler import OpHandlerContract
+    from graphwire.testing.opset import OpsetContract
+    from graphwire.testing.programs import assert_same_program, assert_same_values
     from graphwire.testing.strategies import trees
+    from graphwire.testing.treespec import TreespecContract
     from graphwire.testing.wire_format import WireFormatContract
 
-__all__ = ["WireFormatContract", "trees"]
+__all__ = [
+    "ConstantCodecContract",
+    "OpHandlerContract",
+    "OpsetContract",
+    "TreespecContract",
+    "WireFormatContract",
+    "assert_same_program",
+    "assert_same_values",
+    "trees",
+]
+
+_MODULES: Final = {
+    "ConstantCodecContract": "constant_codec",
+    "OpHandlerContract": "op_handler",
+    "OpsetContract": "opset",
+    "TreespecContract": "treespec",
+    "WireFormatContract": "wire_format",
+    "assert_same_program": "programs",
+    "assert_same_values": "programs",
+    "trees": "strategies",
+}
+"""The module of this package that has each name."""
 
 
 def __getattr__(name: str) -> Any:
     """Import a suite or strategy when it is asked for, so that modules beside it load without pytest and hypothesis."""
-    if name == "WireFormatContract":
-        from graphwire.testing.wire_format import WireFormatContract
-
-        return WireFormatContract
-    if name == "trees":
-        from graphwire.testing.strategies import trees
-
-        return trees
+    if name in _MODULES:
+        module = importlib.import_module(f"{__name__}.{_MODULES[name]}")  # noqa: TID251 a module of this package
+        return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
