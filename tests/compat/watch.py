@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from graphwire.evolve import operator_forms, release_forms
 from graphwire.evolve.availability import release_with
-from graphwire.evolve.release_forms import CHANGES
 from graphwire.evolve.versions import RELEASES, Version
 from graphwire.schema import graph, program, scalars, signature, symbols, tensor
 
@@ -146,6 +146,7 @@ def compared(before: Facts, after: Facts) -> list[Section]:
     """What changed between two releases, by where it is to be known."""
     renumbered = before["schema_version"] != after["schema_version"]
     versions = [".".join(map(str, facts["schema_version"])) for facts in (before, after)]
+    forms = f"evolve/{'operator' if renumbered else 'release'}_forms.py"
     older, newer = _callables(before), _callables(after)
     return [
         Section(
@@ -161,8 +162,7 @@ def compared(before: Facts, after: Facts) -> list[Section]:
         ),
         Section(
             "New operators",
-            f"a row of {'_OVERLOADS' if renumbered else '_WITHIN_A_VERSION'} in evolve/availability.py, since the release "
-            f"has {'a' if renumbered else 'no'} version of the schema of its own",
+            "a row of the release in _OVERLOADS, _PRIMITIVES, _FUNCTIONS or _HIGHER_ORDER in evolve/availability.py",
             [
                 Change(f"{name}{newer[name]}", release_with(name) in _releases_after(before["torch"]))
                 for name in sorted(newer.keys() - older.keys())
@@ -170,7 +170,7 @@ def compared(before: Facts, after: Facts) -> list[Section]:
         ),
         Section(
             "Operators that are gone",
-            "a change with a way up in CHANGES of evolve/release_forms.py, or a step in evolve/steps/, where files hold them",
+            f"a change with a way up in CHANGES of {forms}, where files hold them",
             [
                 Change(f"{name}{older[name]}", name in _CHANGED)
                 for name in sorted(older.keys() - newer.keys())
@@ -178,7 +178,7 @@ def compared(before: Facts, after: Facts) -> list[Section]:
         ),
         Section(
             "Operators that are called in another way",
-            "parameters with defaults: _PARAMETERS in evolve/availability.py; others: CHANGES in evolve/release_forms.py, and "
+            f"parameters with defaults: _PARAMETERS in evolve/availability.py; others: CHANGES of {forms}, and "
             "_CALLED_OTHERWISE where no file can hold the call",
             [
                 Change(f"{name}{older[name]} → {newer[name]}", name in _CHANGED)
@@ -197,7 +197,7 @@ def compared(before: Facts, after: Facts) -> list[Section]:
     ]
 
 
-_CHANGED = frozenset(change.target for change in CHANGES)
+_CHANGED = frozenset(change.target for change in (*operator_forms.CHANGES, *release_forms.CHANGES))
 
 
 def _releases_after(torch: str) -> list[str]:

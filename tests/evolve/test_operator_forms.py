@@ -10,7 +10,8 @@ from corpus_documents import documents
 from torch._ops import _higher_order_ops
 
 from graphwire.errors import Obstacle
-from graphwire.evolve.operators import FORMS, operators_down, operators_up
+from graphwire.evolve.operator_forms import CHANGES
+from graphwire.evolve.operators import operators_down, operators_up
 from graphwire.evolve.schema import obstacles_to, upgrade
 from graphwire.evolve.targets import supports
 from graphwire.evolve.versions import Version, first_release
@@ -239,9 +240,9 @@ def test_an_operator_that_was_called_otherwise_is_refused(operator: str, newer: 
 
 
 def test_the_forms_of_today_are_operators_of_this_torch() -> None:
-    for form in FORMS:
-        if form.new_target.startswith(HOP):
-            assert form.new_target.removeprefix(HOP) in _higher_order_ops
+    for change in CHANGES:
+        if change.newer_target.startswith(HOP):
+            assert change.newer_target.removeprefix(HOP) in _higher_order_ops
     assert "auto_functionalized" in _higher_order_ops
 
 

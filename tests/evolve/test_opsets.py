@@ -20,6 +20,7 @@ import graphwire
 from graphwire.cli import main
 from graphwire.errors import MissingPluginError, OpsetError, PluginError, UnknownOperatorError
 from graphwire.evolve.editor import NodeEditor
+from graphwire.evolve.history import Change, opset_steps
 from graphwire.evolve.opsets import PlannedStep, apply, plan
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import OpHandler, OpsetStep, OpsetUpgrader
@@ -196,6 +197,20 @@ def test_a_plan_is_data_that_can_be_printed() -> None:
     ]
     assert json.loads(json.dumps(found.to_tree()))["steps"][0]["nodes"][0]["name"] == "node_0"
     assert found.steps[0] == PlannedStep("lib", 1, 2, found.steps[0].nodes, found.problems)
+
+
+def test_changes_make_every_step_of_a_namespace_up_and_back() -> None:
+    up, down = retarget("torch.ops.lib.b.default"), retarget("torch.ops.lib.a.default")
+    changes = [
+        Change(3, "torch.ops.lib.a.default", up, down, "torch.ops.lib.b.default"),
+        Change(3, "torch.ops.lib.c.default", up),
+    ]
+    assert opset_steps("lib", 3, changes) == (
+        OpsetStep("lib", 1, 2, {}),
+        OpsetStep("lib", 2, 1, {}),
+        OpsetStep("lib", 2, 3, {"torch.ops.lib.a.default": up, "torch.ops.lib.c.default": up}),
+        OpsetStep("lib", 3, 2, {"torch.ops.lib.b.default": down}),
+    )
 
 
 def test_handlers_of_one_namespace_agree_on_its_version() -> None:

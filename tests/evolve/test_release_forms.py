@@ -116,6 +116,10 @@ def test_what_fits_stays_and_what_went_up_comes_down() -> None:
 
 def test_what_a_torch_has_decides_as_its_release_does() -> None:
     older = {change.target: {change.older} for change in CHANGES}
-    newer = {change.target: {change.newer} - {None} for change in CHANGES}
-    assert forms_of_parameters(older.__getitem__) == forms_of_release("2.13")
-    assert forms_of_parameters(newer.__getitem__) == forms_of_release("2.14")
+    newer = {change.newer_target: {change.newer} for change in CHANGES}
+    assert forms_of_parameters(lambda target: older.get(target, ())) == forms_of_release("2.13")
+    assert forms_of_parameters(lambda target: newer.get(target, ())) == forms_of_release("2.14")
+
+
+def test_a_torch_without_the_other_form_changes_nothing() -> None:
+    assert forms_of_parameters(lambda _: ()) == {}

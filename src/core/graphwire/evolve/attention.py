@@ -10,9 +10,8 @@ in place (as all graphs up to 2.4).
 
 from __future__ import annotations
 
-from graphwire.evolve.new_values import NewValues
-from graphwire.evolve.trees import Edits, Node, Record, Report, Where, arm_of, name_of, rewrite
-from graphwire.evolve.versions import Version, first_release
+from graphwire.evolve.form_editor import FormEditor
+from graphwire.evolve.trees import Edits, Record, Where, arm_of, name_of, rewrite
 from graphwire.schema.scalars import Layout, ScalarType
 
 __all__ = ["FLASH", "FLASH_FOR_CPU", "attention_down", "attention_up", "reshape_attention"]
@@ -27,29 +26,27 @@ _OTHERS = ((2, ScalarType.INT), (3, ScalarType.INT), (6, ScalarType.LONG), (7, S
 element type, or of the query's."""
 
 
-def attention_up(values: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def attention_up(edit: FormEditor) -> None:
     """2.2 → 2.3."""
-    inputs, outputs = node["inputs"], node["outputs"]
+    outputs = edit.node["outputs"]
     names = [output["as_tensor"]["name"] for output in outputs if arm_of(output) == "as_tensor"]
-    query = inputs[0]["arg"]["as_tensor"]["name"]
-    if values.meta(query)["device"]["type"] != "cpu" or len(names) != len(outputs):
-        return [node]
-    if any(values.uses(name) for name in names[2:]):
-        return [node]
+    query = edit.arguments[0]["as_tensor"]["name"]
+    if edit.values.meta(query)["device"]["type"] != "cpu" or len(names) != len(outputs):
+        return
+    if any(edit.values.uses(name) for name in names[2:]):
+        return
     for name in names[2:]:
-        values.drop_tensor(name)
-    kept = [each for each in inputs if each["name"] in _SHARED]
-    return [{**node, "target": FLASH_FOR_CPU, "inputs": kept, "outputs": outputs[:2]}]
+        edit.values.drop_tensor(name)
+    _retarget(edit, FLASH_FOR_CPU, outputs[:2])
 
 
-def attention_down(values: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def attention_down(edit: FormEditor) -> None:
     """2.3 → 2.2."""
-    inputs, outputs = node["inputs"], node["outputs"]
+    inputs, outputs = edit.node["inputs"], edit.node["outputs"]
     plain = all(each["name"] in _SHARED or arm_of(each["arg"]) == "as_none" for each in inputs)
-    if not plain or len(outputs) != 2 or values.uses(outputs[1]["as_tensor"]["name"]):
-        report(where.obstacle(f"the operator {FLASH_FOR_CPU}", first_release(Version(5, 1))))
-        return [node]
-    like = values.meta(outputs[0]["as_tensor"]["name"])
+    if not plain or len(outputs) != 2 or edit.values.uses(outputs[1]["as_tensor"]["name"]):
+        edit.refuse(f"the operator {FLASH_FOR_CPU}")
+    like = edit.values.meta(outputs[0]["as_tensor"]["name"])
     others = []
     for index, kind in _OTHERS:
         meta: Record = {
@@ -61,9 +58,14 @@ def attention_down(values: NewValues, node: Node, where: Where, report: Report) 
             "storage_offset": {"as_int": 0},
             "layout": int(Layout.Strided),
         }
-        others.append({"as_tensor": {"name": values.make_tensor(f"{_STEM}_{index}", meta)}})
-    kept = [each for each in inputs if each["name"] in _SHARED]
-    return [{**node, "target": FLASH, "inputs": kept, "outputs": [*outputs, *others]}]
+        others.append({"as_tensor": {"name": edit.values.make_tensor(f"{_STEM}_{index}", meta)}})
+    _retarget(edit, FLASH, [*outputs, *others])
+
+
+def _retarget(edit: FormEditor, target: str, outputs: list[Record]) -> None:
+    edit.retarget(target)
+    edit.node["inputs"] = [each for each in edit.node["inputs"] if each["name"] in _SHARED]
+    edit.node["outputs"] = outputs
 
 
 _ATTENTION = "torch.ops.aten.scaled_dot_product_attention.default"

@@ -7,26 +7,28 @@ listed: whether the target has them is for its user to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
+from graphwire.evolve.form_editor import FormEditor
+from graphwire.evolve.history import Change
 from graphwire.evolve.trees import OURS, Edits, Node, Record, Report, Where, rewrite
-from graphwire.evolve.versions import RELEASES, Version, first_release
+from graphwire.evolve.versions import RELEASES, version_with
 
-__all__ = ["is_nameless", "newest_release", "release_with", "report_newer_operators", "report_unavailable"]
+__all__ = ["ARRIVALS", "is_nameless", "newest_release", "release_with", "report_newer_operators"]
 
 _ATEN = "torch.ops.aten."
 _PRIMS = "torch.ops.prims."
 _HOP = "torch.ops.higher_order."
 
-_OVERLOADS: Final[dict[Version, str]] = {
-    Version(2): """
+_OVERLOADS: Final[dict[str, str]] = {
+    "2.2": """
         Generator.default _convert_weight_to_int4pack.default _foreach_add.Tensor _foreach_add_.Tensor
         _foreach_div.Tensor _foreach_div_.Tensor _mixed_dtypes_linear.default _weight_int4pack_mm.default all.dims
         any.dims initial_seed.default linspace.Scalar_Tensor linspace.Tensor_Scalar linspace.Tensor_Tensor
         logspace.Scalar_Tensor logspace.Tensor_Scalar logspace.Tensor_Tensor manual_seed.generator
         masked_scatter_backward.default seed.default""",
-    Version(5, 1): """
+    "2.3": """
         _assert_scalar.default _chunk_cat.default _cslt_sparse_mm_search.default _functional_assert_scalar.default
         _fused_sgd.default _fused_sgd.tensor_lr _fused_sgd_.default _fused_sgd_.tensor_lr _lazy_clone.default
         _linalg_eigvals.default _nested_get_jagged_dummy.default _nested_get_lengths.default
@@ -35,7 +37,7 @@ _OVERLOADS: Final[dict[Version, str]] = {
         _print.default _scaled_dot_product_cudnn_attention.default _scaled_dot_product_flash_attention_for_cpu.default
         _scaled_dot_product_flash_attention_for_cpu_backward.default _test_parallel_materialize.default
         _weight_int8pack_mm.default slice_inverse.default""",
-    Version(5, 3): """
+    "2.4": """
         _batch_norm_no_update.default _batch_norm_with_update.default _batch_norm_with_update_functional.default
         _foreach_max.default _fused_adagrad.default _fused_adagrad_.default _jagged_to_padded_dense_forward.default
         _nested_compute_contiguous_strides_offsets.default _padded_dense_to_jagged_forward.default
@@ -43,109 +45,95 @@ _OVERLOADS: Final[dict[Version, str]] = {
         _sparse_semi_structured_addmm.default _sparse_semi_structured_apply.default
         _sparse_semi_structured_apply_dense.default _sparse_semi_structured_mm.default
         _sparse_semi_structured_tile.default batch_norm_backward.default get_autocast_dtype.default rms_norm.default""",
-    Version(7, 3): """
+    "2.5": """
         _nested_get_max_seqlen.default _nested_get_min_seqlen.default _safe_softmax.default
         _scaled_dot_product_attention_math_for_mps.default _scaled_dot_product_fused_attention_overrideable.default
         _scaled_dot_product_fused_attention_overrideable_backward.default _spsolve.default
         _unsafe_masked_index.default _unsafe_masked_index_put_accumulate.default _wrapped_linear_prepack.default
         _wrapped_quantized_linear_prepacked.default""",
-    Version(8, 2): """
+    "2.6": """
         _convert_weight_to_int4pack_for_cpu.default _foreach_lerp.ScalarList _foreach_lerp_.ScalarList
         _foreach_rsqrt.default _foreach_rsqrt_.default _nested_from_padded_tensor.default
         _weight_int4pack_mm_for_cpu.default rrelu_with_noise_functional.default""",
-    Version(8, 7): """
+    "2.7": """
         _cudnn_attention_forward.default _dyn_quant_matmul_4bit.default _dyn_quant_pack_4bit_weight.default
         _scaled_grouped_mm.default""",
-    Version(8, 8): """
+    "2.8": """
         _fused_adagrad.tensor_lr _fused_adagrad_.tensor_lr _fused_rms_norm.default _grouped_mm.default
         _weight_int4pack_mm_with_scales_and_zeros.default addmm.dtype baddbmm.dtype bmm.dtype mm.dtype
         randint_like.Tensor""",
-    Version(8, 14): """
+    "2.9": """
         _cudnn_attention_backward.default _fused_rms_norm_backward.default hash_tensor.default
         sym_is_contiguous.default""",
-    Version(8, 15): """
+    "2.10": """
         _scaled_grouped_mm_v2.default _scaled_mm_v2.default rand_like.generator randint_like.Tensor_generator
         randint_like.generator randint_like.low_generator_dtype randn_like.generator""",
-    Version(8, 17): """
+    "2.11": """
         _flash_attention_forward.quantized _foreach_powsum.Scalar _scaled_dot_product_flash_attention.quantized
         _use_miopen_ctc_loss.Tensor _use_miopen_ctc_loss.default linalg__powsum.default miopen_ctc_loss.Tensor
         miopen_ctc_loss.default""",
-    Version(8, 20): """
+    "2.12": """
         _flash_attention_forward_no_dropout_inplace.default _foreach_clone.default _philox_key_fold_in.default
         _philox_key_split.default _philox_normal.default _philox_normal_.default _philox_uniform.default
         _philox_uniform_.default _upsample_lanczos2d_aa.default _upsample_lanczos2d_aa.vec
         _upsample_lanczos2d_aa_backward.default""",
+    "2.13": "_foreach_mm.default broadcast_shapes.default",
+    "2.14": """
+        _philox_key_fold_in.Tensor linalg_matrix_sqrth.default linalg_polar.default shallow_copy_data_.default""",
+    "2.15": """
+        _cudnn_attention_forward_no_dropout_inplace.default _is_tracing.default _philox_randint.default
+        _philox_randint_.default _scaled_addmm.default _scaled_addmm_.default""",
 }
-"""ATen's overloads by the version that brought them."""
+"""ATen's overloads by the release that brought them."""
 
-_PRIMITIVES: Final[dict[Version, str]] = {
-    Version(2): "view_of_dtype.default",
-    Version(5, 1): "frexp.default",
-    Version(5, 3): "_make_token.default _sink_tokens.default",
+_PRIMITIVES: Final[dict[str, str]] = {
+    "2.2": "view_of_dtype.default",
+    "2.3": "frexp.default",
+    "2.4": "_make_token.default _sink_tokens.default",
 }
 """Those of torch's primitive operators, likewise."""
 
-_FUNCTIONS: Final[dict[Version, str]] = {
-    Version(1): """
+_FUNCTIONS: Final[dict[str, str]] = {
+    "2.1": """
         _operator.add _operator.eq _operator.floordiv _operator.ge _operator.gt _operator.le _operator.lt _operator.mod
         _operator.mul _operator.ne _operator.sub""",
-    Version(5, 1): "torch._sym_sqrt torch.sym_int torch.sym_ite torch.sym_max torch.sym_min torch.sym_not",
-    Version(5, 3): "torch.sym_float",
-    Version(7, 3): "_operator.pow",
-    Version(8, 2): "_operator.neg _operator.truediv",
-    Version(8, 7): "_operator.and_ math.trunc",
-    Version(8, 8): "_operator.or_",
-    Version(8, 20): "_operator.lshift _operator.rshift",
+    "2.3": "torch._sym_sqrt torch.sym_int torch.sym_ite torch.sym_max torch.sym_min torch.sym_not",
+    "2.4": "torch.sym_float",
+    "2.5": "_operator.pow",
+    "2.6": "_operator.neg _operator.truediv",
+    "2.7": "_operator.and_ math.trunc",
+    "2.8": "_operator.or_",
+    "2.12": "_operator.lshift _operator.rshift",
+    "2.13": "_operator.abs _operator.getitem _operator.not_ math.ceil math.floor torch.sym_sum",
 }
 """Functions on symbols, likewise: those that the reader finds by their names, and its verifier lets stand in a graph."""
 
-_HIGHER_ORDER: Final[dict[Version, str]] = {
-    Version(2): "out_dtype",
-    Version(7, 3): "with_effects call_torchbind hints_wrapper strict_mode",
-    Version(8, 2): "scan flex_attention flex_attention_backward",
-    Version(8, 7): """
+_HIGHER_ORDER: Final[dict[str, str]] = {
+    "2.2": "out_dtype",
+    "2.5": "with_effects call_torchbind hints_wrapper strict_mode",
+    "2.6": "scan flex_attention flex_attention_backward",
+    "2.7": """
         invoke_subgraph aoti_call_delegate associative_scan executorch_call_delegate flat_apply foreach_map
         graphsafe_run_with_rng_state invoke_quant invoke_quant_packed run_const_graph tag_activation_checkpoint
         wrap_activation_checkpoint while_loop auto_functionalized wrap_with_set_grad_enabled wrap_with_autocast""",
-    Version(8, 8): "dynamo_bypassing_wrapper",
-    Version(8, 14): "while_loop_stack_output",
-    Version(8, 15): "auto_functionalized_v2 inductor_compiled_code local_map_hop print",
-    Version(8, 20): "inline_asm_elementwise invoke_leaf_function run_dtensor_rng_op",
+    "2.8": "dynamo_bypassing_wrapper",
+    "2.9": "while_loop_stack_output",
+    "2.10": "auto_functionalized_v2 inductor_compiled_code local_map_hop print",
+    "2.12": "inline_asm_elementwise invoke_leaf_function run_dtensor_rng_op",
+    "2.14": "flex_gemm switch",
 }
-"""Higher-order operators, by the first version whose own loader, freshly started, reads and runs them. Files of older
+"""Higher-order operators, by the first release whose own loader, freshly started, reads and runs them. Files of older
 releases have some of them (while_loop and auto_functionalized since 2.3, wrap_with_set_grad_enabled since 2.4 …): these are read
 here, but the releases that wrote them fail on them, so none is written for those."""
 
 
-def _by_target(table: dict[Version, str], start: str) -> dict[str, Version]:
-    return {f"{start}{name}": version for version, names in table.items() for name in names.split()}
-
-
-FIRST: Final[dict[str, Version]] = {
-    **_by_target(_OVERLOADS, _ATEN),
-    **_by_target(_PRIMITIVES, _PRIMS),
-    **_by_target(_FUNCTIONS, ""),
-    **_by_target(_HIGHER_ORDER, _HOP),
+_FIRST_RELEASE: Final[dict[str, str]] = {
+    f"{start}{name}": release
+    for start, table in ((_ATEN, _OVERLOADS), (_PRIMS, _PRIMITIVES), ("", _FUNCTIONS), (_HOP, _HIGHER_ORDER))
+    for release, names in table.items()
+    for name in names.split()
 }
-"""Every listed operator, and the first version that has it."""
-
-_WITHIN_A_VERSION: Final[dict[str, str]] = {
-    "2.13": f"""
-        {_ATEN}_foreach_mm.default {_ATEN}broadcast_shapes.default _operator.abs _operator.getitem _operator.not_ math.ceil
-        math.floor torch.sym_sum""",
-    "2.14": f"""
-        {_ATEN}_philox_key_fold_in.Tensor {_ATEN}linalg_matrix_sqrth.default {_ATEN}linalg_polar.default
-        {_ATEN}shallow_copy_data_.default {_HOP}flex_gemm {_HOP}switch""",
-    "2.15": f"""
-        {_ATEN}_cudnn_attention_forward_no_dropout_inplace.default {_ATEN}_is_tracing.default
-        {_ATEN}_philox_randint.default {_ATEN}_philox_randint_.default {_ATEN}_scaled_addmm.default
-        {_ATEN}_scaled_addmm_.default""",
-}
-"""Operators that came with a release of no schema version of its own, by that release."""
-
-_RELEASE_OF: Final[dict[str, str]] = {
-    target: release for release, targets in _WITHIN_A_VERSION.items() for target in targets.split()
-}
+"""Every listed operator, and the first release that has it."""
 
 _UNREAD: Final = frozenset({f"{_HOP}triton_kernel_wrapper_functional"})
 """Operators that torch writes and no release of it reads."""
@@ -161,10 +149,6 @@ _PREDISPATCH = (
 """What the names of functions begin with that the reader of 2.13 first calls by their names, whatever they are."""
 _PREDISPATCH_RELEASE = "2.13"
 
-_FIRST_RELEASE: Final[dict[str, str]] = {
-    **{name: first_release(version).removeprefix("torch-") for name, version in FIRST.items()},
-    **_RELEASE_OF,
-}
 _AGE: Final[dict[str, int]] = {release: index for index, release in enumerate(RELEASES)}
 
 
@@ -198,16 +182,16 @@ def newest_release(releases: Iterable[str]) -> str:
 _NONE: Record = {"as_none": True}
 _FALSE: Record = {"as_bool": False}
 
-_PARAMETERS: Final[dict[Version, dict[str, dict[str, Any]]]] = {
-    Version(2): {
+_PARAMETERS: Final[dict[str, dict[str, dict[str, Record | None]]]] = {
+    "2.2": {
         "_scaled_mm.default": {"use_fast_accum": _FALSE},
         "_cslt_sparse_mm.default": {"alpha": _NONE, "out_dtype": _NONE},
     },
-    Version(5, 1): {
+    "2.3": {
         "_sparse_semi_structured_linear.default": {"out_dtype": _NONE},
         "_cslt_sparse_mm.default": {"alg_id": {"as_int": 0}},
     },
-    Version(5, 3): {
+    "2.4": {
         "_foreach_norm.Scalar": {"dtype": _NONE},
         "mkldnn_reorder_conv3d_weight.default": {"input_size": _NONE},
         "_flash_attention_backward.default": {"window_size_left": _NONE, "window_size_right": _NONE},
@@ -220,7 +204,7 @@ _PARAMETERS: Final[dict[Version, dict[str, dict[str, Any]]]] = {
         "_efficient_attention_forward.default": {"window_size": _NONE},
         "_efficient_attention_backward.default": {"window_size": _NONE, "shared_storage_dqdkdv": _FALSE},
     },
-    Version(7, 3): {
+    "2.5": {
         "pad_sequence.default": {"padding_side": {"as_string": "right"}},
         "scaled_dot_product_attention.default": {"enable_gqa": _FALSE},
         "_scaled_dot_product_attention_math.default": {"enable_gqa": _FALSE},
@@ -228,57 +212,37 @@ _PARAMETERS: Final[dict[Version, dict[str, dict[str, Any]]]] = {
         "_nested_view_from_jagged.default": {"min_seqlen": _NONE, "max_seqlen": _NONE},
         "_nested_view_from_jagged_copy.default": {"min_seqlen": _NONE, "max_seqlen": _NONE},
     },
-    Version(8, 2): {
+    "2.6": {
         "_assert_tensor_metadata.default": {"device": None, "layout": None},
         "_cslt_sparse_mm.default": {"split_k": {"as_int": 1}},
         f"{_PRIMS}device_put.default": {"non_blocking": _FALSE},
     },
-    Version(8, 7): {
+    "2.7": {
         "stft.default": {"align_to_window": _NONE},
         "stft.center": {"align_to_window": _NONE},
     },
-    Version(8, 20): {
+    "2.12": {
         "_flash_attention_forward.default": {"block_table": _NONE, "num_splits": _NONE},
         "_scaled_dot_product_attention_math_for_mps.default": {"enable_gqa": _FALSE},
     },
 }
-"""Parameters of ATen's overloads by the version that brought them, each with the default it may be left out with; None
+"""Parameters of ATen's overloads by the release that brought them, each with the default it may be left out with; None
 where it only adds to what an assertion checks, and may always be left out. `out` overloads, and what checks the parts of
 sparse tensors, are in no exported graph."""
 
-_CALLED_OTHERWISE: Final[dict[Version, str]] = {
-    Version(2): "_efficient_attention_forward.default _efficient_attention_backward.default",
-    Version(5, 1): "_efficient_attention_forward.default",
-    Version(5, 3): f"_scaled_dot_product_cudnn_attention.default {_PRIMS}var.default",
-    Version(7, 3): """
+_CALLED_OTHERWISE: Final[dict[str, str]] = {
+    "2.2": "_efficient_attention_forward.default _efficient_attention_backward.default",
+    "2.3": "_efficient_attention_forward.default",
+    "2.4": f"_scaled_dot_product_cudnn_attention.default {_PRIMS}var.default",
+    "2.5": """
         _scaled_mm.default _scaled_dot_product_cudnn_attention.default
         _scaled_dot_product_cudnn_attention_backward.default""",
-    Version(8, 7): "_flash_attention_backward.default",
-    Version(8, 8): "_cslt_sparse_mm.default",
-    Version(8, 14): "_fused_rms_norm.default",
-    Version(8, 17): f"{_PRIMS}uniform.default",
+    "2.7": "_flash_attention_backward.default",
+    "2.8": "_cslt_sparse_mm.default",
+    "2.9": "_fused_rms_norm.default",
+    "2.11": f"{_PRIMS}uniform.default",
 }
-"""Overloads with other parameters, in another order, or with other results, than those of the version before."""
-
-
-def report_unavailable(tree: Record, newer: Version, report: Report) -> Record:
-    """Report every operator of a document that came with version `newer`; return the document without the arguments that
-    came with it, and are left out safely."""
-    first = first_release(newer)
-    parameters = _PARAMETERS.get(newer, {})
-    changed = frozenset(_CALLED_OTHERWISE.get(newer, "").split())
-
-    def check(node: Node, where: Where) -> Node:
-        target = node["target"]
-        if FIRST.get(target) == newer:
-            report(where.obstacle(f"the operator {target}", first))
-        name = target.removeprefix(_ATEN)
-        if name in changed:
-            report(where.obstacle(f"the operator {target} in its present form", first))
-        new = parameters.get(name)
-        return node if new is None else _without(node, new, where, report, first)
-
-    return rewrite(tree, Edits(node=check))
+"""Overloads with other parameters, in another order, or with other results, than those of the release before."""
 
 
 def report_newer_operators(tree: Record, release: str, report: Report) -> None:
@@ -293,7 +257,7 @@ def report_newer_operators(tree: Record, release: str, report: Report) -> None:
             report(
                 where.obstacle(f"the operator {target}, by a name that torch's reader does not know", OURS)
             )
-        elif first != "2.1" and target not in FIRST and _AGE[first] > age:
+        elif version_with(first) is None and _AGE[first] > age:
             report(where.obstacle(f"the operator {target}", f"torch-{first}"))
         if is_nameless(target, (named["name"] for named in node["inputs"])):
             report(where.obstacle(f"inputs of {target} without their names", OURS))
@@ -302,13 +266,46 @@ def report_newer_operators(tree: Record, release: str, report: Report) -> None:
     rewrite(tree, Edits(node=check))
 
 
-def _without(node: Node, new: dict[str, Any], where: Where, report: Report, first: str) -> Node:
-    kept = []
-    for index, named in enumerate(node["inputs"]):
-        name = named["name"]
-        if name not in new:
-            kept.append(named)
-        elif new[name] is not None and named["arg"] != new[name]:
-            report(where.at(f".inputs[{index}]").obstacle(f"the parameter {name} of {node['target']}", first))
-            kept.append(named)
-    return {**node, "inputs": kept}
+def _refuse(edit: FormEditor) -> None:
+    edit.refuse(f"the operator {edit.target}")
+
+
+def _refuse_form(edit: FormEditor) -> None:
+    edit.refuse(f"the operator {edit.target} in its present form")
+
+
+def _without(defaults: Mapping[str, Record | None]) -> Callable[[FormEditor], None]:
+    """A change down that leaves out parameters with their defaults, and reports them with another value."""
+
+    def leave_out(edit: FormEditor) -> None:
+        kept = []
+        for index, named in enumerate(edit.node["inputs"]):
+            name = named["name"]
+            if name not in defaults:
+                kept.append(named)
+            elif defaults[name] is not None and named["arg"] != defaults[name]:
+                edit.report(f"the parameter {name} of {edit.target}", f".inputs[{index}]")
+                kept.append(named)
+        edit.node["inputs"] = kept
+
+    return leave_out
+
+
+def _overload(name: str) -> str:
+    return name if name.startswith("torch.ops.") else f"{_ATEN}{name}"
+
+
+ARRIVALS: Final[tuple[Change, ...]] = (
+    *(Change(release, target, down=_refuse) for target, release in _FIRST_RELEASE.items()),
+    *(
+        Change(release, _overload(name), down=_refuse_form)
+        for release, names in _CALLED_OTHERWISE.items()
+        for name in names.split()
+    ),
+    *(
+        Change(release, _overload(name), down=_without(defaults))
+        for release, overloads in _PARAMETERS.items()
+        for name, defaults in overloads.items()
+    ),
+)
+"""Operators and parameters that a release brought, as changes that have a way down only."""

@@ -1,259 +1,280 @@
-"""The rewrites of `evolve.operators`: each takes one node and gives the nodes that stand for it."""
+"""Operators whose form changed with a release that brought a version of the schema.
+
+The schema's version is the only thing that tells releases apart in a file, and every release to 2.12 has its own; so a change
+of an operator belongs to the step between two of them (`evolve.release_forms` has those after 2.12). Upward a form is rewritten
+after its step, downward before it: a change always sees the records of the newer version. Forms are as the files of the releases
+have them. Later steps depend on them: how results are passed (8.7) and what nodes are called (8.17) follows from the forms of
+their time, so these changes cannot wait until a document has the current version.
+
+    target                       change                                                              older → newer torch
+    cond                         one bare result → a list of one; branches return a tuple              2.1 → 2.2
+    cond                         one list of n results → n results                                     2.2 → 2.3
+    map_impl                     torch.ops.map_impl → torch.ops.higher_order.map_impl                  2.1 → 2.2
+    map_impl                     graph, count, tensors … → graph, mapped tensors, other tensors        2.2 → 2.3
+    while_loop                   additional inputs as a fourth argument                                2.3 → 2.4
+    auto_functionalized          named by its Python module → named as the others are                  2.4 → 2.5
+    wrap_with_set_grad_enabled   the same                                                              2.4 → 2.5
+    scan                         without dimension and direction: xs and results are permuted, flipped 2.6 → 2.7
+    invoke_subgraph              one list of operands → operands                                       2.7 → 2.8
+    auto_functionalized_v2       downward auto_functionalized, where nothing is a view                 2.9 ← 2.10
+    aten.can_cast                parameter `from` → `from_`                                            2.3 → 2.4
+    flash attention on a CPU     → aten._scaled_dot_product_flash_attention_for_cpu                    2.2 → 2.3
+    aten.rrelu_with_noise        → aten.rrelu_with_noise_functional, with its noise as a second result       2.5 → 2.6
+
+The dtype and cache flag of wrap_with_autocast may be None in files of 2.6 and 2.7: every release takes None for its own
+default, so it stays. That 2.13 still runs auto_functionalized, and every form here, is tested (`tests/evolve`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
-from graphwire.evolve.new_values import NewValues
-from graphwire.evolve.trees import Node, Record, Report, Where, arm_of, call_of
-from graphwire.evolve.versions import Version, first_release
+from graphwire.evolve.attention import FLASH, FLASH_FOR_CPU, attention_down, attention_up
+from graphwire.evolve.form_editor import FormEditor
+from graphwire.evolve.history import Change, renamed, renamed_parameter
+from graphwire.evolve.trees import Record
 
-__all__ = [
-    "cond_results_down",
-    "cond_results_up",
-    "cond_tuple_down",
-    "cond_tuple_up",
-    "functionalized_down",
-    "invoke_down",
-    "invoke_up",
-    "map_down",
-    "map_up",
-    "renamed_input",
-    "scan_down",
-    "scan_up",
-    "unchanged",
-    "while_loop_down",
-    "while_loop_up",
-]
+__all__ = ["CHANGES"]
 
 
-def unchanged(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
-    """The node itself: an operator that only has another name."""
-    return [node]
+def _tensors(arguments: Iterable[Record]) -> list[Record] | None:
+    """The tensors that arguments are; None where one is something else."""
+    tensors: list[Any] = [argument.get("as_tensor") for argument in arguments]
+    return None if None in tensors else tensors
 
 
-def renamed_input(old: str, new: str) -> Callable[[NewValues, Node, Where, Report], list[Node]]:
-    """A rewrite that passes the argument `old` as `new`."""
-
-    def rename(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
-        inputs = [{**each, "name": new} if each["name"] == old else each for each in node["inputs"]]
-        return [{**node, "inputs": inputs}]
-
-    return rename
+def _listed(edit: FormEditor) -> list[Record] | None:
+    """The tensors of a node whose only result is a list of them."""
+    outputs = edit.node["outputs"]
+    return outputs[0].get("as_tensors") if len(outputs) == 1 else None
 
 
-def _with_arguments(node: Node, arguments: list[Record]) -> Node:
-    """The node with other positional arguments, passed as the ones that it has are."""
-    kind = {key: value for key, value in node["inputs"][0].items() if key == "kind"}
-    return {**node, "inputs": [{"name": "", "arg": argument, **kind} for argument in arguments]}
+def _apart(tensors: Iterable[Record]) -> list[Record]:
+    """An argument for each tensor."""
+    return [{"as_tensor": tensor} for tensor in tensors]
 
 
 # ----------------------------------------------------------------------------------------------------------- cond
 
 
-def cond_tuple_up(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def cond_tuple_up(edit: FormEditor) -> None:
     """2.1 → 2.2: what a branch returns bare is a tuple of it."""
-    tensors = [output["as_tensor"] for output in node["outputs"] if output.get("as_tensor") is not None]
-    if len(tensors) == len(node["outputs"]):
-        node = {**node, "outputs": [{"as_tensors": tensors}]}
-    return [_with_branches(node, bare=False)]
+    tensors = _tensors(edit.node["outputs"])
+    if tensors is not None:
+        edit.node["outputs"] = [{"as_tensors": tensors}]
+    _mark_branches(edit, bare=False)
 
 
-def cond_tuple_down(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def cond_tuple_down(edit: FormEditor) -> None:
     """2.2 → 2.1."""
-    listed = node["outputs"][0].get("as_tensors") if len(node["outputs"]) == 1 else None
-    if listed is None or len(listed) != 1:
-        return [node]
-    return [_with_branches({**node, "outputs": [{"as_tensor": listed[0]}]}, bare=True)]
+    listed = _listed(edit)
+    if listed is not None and len(listed) == 1:
+        edit.node["outputs"] = _apart(listed)
+        _mark_branches(edit, bare=True)
 
 
-def _with_branches(node: Node, *, bare: bool) -> Node:
+def _mark_branches(edit: FormEditor, *, bare: bool) -> None:
     inputs = []
-    for named in node["inputs"]:
+    for named in edit.node["inputs"]:
         inner = named["arg"].get("as_graph")
         if inner is not None and len(inner["graph"]["outputs"]) == 1:
             graph = {**inner["graph"], "is_single_tensor_return": bare}
             inputs.append({**named, "arg": {"as_graph": {**inner, "graph": graph}}})
         else:
             inputs.append(named)
-    return {**node, "inputs": inputs}
+    edit.node["inputs"] = inputs
 
 
-def cond_results_up(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def cond_results_up(edit: FormEditor) -> None:
     """2.2 → 2.3: several results stand side by side; one stays a list of one."""
-    listed = node["outputs"][0].get("as_tensors") if len(node["outputs"]) == 1 else None
-    if listed is None or len(listed) < 2:
-        return [node]
-    return [{**node, "outputs": [{"as_tensor": tensor} for tensor in listed]}]
+    listed = _listed(edit)
+    if listed is not None and len(listed) > 1:
+        edit.node["outputs"] = _apart(listed)
 
 
-def cond_results_down(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def cond_results_down(edit: FormEditor) -> None:
     """2.3 → 2.2."""
-    tensors = [output["as_tensor"] for output in node["outputs"] if output.get("as_tensor") is not None]
-    if len(tensors) < 2 or len(tensors) != len(node["outputs"]):
-        return [node]
-    return [{**node, "outputs": [{"as_tensors": tensors}]}]
+    tensors = _tensors(edit.node["outputs"])
+    if tensors is not None and len(tensors) > 1:
+        edit.node["outputs"] = [{"as_tensors": tensors}]
 
 
 # ------------------------------------------------------------------------------------------ map, while_loop, subgraph
 
 
-def map_up(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def map_up(edit: FormEditor) -> None:
     """2.2 → 2.3: the mapped tensors and the others are two lists."""
-    body, *rest = call_of(node)
-    if not rest or rest[0].get("as_int") is None:
-        return [node]
-    count, tensors = rest[0]["as_int"], [argument["as_tensor"] for argument in rest[1:]]
-    return [_with_arguments(node, [body, {"as_tensors": tensors[:count]}, {"as_tensors": tensors[count:]}])]
+    body, *rest = edit.arguments
+    if rest and (count := rest[0].get("as_int")) is not None:
+        tensors = [argument["as_tensor"] for argument in rest[1:]]
+        edit.call(body, {"as_tensors": tensors[:count]}, {"as_tensors": tensors[count:]})
 
 
-def map_down(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def map_down(edit: FormEditor) -> None:
     """2.3 → 2.2."""
-    body, *rest = call_of(node)
+    body, *rest = edit.arguments
     lists = [argument.get("as_tensors") for argument in rest]
     if len(lists) != 2 or lists[0] is None or lists[1] is None:
-        return _not_that_form(node, where, report, Version(5, 1))
-    tensors = [{"as_tensor": tensor} for tensor in (*lists[0], *lists[1])]
-    return [_with_arguments(node, [body, {"as_int": len(lists[0])}, *tensors])]
+        edit.refuse()
+    edit.call(body, {"as_int": len(lists[0])}, *_apart([*lists[0], *lists[1]]))
 
 
-def while_loop_up(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def while_loop_up(edit: FormEditor) -> None:
     """2.3 → 2.4: the additional inputs, of which there were none."""
-    arguments = call_of(node)
-    return [_with_arguments(node, [*arguments, {"as_tensors": []}])] if len(arguments) == 3 else [node]
+    if len(edit.arguments) == 3:
+        edit.call(*edit.arguments, {"as_tensors": []})
 
 
-def while_loop_down(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def while_loop_down(edit: FormEditor) -> None:
     """2.4 → 2.3."""
-    arguments = call_of(node)
-    if len(arguments) != 4 or arguments[3].get("as_tensors") != []:
-        return _not_that_form(node, where, report, Version(5, 3))
-    return [_with_arguments(node, arguments[:3])]
+    if len(edit.arguments) != 4 or edit.arguments[3].get("as_tensors") != []:
+        edit.refuse()
+    edit.call(*edit.arguments[:3])
 
 
-def invoke_up(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def invoke_up(edit: FormEditor) -> None:
     """2.7 → 2.8: operands side by side."""
-    body, name, *operands = call_of(node)
-    if len(operands) != 1 or operands[0].get("as_tensors") is None:
-        return [node]
-    return [_with_arguments(node, [body, name, *({"as_tensor": t} for t in operands[0]["as_tensors"])])]
+    body, name, *operands = edit.arguments
+    if len(operands) == 1 and (tensors := operands[0].get("as_tensors")) is not None:
+        edit.call(body, name, *_apart(tensors))
 
 
-def invoke_down(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def invoke_down(edit: FormEditor) -> None:
     """2.8 → 2.7."""
-    body, name, *operands = call_of(node)
-    if not all(arm_of(operand) == "as_tensor" for operand in operands):
-        return _not_that_form(node, where, report, Version(8, 8))
-    tensors = [operand["as_tensor"] for operand in operands]
-    return [_with_arguments(node, [body, name, {"as_tensors": tensors}])]
-
-
-def _not_that_form(node: Node, where: Where, report: Report, newer: Version) -> list[Node]:
-    operator = node["target"].rpartition(".")[2]
-    report(where.obstacle(f"{operator} with these arguments", first_release(newer)))
-    return [node]
+    body, name, *operands = edit.arguments
+    tensors = _tensors(operands)
+    if tensors is None:
+        edit.refuse()
+    edit.call(body, name, {"as_tensors": tensors})
 
 
 # ----------------------------------------------------------------------------------------------------------- scan
 
 
-def scan_up(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def scan_up(edit: FormEditor) -> None:
     """2.6 → 2.7: always along dimension 0, forward. Another dimension is moved to the front before; for the other
     direction the mapped tensors are flipped before, and the results of the steps after."""
-    arguments = call_of(node)
-    if len(arguments) != 6:
-        return [node]
-    body, init, xs, dim, reverse, additional = arguments
-    before: list[Node] = []
-    after: list[Node] = []
-    tensors, outputs = xs["as_tensors"], node["outputs"]
+    if len(edit.arguments) != 6:
+        return
+    body, init, xs, dim, reverse, additional = edit.arguments
+    tensors, outputs = xs["as_tensors"], edit.node["outputs"]
     if dim["as_int"] != 0:
-        tensors = [_moved(graph, node, tensor, dim["as_int"], before) for tensor in tensors]
+        tensors = [_moved(edit, tensor, dim["as_int"]) for tensor in tensors]
     if reverse["as_bool"]:
-        tensors = [_flipped(graph, node, tensor, before) for tensor in tensors]
+        tensors = [_flipped(edit, tensor) for tensor in tensors]
         carried = len(init["as_tensors"])
-        results = [_unflipped(graph, node, output, after) for output in outputs[carried:]]
-        outputs = [*outputs[:carried], *results]
-    node = _with_arguments(node, [body, init, {"as_tensors": tensors}, additional])
-    return [*before, {**node, "outputs": outputs}, *after]
+        outputs = [*outputs[:carried], *(_unflipped(edit, output) for output in outputs[carried:])]
+    edit.call(body, init, {"as_tensors": tensors}, additional)
+    edit.node["outputs"] = outputs
 
 
-def scan_down(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def scan_down(edit: FormEditor) -> None:
     """2.7 → 2.6."""
-    arguments = call_of(node)
-    if len(arguments) != 4:
-        return _not_that_form(node, where, report, Version(8, 7))
-    body, init, xs, additional = arguments
-    return [_with_arguments(node, [body, init, xs, {"as_int": 0}, {"as_bool": False}, additional])]
+    if len(edit.arguments) != 4:
+        edit.refuse()
+    body, init, xs, additional = edit.arguments
+    edit.call(body, init, xs, {"as_int": 0}, {"as_bool": False}, additional)
 
 
-def _moved(graph: NewValues, node: Node, tensor: Record, dim: int, before: list[Node]) -> Record:
-    meta = graph.meta(tensor["name"])
-    order = [
-        dim % len(meta["sizes"]),
-        *(i for i in range(len(meta["sizes"])) if i != dim % len(meta["sizes"])),
-    ]
-    permuted = {
-        **meta,
-        "sizes": [meta["sizes"][i] for i in order],
-        "strides": [meta["strides"][i] for i in order],
-    }
-    name = graph.make_tensor(f"{tensor['name']}_moved", permuted)
-    arguments = [("self", {"as_tensor": tensor}), ("source", {"as_int": dim}), ("destination", {"as_int": 0})]
-    before.append(_call("torch.ops.aten.movedim.int", arguments, name, node))
+def _moved(edit: FormEditor, tensor: Record, dim: int) -> Record:
+    meta = edit.values.meta(tensor["name"])
+    first, *others = range(len(meta["sizes"]))[dim], *range(len(meta["sizes"]))
+    order = [first, *(index for index in others if index != first)]
+    permuted = {field: [meta[field][index] for index in order] for field in ("sizes", "strides")}
+    name = edit.values.make_tensor(f"{tensor['name']}_moved", {**meta, **permuted})
+    inputs = {"self": {"as_tensor": tensor}, "source": {"as_int": dim}, "destination": {"as_int": 0}}
+    edit.emit("torch.ops.aten.movedim.int", inputs, name)
     return {"name": name}
 
 
-def _flipped(graph: NewValues, node: Node, tensor: Record, before: list[Node]) -> Record:
-    name = graph.make_tensor(f"{tensor['name']}_flipped", graph.meta(tensor["name"]))
-    before.append(_flip(tensor["name"], name, node))
+def _flipped(edit: FormEditor, tensor: Record) -> Record:
+    name = edit.values.make_tensor(f"{tensor['name']}_flipped", edit.values.meta(tensor["name"]))
+    _flip(edit, tensor["name"], name)
     return {"name": name}
 
 
-def _unflipped(graph: NewValues, node: Node, output: Record, after: list[Node]) -> Record:
+def _unflipped(edit: FormEditor, output: Record) -> Record:
     name = output["as_tensor"]["name"]
-    if "_unused_" in name and not graph.uses(name):
+    if "_unused_" in name and not edit.values.uses(name):
         return output
-    backward = graph.make_tensor(f"{name}_flipped", graph.meta(name))
-    after.append(_flip(backward, name, node))
+    backward = edit.values.make_tensor(f"{name}_flipped", edit.values.meta(name))
+    _flip(edit, backward, name, after=True)
     return {"as_tensor": {"name": backward}}
 
 
-def _flip(source: str, name: str, node: Node) -> Node:
-    arguments = [("self", {"as_tensor": {"name": source}}), ("dims", {"as_ints": [0]})]
-    return _call("torch.ops.aten.flip.default", arguments, name, node)
-
-
-def _call(target: str, arguments: list[tuple[str, Any]], name: str, origin: Node) -> Node:
-    """A node for one result, with the metadata of the node that it was made for."""
-    return {
-        "target": target,
-        "inputs": [{"name": parameter, "arg": argument, "kind": 1} for parameter, argument in arguments],
-        "outputs": [{"as_tensor": {"name": name}}],
-        "metadata": dict(origin["metadata"]),
-    }
+def _flip(edit: FormEditor, source: str, name: str, *, after: bool = False) -> None:
+    inputs = {"self": {"as_tensor": {"name": source}}, "dims": {"as_ints": [0]}}
+    edit.emit("torch.ops.aten.flip.default", inputs, name, after=after)
 
 
 # -------------------------------------------------------------------------------------------------- functionalization
 
 
-def functionalized_down(graph: NewValues, node: Node, where: Where, report: Report) -> list[Node]:
+def functionalized_down(edit: FormEditor) -> None:
     """2.10 → 2.9: auto_functionalized_v2 names each changed tensor by its place among `_all_bases`; auto_functionalized
     passes it under its own name. A changed tensor that is a view of its base has no older form."""
-    named = {each["name"]: each["arg"] for each in node["inputs"]}
-    bases = (named.get("_all_bases") or {}).get("as_tensors")
+    bases = edit.argument("_all_bases").get("as_tensors")
     inputs, used = [], []
-    for each in node["inputs"]:
-        name = each["name"]
+    for each in edit.node["inputs"]:
+        name, base = each["name"], each["arg"].get("as_int")
         if not name.startswith("_"):
             inputs.append(each)
-        elif name.endswith("_base_index") and bases is not None and each["arg"].get("as_int") is not None:
-            used.append(each["arg"]["as_int"])
-            arg = {"as_tensor": bases[each["arg"]["as_int"]]}
-            inputs.append({"name": name[1 : -len("_base_index")], "arg": arg, "kind": each.get("kind", 2)})
+        elif name.endswith("_base_index") and bases is not None and base is not None:
+            used.append(base)
+            own = name[1 : -len("_base_index")]
+            inputs.append({"name": own, "arg": {"as_tensor": bases[base]}, "kind": each.get("kind", 2)})
         elif name != "_all_bases":
-            return _not_that_form(node, where, report, Version(8, 15))
+            edit.refuse()
     if bases is None or used != list(range(len(bases))):
-        return _not_that_form(node, where, report, Version(8, 15))
-    return [{**node, "target": "torch.ops.higher_order.auto_functionalized", "inputs": inputs}]
+        edit.refuse()
+    edit.retarget("torch.ops.higher_order.auto_functionalized")
+    edit.node["inputs"] = inputs
+
+
+# ---------------------------------------------------------------------------------------------------------- rrelu
+
+RRELU = "torch.ops.aten.rrelu_with_noise.default"
+RRELU_FUNCTIONAL = "torch.ops.aten.rrelu_with_noise_functional.default"
+
+
+def noise_up(edit: FormEditor) -> None:
+    """2.5 → 2.6: up to 2.5 the schema did not say that the operator writes its noise. Since 2.6 it does, and a functional
+    graph calls another operator, which gives the noise as a second result."""
+    meta = edit.values.meta(edit.argument("noise")["as_tensor"]["name"])
+    (result,) = edit.node["outputs"]
+    name = edit.values.make_tensor(f"{result['as_tensor']['name']}_noise", meta)
+    edit.retarget(RRELU_FUNCTIONAL)
+    edit.node["outputs"] = [result, *_apart([{"name": name}])]
+
+
+def noise_down(edit: FormEditor) -> None:
+    """2.6 → 2.5, where nothing uses the noise that comes out; else the operator stays, which 2.5 does not have."""
+    result, noise = (output["as_tensor"]["name"] for output in edit.node["outputs"])
+    if not edit.values.uses(noise):
+        edit.values.drop_tensor(noise)
+        edit.retarget(RRELU)
+        edit.node["outputs"] = _apart([{"name": result}])
+
+
+# ---------------------------------------------------------------------------------------------------------- table
+
+_HOP = "torch.ops.higher_order."
+_PYTHON = "torch._higher_order_ops."
+
+CHANGES: Final[tuple[Change, ...]] = (
+    Change("2.2", f"{_HOP}cond", cond_tuple_up, cond_tuple_down),
+    renamed("2.2", "torch.ops.map_impl", f"{_HOP}map_impl"),
+    Change("2.3", f"{_HOP}cond", cond_results_up, cond_results_down),
+    Change("2.3", f"{_HOP}map_impl", map_up, map_down),
+    Change("2.3", FLASH, attention_up, attention_down, FLASH_FOR_CPU),
+    Change("2.4", f"{_HOP}while_loop", while_loop_up, while_loop_down),
+    renamed_parameter("2.4", "torch.ops.aten.can_cast.default", "from", "from_"),
+    renamed("2.5", f"{_PYTHON}auto_functionalize.auto_functionalized", f"{_HOP}auto_functionalized"),
+    renamed("2.5", f"{_PYTHON}wrap.wrap_with_set_grad_enabled", f"{_HOP}wrap_with_set_grad_enabled"),
+    Change("2.6", RRELU, noise_up, noise_down, RRELU_FUNCTIONAL),
+    Change("2.7", f"{_HOP}scan", scan_up, scan_down),
+    Change("2.8", f"{_HOP}invoke_subgraph", invoke_up, invoke_down),
+    Change("2.10", f"{_HOP}auto_functionalized_v2", down=functionalized_down),
+)
+"""Every change of a form, oldest first."""

@@ -8,28 +8,28 @@ namespaces as they are installed: ATen's steps come first on the way up, and las
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec.structs import replace
 
 from graphwire.errors import OpsetError, Problem, escaped
-from graphwire.evolve.references import module_with_names, new_requirements
-from graphwire.evolve.upgrades import Upgrade, rewrite_graph
+from graphwire.evolve.history import EditNode
+from graphwire.evolve.references import new_requirements
+from graphwire.evolve.upgrades import TouchedNode, rewrite_program
 from graphwire.hooks.interfaces import OpsetUpgrader
 from graphwire.hooks.registry import Registry
 from graphwire.hooks.remedies import is_older, of_fault, of_name, of_requirements
-from graphwire.schema.graph import Node
 from graphwire.schema.program import PluginRequirement, Program
 
 __all__ = [
     "Plan",
     "PlannedStep",
-    "TouchedNode",
     "UnknownOps",
     "apply",
     "installed_opsets",
@@ -45,16 +45,6 @@ _FIRST = "aten"
 """The namespace that the others' upgraders write operators of."""
 
 
-class TouchedNode(NamedTuple):
-    """A node that a step rewrites."""
-
-    place: str
-    """Where it is when the step begins, such as `graph_module.graph.nodes[7]`."""
-    name: str
-    target: str
-    """Its operator before the step."""
-
-
 @dataclass(frozen=True)
 class PlannedStep:
     """One step of one namespace, and what it does to the program."""
@@ -65,7 +55,7 @@ class PlannedStep:
     nodes: tuple[TouchedNode, ...] = ()
     problems: tuple[Problem, ...] = ()
     """Nodes that the step refuses, each with its reason."""
-    upgrades: Mapping[str, Upgrade] = field(default_factory=dict, repr=False, compare=False)
+    upgrades: Mapping[str, EditNode] = field(default_factory=dict, repr=False, compare=False)
     """What rewrites a node, by the operator's serialized name."""
 
     def __str__(self) -> str:
@@ -224,9 +214,9 @@ def installed_opsets(registry: Registry) -> dict[str, int]:
     return dict(registry.opset_versions)
 
 
-def _steps(upgraders: Iterable[OpsetUpgrader]) -> dict[tuple[str, int, int], dict[str, Upgrade]]:
+def _steps(upgraders: Iterable[OpsetUpgrader]) -> dict[tuple[str, int, int], dict[str, EditNode]]:
     """What each step rewrites, by namespace and versions."""
-    steps: dict[tuple[str, int, int], dict[str, Upgrade]] = {}
+    steps: dict[tuple[str, int, int], dict[str, EditNode]] = {}
     for upgrader in upgraders:
         key = (upgrader.namespace, upgrader.from_version, upgrader.to_version)
         if abs(upgrader.to_version - upgrader.from_version) != 1:
@@ -239,7 +229,7 @@ def _steps(upgraders: Iterable[OpsetUpgrader]) -> dict[tuple[str, int, int], dic
 
 
 def _chain(
-    known: Mapping[tuple[str, int, int], Mapping[str, Upgrade]], namespace: str, has: int, wants: int
+    known: Mapping[tuple[str, int, int], Mapping[str, EditNode]], namespace: str, has: int, wants: int
 ) -> tuple[list[PlannedStep], str | None]:
     """The steps between two versions, and, where one is missing, what to say of that."""
     direction = 1 if wants > has else -1
@@ -349,7 +339,7 @@ def apply(program: Program, plan: Plan) -> Program:
         )
     changed = program
     for step in plan.steps:
-        changed = _stepped(changed, step, [], lambda _place, _node: None)
+        changed = rewrite_program(changed, step.upgrades).program
     if not plan.steps:
         return program
     return replace(
@@ -360,29 +350,5 @@ def apply(program: Program, plan: Plan) -> Program:
 def _tried(program: Program, steps: Iterable[PlannedStep]) -> Iterable[PlannedStep]:
     """Each step with the nodes that it touches, found by doing it."""
     for step in steps:
-        nodes: list[TouchedNode] = []
-        problems: list[Problem] = []
-        program = _stepped(program, step, problems, _noting(nodes))
-        yield PlannedStep(
-            step.namespace, step.from_version, step.to_version, tuple(nodes), tuple(problems), step.upgrades
-        )
-
-
-def _noting(nodes: list[TouchedNode]) -> Callable[[str, Node], None]:
-    return lambda place, node: nodes.append(TouchedNode(place, node.name or "", node.target))
-
-
-def _stepped(
-    program: Program, step: PlannedStep, problems: list[Problem], touched: Callable[[str, Node], None]
-) -> Program:
-    module = program.graph_module
-    literals = [
-        spec.constant_input.name if spec.constant_input else spec.user_input.name if spec.user_input else None
-        for spec in module.signature.input_specs
-    ]
-    graph, names = rewrite_graph(
-        module.graph, step.upgrades, "graph_module.graph", problems, touched, filter(None, literals)
-    )
-    if graph is module.graph:
-        return program
-    return replace(program, graph_module=module_with_names(replace(module, graph=graph), names))
+        program, nodes, problems = rewrite_program(program, step.upgrades)
+        yield dataclasses.replace(step, nodes=nodes, problems=problems)

@@ -14,41 +14,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
-from graphwire.errors import OpsetError, Problem
+from graphwire.errors import OpsetError
 from graphwire.evolve.editor import NodeEditor
-from graphwire.evolve.references import uses_operator
+from graphwire.evolve.history import Change, EditNode, renamed_parameter
+from graphwire.evolve.references import uses_operator, walk_nodes
 from graphwire.evolve.step import Taken
-from graphwire.evolve.upgrades import Upgrade, rewrite_graph
+from graphwire.evolve.upgrades import rewrite_program
 from graphwire.evolve.versions import RELEASES
-from graphwire.schema.graph import Node
 from graphwire.schema.program import Program
 
-__all__ = ["CHANGES", "Change", "Rewrite", "forms_of_parameters", "forms_of_release", "with_forms"]
+__all__ = ["CHANGES", "Rewrite", "forms_of_parameters", "forms_of_release", "with_forms"]
 
 _ATEN = "torch.ops.aten."
-
-
-class Change(NamedTuple):
-    """One change of one operator."""
-
-    release: str
-    """The first release of torch with the newer form, such as `2.14`."""
-    target: str
-    """The operator, as the older form calls it."""
-    older: str
-    """A parameter that only the older form has."""
-    newer: str | None
-    """A parameter that only the newer form has; None where that is another operator, which the older release has too."""
-    up: Upgrade
-    down: Upgrade | None
+_LINALG_CHOLESKY, _LINALG_QR = f"{_ATEN}linalg_cholesky.default", f"{_ATEN}linalg_qr.default"
 
 
 def _linalg_cholesky(edit: NodeEditor) -> None:
     options = {"upper": edit.value("upper")} if edit.has("upper") else {}
     matrix = edit.value("self")
-    edit.retarget(f"{_ATEN}linalg_cholesky.default", {"self": matrix})
+    edit.retarget(_LINALG_CHOLESKY, {"self": matrix})
     for name, value in options.items():
         edit.set(name, value, keyword=True)
 
@@ -58,30 +42,22 @@ def _linalg_qr(edit: NodeEditor) -> None:
         edit.set("some", "reduced" if edit.value("some") else "complete")
     edit.rename("some", "mode")
     edit.rename("self", "A")
-    edit.retarget(f"{_ATEN}linalg_qr.default")
-
-
-def _renamed(old: str, new: str) -> Upgrade:
-    def rename(edit: NodeEditor) -> None:
-        edit.rename(old, new)
-
-    return rename
-
-
-def _renamed_parameter(release: str, operator: str, old: str, new: str) -> Change:
-    return Change(release, f"{_ATEN}{operator}", old, new, _renamed(old, new), _renamed(new, old))
+    edit.retarget(_LINALG_QR)
 
 
 CHANGES: Final[tuple[Change, ...]] = (
-    Change("2.14", f"{_ATEN}cholesky.default", "self", None, _linalg_cholesky, None),
-    Change("2.14", f"{_ATEN}qr.default", "self", None, _linalg_qr, None),
-    _renamed_parameter("2.14", "_pdist_backward.default", "grad", "grad_output"),
-    _renamed_parameter("2.14", "_cdist_backward.default", "grad", "grad_output"),
+    Change(
+        "2.14", f"{_ATEN}cholesky.default", _linalg_cholesky, None, _LINALG_CHOLESKY, "self", newer="self"
+    ),
+    Change("2.14", f"{_ATEN}qr.default", _linalg_qr, None, _LINALG_QR, "self", newer="A"),
+    renamed_parameter("2.14", f"{_ATEN}_pdist_backward.default", "grad", "grad_output"),
+    renamed_parameter("2.14", f"{_ATEN}_cdist_backward.default", "grad", "grad_output"),
 )
 """Every change, oldest first."""
 
-
-_CHANGED: Final = frozenset(change.target for change in CHANGES)
+_CHANGED: Final = frozenset(
+    [row.target for row in CHANGES if row.up] + [row.newer_target for row in CHANGES if row.down]
+)
 _AGE: Final = {release: index for index, release in enumerate(RELEASES)}
 
 
@@ -89,32 +65,45 @@ class Rewrite(NamedTuple):
     """What brings an operator to another form."""
 
     parameter: str
-    """What tells that a node has the form that is left: an argument of that name."""
-    apply: Upgrade
+    """A node with an argument of that name has the form that is left."""
+    apply: EditNode
 
 
 def forms_of_release(release: str) -> dict[str, Rewrite]:
     """What brings the operators to the form of a release of torch, such as `2.12`, by their serialized names."""
     age = _AGE.get(release, -1)
-    return _rewrites(lambda change: age >= _AGE[change.release])
+    return _rewrites(
+        lambda change: age >= _AGE[str(change.since)], lambda change: age < _AGE[str(change.since)]
+    )
 
 
 def forms_of_parameters(parameters: Callable[[str], Collection[str]]) -> dict[str, Rewrite]:
-    """What brings the operators to the form of an installed torch, by their serialized names.
+    """What brings the operators to the form of an installed torch, by their serialized names. Operators of which it has both
+    forms, or neither, stay.
 
     Args:
         parameters: the names of the parameters of an operator there; none where it does not exist.
     """
-    return _rewrites(lambda change: change.older not in parameters(change.target))
+
+    def has_newer(change: Change) -> bool:
+        return change.newer in parameters(change.newer_target)
+
+    def has_older(change: Change) -> bool:
+        return change.older in parameters(change.target)
+
+    return _rewrites(
+        lambda change: has_newer(change) and not has_older(change),
+        lambda change: has_older(change) and not has_newer(change),
+    )
 
 
-def _rewrites(has_newer: Callable[[Change], bool]) -> dict[str, Rewrite]:
+def _rewrites(goes_up: Callable[[Change], bool], goes_down: Callable[[Change], bool]) -> dict[str, Rewrite]:
     found = {}
     for change in CHANGES:
-        if has_newer(change):
+        if change.up is not None and goes_up(change):
             found[change.target] = Rewrite(change.older, change.up)
-        elif change.newer is not None and change.down is not None:
-            found[change.target] = Rewrite(change.newer, change.down)
+        elif change.down is not None and goes_down(change):
+            found[change.newer_target] = Rewrite(change.newer, change.down)
     return found
 
 
@@ -130,24 +119,22 @@ def with_forms(
     Raises:
         OpsetError: a node is not what its operator takes.
     """
-    module = program.graph_module
-    if not uses_operator(module.graph, _CHANGED):
+    if not uses_operator(program.graph_module.graph, _CHANGED):
         return program
     rewrites = forms()
-    problems: list[Problem] = []
     touched: dict[str, list[str]] = {}
-
-    def note(_place: str, node: Node) -> None:
-        if any(named.name == rewrites[node.target].parameter for named in node.inputs):
+    for _, node in walk_nodes(program.graph_module.graph):
+        form = rewrites.get(node.target)
+        if form is not None and any(named.name == form.parameter for named in node.inputs):
             touched.setdefault(node.target, []).append(node.name or node.target)
-
-    upgrades = {target: rewrite.apply for target, rewrite in rewrites.items()}
-    graph, _ = rewrite_graph(module.graph, upgrades, "graph_module.graph", problems, note)
-    if problems:
-        raise OpsetError("operators cannot be brought to the form of the wanted torch", problems=problems)
+    rewritten = rewrite_program(program, {target: form.apply for target, form in rewrites.items()})
+    if rewritten.problems:
+        raise OpsetError(
+            "operators cannot be brought to the form of the wanted torch", problems=rewritten.problems
+        )
     if done is not None:
         done += [
             Taken(f"operator {target.removeprefix('torch.ops.')} in the form of this torch", tuple(names))
             for target, names in touched.items()
         ]
-    return program if not touched else replace(program, graph_module=replace(module, graph=graph))
+    return rewritten.program if touched else program

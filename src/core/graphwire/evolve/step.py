@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from graphwire.evolve.trees import OURS, Edit, Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.evolve.versions import RELEASES, Version, first_release
+from graphwire.evolve.versions import RELEASES, Version, first_release, stamped
 from graphwire.evolve.vocabulary import ARMS, FIELDS, PLACES, TYPES, Place
 from graphwire.schema.scalars import DTYPE_NAMES, ScalarType
 from graphwire.schema.signature import InputSpec, OutputSpec
@@ -19,10 +19,10 @@ class Step(NamedTuple):
 
     older: Version
     newer: Version
-    up: Callable[[Record], Record]
-    """A document of `older` as one of `newer`."""
-    down: Callable[[Record, Report], Record]
-    """A document of `newer` as one of `older`. What `older` cannot say is reported, and left as it is."""
+    to_newer: Callable[[Record], Record] | None = None
+    """Makes a document of `newer` of one of `older`, but for its version; None where nothing else changes."""
+    to_older: Callable[[Record, Report], Record] | None = None
+    """The reverse. It reports what `older` cannot express, and leaves that as it is."""
     derived: tuple[str, ...] = ()
     """What `newer` says and `older` does not, and the step up finds from the rest."""
     absent: tuple[str, ...] = ()
@@ -34,6 +34,14 @@ class Step(NamedTuple):
     def name(self) -> str:
         """Such as `schema 8.2 ↔ 8.7`."""
         return f"schema {self.older} ↔ {self.newer}"
+
+    def up(self, tree: Record) -> Record:
+        """A document of `older` as one of `newer`."""
+        return stamped(tree if self.to_newer is None else self.to_newer(tree), self.newer)
+
+    def down(self, tree: Record, report: Report) -> Record:
+        """A document of `newer` as one of `older`. What `older` cannot express is reported, and left as it is."""
+        return stamped(tree if self.to_older is None else self.to_older(tree, report), self.older)
 
 
 class Taken(NamedTuple):

@@ -21,6 +21,7 @@ __all__ = [
     "release_of",
     "stamped",
     "version_of",
+    "version_with",
 ]
 
 
@@ -71,6 +72,12 @@ def release_of(version: Version) -> str:
     return next((name for name, known in RELEASES.items() if known == version < Version(7)), "")
 
 
+def version_with(release: str) -> Version | None:
+    """The version of the schema that a release of torch brought; None where an older release has it."""
+    version = RELEASES[release]
+    return version if first_release(version) == f"torch-{release}" else None
+
+
 def version_of(tree: Any) -> Version:
     """The version that a document says it has.
 
@@ -99,6 +106,8 @@ def _has_file_table(tree: dict[str, Any]) -> bool:
 
 
 def stamped(tree: dict[str, Any], version: Version) -> dict[str, Any]:
-    """The document with the version it has become."""
+    """The document with the version it has become; the draft states none."""
+    if version == DRAFT:
+        return tree
     stamp = version.major if version.major < 3 else {"major": version.major, "minor": version.minor}
     return {**tree, "schema_version": stamp}

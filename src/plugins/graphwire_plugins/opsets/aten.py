@@ -13,13 +13,13 @@ Nothing changed in the other versions. Every release since 2.1 writes version 10
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
 
 from graphwire.errors import OpsetError
 from graphwire.evolve.editor import NodeEditor, Value
+from graphwire.evolve.history import Change, EditNode, opset_steps
 from graphwire.hooks.interfaces import OpsetStep
 from graphwire.schema.scalars import ScalarType
 from graphwire.schema.symbols import SymExpr, SymExprHint, SymFloat, SymInt
@@ -28,10 +28,9 @@ from graphwire.schema.tensor import TensorMeta
 __all__ = ["ATEN_STEPS"]
 
 _ATEN = "torch.ops.aten."
+_OVERLOADS = ("default", "out")
 _TRUE_DIVISION = ("float", "bfloat", "complex")
 """How the names of the element types begin whose division was never cut off."""
-
-Upgrade = Callable[[NodeEditor], None]
 
 
 def _unchanged(edit: NodeEditor) -> None:
@@ -58,7 +57,7 @@ def _is_integer_division(edit: NodeEditor) -> bool:
     return not any(_is_fraction(edit, operand) for operand in operands)
 
 
-def _cut_off(overload: str) -> Upgrade:
+def _cut_off(overload: str) -> EditNode:
     """The upgrade of a division: of integers, it says that it is cut off."""
 
     def upgrade(edit: NodeEditor) -> None:
@@ -182,34 +181,16 @@ def _gelu_of_parts(edit: NodeEditor) -> None:
 
 # ------------------------------------------------------------------------------------------------------------- table
 
-_CHANGES: dict[int, dict[str, tuple[Upgrade, Upgrade]]] = {
-    4: {
-        **{old: (_cut_off(new), _true_division) for old, new in _DIVISIONS.items()},
-        **{new: (_unchanged, _unchanged) for new in _DIVISIONS.values()},
-    },
-    5: {"full.default": (_full_of_floats, _full_of_its_type), "full.out": (_unchanged, _unchanged)},
-    8: {name: (_hundred_steps, _unchanged) for name in ("linspace.default", "linspace.out")},
-    9: {name: (_hundred_steps, _unchanged) for name in ("logspace.default", "logspace.out")},
-    10: {name: (_exact_gelu, _gelu_of_parts) for name in ("gelu.default", "gelu.out")},
-}
-"""By the version that changed it, each overload: its way up from the version before, and its way down again."""
-
-ATEN_STEPS: tuple[OpsetStep, ...] = tuple(
-    step
-    for version in range(2, 11)
-    for step in (
-        OpsetStep(
-            "aten",
-            version - 1,
-            version,
-            {f"{_ATEN}{k}": up for k, (up, _) in _CHANGES.get(version, {}).items()},
-        ),
-        OpsetStep(
-            "aten",
-            version,
-            version - 1,
-            {f"{_ATEN}{k}": down for k, (_, down) in _CHANGES.get(version, {}).items()},
-        ),
-    )
+_CHANGES = (
+    *(Change(4, f"{_ATEN}{old}", _cut_off(new), _true_division) for old, new in _DIVISIONS.items()),
+    *(Change(4, f"{_ATEN}{new}", _unchanged, _unchanged) for new in _DIVISIONS.values()),
+    Change(5, f"{_ATEN}full.default", _full_of_floats, _full_of_its_type),
+    Change(5, f"{_ATEN}full.out", _unchanged, _unchanged),
+    *(Change(8, f"{_ATEN}linspace.{overload}", _hundred_steps, _unchanged) for overload in _OVERLOADS),
+    *(Change(9, f"{_ATEN}logspace.{overload}", _hundred_steps, _unchanged) for overload in _OVERLOADS),
+    *(Change(10, f"{_ATEN}gelu.{overload}", _exact_gelu, _gelu_of_parts) for overload in _OVERLOADS),
 )
+"""Each change of an overload, by the version that made it."""
+
+ATEN_STEPS: tuple[OpsetStep, ...] = opset_steps("aten", 10, _CHANGES)
 """Each step from version 1 to 10, and back."""

@@ -14,9 +14,7 @@ from typing import Any
 from graphwire.errors import SchemaError
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
-from graphwire.evolve.versions import COMPACT_5_3, Version, stamped
-
-OLDER, NEWER = COMPACT_5_3, Version(5, 3)
+from graphwire.evolve.versions import COMPACT_5_3, Version
 
 TABLE = "co_fileinfo_ordered_list"
 _FRAME = re.compile(
@@ -31,15 +29,12 @@ def up(tree: Record) -> Record:
         SchemaError: a trace refers to what the table does not have.
     """
     table = tree["graph_module"]["graph"][TABLE]
-    return stamped(
-        rewrite(
-            tree,
-            Edits(
-                node=lambda node, where: _restored(node, where, table),
-                graph=lambda graph, where: {key: value for key, value in graph.items() if key != TABLE},
-            ),
+    return rewrite(
+        tree,
+        Edits(
+            node=lambda node, where: _restored(node, where, table),
+            graph=lambda graph, where: {key: value for key, value in graph.items() if key != TABLE},
         ),
-        NEWER,
     )
 
 
@@ -87,7 +82,7 @@ def down(tree: Record, report: Report) -> Record:
     tree = rewrite(tree, Edits(node=compacted))
     module = tree["graph_module"]
     table = [{"file_name": file, "line_info_map": files[file]} for file in order]
-    return stamped({**tree, "graph_module": {**module, "graph": {**module["graph"], TABLE: table}}}, OLDER)
+    return {**tree, "graph_module": {**module, "graph": {**module["graph"], TABLE: table}}}
 
 
 def _frames(trace: str) -> list[tuple[str, str, str, str]] | None:
@@ -112,4 +107,4 @@ def _fits(files: dict[str, dict[str, Record]], frames: list[tuple[str, str, str,
     return True
 
 
-STEP = Step(OLDER, NEWER, up, down)
+STEP = Step(COMPACT_5_3, Version(5, 3), up, down)

@@ -5,7 +5,8 @@ brought `dialect` and hints that are no integers, and dropped equality constrain
 
 Upward: an input tuple of a tuple and a dict with identifiers as keys is `(args, kwargs)` (2.1 writes no kwargs where there
 are none, so that a call with a tuple and such a dict reads the same); any other is the positional arguments alone. A
-constant of the graph becomes an input; its tensor stands in the document (`evolve.embedded`).
+constant of the graph becomes an input; its tensor stands in the document (`evolve.embedded`). Bounds that
+2.1 made too strict are relaxed (`evolve.size_assertions`).
 Downward: tensor constants become buffers, as 2.1 keeps them; a hint that is no integer is dropped; a size that only a run knows
 is 2 at least, as 2.1 writes it, which otherwise finds no answer to whether it is 0 or 1 (it runs with these all the same). 2.1
 cannot read a backward signature, nor the calls of modules, though it writes them.
@@ -22,9 +23,10 @@ from graphwire.evolve.constants import lift_constants
 from graphwire.evolve.explicit_arms import with_all_arms
 from graphwire.evolve.module_stacks import module_stack_down, module_stack_up
 from graphwire.evolve.signatures import signature_down, signature_up
+from graphwire.evolve.size_assertions import relax_size_assertions
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, rewrite
-from graphwire.evolve.versions import Version, first_release, stamped
+from graphwire.evolve.versions import Version, first_release
 from graphwire.schema.treespec import LEAF, TreeSpec, format_treespec, parse_treespec
 
 OLDER, NEWER = Version(1), Version(2)
@@ -56,7 +58,8 @@ def up(tree: Record) -> Record:
     module["module_call_graph"] = [root, *entries]
     dropped = ("equality_constraints", "example_inputs")
     tree = {key: value for key, value in tree.items() if key not in dropped}
-    return stamped(from_greatest({**tree, "graph_module": module, "dialect": DIALECT}), NEWER)
+    tree = relax_size_assertions({**tree, "graph_module": module, "dialect": DIALECT})
+    return from_greatest(tree)
 
 
 def down(tree: Record, report: Report) -> Record:
@@ -80,7 +83,7 @@ def down(tree: Record, report: Report) -> Record:
     module["module_call_graph"] = entries
     rest = {key: value for key, value in tree.items() if key != "dialect"}
     tree = {**rest, "graph_module": module, "equality_constraints": [], "example_inputs": None}
-    return stamped(with_all_arms(to_greatest(tree)), OLDER)
+    return with_all_arms(to_greatest(tree))
 
 
 def _note_sizes(meta: Record, sizes: set[str]) -> Record:

@@ -16,7 +16,7 @@ from graphwire.evolve.expressions import renamed_symbols
 from graphwire.evolve.step import Step
 from graphwire.evolve.symbol_order import symbols_first
 from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.evolve.versions import Version, first_release, stamped
+from graphwire.evolve.versions import Version, first_release
 from graphwire.schema.treespec import parse_treespec, treespec_nodes
 
 OLDER, NEWER = Version(2), Version(5, 1)
@@ -40,7 +40,7 @@ def up(tree: Record) -> Record:
             input_spec=_persistent,
         ),
     )
-    return stamped({**tree, "range_constraints": _renamed_keys(tree, "i", "u")}, NEWER)
+    return {**tree, "range_constraints": _renamed_keys(tree, "i", "u")}
 
 
 def down(tree: Record, report: Report) -> Record:
@@ -59,7 +59,7 @@ def down(tree: Record, report: Report) -> Record:
             input_spec=_not_persistent,
         ),
     )
-    return stamped(with_all_arms({**tree, "range_constraints": _renamed_keys(tree, "u", "i")}), OLDER)
+    return with_all_arms({**tree, "range_constraints": _renamed_keys(tree, "u", "i")})
 
 
 def _report_calls(tree: Record, report: Report) -> None:

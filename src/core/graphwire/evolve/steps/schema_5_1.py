@@ -20,7 +20,7 @@ from graphwire.evolve.module_stacks import stack_with_commas, stack_without_comm
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, name_of, rewrite
 from graphwire.evolve.value_names import without_builtin_names
-from graphwire.evolve.versions import Version, first_release, stamped
+from graphwire.evolve.versions import Version, first_release
 from graphwire.schema.treespec import parse_treespec, treespec_nodes
 
 OLDER, NEWER = Version(5, 1), Version(5, 3)
@@ -49,7 +49,7 @@ def up(tree: Record) -> Record:
         else:
             specs.append(spec)
     signature = {**module["signature"], "input_specs": specs}
-    return stamped({**tree, "graph_module": {**module, "signature": signature}}, NEWER)
+    return {**tree, "graph_module": {**module, "signature": signature}}
 
 
 def down(tree: Record, report: Report) -> Record:
@@ -60,7 +60,7 @@ def down(tree: Record, report: Report) -> Record:
         without_builtin_names(tree),
         Edits(argument=_optional_down, input_spec=_literal_down, node=_with_stack(stack_without_commas)),
     )
-    return stamped(from_greatest(tree), OLDER)
+    return from_greatest(tree)
 
 
 def _report_namedtuples(tree: Record, report: Report) -> None:

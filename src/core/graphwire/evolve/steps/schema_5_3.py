@@ -3,17 +3,19 @@
 The step to 7.3 (torch 2.5) replaced `dialect` by the list `verifiers`, and brought `torch_version` and the module's metadata.
 
 Upward the producer is torch's own word for older ones, `<=2.4`. Downward the producer and the module's metadata are
-dropped, and symbols get the names that 2.4 gives them itself (`evolve.value_names`). 2.4 knows the dialect ATEN alone, whose
-graphs change nothing in place: an operator that does is an obstacle.
+dropped, symbols get the names that 2.4 gives them itself (`evolve.value_names`), and views of attention become reshapes
+(`evolve.attention`). 2.4 knows the dialect ATEN alone, whose graphs change nothing in place: an operator that does is an
+obstacle.
 """
 
 from __future__ import annotations
 
+from graphwire.evolve.attention import reshape_attention
 from graphwire.evolve.bounds import from_greatest, to_greatest
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
 from graphwire.evolve.value_names import with_operators_names
-from graphwire.evolve.versions import Version, first_release, stamped
+from graphwire.evolve.versions import Version, first_release
 
 OLDER, NEWER = Version(5, 3), Version(7, 3)
 
@@ -27,17 +29,17 @@ def up(tree: Record) -> Record:
     tree = {key: value for key, value in tree.items() if key != "dialect"}
     module = {**tree["graph_module"], "metadata": {}}
     tree = {**tree, "graph_module": module, "verifiers": [dialect], "torch_version": PRODUCER}
-    return stamped(from_greatest(tree), NEWER)
+    return from_greatest(tree)
 
 
 def down(tree: Record, report: Report) -> Record:
     """7.3 as 5.3."""
     rewrite(tree, Edits(node=lambda node, where: _functional(node, where, report)))
-    tree = with_operators_names(tree)
+    tree = with_operators_names(reshape_attention(tree))
     module = {key: value for key, value in tree["graph_module"].items() if key != "metadata"}
     dropped = ("verifiers", "torch_version", "graph_module")
     rest = {key: value for key, value in tree.items() if key not in dropped}
-    return stamped(to_greatest({"graph_module": module, **rest, "dialect": DIALECT}), OLDER)
+    return to_greatest({"graph_module": module, **rest, "dialect": DIALECT})
 
 
 def _functional(node: Record, where: Where, report: Report) -> Record:

@@ -19,7 +19,7 @@ from typing import Any
 from graphwire.evolve.expressions import foreign_operations, to_constructor, to_infix
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.evolve.versions import Version, first_release, stamped
+from graphwire.evolve.versions import Version, first_release
 
 OLDER, NEWER = Version(7, 3), Version(8, 2)
 
@@ -48,7 +48,7 @@ def up(tree: Record) -> Record:
             graph=lambda graph, where: {**graph, "sym_float_values": {}},
         ),
     )
-    return stamped({**tree, "range_constraints": _ranges(tree, _bound_up)}, NEWER)
+    return {**tree, "range_constraints": _ranges(tree, _bound_up)}
 
 
 def down(tree: Record, report: Report) -> Record:
@@ -75,7 +75,7 @@ def down(tree: Record, report: Report) -> Record:
             call=_without_names,
         ),
     )
-    return stamped({**tree, "range_constraints": _ranges(tree, _bound_down)}, OLDER)
+    return {**tree, "range_constraints": _ranges(tree, _bound_down)}
 
 
 def _none_arm(argument: Record, value: Any) -> Record:

@@ -15,16 +15,14 @@ from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, name_of, rewrite
 from graphwire.evolve.value_names import without_names_of_nodes
 from graphwire.evolve.values import TABLES
-from graphwire.evolve.versions import Version, stamped
-
-OLDER, NEWER = Version(8, 15), Version(8, 17)
+from graphwire.evolve.versions import Version
 
 _UNUSED = re.compile(r"(?P<node>[A-Za-z_]\w*)_unused_(?P<index>\d+)", re.ASCII)
 
 
 def up(tree: Record) -> Record:
     """8.15 as 8.17."""
-    return stamped(rewrite(tree, Edits(graph=_name_nodes)), NEWER)
+    return rewrite(tree, Edits(graph=_name_nodes))
 
 
 def _name_nodes(graph: Record, where: Where) -> Record:
@@ -78,7 +76,7 @@ def _free_name(target: str, taken: set[str | None]) -> str:
 
 def down(tree: Record, report: Report) -> Record:
     """8.17 as 8.15."""
-    return stamped(without_names_of_nodes(rewrite(tree, Edits(node=_without_name))), OLDER)
+    return without_names_of_nodes(rewrite(tree, Edits(node=_without_name)))
 
 
 def _without_name(node: Record, where: Where) -> Record:
@@ -86,8 +84,8 @@ def _without_name(node: Record, where: Where) -> Record:
 
 
 STEP = Step(
-    OLDER,
-    NEWER,
+    Version(8, 15),
+    Version(8, 17),
     up,
     down,
     derived=("names of nodes, from the values that they make",),

@@ -12,10 +12,8 @@ from __future__ import annotations
 from graphwire.evolve.nonfinite import from_text, to_text
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
-from graphwire.evolve.versions import Version, stamped
+from graphwire.evolve.versions import Version
 from graphwire.schema.graph import ArgumentKind
-
-OLDER, NEWER = Version(8, 2), Version(8, 7)
 
 HIGHER_ORDER = "torch.ops.higher_order."
 
@@ -23,9 +21,7 @@ HIGHER_ORDER = "torch.ops.higher_order."
 def up(tree: Record) -> Record:
     """8.2 as 8.7."""
     tree = to_text(rewrite(tree, Edits(node=_node_up)))
-    return stamped(
-        {**tree, "graph_module": {**tree["graph_module"], "treespec_namedtuple_fields": {}}}, NEWER
-    )
+    return {**tree, "graph_module": {**tree["graph_module"], "treespec_namedtuple_fields": {}}}
 
 
 def _node_up(node: Record, where: Where) -> Record:
@@ -47,7 +43,7 @@ def down(tree: Record, report: Report) -> Record:
     """8.7 as 8.2."""
     tree = from_text(rewrite(tree, Edits(node=lambda node, where: _node_down(node, where, report))))
     module = {k: v for k, v in tree["graph_module"].items() if k != "treespec_namedtuple_fields"}
-    return stamped({**tree, "graph_module": module}, OLDER)
+    return {**tree, "graph_module": module}
 
 
 def _node_down(node: Record, where: Where, report: Report) -> Record:
@@ -62,8 +58,8 @@ def _node_down(node: Record, where: Where, report: Report) -> Record:
 
 
 STEP = Step(
-    OLDER,
-    NEWER,
+    Version(8, 2),
+    Version(8, 7),
     up,
     down,
     derived=(

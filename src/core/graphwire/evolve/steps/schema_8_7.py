@@ -8,19 +8,12 @@ from __future__ import annotations
 
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
-from graphwire.evolve.versions import Version, stamped
-
-OLDER, NEWER = Version(8, 7), Version(8, 8)
-
-
-def up(tree: Record) -> Record:
-    """8.7 as 8.8: nothing changes."""
-    return stamped(tree, NEWER)
+from graphwire.evolve.versions import Version
 
 
 def down(tree: Record, report: Report) -> Record:
     """8.8 as 8.7."""
-    return stamped(rewrite(tree, Edits(argument=without_optional)), OLDER)
+    return rewrite(tree, Edits(argument=without_optional))
 
 
 def without_optional(argument: Record, where: Where) -> Record:
@@ -32,4 +25,4 @@ def without_optional(argument: Record, where: Where) -> Record:
     return {"as_none": True} if tensor is None else {"as_tensor": tensor}
 
 
-STEP = Step(OLDER, NEWER, up, down)
+STEP = Step(Version(8, 7), Version(8, 8), to_older=down)

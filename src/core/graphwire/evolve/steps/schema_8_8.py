@@ -10,25 +10,17 @@ from __future__ import annotations
 
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Record, Report
-from graphwire.evolve.versions import Version, stamped
-
-OLDER, NEWER = Version(8, 8), Version(8, 14)
+from graphwire.evolve.versions import Version
 
 
 def up(tree: Record) -> Record:
     """8.8 as 8.14."""
-    return stamped({**tree, "guards_code": []}, NEWER)
+    return {**tree, "guards_code": []}
 
 
 def down(tree: Record, report: Report) -> Record:
     """8.14 as 8.8."""
-    return stamped({key: value for key, value in tree.items() if key != "guards_code"}, OLDER)
+    return {key: value for key, value in tree.items() if key != "guards_code"}
 
 
-STEP = Step(
-    OLDER,
-    NEWER,
-    up,
-    down,
-    absent=("guards",),
-)
+STEP = Step(Version(8, 8), Version(8, 14), up, down, absent=("guards",))

@@ -1,0 +1,75 @@
+"""What changes operators: one row for each change, whoever keeps it and whatever counts it.
+
+`operators` has the rows of torch's releases that brought a version of the schema, `release_forms` those of later releases, and an
+opset upgrader those of its namespace. A row's functions edit one node. They receive a `form_editor.FormEditor` between two
+versions of the schema, and an `editor.NodeEditor` on records of the current one. What both editors do has the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeAlias
+
+from graphwire.hooks.interfaces import OpsetStep
+
+__all__ = ["Change", "EditNode", "opset_steps", "renamed", "renamed_parameter"]
+
+EditNode: TypeAlias = Callable[[Any], None]
+"""Edits one node."""
+
+
+class Change(NamedTuple):
+    """One change of one operator."""
+
+    since: str | int
+    """What first has the newer form: a release of torch (`2.14`), or a version of the operator's opset."""
+    target: str
+    """The serialized name of the operator, as the older form has it."""
+    up: EditNode | None = None
+    """Makes the newer form of the older one; None where the older one stays."""
+    down: EditNode | None = None
+    """Makes the older form of the newer one, or refuses; None where the newer one stays."""
+    becomes: str = ""
+    """The serialized name in the newer form, where it is another."""
+    older: str = ""
+    """A parameter of `target` that a node of the older form has, where nothing else in a document tells the forms apart."""
+    newer: str = ""
+    """A parameter of `newer_target` that a node of the newer form has, likewise."""
+
+    @property
+    def newer_target(self) -> str:
+        """The serialized name in the newer form."""
+        return self.becomes or self.target
+
+
+def renamed(since: str | int, target: str, becomes: str) -> Change:
+    """An operator that gets another name."""
+    return Change(
+        since, target, lambda edit: edit.retarget(becomes), lambda edit: edit.retarget(target), becomes
+    )
+
+
+def renamed_parameter(since: str | int, target: str, older: str, newer: str) -> Change:
+    """An operator of which a parameter gets another name."""
+    return Change(
+        since,
+        target,
+        lambda edit: edit.rename(older, newer),
+        lambda edit: edit.rename(newer, older),
+        older=older,
+        newer=newer,
+    )
+
+
+def opset_steps(namespace: str, newest: int, changes: Iterable[Change]) -> tuple[OpsetStep, ...]:
+    """The steps of a namespace from version 1 to `newest`, and back, with the changes that each makes."""
+    ways: dict[tuple[int, int], dict[str, EditNode]] = {}
+    for older in range(1, newest):
+        ways |= {(older, older + 1): {}, (older + 1, older): {}}
+    for row in changes:
+        newer = int(row.since)
+        if row.up is not None:
+            ways[newer - 1, newer][row.target] = row.up
+        if row.down is not None:
+            ways[newer, newer - 1][row.newer_target] = row.down
+    return tuple(OpsetStep(namespace, *way, operators) for way, operators in ways.items())
