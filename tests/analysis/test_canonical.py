@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from graphwire.analysis.canonical import canonical_form, canonicalize
 from graphwire.analysis.content import INPUT_RANKS, OUTPUT_RANKS, content_hash
 from graphwire.analysis.diff import diff
-from graphwire.analysis.references import _REWRITES, Renaming, names_in, rewritten
 from graphwire.analysis.validate import validate
 from graphwire.errors import SchemaError
+from graphwire.schema.arguments import Renaming, names_in, rewritten
 from graphwire.schema.graph import (
-    ARGUMENT_ARMS,
     Argument,
     Graph,
     SymIntArgument,
@@ -434,17 +433,6 @@ def test_nodes_that_wait_for_each_other_are_refused() -> None:
 
 
 # --------------------------------------------------------------------------------------------------------- the tables
-
-
-def test_every_arm_of_an_argument_is_known_to_refer_or_not_to() -> None:
-    literal = set(
-        "as_none as_int as_ints as_float as_floats as_string as_strings as_scalar_type as_memory_format as_layout"
-        " as_device as_bool as_bools as_operator as_complex as_int_lists as_float_lists as_dtype_name as_layout_name"
-        " as_constant as_treespec".split()
-    )
-    referring = {"as_tensor", *_REWRITES}
-    assert literal | referring == set(ARGUMENT_ARMS)
-    assert not literal & referring
 
 
 def test_every_kind_of_input_and_output_has_a_rank() -> None:

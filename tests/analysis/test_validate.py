@@ -16,11 +16,10 @@ import pytest
 import torch
 
 from graphwire.analysis import validate as validation
-from graphwire.analysis.graph_rules import _ARMS
 from graphwire.analysis.names import is_attribute_path, is_operator_name, is_value_name
 from graphwire.analysis.validate import ValidationLimits, check, validate
 from graphwire.errors import ValidationError
-from graphwire.schema.graph import ARGUMENT_ARMS, Argument, GraphArgument, SequenceValue
+from graphwire.schema.graph import Argument, GraphArgument, SequenceValue
 from graphwire.schema.program import Program
 from graphwire.schema.signature import InputSpec, OutputSpec
 from graphwire.schema.symbols import SymInt
@@ -941,10 +940,6 @@ def test_the_depth_is_a_limit(tree):
 
 
 # --------------------------------------------------------------------------------------------------------- tables
-
-
-def test_every_arm_of_an_argument_has_a_rule():
-    assert sorted(_ARMS) == sorted(ARGUMENT_ARMS)
 
 
 def test_every_arm_of_a_spec_has_a_rule():

@@ -157,7 +157,8 @@ def compared(before: Facts, after: Facts) -> list[Section]:
         ),
         Section(
             "Records of the schema",
-            "the record in schema/, its row in evolve/vocabulary.py, and the step of the version that brings it",
+            "the record in schema/, its row in evolve/vocabulary.py (that of an arm of an argument in schema/arguments.py and "
+            "bridge/arguments.py), and the step of the version that brings it",
             [*_of_tables(before["schema"], after["schema"])],
         ),
         Section(

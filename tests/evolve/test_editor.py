@@ -15,10 +15,9 @@ from graphwire.errors import OpsetError, Problem
 from graphwire.evolve.editor import NodeEditor, Value
 from graphwire.evolve.opsets import Plan, apply, plan
 from graphwire.evolve.upgrades import rewrite_graph
-from graphwire.evolve.values import ARM_FEATURES, decode_value, encode_value
+from graphwire.evolve.values import decode_value, encode_value
 from graphwire.hooks.interfaces import OpsetStep
 from graphwire.schema.graph import (
-    ARGUMENT_ARMS,
     Argument,
     ArgumentKind,
     Graph,
@@ -162,10 +161,6 @@ def test_a_plain_value_is_written_and_read_back(value: Any) -> None:
 def test_what_no_argument_says_is_refused() -> None:
     (problem,) = problems_of(graph_of(call(OLD, "y", "x")), lambda edit: edit.set("function", print))
     assert "'function'" in problem.message
-
-
-def test_every_extension_among_the_arms_is_known() -> None:
-    assert set(ARM_FEATURES) == set(ARGUMENT_ARMS[ARGUMENT_ARMS.index("as_float_lists") + 1 :])
 
 
 # -------------------------------------------------------------------------------------------------------- arguments

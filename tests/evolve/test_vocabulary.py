@@ -25,7 +25,8 @@ from graphwire.evolve.targets import supports
 from graphwire.evolve.value_names import renamed
 from graphwire.evolve.values import TABLES
 from graphwire.evolve.versions import RELEASES
-from graphwire.evolve.vocabulary import ARMS, EXTENSIONS, FIELDS, PLACES, TYPES
+from graphwire.evolve.vocabulary import EXTENSIONS, FIELDS, TYPES
+from graphwire.schema.arguments import ARMS, PLACES
 from graphwire.schema.graph import ARGUMENT_ARMS, Argument, Graph
 from graphwire.schema.module_call import ModuleCallEntry
 from graphwire.schema.program import FEATURES, Program

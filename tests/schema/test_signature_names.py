@@ -179,7 +179,7 @@ def test_an_edited_program_stays_valid() -> None:
     record = copy.deepcopy(_exported("mutated_inputs")[1])
     graph, signature = record.graph_module.graph, record.graph_module.signature
     names = [*graph.tensor_values]
-    from graphwire.analysis.references import Renaming, rewritten
+    from graphwire.schema.arguments import Renaming, rewritten
 
     renaming = Renaming(lambda name: f"{name}_new", lambda held: held)
     graph.inputs = [rewritten(each, renaming) for each in graph.inputs]

@@ -14,9 +14,9 @@ from model_explorer import graph_builder as gb
 
 import graphwire
 from graphwire.analysis.names import spelled
-from graphwire.analysis.references import arm_of, named_subgraphs_in, names_in, results_of
 from graphwire.cli.node_text import argument_text
 from graphwire.evolve.values import TABLES
+from graphwire.schema.arguments import arm_of, named_subgraphs_in, names_in, results_of
 from graphwire.schema.expression import parse_expression
 from graphwire.schema.graph import Argument, Graph, GraphArgument, Node, ValueMetadata
 from graphwire.schema.infix import format_infix

@@ -23,9 +23,9 @@ from msgspec.structs import replace
 
 from graphwire.analysis.canonical_graph import canonical_argument, canonical_graph
 from graphwire.analysis.content import arm_of_spec, arrangement
-from graphwire.analysis.references import Renaming, subgraphs_in
 from graphwire.analysis.symbol_names import SymbolNames
 from graphwire.errors import GraphwireError, LimitError
+from graphwire.schema.arguments import Renaming, subgraphs_in
 from graphwire.schema.graph import Argument, Graph, GraphArgument
 from graphwire.schema.module_call import ModuleCallEntry, ModuleCallSignature
 from graphwire.schema.program import SCHEMA_VERSION, GraphModule, Program, SchemaVersion

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from msgspec.structs import astuple
+
 from graphwire.analysis.content_graph import ArrangedGraph
-from graphwire.analysis.references import Renaming, results_of, rewritten
+from graphwire.schema.arguments import ARMS, Renaming, arm_of, results_of, rewritten
 from graphwire.schema.graph import (
     Argument,
     CustomObjArgument,
@@ -84,21 +86,22 @@ def canonical_argument(argument: Argument, renaming: Renaming) -> Argument:
 
 
 def _simplest(argument: Argument) -> Argument:
-    for arm, single, literal in _SYMBOLIC:
-        if (one := getattr(argument, single)) is not None:
-            return argument if one.as_name is not None else Argument(**{literal: getattr(one, literal)})
-        if (many := getattr(argument, arm)) is not None:
-            if any(one.as_name is not None for one in many):
-                return argument
-            literals: dict[str, Any] = {f"{literal}s": [getattr(one, literal) for one in many]}
-            argument = Argument(**literals)
-            break
+    arm = arm_of(argument)
+    if arm in _LITERALS:
+        one = getattr(argument, arm)
+        return argument if one.as_name is not None else Argument(**{_LITERALS[arm]: astuple(one)[1]})
+    if (single := ARMS[arm].items if arm else "") in _LITERALS:
+        many = getattr(argument, arm)
+        if any(one.as_name is not None for one in many):
+            return argument
+        literals: dict[str, Any] = {f"{_LITERALS[single]}s": [astuple(one)[1] for one in many]}
+        argument = Argument(**literals)
     if (optional := argument.as_optional_tensor) is not None:
         return _optional(optional)
     if (optionals := argument.as_optional_tensors) is not None:
         tensors = [each.as_tensor for each in optionals if each.as_tensor is not None]
         argument = argument if len(tensors) != len(optionals) else Argument(as_tensors=tensors)
-    if any(getattr(argument, arm) == [] for arm in _LISTS):
+    if arm in _LISTS and not getattr(argument, arm_of(argument)):
         return Argument(as_tensors=[])
     return argument
 
@@ -107,15 +110,8 @@ def _optional(argument: OptionalTensorArgument) -> Argument:
     return Argument(as_none=True) if argument.as_tensor is None else Argument(as_tensor=argument.as_tensor)
 
 
-_SYMBOLIC = (
-    ("as_sym_ints", "as_sym_int", "as_int"),
-    ("as_sym_floats", "as_sym_float", "as_float"),
-    ("as_sym_bools", "as_sym_bool", "as_bool"),
-)
-"""The list arm and the single arm of what may be symbolic, and the arm of a literal."""
+_LITERALS = {"as_sym_int": "as_int", "as_sym_float": "as_float", "as_sym_bool": "as_bool"}
+"""For the arm of what may be symbolic that of a literal."""
 
-_LISTS = (
-    "as_ints as_floats as_strings as_bools as_sym_ints as_sym_floats as_sym_bools as_optional_tensors"
-    " as_nested_tensors as_int_lists as_float_lists"
-).split()
+_LISTS = frozenset(arm for arm, row in ARMS.items() if row.items)
 """The list arms which, empty, all mean the empty list. `as_tensors` stands for them."""

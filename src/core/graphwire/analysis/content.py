@@ -23,11 +23,11 @@ from graphwire.analysis.content_treespec import treespec_content
 from graphwire.analysis.payload_content import PayloadSet, payload_contents
 from graphwire.analysis.symbol_names import SymbolNames
 from graphwire.errors import LimitError, SchemaError
+from graphwire.schema.arguments import value_name
 from graphwire.schema.graph import Argument, Graph
 from graphwire.schema.module_call import ModuleCallEntry
 from graphwire.schema.program import EncodedValue, Program
 from graphwire.schema.signature import ConstantValue, GraphSignature, InputSpec, OutputSpec
-from graphwire.schema.signature_names import value_name
 
 __all__ = [
     "HASH_VERSION",

@@ -14,11 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import repeat
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from graphwire.analysis.content_encoding import content_float
 from graphwire.analysis.content_treespec import treespec_content
-from graphwire.analysis.references import results_of
+from graphwire.schema.arguments import ARMS, by_arm, results_of
 from graphwire.schema.graph import (
     Argument,
     ComplexValue,
@@ -69,6 +72,9 @@ class References(NamedTuple):
     values: list[tuple[list[Any], str]]
     """By name of the value, of the object, or what `results_of` makes of a node's."""
     graphs: list[tuple[list[Any], Graph]]
+
+
+Content: TypeAlias = Callable[[Any, References], Any]
 
 
 def argument_content(argument: Argument, found: References) -> Any:
@@ -169,63 +175,56 @@ def _treespec(value: str | TreespecArgument, _found: References) -> Any:
     return ["treespec", treespec_content(value if isinstance(value, str) else value.spec)]
 
 
-def _itself(value: Any, _found: References) -> Any:
-    return value
-
-
 def _float(value: Any, _found: References) -> float:
     return content_float(value)
 
 
-def _listed(content: Callable[[Any, References], Any]) -> Callable[[Any, References], Any]:
+def _listed(content: Content) -> Content:
     return lambda items, found: ["list", *[content(item, found) for item in items]]
 
 
-def _kind(kind: str, name: Callable[[Any], Any] = str) -> Callable[[Any, References], Any]:
+def _kind(kind: str, name: Callable[[Any], Any]) -> Content:
     return lambda value, _found: [kind, name(value)]
 
 
-ARGUMENT_CONTENT: Final[dict[str, Callable[[Any, References], Any]]] = {
+def _literal(kind: str) -> Content:
+    """A literal itself; one of a kind that Python has not as its kind, and the text or the fields of the record."""
+    if not kind:
+        return lambda value, _found: value
+    return lambda value, _found: [kind, *(astuple(value) if isinstance(value, Struct) else (value,))]
+
+
+_CONTENT: Final[dict[str, Content]] = {
     "as_tensor": _tensor,
-    "as_int": _itself,
-    "as_ints": _listed(_itself),
     "as_sym_int": _sym_int,
-    "as_sym_ints": _listed(_sym_int),
     "as_none": lambda _value, _found: None,
     "as_float": _float,
-    "as_bool": _itself,
-    "as_tensors": _listed(_tensor),
     "as_scalar_type": _kind("dtype", dtype_content),
-    "as_device": lambda device, _found: ["device", *device_content(device)],
     "as_graph": _graph,
-    "as_string": _itself,
     "as_memory_format": _kind("memory format", lambda value: _MEMORY_FORMATS.get(value, "unknown")),
     "as_layout": _kind("layout", layout_content),
-    "as_floats": _listed(_float),
-    "as_strings": _listed(_itself),
-    "as_bools": _listed(_itself),
     "as_sym_bool": _sym_bool,
-    "as_sym_bools": _listed(_sym_bool),
-    "as_optional_tensors": _listed(_optional_tensor),
     "as_custom_obj": _object,
-    "as_operator": _kind("operator"),
     "as_sym_float": _sym_float,
-    "as_sym_floats": _listed(_sym_float),
     "as_optional_tensor": _optional_tensor,
     "as_complex": _complex,
-    "as_nested_tensors": _listed(_listed(_tensor)),
-    "as_int_lists": _listed(_listed(_itself)),
-    "as_float_lists": _listed(_listed(_float)),
     "as_string_to_argument": _text_mapping,
     "as_sequence": _sequence,
     "as_mapping": _mapping,
     "as_slice": _slice,
-    "as_dtype_name": _kind("dtype"),
-    "as_layout_name": _kind("layout"),
     "as_constant": _kind("constant", lambda value: value if isinstance(value, str) else value.name),
     "as_treespec": _treespec,
     "as_results": _results,
 }
+"""The content of arms that are no plain literals, nor lists of what another arm is."""
+
+ARGUMENT_CONTENT: Final[dict[str, Content]] = by_arm(
+    {
+        **{arm: _literal(row.kind) for arm, row in ARMS.items() if not row.items},
+        **_CONTENT,
+    },
+    _listed,
+)
 """For each arm of an argument its content; the frequent ones first."""
 
 _ARMS: Final = tuple((arm, content) for arm, content in ARGUMENT_CONTENT.items() if arm != "as_tensor")

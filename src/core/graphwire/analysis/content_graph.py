@@ -23,7 +23,7 @@ from graphwire.analysis.content_arguments import (
 from graphwire.analysis.content_encoding import content_bytes, content_float, digest
 from graphwire.analysis.effects import Effect, effect_of
 from graphwire.analysis.node_order import Step, node_order
-from graphwire.analysis.references import names_in, results_of
+from graphwire.schema.arguments import names_in, results_of
 from graphwire.schema.graph import Graph, Node
 from graphwire.schema.symbols import SymBool, SymFloat, SymInt
 from graphwire.schema.tensor import TensorMeta

@@ -16,9 +16,9 @@ from graphwire.analysis.content import Arrangement, arrangement, document_hash, 
 from graphwire.analysis.diff_facts import SECTIONS, Entries, Labels
 from graphwire.analysis.diff_nodes import Detail, NodeChange, Side, diff_graphs
 from graphwire.analysis.payload_content import PayloadSet, payload_digests, payload_facts
-from graphwire.analysis.references import names_in
+from graphwire.schema.arguments import names_in, value_name
 from graphwire.schema.program import Program
-from graphwire.schema.signature_names import SignatureNames, value_name
+from graphwire.schema.signature_names import SignatureNames
 
 __all__ = ["Change", "Detail", "Diff", "NodeChange", "diff"]
 

@@ -10,11 +10,11 @@ import msgspec
 from graphwire.analysis.content import arm_of_spec
 from graphwire.analysis.symbol_names import parsed, renamed_expression
 from graphwire.errors import GraphwireError
+from graphwire.schema.arguments import value_name
 from graphwire.schema.expression import Expression
 from graphwire.schema.graph import Argument, Graph
 from graphwire.schema.infix import format_infix, parse_infix
 from graphwire.schema.program import Program
-from graphwire.schema.signature_names import value_name
 from graphwire.schema.symbols import RangeConstraint, SymBool, SymFloat, SymInt
 from graphwire.schema.tensor import TensorMeta
 from graphwire.schema.treespec import TreeSpec, parse_treespec, split_version

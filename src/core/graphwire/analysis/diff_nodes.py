@@ -16,7 +16,7 @@ from graphwire.analysis.diff_facts import Labels, value_facts
 from graphwire.analysis.effects import Effect
 from graphwire.analysis.matching import increasing_run, match
 from graphwire.analysis.node_order import Step
-from graphwire.analysis.references import Renaming, arm_of, names_in, rewritten
+from graphwire.schema.arguments import arm_of, named_subgraphs_in, names_in
 from graphwire.schema.graph import Argument, Graph, GraphArgument, Node
 
 __all__ = ["Detail", "NodeChange", "Side", "diff_graphs", "module_path"]
@@ -262,16 +262,7 @@ def _subgraph_changes(a: Side, b: Side, node_a: Node, node_b: Node, place: str) 
 
 def _subgraphs_of(node: Node) -> list[GraphArgument]:
     """The subgraphs among a node's arguments, not those inside them."""
-    found: list[GraphArgument] = []
-
-    def note(held: GraphArgument) -> GraphArgument:
-        found.append(held)
-        return held
-
-    for named in node.inputs:
-        if named.arg.as_tensor is None:
-            rewritten(named.arg, Renaming(str, note))
-    return found
+    return [held for named in node.inputs for held in named_subgraphs_in(named.arg)]
 
 
 def _positions(graph: Graph) -> dict[str, str]:

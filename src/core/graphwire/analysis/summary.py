@@ -15,6 +15,7 @@ from graphwire.analysis.holdings import HeldTensor, Holding, holding, tensors_of
 from graphwire.analysis.names import spelled
 from graphwire.analysis.report import LoadReport
 from graphwire.errors import GraphwireError
+from graphwire.schema.arguments import arguments_in
 from graphwire.schema.expression import parse_expression
 from graphwire.schema.graph import Argument, Graph
 from graphwire.schema.infix import format_infix
@@ -196,12 +197,7 @@ def _graphs(root: Graph) -> Iterator[Graph]:
             argument = arguments.pop()
             if argument.as_graph is not None:
                 pending.append(argument.as_graph.graph)
-            elif argument.as_sequence is not None:
-                arguments.extend(argument.as_sequence.items)
-            elif argument.as_mapping is not None:
-                arguments.extend(entry.value for entry in argument.as_mapping)
-            elif argument.as_string_to_argument is not None:
-                arguments.extend(argument.as_string_to_argument.values())
+            arguments.extend(item for _, item in arguments_in(argument))
 
 
 def _count_values(graph: Graph) -> int:

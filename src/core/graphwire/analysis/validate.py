@@ -38,11 +38,13 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import astuple
 
 from graphwire.analysis import names
-from graphwire.analysis.graph_rules import Scope, check_argument, check_graph
+from graphwire.analysis.argument_rules import Scope, check_argument
+from graphwire.analysis.graph_rules import check_graph
 from graphwire.analysis.names import quoted, spelled
 from graphwire.analysis.value_rules import check_lines, check_metadata, has_other_line_ends
 from graphwire.analysis.walk import Place, Walk, path_of, report_arms
 from graphwire.errors import ExpressionError, GraphwireError, Problem, SchemaError, ValidationError
+from graphwire.schema.arguments import value_name
 from graphwire.schema.expression import CONSTANTS, parse_expression, symbols_of
 from graphwire.schema.graph import Argument, Graph
 from graphwire.schema.growth import check_expression, check_range_key
@@ -83,7 +85,7 @@ def validate(
         limits: bounds to use instead of DEFAULT_LIMITS.
         constants: the names of the constants among the payloads, if references to them are to be resolved.
     """
-    walk = Walk(program, (limits or DEFAULT_LIMITS).nesting, constants)
+    walk = Walk(program, (limits or DEFAULT_LIMITS).nesting, constants, check_graph)
     try:
         _check_graph_module(walk, (None, "graph_module"), program.graph_module)
         _check_versions(walk, program)
@@ -240,7 +242,7 @@ def _check_spec(
     if not rule.arm:
         if value.name is not None:
             walk.check_name((here, ".name"), value.name)
-        name = _name_of(value.arg)
+        name = value_name(value.arg)
         if rule.makes and name is not None:
             targets[rule.makes].add(name)
         if argument is not None and value.arg != argument:
@@ -255,19 +257,6 @@ def _check_spec(
             walk.report((here, ".arg.name"), "mismatch", message)
 
 
-def _name_of(argument: Argument) -> str | None:
-    for arm in ("as_tensor", "as_custom_obj"):
-        value = getattr(argument, arm)
-        if value is not None:
-            return str(value.name)
-    for arm in ("as_sym_int", "as_sym_float", "as_sym_bool"):
-        value = getattr(argument, arm)
-        if value is not None:
-            name: str | None = value.as_name
-            return name
-    return None
-
-
 def _arms_of(union: Any) -> list[str]:
     return [arm for arm in union.__struct_fields__ if getattr(union, arm) is not None]
 
@@ -277,8 +266,8 @@ def _report_difference(walk: Walk, place: Place, stated: Argument, found: Argume
         message = f"the spec has {_arms_of(stated)}, and the graph {_arms_of(found)}"
         walk.report(place, "wrong-kind", message)
     else:
-        message = f"the spec's value is {quoted(_name_of(stated) or 'a literal')}"
-        walk.report(place, "mismatch", f"{message}, the graph's {quoted(_name_of(found) or 'another')}")
+        message = f"the spec's value is {quoted(value_name(stated) or 'a literal')}"
+        walk.report(place, "mismatch", f"{message}, the graph's {quoted(value_name(found) or 'another')}")
 
 
 def _check_constant_input(walk: Walk, place: Place, spec: Any, argument: Argument | None) -> None:

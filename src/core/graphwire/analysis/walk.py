@@ -8,6 +8,7 @@ from typing import Any
 from graphwire.analysis import names
 from graphwire.analysis.names import is_value_name, quoted
 from graphwire.errors import GraphwireError, Problem
+from graphwire.schema.graph import Graph
 from graphwire.schema.program import Program
 
 __all__ = ["Place", "Walk", "path_of", "report_arms"]
@@ -31,7 +32,15 @@ def path_of(place: Place | None) -> str:
 class Walk:
     """What one validation knows of the whole document: its tables, what was seen, and what was found."""
 
-    def __init__(self, program: Program, nesting: int, constants: Collection[str] | None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        nesting: int,
+        constants: Collection[str] | None,
+        check_graph: Callable[[Walk, Place, Graph, int], object],
+    ) -> None:
+        self.check_graph = check_graph
+        """Checks a graph inside an argument."""
         self.problems: list[Problem] = []
         self.nesting = nesting
         self.constants = None if constants is None else frozenset(constants)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from torch.fx.immutable_collections import immutable_dict, immutable_list
@@ -26,6 +26,7 @@ from graphwire.bridge.tensors import (
     encode_device,
 )
 from graphwire.errors import DecodeError, EncodeError
+from graphwire.schema.arguments import ARMS, FREQUENT_FIRST, arm_of
 from graphwire.schema.graph import (
     Argument,
     ComplexValue,
@@ -201,11 +202,41 @@ def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> Argum
         ) from None
 
 
-def _encode_complex(_context: EncodeContext, _nodes: Nodes, value: complex) -> Argument:
-    return Argument(as_complex=ComplexValue(encode_float(value.real), encode_float(value.imag)))
-
-
 Encoder = Callable[[EncodeContext, Nodes, Any], Argument]
+Decoder = Callable[[DecodeContext, "Scope", Any], Any]
+
+
+class _Literal(NamedTuple):
+    """An arm that is a literal of one Python type."""
+
+    arm: str
+    encode: Callable[[Any], Any]
+    decode: Decoder
+
+    def encoder(self) -> Encoder:
+        """What encodes an argument of the type."""
+        arm, encode, feature = self.arm, self.encode, ARMS[self.arm].feature
+
+        def encode_literal(context: EncodeContext, _nodes: Nodes, value: Any) -> Argument:
+            if feature:
+                context.features.add(feature)
+            return Argument(**{arm: encode(value)})
+
+        return encode_literal
+
+
+_LITERALS: dict[type, _Literal] = {
+    complex: _Literal(
+        "as_complex",
+        lambda value: ComplexValue(encode_float(value.real), encode_float(value.imag)),
+        lambda _c, _s, a: complex(decode_float(a.real), decode_float(a.imag)),
+    ),
+    torch.device: _Literal("as_device", encode_device, lambda c, _s, a: decode_device(c, a)),
+    torch.memory_format: _Literal(
+        "as_memory_format", MEMORY_FORMAT_KINDS.__getitem__, lambda _c, _s, a: MEMORY_FORMATS[a]
+    ),
+}
+"""Types whose values are literals, and the arm of each. The types that most arguments have are in the tables below."""
 
 _ENCODERS: dict[type, Encoder] = {
     torch.fx.Node: _encode_node,
@@ -214,7 +245,6 @@ _ENCODERS: dict[type, Encoder] = {
     bool: lambda _c, _n, value: Argument(as_bool=value),
     str: lambda _c, _n, value: Argument(as_string=value),
     type(None): lambda _c, _n, _value: _NONE,
-    complex: _encode_complex,
     list: _encode_sequence,
     tuple: _encode_sequence,
     immutable_list: _encode_sequence,
@@ -223,8 +253,7 @@ _ENCODERS: dict[type, Encoder] = {
     slice: _encode_slice,
     torch.dtype: _encode_dtype,
     torch.layout: _encode_layout,
-    torch.device: lambda _c, _n, value: Argument(as_device=encode_device(value)),
-    torch.memory_format: lambda _c, _n, value: Argument(as_memory_format=MEMORY_FORMAT_KINDS[value]),
+    **{kind: literal.encoder() for kind, literal in _LITERALS.items()},
 }
 _BASES: tuple[tuple[type, Encoder], ...] = (
     (tuple, _encode_sequence),
@@ -278,15 +307,6 @@ _COMBINATIONS: tuple[tuple[frozenset[str], Callable[[list[Argument]], Argument]]
     (frozenset({"as_tensor", "as_none"}), _combined_optionals),
 )
 """The list arms for elements that are not all of one Python type: the arms that may be mixed, and how."""
-
-
-def arm_of(argument: Argument) -> str:
-    if argument.as_tensor is not None:  # as most are
-        return "as_tensor"
-    for arm in argument.__struct_fields__:
-        if getattr(argument, arm) is not None:
-            return arm
-    raise EncodeError("an argument without an arm")
 
 
 # ----------------------------------------------------------------------------------------------------- decode
@@ -390,47 +410,44 @@ def _tensors(scope: Scope, arguments: list[TensorArgument]) -> list[Any]:
     return [_value(scope, argument.name) for argument in arguments]
 
 
-Decoder = Callable[[DecodeContext, Scope, Any], Any]
-
-_DECODERS: tuple[tuple[str, Decoder], ...] = (
-    ("as_tensor", lambda _c, scope, a: _value(scope, a.name)),
-    ("as_int", lambda _c, _v, a: a),
-    ("as_ints", lambda _c, _v, a: list(a)),
-    ("as_sym_ints", lambda _c, scope, a: [_decode_sym(scope, item) for item in a]),
-    ("as_sym_int", lambda _c, scope, a: _decode_sym(scope, a)),
-    ("as_none", lambda _c, _v, _a: None),
-    ("as_bool", lambda _c, _v, a: a),
-    ("as_float", lambda _c, _v, a: decode_float(a)),
-    ("as_tensors", lambda _c, scope, a: _tensors(scope, a)),
-    ("as_scalar_type", lambda _c, _v, a: DTYPES[a]),
-    ("as_device", lambda c, _v, a: decode_device(c, a)),
-    ("as_string", lambda _c, _v, a: a),
-    ("as_memory_format", lambda _c, _v, a: MEMORY_FORMATS[a]),
-    ("as_layout", lambda _c, _v, a: LAYOUTS[a]),
-    ("as_bools", lambda _c, _v, a: list(a)),
-    ("as_floats", lambda _c, _v, a: [decode_float(item) for item in a]),
-    ("as_strings", lambda _c, _v, a: list(a)),
-    ("as_optional_tensors", lambda _c, scope, a: [_decode_optional(scope, item) for item in a]),
-    ("as_sym_bool", lambda _c, scope, a: _decode_sym(scope, a)),
-    ("as_sym_bools", lambda _c, scope, a: [_decode_sym(scope, item) for item in a]),
-    ("as_sym_float", lambda _c, scope, a: _decode_sym(scope, a)),
-    ("as_sym_floats", lambda _c, scope, a: [_decode_sym(scope, item) for item in a]),
-    ("as_custom_obj", _decode_custom_object),
-    ("as_operator", lambda c, _v, a: decode_operator(c, a).target),
-    ("as_optional_tensor", lambda _c, scope, a: _decode_optional(scope, a)),
-    ("as_complex", lambda _c, _v, a: complex(decode_float(a.real), decode_float(a.imag))),
-    ("as_nested_tensors", lambda _c, scope, a: [_tensors(scope, items) for items in a]),
-    ("as_int_lists", lambda _c, _v, a: [tuple(items) for items in a]),
-    ("as_string_to_argument", lambda c, scope, a: {k: decode_argument(c, scope, v) for k, v in a.items()}),
-    ("as_float_lists", lambda _c, _v, a: [[decode_float(item) for item in items] for items in a]),
-    ("as_sequence", _decode_sequence),
-    ("as_mapping", _decode_mapping),
-    ("as_slice", lambda c, v, a: slice(*(decode_argument(c, v, part) for part in (a.start, a.stop, a.step)))),
-    ("as_dtype_name", lambda _c, _v, a: _decode_named(NAMED_DTYPES, a, "element type")),
-    ("as_layout_name", lambda _c, _v, a: _decode_named(NAMED_LAYOUTS, a, "layout")),
-    ("as_graph", lambda _c, scope, a: scope.subgraph(a)),
-    ("as_constant", lambda _c, scope, a: scope.constant(a)),
-    ("as_treespec", lambda _c, scope, a: scope.treespec(a)),
-    ("as_results", lambda _c, scope, a: _results(scope, a)),
-)
-"""What each arm becomes, the frequent ones first."""
+_OF_ARMS: dict[str, Decoder] = {
+    "as_tensor": lambda _c, scope, a: _value(scope, a.name),
+    "as_int": lambda _c, _v, a: a,
+    "as_ints": lambda _c, _v, a: list(a),
+    "as_sym_ints": lambda _c, scope, a: [_decode_sym(scope, item) for item in a],
+    "as_sym_int": lambda _c, scope, a: _decode_sym(scope, a),
+    "as_none": lambda _c, _v, _a: None,
+    "as_bool": lambda _c, _v, a: a,
+    "as_float": lambda _c, _v, a: decode_float(a),
+    "as_tensors": lambda _c, scope, a: _tensors(scope, a),
+    "as_scalar_type": lambda _c, _v, a: DTYPES[a],
+    "as_string": lambda _c, _v, a: a,
+    "as_layout": lambda _c, _v, a: LAYOUTS[a],
+    "as_bools": lambda _c, _v, a: list(a),
+    "as_floats": lambda _c, _v, a: [decode_float(item) for item in a],
+    "as_strings": lambda _c, _v, a: list(a),
+    "as_optional_tensors": lambda _c, scope, a: [_decode_optional(scope, item) for item in a],
+    "as_sym_bool": lambda _c, scope, a: _decode_sym(scope, a),
+    "as_sym_bools": lambda _c, scope, a: [_decode_sym(scope, item) for item in a],
+    "as_sym_float": lambda _c, scope, a: _decode_sym(scope, a),
+    "as_sym_floats": lambda _c, scope, a: [_decode_sym(scope, item) for item in a],
+    "as_custom_obj": _decode_custom_object,
+    "as_operator": lambda c, _v, a: decode_operator(c, a).target,
+    "as_optional_tensor": lambda _c, scope, a: _decode_optional(scope, a),
+    "as_nested_tensors": lambda _c, scope, a: [_tensors(scope, items) for items in a],
+    "as_int_lists": lambda _c, _v, a: [tuple(items) for items in a],
+    "as_string_to_argument": lambda c, scope, a: {k: decode_argument(c, scope, v) for k, v in a.items()},
+    "as_float_lists": lambda _c, _v, a: [[decode_float(item) for item in items] for items in a],
+    "as_sequence": _decode_sequence,
+    "as_mapping": _decode_mapping,
+    "as_slice": lambda c, v, a: slice(*(decode_argument(c, v, part) for part in (a.start, a.stop, a.step))),
+    "as_dtype_name": lambda _c, _v, a: _decode_named(NAMED_DTYPES, a, "element type"),
+    "as_layout_name": lambda _c, _v, a: _decode_named(NAMED_LAYOUTS, a, "layout"),
+    "as_graph": lambda _c, scope, a: scope.subgraph(a),
+    "as_constant": lambda _c, scope, a: scope.constant(a),
+    "as_treespec": lambda _c, scope, a: scope.treespec(a),
+    "as_results": lambda _c, scope, a: _results(scope, a),
+    **{literal.arm: literal.decode for literal in _LITERALS.values()},
+}
+"""What each arm becomes."""
+_DECODERS = tuple((arm, _OF_ARMS[arm]) for arm in FREQUENT_FIRST)

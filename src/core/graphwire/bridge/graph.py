@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from graphwire.analysis.names import is_value_name
 from graphwire.bridge import torch_private
-from graphwire.bridge.arguments import arm_of, decode_argument, encode_argument, encode_exactly
+from graphwire.bridge.arguments import decode_argument, encode_argument, encode_exactly
 from graphwire.bridge.calls import decode_inputs, encode_inputs
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.copies import add_copies, encode_copies
@@ -41,6 +41,7 @@ from graphwire.bridge.values import (
     state,
 )
 from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, locate
+from graphwire.schema.arguments import arm_of
 from graphwire.schema.graph import (
     Argument,
     ConstantArgument,

@@ -14,11 +14,11 @@ import sympy
 import torch
 
 from graphwire.bridge import torch_private
-from graphwire.bridge.arguments import arm_of
 from graphwire.bridge.torch_metadata import is_constructor, obstacle, run_on_metadata, takes_numbers
 from graphwire.bridge.torch_process import unchanged_process
 from graphwire.bridge.values import CONTAINER_ARMS, LITERAL_ARMS, DecodeScope, element_arguments, name_of
 from graphwire.errors import DecodeError, GraphwireError
+from graphwire.schema.arguments import arm_of
 from graphwire.schema.graph import Argument, Node, SequenceValue
 
 _KINDS: dict[str, tuple[type, ...]] = {

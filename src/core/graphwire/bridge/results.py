@@ -16,7 +16,6 @@ import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from graphwire.bridge import torch_private
-from graphwire.bridge.arguments import arm_of
 from graphwire.bridge.context import EncodeContext, Operator
 from graphwire.bridge.metadata import decode_metadata, encode_metadata
 from graphwire.bridge.tensors import encode_tensor_meta
@@ -37,6 +36,7 @@ from graphwire.bridge.values import (
     state,
 )
 from graphwire.errors import GraphwireWarning
+from graphwire.schema.arguments import arm_of
 from graphwire.schema.graph import Argument, Node, SequenceValue, ValueMetadata
 from graphwire.wire.tree import check_unfolded
 

@@ -13,10 +13,11 @@ from torch.export.exported_program import ModuleCallSignature as TorchModuleCall
 from torch.export.graph_signature import InputKind, OutputKind
 
 from graphwire.bridge import torch_releases
-from graphwire.bridge.arguments import arm_of
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
+from graphwire.bridge.values import LITERAL_ARMS
 from graphwire.errors import DecodeError, EncodeError, locate
+from graphwire.schema.arguments import VALUE_ARMS, arm_of, value_name
 from graphwire.schema.graph import (
     Argument,
     CustomObjArgument,
@@ -64,6 +65,12 @@ _REFERENCES: dict[type, Any] = {
     ),
     torch_signature.TokenArgument: lambda a: Argument(as_tensor=TensorArgument(a.name)),
 }
+_VALUES: dict[str, Any] = {
+    "as_tensor": torch_signature.TensorArgument,
+    "as_sym_int": torch_signature.SymIntArgument,
+    "as_sym_float": torch_signature.SymFloatArgument,
+    "as_sym_bool": torch_signature.SymBoolArgument,
+}
 _LITERAL_ARMS: dict[type, str] = {int: "as_int", float: "as_float", bool: "as_bool", str: "as_string"}
 
 
@@ -96,20 +103,13 @@ def encode_argument_spec(spec: Any) -> tuple[Argument, str | None]:
 
 def decode_argument_spec(argument: Argument, name: str | None) -> Any:
     """What an input or output is, in torch's terms."""
-    if argument.as_tensor is not None:
-        return torch_signature.TensorArgument(argument.as_tensor.name)
-    if argument.as_sym_int is not None and argument.as_sym_int.as_name is not None:
-        return torch_signature.SymIntArgument(argument.as_sym_int.as_name)
-    if argument.as_sym_float is not None and argument.as_sym_float.as_name is not None:
-        return torch_signature.SymFloatArgument(argument.as_sym_float.as_name)
-    if argument.as_sym_bool is not None and argument.as_sym_bool.as_name is not None:
-        return torch_signature.SymBoolArgument(argument.as_sym_bool.as_name)
+    arm, value = arm_of(argument), value_name(argument)
     if argument.as_custom_obj is not None:
-        return torch_signature.CustomObjArgument(
-            argument.as_custom_obj.name, argument.as_custom_obj.class_fqn
-        )
-    if arm_of(argument) not in ("as_none", *_LITERAL_ARMS.values()):
-        raise DecodeError(f"an input or output cannot be {arm_of(argument)}")
+        return torch_signature.CustomObjArgument(value, argument.as_custom_obj.class_fqn)
+    if value is not None:
+        return _VALUES[arm](value)
+    if arm not in LITERAL_ARMS:
+        raise DecodeError(f"an input or output cannot be {arm}")
     return torch_signature.ConstantArgument(name or "", _decode_literal(argument))
 
 
@@ -168,17 +168,7 @@ def decode_input_spec(record: InputSpec) -> Any:
 
 # ---------------------------------------------------------------------------------------------------- outputs
 
-_OUTPUT_ARMS = frozenset(
-    (
-        "as_none",
-        *_LITERAL_ARMS.values(),
-        "as_tensor",
-        "as_sym_int",
-        "as_sym_float",
-        "as_sym_bool",
-        "as_custom_obj",
-    )
-)
+_OUTPUT_ARMS = LITERAL_ARMS | frozenset(VALUE_ARMS)
 """The arms that `decode_argument_spec` knows."""
 
 _TARGETED_OUTPUTS: dict[str, tuple[str, type]] = {

@@ -14,7 +14,7 @@ import torch
 from torch.export.graph_signature import CustomObjArgument as TorchCustomObject
 
 from graphwire.bridge import torch_private
-from graphwire.bridge.arguments import arm_of, encode_argument, encode_object, is_encoded
+from graphwire.bridge.arguments import encode_argument, encode_object, is_encoded
 from graphwire.bridge.compositions import decode_composition, encode_composition
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.metadata import decode_metadata, encode_metadata, keeps_any
@@ -28,6 +28,7 @@ from graphwire.bridge.symbols import (
 )
 from graphwire.bridge.tensors import decode_tensor_meta, encode_tensor_meta
 from graphwire.errors import DecodeError, EncodeError
+from graphwire.schema.arguments import arm_of, value_name
 from graphwire.schema.graph import (
     Argument,
     CustomObjArgument,
@@ -41,13 +42,14 @@ from graphwire.schema.graph import (
     TensorArgument,
     ValueMetadata,
 )
+from graphwire.schema.signature import ConstantValue
 from graphwire.schema.symbols import decode_float
 from graphwire.schema.tensor import TensorMeta
 
 NOTHING = ValueMetadata()
 """The metadata of a value of which nothing is noted."""
 
-LITERAL_ARMS = frozenset({"as_none", "as_int", "as_float", "as_bool", "as_string"})
+LITERAL_ARMS = frozenset(ConstantValue.__struct_fields__)
 """The arms of a value that is known when the program is written, and so needs no name."""
 
 _LIST_ARMS: dict[str, Callable[[Any], Argument]] = {
@@ -320,9 +322,8 @@ def name_of(argument: Argument) -> str:
     Raises:
         DecodeError: it refers to none.
     """
-    content = getattr(argument, arm_of(argument))
-    name = getattr(content, "name", None) or getattr(content, "as_name", None)
-    if not isinstance(name, str):
+    name = value_name(argument)
+    if name is None:
         raise DecodeError("a reference to a value is expected here")
     return name
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from graphwire.analysis.references import arm_of, named_subgraphs_in
+from graphwire.schema.arguments import arm_of, named_subgraphs_in
 from graphwire.schema.graph import Argument, Graph, MappingEntry, SequenceValue
 
 __all__ = ["NodeText", "argument_text", "node_texts"]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import msgspec
 
 from graphwire.evolve.trees import Edits, Record, Where, arm_of, rewrite
+from graphwire.schema.arguments import by_arm
+from graphwire.schema.graph import ARGUMENT_ARMS, OptionalTensorArgument, SymBoolArgument, SymIntArgument
+from graphwire.schema.scalars import Device
 
 __all__ = ["with_all_arms", "without_nulls"]
 
-_ARGUMENT = (
-    "as_none as_tensor as_tensors as_int as_ints as_float as_floats as_string as_strings as_sym_int as_sym_ints"
-    " as_scalar_type as_memory_format as_layout as_device as_bool as_bools as_sym_bool as_sym_bools as_graph"
-    " as_optional_tensors as_custom_obj"
-).split()
+_ARGUMENT = ARGUMENT_ARMS[: ARGUMENT_ARMS.index("as_operator")]
 _INPUT_SPEC = ("user_input", "parameter", "buffer", "tensor_constant")
 _OUTPUT_SPEC = (
     "user_output",
@@ -22,18 +24,6 @@ _OUTPUT_SPEC = (
     "gradient_to_user_input",
 )
 _HINT = ("as_int", "as_float", "as_bool")
-
-_INNER_ARMS = {
-    "as_sym_int": ("as_name", "as_int"),
-    "as_sym_bool": ("as_name", "as_bool"),
-    "as_device": ("type", "index"),
-}
-_INNER_LISTS = {
-    "as_sym_ints": ("as_name", "as_int"),
-    "as_sym_bools": ("as_name", "as_bool"),
-    "as_optional_tensors": ("as_tensor", "as_none"),
-}
-"""The arms of an argument that hold a record with options, or a list of such, and the fields of the record."""
 
 
 def without_nulls(value: Any) -> Any:
@@ -63,16 +53,36 @@ def with_all_arms(tree: Record) -> Record:
     return {**tree, "graph_module": {**module, "module_call_graph": entries}}
 
 
-def _filled(record: Record, fields: tuple[str, ...] | list[str]) -> Record:
+def _filled(record: Record, fields: tuple[str, ...]) -> Record:
     return {**dict.fromkeys(fields), **record}
+
+
+def _filler(record: type[msgspec.Struct]) -> Fill:
+    return lambda held: _filled(held, record.__struct_fields__)
+
+
+def _each(fill: Fill) -> Fill:
+    return lambda items: [fill(item) for item in items]
+
+
+Fill: TypeAlias = Callable[[Any], Any]
+
+_INNER: dict[str, Fill] = by_arm(
+    {
+        "as_sym_int": _filler(SymIntArgument),
+        "as_sym_bool": _filler(SymBoolArgument),
+        "as_optional_tensor": _filler(OptionalTensorArgument),
+        "as_device": _filler(Device),
+    },
+    _each,
+)
+"""The arms of an argument that hold a record with options, or a list of such, and what fills it."""
 
 
 def _argument(argument: Record, where: Where) -> Record:
     arm = arm_of(argument)
-    if arm in _INNER_ARMS:
-        argument = {arm: _filled(argument[arm], _INNER_ARMS[arm])}
-    elif arm in _INNER_LISTS:
-        argument = {arm: [_filled(item, _INNER_LISTS[arm]) for item in argument[arm]]}
+    if arm in _INNER:
+        argument = {arm: _INNER[arm](argument[arm])}
     return _filled(argument, _ARGUMENT)
 
 

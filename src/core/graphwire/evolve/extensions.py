@@ -22,7 +22,8 @@ import msgspec
 
 from graphwire.evolve.steps.schema_8_7 import without_optional
 from graphwire.evolve.trees import OURS, ROOT, Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.evolve.vocabulary import ARMS, EXTENSIONS, FIELDS, fields_of_torch
+from graphwire.evolve.vocabulary import EXTENSIONS, FIELDS, fields_of_torch
+from graphwire.schema.arguments import ARMS
 from graphwire.schema.graph import Graph, GraphArgument, NamedArgument, Node
 from graphwire.schema.module_call import ModuleCallSignature
 from graphwire.schema.program import FEATURES, GraphModule, NodeSource, Program, StackFrame
@@ -232,22 +233,12 @@ def _source_records(rows: Any) -> tuple[list[Record], Unfolding]:
 # ----------------------------------------------------------------------------------------------------- arguments
 
 _LISTS: dict[frozenset[str], tuple[str, Callable[[str, Any], Any]]] = {
-    frozenset({"as_int"}): ("as_ints", lambda arm, value: value),
-    frozenset({"as_float"}): ("as_floats", lambda arm, value: value),
-    frozenset({"as_bool"}): ("as_bools", lambda arm, value: value),
-    frozenset({"as_string"}): ("as_strings", lambda arm, value: value),
-    frozenset({"as_tensor"}): ("as_tensors", lambda arm, value: value),
+    **{frozenset({row.items}): (arm, lambda arm, value: value) for arm, row in ARMS.items() if row.items},
     frozenset({"as_tensor", "as_none"}): ("as_optional_tensors", lambda arm, value: {arm: value}),
-    frozenset({"as_sym_int"}): ("as_sym_ints", lambda arm, value: value),
     frozenset({"as_sym_int", "as_int"}): (
         "as_sym_ints",
         lambda arm, value: value if arm == "as_sym_int" else {arm: value},
     ),
-    frozenset({"as_sym_float"}): ("as_sym_floats", lambda arm, value: value),
-    frozenset({"as_sym_bool"}): ("as_sym_bools", lambda arm, value: value),
-    frozenset({"as_tensors"}): ("as_nested_tensors", lambda arm, value: value),
-    frozenset({"as_ints"}): ("as_int_lists", lambda arm, value: value),
-    frozenset({"as_floats"}): ("as_float_lists", lambda arm, value: value),
 }
 """For the arms that the elements of a sequence have: the list arm that says them, and how it says each."""
 

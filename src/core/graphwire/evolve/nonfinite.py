@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphwire.evolve.trees import Edits, Record, Where, arm_of, rewrite
+from graphwire.evolve.trees import ROOT, Edits, Record, Where, arm_of, rewrite
+from graphwire.schema.arguments import by_arm
 from graphwire.schema.symbols import decode_float, encode_float
 
 __all__ = ["from_text", "to_text"]
@@ -29,15 +30,8 @@ def _floats(convert: Callable[[Any], Any]) -> Edits:
 
     def of_argument(argument: Record, where: Where) -> Record:
         arm = arm_of(argument)
-        if arm == "as_float":
-            return {**argument, arm: convert(argument[arm])}
-        if arm == "as_floats":
-            return {**argument, arm: [convert(value) for value in argument[arm]]}
-        if arm == "as_sym_float":
-            return {**argument, arm: of_float(argument[arm], where)}
-        if arm == "as_sym_floats":
-            return {**argument, arm: [of_float(value, where) for value in argument[arm]]}
-        return argument
+        found = of_arms.get(arm)
+        return argument if found is None else {**argument, arm: found(argument[arm])}
 
     def of_float(value: Record, where: Where) -> Record:
         return (
@@ -59,4 +53,8 @@ def _floats(convert: Callable[[Any], Any]) -> Edits:
             return spec
         return {**spec, "constant_input": {**constant, "value": of_float(constant["value"], where)}}
 
+    of_arms = by_arm(
+        {"as_float": convert, "as_sym_float": lambda value: of_float(value, ROOT)},
+        lambda below: lambda items: [below(item) for item in items],
+    )
     return Edits(argument=of_argument, sym_float=of_value, input_spec=of_spec)

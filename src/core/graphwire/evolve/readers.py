@@ -8,6 +8,7 @@ brought its operators, argument arms and element types. Every other document of 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final
 
 from msgspec.structs import astuple
@@ -16,7 +17,8 @@ from graphwire.evolve.availability import is_nameless, newest_release, release_w
 from graphwire.evolve.step import literal_as_value, place_of_results
 from graphwire.evolve.trees import OURS, Record
 from graphwire.evolve.versions import DRAFT, Version, first_release
-from graphwire.evolve.vocabulary import ARMS, TYPES, Place
+from graphwire.evolve.vocabulary import TYPES
+from graphwire.schema.arguments import ARMS, INSIDE, Place, arguments_in, subgraphs_in
 from graphwire.schema.graph import ARGUMENT_ARMS, Argument, Graph, Node
 from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
@@ -30,6 +32,10 @@ _ARCHIVE = Version(8, 14)
 _OLD: Final = ARGUMENT_ARMS.index("as_optional_tensor")
 """How many arms every reader of the archive reads in an argument; they come first."""
 _NO_NEW: Final = (None,) * (len(ARGUMENT_ARMS) - _OLD)
+_HOLDERS = ("as_graph", *(arm for arm in INSIDE if not ARMS[arm].feature))
+"""The arms with graphs inside, in a program that requires no extension."""
+_held = attrgetter(*_HOLDERS)
+_NOTHING: Final = (None,) * len(_HOLDERS)
 _NEW_TYPES: Final = {kind: since for kind, since in TYPES.items() if since > _ARCHIVE}
 
 
@@ -76,13 +82,8 @@ def _graphs(graph: Graph) -> Iterator[Graph]:
         for node in each.nodes:
             for named in node.inputs:
                 argument = named.arg
-                if argument.as_tensor is not None:
-                    continue
-                if argument.as_graph is not None:
-                    graphs.append(argument.as_graph.graph)
-                elif argument.as_string_to_argument is not None:
-                    inner = argument.as_string_to_argument.values()
-                    graphs += [item.as_graph.graph for item in inner if item.as_graph is not None]
+                if argument.as_tensor is None and _held(argument) != _NOTHING:
+                    graphs += subgraphs_in(argument)
 
 
 def _needed(graph: Graph, top: bool) -> Iterator[Version | None]:
@@ -129,9 +130,6 @@ def _place_of(node: Node) -> Place:
 
 def _since(argument: Argument, place: Place) -> Version | None:
     """The first schema whose reader reads an argument in a place; None where none does."""
-    if argument.as_string_to_argument is not None and place in ("argument", "call"):
-        found = [_since(item, "argument") for item in argument.as_string_to_argument.values()]
-        return None if None in found else max([Version(8, 15), *filter(None, found)])
     for arm, content in zip(ARGUMENT_ARMS, astuple(argument), strict=True):
         if content is not None:
             if (
@@ -141,7 +139,11 @@ def _since(argument: Argument, place: Place) -> Version | None:
                 return None
             if arm == "as_scalar_type" and content in _NEW_TYPES:
                 return _NEW_TYPES[content]
-            return ARMS[arm].since(place)
+            found = [
+                ARMS[arm].since(place),
+                *(_since(item, "argument") for _, item in arguments_in(argument)),
+            ]
+            return None if None in found else max(filter(None, found))
     return None
 
 

@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from graphwire.evolve.values import ARM_FEATURES, mapped, subgraphs
+from graphwire.evolve.values import subgraphs
+from graphwire.schema.arguments import ARMS, features_of, subgraphs_in
 from graphwire.schema.graph import Argument, Graph, Node
 from graphwire.schema.module_call import ModuleCallEntry
 from graphwire.schema.program import GraphModule, Program
-from graphwire.schema.signature_names import with_outputs
+from graphwire.schema.signature_names import renamed_argument, with_outputs
 
 __all__ = ["module_with_names", "new_requirements", "uses_operator", "walk_nodes"]
 
@@ -34,7 +35,7 @@ def uses_operator(graph: Graph, targets: Collection[str]) -> bool:
         for node in each.nodes:
             if node.target in targets:
                 return True
-            graphs += [named.arg.as_graph.graph for named in node.inputs if named.arg.as_graph is not None]
+            graphs += [inner for named in node.inputs for inner in subgraphs_in(named.arg)]
     return False
 
 
@@ -49,22 +50,22 @@ def module_with_names(module: GraphModule, names: Mapping[str, str]) -> GraphMod
     )
 
 
-def _renamed(argument: Argument, names: Mapping[str, str]) -> Argument:
-    return mapped(argument, names, lambda _, graph: graph, "")
-
-
 def _renamed_entry(entry: ModuleCallEntry, names: Mapping[str, str]) -> ModuleCallEntry:
     if entry.signature is None:
         return entry
     signature = replace(
         entry.signature,
-        inputs=[_renamed(argument, names) for argument in entry.signature.inputs],
-        outputs=[_renamed(argument, names) for argument in entry.signature.outputs],
+        inputs=[renamed_argument(argument, names) for argument in entry.signature.inputs],
+        outputs=[renamed_argument(argument, names) for argument in entry.signature.outputs],
     )
     return replace(entry, signature=signature)
 
 
-_OF_NODES = {*ARM_FEATURES.values(), "propagate"} - {"dtypes", "layouts", "results"}
+_OF_NODES = {*(row.feature for row in ARMS.values() if row.feature), "propagate"} - {
+    "dtypes",
+    "layouts",
+    "results",
+}
 """The extensions whose use shows in arguments and nodes alone; of the others, a reader cannot tell who needs them."""
 
 
@@ -76,14 +77,12 @@ def new_requirements(old: Program, new: Program) -> list[str]:
     for _, node in walk_nodes(new.graph_module.graph):
         if node.propagate:
             used.add("propagate")
-        for named in node.inputs:
-            _add_features(named.arg, used)
-        for output in node.outputs:
-            _add_features(output, used)
+        for argument in (*(named.arg for named in node.inputs), *node.outputs):
+            used.update(features_of(argument))
     used |= _features_of_values(new.graph_module.graph)
     elsewhere: set[str] = set()
     for argument in _arguments_elsewhere(new):
-        _add_features(argument, elsewhere)
+        elsewhere.update(features_of(argument))
     return sorted((set(old.requires) - _OF_NODES) | used | elsewhere)
 
 
@@ -108,24 +107,5 @@ def _arguments_elsewhere(program: Program) -> Iterator[Argument]:
         graph = pending.pop()
         yield from (*graph.inputs, *graph.outputs)
         pending += [
-            inner for node in graph.nodes for named in node.inputs for _, inner in subgraphs(named.arg)
+            inner for node in graph.nodes for named in node.inputs for inner in subgraphs_in(named.arg)
         ]
-
-
-def _add_features(argument: Argument, features: set[str]) -> None:
-    """Add the extensions that an argument needs."""
-    for arm, feature in ARM_FEATURES.items():
-        if getattr(argument, arm) is not None:
-            features.add(feature)
-    if argument.as_sequence is not None:
-        items = argument.as_sequence.items
-    elif argument.as_mapping is not None:
-        items = [each for entry in argument.as_mapping for each in (entry.key, entry.value)]
-    elif argument.as_string_to_argument is not None:
-        items = list(argument.as_string_to_argument.values())
-    elif argument.as_slice is not None:
-        items = [argument.as_slice.start, argument.as_slice.stop, argument.as_slice.step]
-    else:
-        return
-    for item in items:
-        _add_features(item, features)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from graphwire.evolve.trees import ROOT, Record, Report, Where, arm_of, name_of
+from graphwire.schema.arguments import value_name
 from graphwire.schema.graph import Argument, TensorArgument
 from graphwire.schema.signature import InputSpec, OutputSpec
 from graphwire.schema.signature_maps import NameMaps, signature_from_maps
-from graphwire.schema.signature_names import BackwardSignature, value_name
+from graphwire.schema.signature_names import BackwardSignature
 from graphwire.schema.tree import to_tree
 
 __all__ = ["signature_down", "signature_up"]

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from graphwire.evolve.trees import OURS, Edit, Edits, Record, Report, Where, arm_of, rewrite
 from graphwire.evolve.versions import RELEASES, Version, first_release, stamped
-from graphwire.evolve.vocabulary import ARMS, FIELDS, PLACES, TYPES, Place
+from graphwire.evolve.vocabulary import FIELDS, TYPES
+from graphwire.schema.arguments import ARMS, PLACES, Place
 from graphwire.schema.scalars import DTYPE_NAMES, ScalarType
 from graphwire.schema.signature import InputSpec, OutputSpec
 

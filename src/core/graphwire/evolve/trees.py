@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from graphwire.errors import Obstacle
+from graphwire.schema.arguments import INSIDE, TREES, VALUE_ARMS, step_text
 
 __all__ = [
     "MALFORMED",
     "OURS",
-    "VALUE_ARMS",
     "Edits",
     "Node",
     "Record",
@@ -165,39 +165,18 @@ def _arguments(arguments: list[Record], edits: Edits, where: Where, field: str) 
 
 def _argument(argument: Record, edits: Edits, where: Where) -> Record:
     arm = arm_of(argument)
-    inner = _INNER.get(arm)
-    if inner is not None:
-        argument = {**argument, arm: inner(argument[arm], edits, where.at(f".{arm}"))}
+    if arm == "as_graph":
+        held = argument[arm]
+        graph = rewrite_graph(held["graph"], edits, where.at(".as_graph.graph"))
+        argument = {**argument, arm: {**held, "graph": graph}}
+    elif (inside := INSIDE.get(arm)) is not None:
+        below = where.at(f".{arm}")
+        items = [
+            _argument(item, edits, below.at(step_text(step)))
+            for step, item in inside.taken(TREES, argument[arm])
+        ]
+        argument = {**argument, arm: inside.put(TREES, argument[arm], items)}
     return edits.argument(argument, where) if edits.argument else argument
-
-
-def _inner_graph(value: Record, edits: Edits, where: Where) -> Record:
-    return {**value, "graph": rewrite_graph(value["graph"], edits, where.at(".graph"))}
-
-
-def _inner_sequence(value: Record, edits: Edits, where: Where) -> Record:
-    return {**value, "items": _arguments(value["items"], edits, where, ".items")}
-
-
-def _inner_mapping(value: list[Record], edits: Edits, where: Where) -> list[Record]:
-    return [
-        {part: _argument(entry[part], edits, where.at(f"[{index}].{part}")) for part in ("key", "value")}
-        for index, entry in enumerate(value)
-    ]
-
-
-def _inner_fields(value: Record, edits: Edits, where: Where) -> Record:
-    return {name: _argument(each, edits, where.at(f"[{name!r}]")) for name, each in value.items()}
-
-
-_INNER: dict[str, Callable[[Any, Edits, Where], Any]] = {
-    "as_graph": _inner_graph,
-    "as_sequence": _inner_sequence,
-    "as_mapping": _inner_mapping,
-    "as_slice": _inner_fields,
-    "as_string_to_argument": _inner_fields,
-}
-"""The arms that hold arguments, or a graph."""
 
 
 def _tensor_value(value: Record, edits: Edits, where: Where) -> Record:
@@ -256,10 +235,6 @@ def arm_of(union: Record) -> str:
         if value is not None:
             return arm
     return ""
-
-
-VALUE_ARMS = ("as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool", "as_custom_obj")
-"""The arms by which an argument refers to one value by name."""
 
 
 def name_of(argument: Record) -> str | None:

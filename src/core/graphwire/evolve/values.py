@@ -7,19 +7,26 @@ has no plain form (a subgraph, an operator, a complex number …) is the `Argume
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from graphwire.schema.arguments import (
+    ARMS,
+    VALUE_TABLES,
+    Renaming,
+    arguments_in,
+    arm_of,
+    rewritten,
+    step_text,
+)
 from graphwire.schema.graph import (
-    ARGUMENT_ARMS,
     Argument,
     CustomObjArgument,
     Graph,
-    MappingEntry,
+    GraphArgument,
     OptionalTensorArgument,
     SequenceValue,
-    SliceValue,
     SymBoolArgument,
     SymFloatArgument,
     SymIntArgument,
@@ -29,7 +36,6 @@ from graphwire.schema.scalars import Device, Layout, MemoryFormat, ScalarType
 from graphwire.schema.symbols import decode_float, encode_float
 
 __all__ = [
-    "ARM_FEATURES",
     "TABLES",
     "Value",
     "decode_value",
@@ -50,26 +56,8 @@ class Value(NamedTuple):
     """Of a `custom_obj`: its class."""
 
 
-TABLES: dict[str, str] = {
-    "tensor": "tensor_values",
-    "sym_int": "sym_int_values",
-    "sym_float": "sym_float_values",
-    "sym_bool": "sym_bool_values",
-    "custom_obj": "custom_obj_values",
-}
+TABLES = VALUE_TABLES
 """The kinds of values, and the field of `Graph` that says what is known of each."""
-
-ARM_FEATURES: dict[str, str] = {
-    "as_constant": "constants",
-    "as_dtype_name": "dtypes",
-    "as_layout_name": "layouts",
-    "as_mapping": "mappings",
-    "as_results": "results",
-    "as_sequence": "sequences",
-    "as_slice": "slices",
-    "as_treespec": "treespecs",
-}
-"""The arms that are extensions, and what a document with one of them requires."""
 
 _SYMBOLIC = {"sym_int": SymIntArgument, "sym_float": SymFloatArgument, "sym_bool": SymBoolArgument}
 
@@ -79,12 +67,13 @@ _SYMBOLIC = {"sym_int": SymIntArgument, "sym_float": SymFloatArgument, "sym_bool
 
 def decode_value(argument: Argument) -> Any:
     """The plain value of an argument; lists as lists, tuples of a general sequence as tuples."""
-    for arm in ARGUMENT_ARMS:
-        content = getattr(argument, arm)
-        if content is not None:
-            decode = _DECODERS.get(arm)
-            return argument if decode is None else decode(content)
-    return argument
+    if not (arm := arm_of(argument)):
+        return argument
+    content = getattr(argument, arm)
+    if (decode := _DECODERS.get(arm)) is not None:
+        return decode(content)
+    decode = _DECODERS.get(ARMS[arm].items)
+    return argument if decode is None else [decode(item) for item in content]
 
 
 def _decode_symbolic(kind: str) -> Callable[[Any], Any]:
@@ -97,14 +86,6 @@ def _decode_symbolic(kind: str) -> Callable[[Any], Any]:
     return decode
 
 
-def _each(decode: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
-    return lambda items: [decode(item) for item in items]
-
-
-def _itself(content: Any) -> Any:
-    return content
-
-
 def _decode_optional(content: OptionalTensorArgument) -> Value | None:
     return None if content.as_tensor is None else Value(content.as_tensor.name)
 
@@ -114,34 +95,23 @@ def _decode_sequence(content: SequenceValue) -> Any:
     return tuple(items) if content.kind == "tuple" else items
 
 
-_DECODERS: dict[str, Callable[[Any], Any]] = {
+_DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
     "as_none": lambda _: None,
     "as_tensor": lambda content: Value(content.name),
-    "as_tensors": _each(lambda content: Value(content.name)),
-    "as_int": _itself,
-    "as_ints": list,
     "as_float": decode_float,
-    "as_floats": _each(decode_float),
-    "as_string": _itself,
-    "as_strings": list,
-    "as_bool": _itself,
-    "as_bools": list,
+    **dict.fromkeys(
+        ("as_int", "as_string", "as_bool", "as_scalar_type", "as_memory_format", "as_layout", "as_device"),
+        lambda content: content,
+    ),
     "as_sym_int": _decode_symbolic("sym_int"),
-    "as_sym_ints": _each(_decode_symbolic("sym_int")),
     "as_sym_float": _decode_symbolic("sym_float"),
-    "as_sym_floats": _each(_decode_symbolic("sym_float")),
     "as_sym_bool": _decode_symbolic("sym_bool"),
-    "as_sym_bools": _each(_decode_symbolic("sym_bool")),
     "as_optional_tensor": _decode_optional,
-    "as_optional_tensors": _each(_decode_optional),
-    "as_scalar_type": _itself,
-    "as_memory_format": _itself,
-    "as_layout": _itself,
-    "as_device": _itself,
     "as_custom_obj": lambda content: Value(content.name, "custom_obj", content.class_fqn),
     "as_sequence": _decode_sequence,
     "as_string_to_argument": lambda content: {key: decode_value(item) for key, item in content.items()},
 }
+"""The plain value of each arm that has one; lists of such have one, too, but not lists of lists."""
 
 
 # -------------------------------------------------------------------------------------------------------- writing
@@ -233,7 +203,7 @@ def defined_values(argument: Argument) -> Iterator[Value]:
     elif isinstance(plain, list) and argument.as_sequence is None:  # of one kind
         yield from (each for each in plain if isinstance(each, Value))
     else:
-        for _, item in _items(argument):
+        for _, item in arguments_in(argument):
             yield from defined_values(item)
 
 
@@ -241,26 +211,9 @@ def subgraphs(argument: Argument) -> Iterator[tuple[str, Graph]]:
     """The graphs inside an argument, each with its place there."""
     if argument.as_graph is not None:
         yield ".as_graph.graph", argument.as_graph.graph
-    for place, item in _items(argument):
+    for step, item in arguments_in(argument):
         for below, graph in subgraphs(item):
-            yield place + below, graph
-
-
-def _items(argument: Argument) -> Iterator[tuple[str, Argument]]:
-    """The arguments inside an argument, each with its place there."""
-    if argument.as_sequence is not None:
-        for index, item in enumerate(argument.as_sequence.items):
-            yield f".as_sequence.items[{index}]", item
-    elif argument.as_mapping is not None:
-        for index, entry in enumerate(argument.as_mapping):
-            yield f".as_mapping[{index}].key", entry.key
-            yield f".as_mapping[{index}].value", entry.value
-    elif argument.as_string_to_argument is not None:
-        for key, item in argument.as_string_to_argument.items():
-            yield f".as_string_to_argument[{key!r}]", item
-    elif argument.as_slice is not None:
-        for part in ("start", "stop", "step"):
-            yield f".as_slice.{part}", getattr(argument.as_slice, part)
+            yield f".{arm_of(argument)}{step_text(step)}{below}", graph
 
 
 def mapped(
@@ -273,62 +226,10 @@ def mapped(
         change: given a graph's place and the graph, the one to put there.
         place: the argument's own place.
     """
-    if rename:
-        for arm, rename_arm in _RENAMERS.items():
-            content = getattr(argument, arm)
-            if content is not None:
-                renamed = rename_arm(content, rename)
-                return argument if renamed == content else Argument(**{arm: renamed})
-    if argument.as_graph is not None:
-        old = argument.as_graph
-        graph = change(f"{place}.as_graph.graph", old.graph)
-        return argument if graph is old.graph else Argument(as_graph=replace(old, graph=graph))
-    old_items = list(_items(argument))
-    if not old_items:
-        return argument
-    items = [mapped(item, rename, change, place + below) for below, item in old_items]
-    if all(item is old_item for item, (_, old_item) in zip(items, old_items, strict=True)):
-        return argument
-    return _rebuilt(argument, items)
+    places = (place + below for below, _ in subgraphs(argument))
 
+    def changed(held: GraphArgument) -> GraphArgument:
+        graph = change(next(places), held.graph)
+        return held if graph is held.graph else replace(held, graph=graph)
 
-def _rebuilt(argument: Argument, items: list[Argument]) -> Argument:
-    """An argument with other arguments inside, in the order of `_items`."""
-    if argument.as_sequence is not None:
-        return Argument(as_sequence=SequenceValue(argument.as_sequence.kind, items))
-    if argument.as_mapping is not None:
-        pairs = zip(items[::2], items[1::2], strict=True)
-        return Argument(as_mapping=[MappingEntry(key, value) for key, value in pairs])
-    if argument.as_slice is not None:
-        return Argument(as_slice=SliceValue(*items))
-    keys = argument.as_string_to_argument or {}
-    return Argument(as_string_to_argument=dict(zip(keys, items, strict=True)))
-
-
-def _rename_one(content: Any, rename: Mapping[str, str]) -> Any:
-    """A reference (`name` or `as_name`) with its new name."""
-    field = "as_name" if "as_name" in content.__struct_fields__ else "name"
-    new = rename.get(getattr(content, field))
-    return content if new is None else replace(content, **{field: new})
-
-
-def _rename_optional(content: OptionalTensorArgument, rename: Mapping[str, str]) -> OptionalTensorArgument:
-    if content.as_tensor is None:
-        return content
-    return OptionalTensorArgument(as_tensor=_rename_one(content.as_tensor, rename))
-
-
-def _rename_each(
-    rename_item: Callable[[Any, Mapping[str, str]], Any],
-) -> Callable[[Any, Mapping[str, str]], Any]:
-    return lambda items, rename: [rename_item(item, rename) for item in items]
-
-
-_RENAMERS: dict[str, Callable[[Any, Mapping[str, str]], Any]] = {
-    **{f"as_{kind}": _rename_one for kind in TABLES},
-    **{f"as_{kind}s": _rename_each(_rename_one) for kind in TABLES if kind != "custom_obj"},
-    "as_optional_tensor": _rename_optional,
-    "as_optional_tensors": _rename_each(_rename_optional),
-    "as_nested_tensors": _rename_each(_rename_each(_rename_one)),
-}
-"""How the references of each arm get new names."""
+    return rewritten(argument, Renaming(lambda name: rename.get(name, name), changed))

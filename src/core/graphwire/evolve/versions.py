@@ -8,9 +8,10 @@ compact-5.3     5.3 with stack traces as indices into a table of files; publishe
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from graphwire.errors import SchemaError
+from graphwire.schema.schema_version import DRAFT, Version
 
 __all__ = [
     "COMPACT_5_3",
@@ -25,21 +26,6 @@ __all__ = [
 ]
 
 
-class Version(NamedTuple):
-    """A version of the schema."""
-
-    major: int
-    minor: int = 0
-    variant: str = ""
-
-    def __str__(self) -> str:
-        if self == DRAFT:
-            return "draft-2022"
-        number = str(self.major) if self.major < 3 else f"{self.major}.{self.minor}"
-        return f"{self.variant}-{number}" if self.variant else number
-
-
-DRAFT = Version(0)
 COMPACT_5_3 = Version(5, 3, "compact")
 
 RELEASES: dict[str, Version] = {

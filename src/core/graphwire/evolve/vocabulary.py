@@ -1,11 +1,10 @@
-"""What torch's schema can say, and since when its own reader reads it: one row for every field, arm, element type and extension.
+"""What torch's schema can say, and since when its own reader reads it: one row for every field, element type and extension.
 
-A step down, `supports`, and the note of a file's first reader ask these tables alone. What has no row is refused, so a new field
-or arm of `schema` cannot reach a reader of torch before somebody says what becomes of it.
+A step down, `supports`, and the note of a file's first reader ask these tables and that of the arms of arguments
+(`schema.arguments`) alone. What has no row is refused, so a new field of `schema` cannot reach a reader of torch before
+somebody says what becomes of it.
 
-A row has the first version of torch's schema whose **reader** reads the construct, not the one whose writer writes it: measured
-with the readers of 2.1.0, 2.2.2, 2.3.1, 2.6.0, 2.9.1 and 2.13.0 on a document for each arm in each place. Where a construct
-became readable between two of these, and nothing tells when, the row has the later.
+A row has the first version of torch's schema whose **reader** reads the construct, measured as `schema.arguments` says.
 """
 
 from __future__ import annotations
@@ -16,111 +15,14 @@ import msgspec
 
 from graphwire.evolve.versions import Version
 from graphwire.schema import graph, module_call, program, scalars, signature, symbols, tensor
+from graphwire.schema.arguments import ARMS
 from graphwire.schema.scalars import ScalarType
 
-__all__ = ["ARMS", "EXTENSIONS", "FIELDS", "PLACES", "TYPES", "Arm", "Field", "Place", "fields_of_torch"]
+__all__ = ["EXTENSIONS", "FIELDS", "TYPES", "Field", "fields_of_torch"]
 
 V1, V2, V5_1, V5_3, V7_3 = Version(1), Version(2), Version(5, 1), Version(5, 3), Version(7, 3)
 V8_2, V8_7, V8_8, V8_14 = Version(8, 2), Version(8, 7), Version(8, 8), Version(8, 14)
 V8_15, V8_17, V8_20 = Version(8, 15), Version(8, 17), Version(8, 20)
-
-# -------------------------------------------------------------------------------------------------------- arguments
-
-Place = Literal[
-    "argument", "call", "input", "inner_input", "output", "inner_output", "result", "results", "wrapped"
-]
-"""Where an argument stands: `argument` of a node or inside one; `call`, of a module call; an `input` or `output` of the program,
-or of a graph inside it (`inner_…`); the one `result` of a node, one of several `results`, or the one in a tuple (`wrapped`)."""
-
-PLACES: Final[dict[Place, str]] = {
-    "argument": "",
-    "call": " of a module call",
-    "input": " as input",
-    "inner_input": " as input of a subgraph",
-    "output": " as output",
-    "inner_output": " as output of a subgraph",
-    "result": " as result of a node",
-    "results": " among the results of a node",
-    "wrapped": " as the only one of a tuple of results",
-}
-"""The places, and how a message calls each."""
-
-
-class Arm(NamedTuple):
-    """An arm of an argument: the first schema whose reader reads it in each place; None where none does."""
-
-    says: str
-    argument: Version | None = None
-    call: Version | None = None
-    input: Version | None = None
-    inner_input: Version | None = None
-    output: Version | None = None
-    inner_output: Version | None = None
-    result: Version | None = None
-    results: Version | None = None
-    wrapped: Version | None = None
-    feature: str = ""
-    """The extension that the arm is, of those that torch does not have."""
-    resolved: bool = False
-    """Whether the arm is said by others before torch's readers are asked (`extensions`)."""
-
-    def since(self, place: Place) -> Version | None:
-        """The first schema whose reader reads the arm in a place."""
-        found: Version | None = getattr(self, place)
-        return found
-
-
-def _argument(says: str, since: Version) -> Arm:
-    """An arm that stands in calls alone."""
-    return Arm(says, since, since)
-
-
-def _ours(feature: str) -> Arm:
-    return Arm(program.FEATURES[feature], feature=feature)
-
-
-ARMS: Final[dict[str, Arm]] = {
-    "as_none": Arm("None", V1, V1, V5_1, V5_1, V5_3, V5_3, V8_14, V2, V8_7),
-    "as_tensor": Arm("a tensor", V1, V1, V1, V1, V1, V1, V1, V1, V1),
-    "as_tensors": Arm("a list of tensors", V1, V1, result=V1, results=V2),
-    "as_int": Arm("an integer", V1, V1, V5_1, V5_1, V5_3, V5_3),
-    "as_ints": _argument("a list of integers", V1),
-    "as_float": Arm("a float", V1, V1, V5_1, V5_1, V8_2, V8_2),
-    "as_floats": _argument("a list of floats", V1),
-    "as_string": Arm("a text", V1, V1, V5_1, V5_1),
-    "as_strings": _argument("a list of texts", V5_1),
-    "as_sym_int": Arm("a symbolic integer", V1, V1, V8_8, V8_8, V1, V1, V1, V5_1, V8_7),
-    "as_sym_ints": Arm("a list of symbolic integers", V1, V1, results=V5_1),
-    "as_scalar_type": _argument("an element type", V1),
-    "as_memory_format": _argument("a memory format", V1),
-    "as_layout": _argument("a layout", V1),
-    "as_device": _argument("a device", V1),
-    "as_bool": Arm("a truth value", V1, V1, V5_1, V5_1, V8_8, V8_8),
-    "as_bools": _argument("a list of truth values", V1),
-    "as_sym_bool": Arm("a symbolic truth value", V1, V1, inner_output=V1, result=V1),
-    "as_sym_bools": _argument("a list of symbolic truth values", V5_1),
-    "as_graph": Arm("a subgraph", V1),
-    "as_optional_tensors": _argument("a list of tensors and None", V1),
-    "as_custom_obj": Arm("a script object", V1, V1, V5_1, V5_1),
-    "as_operator": _argument("an operator as an argument", V5_1),
-    "as_sym_float": Arm("a symbolic float", V8_2, V8_2, None, None, V8_2, V8_2, V8_2, V8_2, V8_7),
-    "as_sym_floats": Arm("symbolic floats", V8_2, V8_2, results=V8_2),
-    "as_optional_tensor": Arm("a tensor or None", resolved=True),
-    "as_complex": _argument("a complex number", V8_14),
-    "as_nested_tensors": _argument("a list of lists of tensors", V8_17),
-    "as_int_lists": _argument("a list of lists of integers", V8_15),
-    "as_string_to_argument": _argument("a dict as an argument", V8_15),
-    "as_float_lists": _argument("a list of lists of floats", V8_20),
-    "as_sequence": _ours("sequences"),
-    "as_mapping": _ours("mappings"),
-    "as_slice": _ours("slices"),
-    "as_dtype_name": _ours("dtypes"),
-    "as_layout_name": _ours("layouts"),
-    "as_constant": _ours("constants"),
-    "as_treespec": _ours("treespecs"),
-    "as_results": _ours("results"),
-}
-"""Every arm of `Argument`."""
 
 TYPES: Final[dict[ScalarType, Version]] = {
     **dict.fromkeys(ScalarType, V1),
@@ -136,26 +38,10 @@ TYPES: Final[dict[ScalarType, Version]] = {
 """Every element type with a number."""
 
 EXTENSIONS: Final[dict[str, Literal["said", "shown", "refused"]]] = {
+    **dict.fromkeys(program.FEATURES, "refused"),
     "sequences": "said",
     "codecs": "shown",
     "outputs": "shown",
-    **dict.fromkeys(
-        (
-            "calls",
-            "constants",
-            "containers",
-            "dtypes",
-            "layouts",
-            "lazy-bits",
-            "mappings",
-            "placement",
-            "propagate",
-            "results",
-            "slices",
-            "treespecs",
-        ),
-        "refused",
-    ),
 }
 """Every extension that a document can require: `said` in torch's terms where they have a word, else an obstacle; `shown`, an
 obstacle at each place where it is used; `refused`, an obstacle also where the document does not show its use."""
@@ -249,6 +135,11 @@ FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
         arm: Field(row.argument, "said" if row.resolved or row.feature else "kept", row.says)
         for arm, row in ARMS.items()
     },
+    **{
+        row.record: _said(" ".join(row.record.__struct_fields__))
+        for row in ARMS.values()
+        if row.record is not None
+    },
     graph.TensorArgument: _named("name"),
     graph.TokenArgument: _named("name", V5_3),
     graph.SymIntArgument: {**_named("as_name"), **_fields("as_int")},
@@ -258,12 +149,7 @@ FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
     graph.CustomObjArgument: {**_named("name"), **_fields("class_fqn", V5_1)},
     graph.ComplexValue: _fields("real imag", V8_14),
     graph.GraphArgument: {**_fields("name graph"), **_left_out("node")},
-    graph.TreespecArgument: _said("name spec node"),
-    graph.ConstantArgument: _said("name node"),
     graph.ElementCopy: _left_out("of uses", names=True),
-    graph.SequenceValue: _said("kind items"),
-    graph.MappingEntry: _said("key value"),
-    graph.SliceValue: _said("start stop step"),
     signature.GraphSignature: _fields("input_specs output_specs"),
     signature.InputSpec: {
         **_fields("user_input parameter buffer tensor_constant"),

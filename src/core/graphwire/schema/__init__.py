@@ -4,6 +4,7 @@ Exported here is what one asks of a graph signature, and what edits it: the answ
 `replace_all_uses`, and signatures from the name maps of torch 2.1.
 """
 
+from graphwire.schema.arguments import value_name
 from graphwire.schema.signature import GraphSignature
 from graphwire.schema.signature_maps import NameMaps, signature_from_maps
 from graphwire.schema.signature_names import (
@@ -11,7 +12,6 @@ from graphwire.schema.signature_names import (
     SignatureNames,
     replace_all_uses,
     replace_hook,
-    value_name,
     with_outputs,
 )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from graphwire.schema.arguments import ARMS
 from graphwire.schema.graph import Argument, Graph
 from graphwire.schema.module_call import ModuleCallEntry, NamedTupleDef
 from graphwire.schema.signature import GraphSignature
@@ -19,19 +20,12 @@ SCHEMA_VERSION = (8, 20)
 FEATURES: dict[str, str] = {
     "calls": "a node whose inputs its operator's handler wrote in a way of its own",
     "codecs": "a weight or constant that is no plain strided tensor, written by a constant codec",
-    "constants": "a tensor or object that a node refers to without a graph input",
     "containers": "a container type, or a context of one, that torch has no serialized name for",
-    "dtypes": "an element type that torch's schema has no number for",
-    "layouts": "a layout that torch's schema has no number for",
     "lazy-bits": "a weight that is read through a pending conjugation or negation",
-    "mappings": "a dict argument whose keys are not all text",
     "outputs": "an output that torch's reader has no place for (text, a symbolic truth value)",
     "placement": "a weight without elements (meta or fake)",
-    "results": "all results of a node together as an argument, or a result of another kind than its operator's",
     "propagate": "values of which nothing is stated, because an upgrader made them: they are found at load",
-    "sequences": "a list or tuple argument whose elements are of several kinds",
-    "slices": "a Python slice as an argument",
-    "treespecs": "a container structure as an argument",
+    **{row.feature: row.says for row in ARMS.values() if row.feature},
 }
 """Every extension that a reader must know to read a document that uses it, and what it is for."""
 

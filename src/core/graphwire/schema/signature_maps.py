@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from graphwire.errors import SchemaError, locate
+from graphwire.schema.arguments import value_name
 from graphwire.schema.graph import Argument
 from graphwire.schema.signature import (
     BufferMutationSpec,
@@ -23,7 +24,7 @@ from graphwire.schema.signature import (
     UserInputSpec,
     UserOutputSpec,
 )
-from graphwire.schema.signature_names import BackwardSignature, value_name
+from graphwire.schema.signature_names import BackwardSignature
 
 __all__ = ["NameMaps", "signature_from_maps"]
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from graphwire.errors import SchemaError
-from graphwire.schema.graph import Argument
+from graphwire.schema.arguments import Renaming, rewritten, value_name
+from graphwire.schema.graph import Argument, GraphArgument
 from graphwire.schema.signature import GraphSignature
 from graphwire.schema.symbols import decode_float
 
@@ -23,9 +24,9 @@ __all__ = [
     "Literal",
     "ReplaceHook",
     "SignatureNames",
+    "renamed_argument",
     "replace_all_uses",
     "replace_hook",
-    "value_name",
     "with_outputs",
 ]
 
@@ -41,26 +42,6 @@ class BackwardSignature(NamedTuple):
     """Qualified name of the parameter by name of the gradient."""
     gradients_to_user_inputs: Mapping[str, str]
     """Name of the user input by name of the gradient."""
-
-
-_NAMES: Final = {
-    "as_tensor": "name",
-    "as_custom_obj": "name",
-    "as_sym_int": "as_name",
-    "as_sym_float": "as_name",
-    "as_sym_bool": "as_name",
-}
-"""The arms by which an argument refers to one value, and the field with the value's name."""
-
-
-def value_name(argument: Argument) -> str | None:
-    """The name of the one value that an argument refers to; None for a literal or a list."""
-    if argument.as_tensor is not None:
-        return argument.as_tensor.name
-    if argument.as_custom_obj is not None:
-        return argument.as_custom_obj.name
-    symbolic = argument.as_sym_int or argument.as_sym_float or argument.as_sym_bool
-    return None if symbolic is None else symbolic.as_name
 
 
 class SignatureNames:
@@ -289,7 +270,7 @@ def _renamed_spec(spec: Any, names: Mapping[str, str], inputs: Mapping[str, str]
         if arm == "constant_input":
             changed = {"name": names[held.name]} if held.name in names else {}
         elif isinstance(held.arg, Argument):
-            renamed = _renamed_argument(held.arg, names)
+            renamed = renamed_argument(held.arg, names)
             changed = {} if renamed is held.arg else {"arg": renamed}
         elif held.arg.name in names:
             changed = {"arg": replace(held.arg, name=names[held.arg.name])}
@@ -300,9 +281,10 @@ def _renamed_spec(spec: Any, names: Mapping[str, str], inputs: Mapping[str, str]
     return spec
 
 
-def _renamed_argument(argument: Argument, names: Mapping[str, str]) -> Argument:
-    name = value_name(argument)
-    if name is None or name not in names:
-        return argument
-    arm, field = next(each for each in _NAMES.items() if getattr(argument, each[0]) is not None)
-    return Argument(**{arm: replace(getattr(argument, arm), **{field: names[name]})})
+def renamed_argument(argument: Argument, names: Mapping[str, str]) -> Argument:
+    """The argument with new names of values, by old name; the very same one where nothing differs."""
+    return rewritten(argument, Renaming(lambda name: names.get(name, name), _same))
+
+
+def _same(held: GraphArgument) -> GraphArgument:
+    return held

@@ -21,6 +21,7 @@ from graphwire.evolve.step import Step
 from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, name_of, rewrite
 from graphwire.evolve.value_names import without_builtin_names
 from graphwire.evolve.versions import Version, first_release
+from graphwire.schema.signature import ConstantValue
 from graphwire.schema.treespec import parse_treespec, treespec_nodes
 
 OLDER, NEWER = Version(5, 1), Version(5, 3)
@@ -29,7 +30,7 @@ LEAST_SIZE = 1
 """The least that the ranges of inputs' sizes begin with in 2.2 and 2.3: on 0 they fail."""
 
 _LEAF = '[1, {"type": null, "context": null, "children_spec": []}]'
-LITERALS = frozenset({"as_none", "as_int", "as_float", "as_string", "as_bool"})
+LITERALS = frozenset(ConstantValue.__struct_fields__)
 
 
 def up(tree: Record) -> Record:

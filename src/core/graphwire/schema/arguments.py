@@ -1,0 +1,522 @@
+"""The table of argument arms: one row for each arm of `Argument`, and the walks and renamings that follow from the rows.
+
+A row states what the arm is called, which version of torch's schema first reads it in each place, which extension it is, what it
+refers to, and how the arguments inside it are taken out and put back. Validation, the content hash, comparison, opset upgrades
+and downgrades ask this table, so a new arm needs a field in `graph`, a row here and a row in `bridge.arguments`.
+
+A version in a row is the first one whose **reader** reads the construct, not the one whose writer writes it: measured with the
+readers of torch 2.1.0, 2.2.2, 2.3.1, 2.6.0, 2.9.1 and 2.13.0 on a document for each arm in each place. Where a construct
+became readable between two of these, and nothing tells when, the row has the later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from operator import attrgetter, getitem, is_
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from graphwire.schema.graph import (
+    Argument,
+    ConstantArgument,
+    CustomObjArgument,
+    Graph,
+    GraphArgument,
+    MappingEntry,
+    OptionalTensorArgument,
+    SequenceValue,
+    SliceValue,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+    TreespecArgument,
+)
+from graphwire.schema.schema_version import Version
+
+__all__ = [
+    "ARMS",
+    "FREQUENT_FIRST",
+    "INSIDE",
+    "PLACES",
+    "RECORDS",
+    "TREES",
+    "VALUE_ARMS",
+    "VALUE_TABLES",
+    "Access",
+    "Arm",
+    "PathStep",
+    "Place",
+    "Renaming",
+    "arguments_in",
+    "arm_of",
+    "by_arm",
+    "features_of",
+    "named_subgraphs_in",
+    "names_in",
+    "results_of",
+    "rewritten",
+    "step_text",
+    "subgraphs_in",
+    "value_name",
+]
+
+# ------------------------------------------------------------------------------------------------------- what a row has
+
+Place = Literal[
+    "argument", "call", "input", "inner_input", "output", "inner_output", "result", "results", "wrapped"
+]
+"""Where an argument stands: `argument` of a node or inside one; `call`, of a module call; an `input` or `output` of the program,
+or of a graph inside it (`inner_…`); the one `result` of a node, one of several `results`, or the one in a tuple (`wrapped`)."""
+
+PLACES: Final[dict[Place, str]] = {
+    "argument": "",
+    "call": " of a module call",
+    "input": " as input",
+    "inner_input": " as input of a subgraph",
+    "output": " as output",
+    "inner_output": " as output of a subgraph",
+    "result": " as result of a node",
+    "results": " among the results of a node",
+    "wrapped": " as the only one of a tuple of results",
+}
+"""The places, and how a message calls each."""
+
+VALUE_TABLES: Final[dict[str, str]] = {
+    "tensor": "tensor_values",
+    "sym_int": "sym_int_values",
+    "sym_float": "sym_float_values",
+    "sym_bool": "sym_bool_values",
+    "custom_obj": "custom_obj_values",
+}
+"""The kinds of values, and the field of `Graph` that describes the values of each."""
+
+VALUE_ARMS: Final = tuple(f"as_{kind}" for kind in VALUE_TABLES)
+"""The arms that are one value, by its name."""
+
+Reference = Literal[
+    "",
+    "tensor",
+    "sym_int",
+    "sym_float",
+    "sym_bool",
+    "custom_obj",
+    "graph",
+    "results",
+    "constant",
+    "operator",
+    "treespec",
+]
+"""What an arm refers to: a value (a key of `VALUE_TABLES`; an object may also be a constant), a subgraph, all results of a node,
+a constant, an operator, an attribute that holds a container structure. Empty for a literal."""
+
+PathStep: TypeAlias = tuple[str] | tuple[str, int | str]
+"""A step to an argument inside: text, and the index or key behind it."""
+
+
+def step_text(step: PathStep) -> str:
+    """A step as text, such as `.items[3]`."""
+    return step[0] if len(step) == 1 else f"{step[0]}[{step[1]!r}]"
+
+
+class Access(NamedTuple):
+    """How the fields of a record are read and replaced."""
+
+    read: Callable[[Any, str], Any]
+    put: Callable[..., Any]
+    """(the record, its new fields by name) to another record."""
+
+
+RECORDS: Final = Access(getattr, replace)
+"""Typed records."""
+TREES: Final = Access(getitem, lambda record, **fields: {**record, **fields})
+"""Plain trees, in which a record is a dict."""
+
+
+class Inside(NamedTuple):
+    """How the arguments inside an arm are taken out, and put back in their order."""
+
+    taken: Callable[[Access, Any], list[tuple[PathStep, Any]]]
+    put: Callable[[Access, Any, list[Any]], Any]
+
+
+class Arm(NamedTuple):
+    """An arm of an argument: the first schema whose reader reads it in each place; None where none does."""
+
+    says: str
+    argument: Version | None = None
+    call: Version | None = None
+    input: Version | None = None
+    inner_input: Version | None = None
+    output: Version | None = None
+    inner_output: Version | None = None
+    result: Version | None = None
+    results: Version | None = None
+    wrapped: Version | None = None
+    items: str = ""
+    """For an arm that is a list: the arm that one of its items would be."""
+    refers: Reference = ""
+    inside: Inside | None = None
+    """Where the arm holds arguments."""
+    feature: str = ""
+    """The extension that the arm is, of those that torch does not have."""
+    record: type[msgspec.Struct] | None = None
+    """The record of an extension, which torch does not have either."""
+    resolved: bool = False
+    """Whether the arm is replaced by another one before torch's readers are asked (`evolve.extensions`)."""
+    kind: str = ""
+    """What the content hash calls a literal (`analysis.content_arguments`); empty for None, bool, int, float and text."""
+
+    def since(self, place: Place) -> Version | None:
+        """The first schema whose reader reads the arm in a place."""
+        found: Version | None = getattr(self, place)
+        return found
+
+    @property
+    def defines(self) -> bool:
+        """Whether the arm can be a graph's input or a node's output."""
+        return not self.refers or self.refers in VALUE_TABLES
+
+
+# ------------------------------------------------------------------------------------------------ the arguments inside
+
+
+def _items(access: Access, held: Any) -> list[tuple[PathStep, Any]]:
+    return [((".items", index), item) for index, item in enumerate(access.read(held, "items"))]
+
+
+def _put_items(access: Access, held: Any, items: list[Any]) -> Any:
+    return access.put(held, items=items)
+
+
+_PAIR = ("key", "value")
+
+
+def _pairs(access: Access, held: Any) -> list[tuple[PathStep, Any]]:
+    return [
+        ((f"[{index}].{part}",), access.read(entry, part))
+        for index, entry in enumerate(held)
+        for part in _PAIR
+    ]
+
+
+def _put_pairs(access: Access, held: Any, items: list[Any]) -> Any:
+    parts = iter(items)
+    return [access.put(entry, key=next(parts), value=next(parts)) for entry in held]
+
+
+_BOUNDS = ("start", "stop", "step")
+
+
+def _bounds(access: Access, held: Any) -> list[tuple[PathStep, Any]]:
+    return [((f".{part}",), access.read(held, part)) for part in _BOUNDS]
+
+
+def _put_bounds(access: Access, held: Any, items: list[Any]) -> Any:
+    return access.put(held, **dict(zip(_BOUNDS, items, strict=True)))
+
+
+def _entries(access: Access, held: Any) -> list[tuple[PathStep, Any]]:
+    return [(("", key), item) for key, item in held.items()]
+
+
+def _put_entries(access: Access, held: Any, items: list[Any]) -> Any:
+    return dict(zip(held, items, strict=True))
+
+
+# --------------------------------------------------------------------------------------------------------- the table
+
+V1, V2, V5_1, V5_3 = Version(1), Version(2), Version(5, 1), Version(5, 3)
+V8_2, V8_7, V8_8, V8_14 = Version(8, 2), Version(8, 7), Version(8, 8), Version(8, 14)
+V8_15, V8_17, V8_20 = Version(8, 15), Version(8, 17), Version(8, 20)
+
+
+def _argument(says: str, since: Version, items: str = "", **row: Any) -> Arm:
+    """An arm that stands in calls alone."""
+    return Arm(says, since, since, items=items, **row)
+
+
+ARMS: Final[dict[str, Arm]] = {
+    "as_none": Arm("None", V1, V1, V5_1, V5_1, V5_3, V5_3, V8_14, V2, V8_7),
+    "as_tensor": Arm("a tensor", V1, V1, V1, V1, V1, V1, V1, V1, V1, refers="tensor"),
+    "as_tensors": Arm("a list of tensors", V1, V1, result=V1, results=V2, items="as_tensor", refers="tensor"),
+    "as_int": Arm("an integer", V1, V1, V5_1, V5_1, V5_3, V5_3),
+    "as_ints": _argument("a list of integers", V1, "as_int"),
+    "as_float": Arm("a float", V1, V1, V5_1, V5_1, V8_2, V8_2),
+    "as_floats": _argument("a list of floats", V1, "as_float"),
+    "as_string": Arm("a text", V1, V1, V5_1, V5_1),
+    "as_strings": _argument("a list of texts", V5_1, "as_string"),
+    "as_sym_int": Arm("a symbolic integer", V1, V1, V8_8, V8_8, V1, V1, V1, V5_1, V8_7, refers="sym_int"),
+    "as_sym_ints": Arm(
+        "a list of symbolic integers", V1, V1, results=V5_1, items="as_sym_int", refers="sym_int"
+    ),
+    "as_scalar_type": _argument("an element type", V1, kind="dtype"),
+    "as_memory_format": _argument("a memory format", V1, kind="memory format"),
+    "as_layout": _argument("a layout", V1, kind="layout"),
+    "as_device": _argument("a device", V1, kind="device"),
+    "as_bool": Arm("a truth value", V1, V1, V5_1, V5_1, V8_8, V8_8),
+    "as_bools": _argument("a list of truth values", V1, "as_bool"),
+    "as_sym_bool": Arm("a symbolic truth value", V1, V1, inner_output=V1, result=V1, refers="sym_bool"),
+    "as_sym_bools": _argument("a list of symbolic truth values", V5_1, "as_sym_bool", refers="sym_bool"),
+    "as_graph": Arm("a subgraph", V1, refers="graph"),
+    "as_optional_tensors": _argument("a list of tensors and None", V1, "as_optional_tensor", refers="tensor"),
+    "as_custom_obj": Arm("a script object", V1, V1, V5_1, V5_1, refers="custom_obj"),
+    "as_operator": _argument("an operator as an argument", V5_1, refers="operator", kind="operator"),
+    "as_sym_float": Arm(
+        "a symbolic float", V8_2, V8_2, None, None, V8_2, V8_2, V8_2, V8_2, V8_7, refers="sym_float"
+    ),
+    "as_sym_floats": Arm(
+        "symbolic floats", V8_2, V8_2, results=V8_2, items="as_sym_float", refers="sym_float"
+    ),
+    "as_optional_tensor": Arm("a tensor or None", resolved=True, refers="tensor"),
+    "as_complex": _argument("a complex number", V8_14, kind="complex"),
+    "as_nested_tensors": _argument("a list of lists of tensors", V8_17, "as_tensors", refers="tensor"),
+    "as_int_lists": _argument("a list of lists of integers", V8_15, "as_ints"),
+    "as_string_to_argument": _argument("a dict as an argument", V8_15, inside=Inside(_entries, _put_entries)),
+    "as_float_lists": _argument("a list of lists of floats", V8_20, "as_floats"),
+    "as_sequence": Arm(
+        "a list or tuple argument whose elements are of several kinds",
+        feature="sequences",
+        record=SequenceValue,
+        inside=Inside(_items, _put_items),
+    ),
+    "as_mapping": Arm(
+        "a dict argument whose keys are not all text",
+        feature="mappings",
+        record=MappingEntry,
+        inside=Inside(_pairs, _put_pairs),
+    ),
+    "as_slice": Arm(
+        "a Python slice as an argument",
+        feature="slices",
+        record=SliceValue,
+        inside=Inside(_bounds, _put_bounds),
+    ),
+    "as_dtype_name": Arm(
+        "an element type that torch's schema has no number for", feature="dtypes", kind="dtype"
+    ),
+    "as_layout_name": Arm("a layout that torch's schema has no number for", feature="layouts", kind="layout"),
+    "as_constant": Arm(
+        "a tensor or object that a node refers to without a graph input",
+        feature="constants",
+        record=ConstantArgument,
+        refers="constant",
+    ),
+    "as_treespec": Arm(
+        "a container structure as an argument",
+        feature="treespecs",
+        record=TreespecArgument,
+        refers="treespec",
+    ),
+    "as_results": Arm(
+        "all results of a node together as an argument, or a result of another kind than its operator's",
+        feature="results",
+        refers="results",
+    ),
+}
+"""Every arm of `Argument`, in the order of its fields."""
+
+INSIDE: Final = {arm: row.inside for arm, row in ARMS.items() if row.inside is not None}
+"""The arms that hold arguments."""
+
+_FREQUENT = (
+    "as_tensor as_int as_ints as_sym_ints as_sym_int as_none as_bool as_float as_tensors as_scalar_type as_device as_string"
+    " as_memory_format as_layout"
+).split()
+FREQUENT_FIRST: Final = tuple(dict.fromkeys((*_FREQUENT, *ARMS)))
+"""Every arm, those that most arguments are first: the order in which to look for the one that is set."""
+
+
+def by_arm(of_arms: dict[str, Any], listed: Callable[[Any], Any]) -> dict[str, Any]:
+    """What `of_arms` has for each arm, and for the lists of such arms what `listed` makes of it; the frequent arms first."""
+
+    def found(arm: str) -> Any:
+        if arm in of_arms or not ARMS[arm].items:
+            return of_arms.get(arm)
+        below = found(ARMS[arm].items)
+        return None if below is None else listed(below)
+
+    return {arm: row for arm in FREQUENT_FIRST if (row := found(arm)) is not None}
+
+
+# ---------------------------------------------------------------------------------------------------------- renaming
+
+
+class Renaming(NamedTuple):
+    """What becomes of each reference."""
+
+    value: Callable[[str], str]
+    """The new name of a value of the graph; of an object, also the name of a constant."""
+    graph: Callable[[GraphArgument], GraphArgument]
+    """What stands in place of a subgraph."""
+    results: Callable[[str], str] = str
+    """The new name of a node, all of whose results are meant."""
+
+
+Rewrite: TypeAlias = Callable[[Renaming, Any], Any]
+
+
+def _tensor(renaming: Renaming, held: TensorArgument) -> TensorArgument:
+    name = renaming.value(held.name)
+    return held if name == held.name else TensorArgument(name)
+
+
+def _symbol(record: Callable[..., Any]) -> Rewrite:
+    def rewrite(renaming: Renaming, held: Any) -> Any:
+        if (old := held.as_name) is None:
+            return held
+        name = renaming.value(old)
+        return held if name == old else record(as_name=name)
+
+    return rewrite
+
+
+def _optional_tensor(renaming: Renaming, held: OptionalTensorArgument) -> OptionalTensorArgument:
+    if held.as_tensor is None:
+        return held
+    tensor = _tensor(renaming, held.as_tensor)
+    return held if tensor is held.as_tensor else OptionalTensorArgument(as_tensor=tensor)
+
+
+def _object(renaming: Renaming, held: CustomObjArgument) -> CustomObjArgument:
+    name = renaming.value(held.name)
+    return held if name == held.name else CustomObjArgument(name, held.class_fqn)
+
+
+def _each(rewrite: Rewrite) -> Rewrite:
+    def rewrite_each(renaming: Renaming, held: list[Any]) -> list[Any]:
+        items = [rewrite(renaming, item) for item in held]
+        return held if all(map(is_, items, held)) else items
+
+    return rewrite_each
+
+
+def _inside(inside: Inside) -> Rewrite:
+    def rewrite(renaming: Renaming, held: Any) -> Any:
+        old = [item for _, item in inside.taken(RECORDS, held)]
+        items = [rewritten(item, renaming) for item in old]
+        return held if all(map(is_, items, old)) else inside.put(RECORDS, held, items)
+
+    return rewrite
+
+
+_REWRITES: Final = tuple(
+    by_arm(
+        {
+            "as_tensor": _tensor,
+            "as_sym_int": _symbol(SymIntArgument),
+            "as_sym_float": _symbol(SymFloatArgument),
+            "as_sym_bool": _symbol(SymBoolArgument),
+            "as_optional_tensor": _optional_tensor,
+            "as_custom_obj": _object,
+            "as_graph": lambda renaming, held: renaming.graph(held),
+            "as_results": lambda renaming, held: renaming.results(held),
+            **{arm: _inside(inside) for arm, inside in INSIDE.items()},
+        },
+        _each,
+    ).items()
+)
+"""What renames the references of each arm that has some; the others are literals."""
+
+
+def arm_of(argument: Argument) -> str:
+    """The arm that is set; empty when none is."""
+    if argument.as_tensor is not None:
+        return "as_tensor"
+    for arm in FREQUENT_FIRST:
+        if getattr(argument, arm) is not None:
+            return arm
+    return ""
+
+
+def rewritten(argument: Argument, renaming: Renaming) -> Argument:
+    """The argument with every reference renamed; the very same one where nothing differs."""
+    if (tensor := argument.as_tensor) is not None:
+        name = renaming.value(tensor.name)
+        return argument if name == tensor.name else Argument(as_tensor=TensorArgument(name))
+    for arm, rewrite in _REWRITES:
+        held = getattr(argument, arm)
+        if held is not None:
+            made = rewrite(renaming, held)
+            return argument if made is held else Argument(**{arm: made})
+    return argument
+
+
+# ----------------------------------------------------------------------------------------------------------- walking
+
+
+def arguments_in(argument: Argument) -> Sequence[tuple[PathStep, Argument]]:
+    """The arguments that stand directly inside an argument, each with the step to it from the argument's arm."""
+    if argument.as_tensor is None and _held(argument) != _NOTHING:
+        for arm, inside in INSIDE.items():
+            held = getattr(argument, arm)
+            if held is not None:
+                return inside.taken(RECORDS, held)
+    return ()
+
+
+_held = attrgetter(*INSIDE)
+_NOTHING = (None,) * len(INSIDE)
+
+
+def features_of(argument: Argument) -> Iterator[str]:
+    """The extensions that an argument and the arguments inside it require."""
+    if argument.as_tensor is None:
+        if (arm := arm_of(argument)) and ARMS[arm].feature:
+            yield ARMS[arm].feature
+        yield from chain.from_iterable(features_of(item) for _, item in arguments_in(argument))
+
+
+def results_of(node: str) -> str:
+    """What stands for all results of a node among the names of values: no value has such a name."""
+    return f"results of {node}"
+
+
+def value_name(argument: Argument) -> str | None:
+    """The name of the one value that an argument is; None for a literal or a list."""
+    for arm in VALUE_ARMS:
+        held = getattr(argument, arm)
+        if held is not None:
+            name: str | None = held.as_name if arm.startswith("as_sym") else held.name
+            return name
+    return None
+
+
+def names_in(argument: Argument) -> list[str]:
+    """The names of the values that an argument refers to, in the order in which they stand; for all results of a node
+    what `results_of` gives. Subgraphs have names of their own."""
+    if argument.as_tensor is not None:
+        return [argument.as_tensor.name]
+    found: list[str] = []
+
+    def note(name: str) -> str:
+        found.append(name)
+        return name
+
+    def note_results(node: str) -> str:
+        found.append(results_of(node))
+        return node
+
+    rewritten(argument, Renaming(note, _same, note_results))
+    return found
+
+
+def subgraphs_in(argument: Argument) -> list[Graph]:
+    """The subgraphs that stand in an argument, not those inside them."""
+    return [held.graph for held in named_subgraphs_in(argument)]
+
+
+def named_subgraphs_in(argument: Argument) -> list[GraphArgument]:
+    """The subgraphs that stand in an argument, with their attribute names, in the order in which they stand."""
+    if argument.as_tensor is not None:
+        return []
+    if argument.as_graph is not None:
+        return [argument.as_graph]
+    return [held for _, item in arguments_in(argument) for held in named_subgraphs_in(item)]
+
+
+def _same(held: GraphArgument) -> GraphArgument:
+    return held

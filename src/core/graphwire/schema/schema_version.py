@@ -1,0 +1,24 @@
+"""The version of torch's schema that a document, or a construct of it, belongs to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["DRAFT", "Version"]
+
+
+class Version(NamedTuple):
+    """A version of the schema."""
+
+    major: int
+    minor: int = 0
+    variant: str = ""
+
+    def __str__(self) -> str:
+        if self == DRAFT:
+            return "draft-2022"
+        number = str(self.major) if self.major < 3 else f"{self.major}.{self.minor}"
+        return f"{self.variant}-{number}" if self.variant else number
+
+
+DRAFT = Version(0)

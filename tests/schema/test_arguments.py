@@ -1,0 +1,251 @@
+"""Each arm of an argument has one row, and everything that handles arguments knows it."""
+
+from __future__ import annotations
+
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+import pytest
+
+from graphwire.analysis.argument_rules import RULES
+from graphwire.analysis.content_arguments import ARGUMENT_CONTENT, References, argument_content
+from graphwire.analysis.content_encoding import content_bytes
+from graphwire.analysis.diff_nodes import argument_text as diff_text
+from graphwire.analysis.validate import validate
+from graphwire.bridge import arguments as bridge
+from graphwire.cli.node_text import argument_text as node_text
+from graphwire.evolve.references import new_requirements
+from graphwire.evolve.targets import supports
+from graphwire.evolve.trees import Edits, rewrite
+from graphwire.evolve.value_names import renamed
+from graphwire.evolve.vocabulary import FIELDS
+from graphwire.schema.arguments import (
+    ARMS,
+    FREQUENT_FIRST,
+    INSIDE,
+    TREES,
+    VALUE_ARMS,
+    VALUE_TABLES,
+    Renaming,
+    arguments_in,
+    arm_of,
+    features_of,
+    named_subgraphs_in,
+    names_in,
+    results_of,
+    rewritten,
+    value_name,
+)
+from graphwire.schema.graph import (
+    ARGUMENT_ARMS,
+    Argument,
+    ArgumentKind,
+    Graph,
+    GraphArgument,
+    NamedArgument,
+    Node,
+)
+from graphwire.schema.module_call import ModuleCallEntry
+from graphwire.schema.program import FEATURES, GraphModule, Program, SchemaVersion
+from graphwire.schema.signature import GraphSignature
+from graphwire.schema.tree import to_tree
+
+TENSOR = {"as_tensor": {"name": "a"}}
+LEAF = '[1, {"type": null, "context": null, "children_spec": []}]'
+EMPTY: dict[str, Any] = {
+    "inputs": [], "outputs": [], "nodes": [], "tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {},
+}  # fmt: skip
+
+SAMPLES: dict[str, Any] = {
+    "as_none": True,
+    "as_tensor": {"name": "a"},
+    "as_tensors": [{"name": "a"}, {"name": "b"}],
+    "as_int": 1,
+    "as_ints": [1],
+    "as_float": 1.5,
+    "as_floats": [1.5],
+    "as_string": "text",
+    "as_strings": ["text"],
+    "as_sym_int": {"as_name": "a"},
+    "as_sym_ints": [{"as_name": "a"}, {"as_int": 1}],
+    "as_scalar_type": 7,
+    "as_memory_format": 1,
+    "as_layout": 7,
+    "as_device": {"type": "cpu"},
+    "as_bool": True,
+    "as_bools": [True],
+    "as_sym_bool": {"as_name": "a"},
+    "as_sym_bools": [{"as_name": "a"}, {"as_bool": True}],
+    "as_graph": {"name": "body", "graph": EMPTY},
+    "as_optional_tensors": [{"as_none": True}, {"as_tensor": {"name": "a"}}],
+    "as_custom_obj": {"name": "a", "class_fqn": "some.Class"},
+    "as_operator": "torch.ops.aten.add.Tensor",
+    "as_sym_float": {"as_name": "a"},
+    "as_sym_floats": [{"as_name": "a"}, {"as_float": 1.5}],
+    "as_optional_tensor": {"as_tensor": {"name": "a"}},
+    "as_complex": {"real": 1.0, "imag": 2.0},
+    "as_nested_tensors": [[{"name": "a"}], []],
+    "as_int_lists": [[1], []],
+    "as_string_to_argument": {"key": TENSOR},
+    "as_float_lists": [[1.5], []],
+    "as_sequence": {"kind": "tuple", "items": [TENSOR, {"as_int": 1}]},
+    "as_mapping": [{"key": {"as_int": 1}, "value": TENSOR}],
+    "as_slice": {"start": TENSOR, "stop": {"as_int": 1}, "step": {"as_none": True}},
+    "as_dtype_name": "float4",
+    "as_layout_name": "jagged",
+    "as_constant": "graph::0.table",
+    "as_treespec": LEAF,
+    "as_results": "a",
+}
+"""An argument in each arm; what it refers to is called `a`, and `b`."""
+
+every_arm = pytest.mark.parametrize("arm", ARGUMENT_ARMS)
+
+
+def sample(arm: str) -> Argument:
+    return msgspec.convert({arm: SAMPLES[arm]}, Argument)
+
+
+def program(argument: Argument) -> Program:
+    """A program with one node that takes the argument."""
+    node = Node("torch.ops.some.take.default", [NamedArgument("x", argument, ArgumentKind.KEYWORD)], [], {})
+    module = GraphModule(Graph([], [], [node], {}, {}, {}), GraphSignature([], []), [ModuleCallEntry("")])
+    return Program(module, {"aten": 10}, {}, SchemaVersion(8, 20), ["TRAINING"], "2.13.0")
+
+
+def upper(argument: Argument) -> Argument:
+    return rewritten(argument, Renaming(str.upper, lambda held: GraphArgument("BODY", held.graph), str.upper))
+
+
+# ------------------------------------------------------------------------------------------------------------ the rows
+
+
+def test_every_arm_has_one_row_and_one_sample() -> None:
+    assert tuple(ARMS) == tuple(SAMPLES) == ARGUMENT_ARMS
+    assert sorted(FREQUENT_FIRST) == sorted(ARGUMENT_ARMS)
+
+
+@every_arm
+def test_a_list_is_a_list_of_what_another_arm_is(arm: str) -> None:
+    hints = get_type_hints(Argument)
+    if single := ARMS[arm].items:
+        (listed,) = (each for each in get_args(hints[arm]) if each is not type(None))
+        (item,) = get_args(listed)
+        assert item | None == hints[single]
+        assert ARMS[arm].refers == ARMS[single].refers
+
+
+@every_arm
+def test_an_extension_has_a_name_and_torch_reads_it_nowhere(arm: str) -> None:
+    row = ARMS[arm]
+    ours = ARGUMENT_ARMS.index(arm) > ARGUMENT_ARMS.index("as_float_lists")
+    assert bool(row.feature) == ours
+    assert (row.argument is None) == (ours or row.resolved)
+    assert not ours or FEATURES[row.feature] == row.says
+    assert row.record is None or ours
+    assert row.record is None or set(FIELDS[row.record]) == set(row.record.__struct_fields__)
+
+
+# ------------------------------------------------------------------------------------------------- walking and renaming
+
+
+@every_arm
+def test_what_an_argument_refers_to_is_found(arm: str) -> None:
+    refers, found = ARMS[arm].refers, names_in(sample(arm))
+    if arm in INSIDE or refers in VALUE_TABLES:
+        assert found[0] == "a"
+    elif refers == "results":
+        assert found == [results_of("a")]
+    else:
+        assert found == []
+    assert [held.name for held in named_subgraphs_in(sample(arm))] == (["body"] if refers == "graph" else [])
+    assert value_name(sample(arm)) == ("a" if arm in VALUE_ARMS else None)
+    assert arm_of(sample(arm)) == arm
+
+
+@every_arm
+def test_every_reference_is_renamed_and_nothing_else_changes(arm: str) -> None:
+    given = sample(arm)
+    assert rewritten(given, Renaming(str, lambda held: held)) is given
+    assert given == sample(arm)
+    if names := [name for name in names_in(given) if not name.startswith("results")]:
+        assert names_in(upper(given)) == [name.upper() for name in names]
+        tree = renamed(Argument, to_tree(given), {"a": "A", "b": "B"})
+        assert tree == to_tree(upper(given))
+        assert to_tree(rewritten(upper(given), Renaming(str.lower, lambda held: held))) == to_tree(given)
+    elif ARMS[arm].refers == "results":
+        assert names_in(upper(given)) == [results_of("A")]
+    elif ARMS[arm].refers == "graph":
+        assert [held.name for held in named_subgraphs_in(upper(given))] == ["BODY"]
+    else:
+        assert upper(given) is given
+
+
+@pytest.mark.parametrize("arm", INSIDE)
+def test_what_is_inside_is_taken_out_and_put_back_in_records_and_trees(arm: str) -> None:
+    inside, held = INSIDE[arm], SAMPLES[arm]
+    taken = inside.taken(TREES, held)
+    assert inside.put(TREES, held, [item for _, item in taken]) == held
+    assert [step for step, _ in taken] == [step for step, _ in arguments_in(sample(arm))]
+    assert [item for _, item in taken] == [to_tree(item) for _, item in arguments_in(sample(arm))]
+    seen: list[str] = []
+    rewrite(
+        to_tree(program(sample(arm))), Edits(argument=lambda each, where: seen.append(where.path) or each)
+    )
+    assert len(seen) == len(taken) + 1
+    assert all(f"inputs[0].arg.{arm}" in path for path in seen[:-1])
+
+
+# ------------------------------------------------------------------------------------------------- who handles arguments
+
+
+@every_arm
+def test_the_content_hash_knows_the_arm(arm: str) -> None:
+    assert set(ARGUMENT_CONTENT) == set(ARGUMENT_ARMS)
+    found = References([], [])
+    content = argument_content(sample(arm), found)
+    assert content != ["nothing"]
+    assert [name for _, name in found.values] == names_in(sample(arm))
+    assert len(found.graphs) == len(named_subgraphs_in(sample(arm)))
+    if not found.graphs:
+        assert content_bytes(content)
+
+
+@every_arm
+def test_the_arm_is_shown(arm: str) -> None:
+    for text in (node_text, diff_text):
+        assert text(sample(arm)) not in ("", "?")
+
+
+@every_arm
+def test_validation_knows_what_the_arm_refers_to_and_requires(arm: str) -> None:
+    row, found = ARMS[arm], validate(program(sample(arm)), constants=["graph::0.table"])
+    assert (arm in RULES) >= bool(row.refers or arm in INSIDE)
+    names = names_in(sample(arm))
+    assert {each.kind for each in found} == ({"dangling-reference"} if names else set()) | (
+        {"missing-requirement"} if row.feature else set()
+    )
+
+
+@every_arm
+def test_the_features_of_an_argument_are_those_of_its_arms(arm: str) -> None:
+    feature = ARMS[arm].feature
+    assert list(features_of(sample(arm))) == ([feature] if feature else [])
+    required = new_requirements(program(Argument(as_none=True)), program(sample(arm)))
+    assert required == ([feature] if feature else [])
+
+
+@every_arm
+def test_a_reader_of_torch_is_given_no_extension(arm: str) -> None:
+    feature = ARMS[arm].feature
+    given = program(sample(arm))
+    given.requires = [feature] if feature else []
+    obstacles = supports(to_tree(given), "torch-2.13")
+    refused = {each.construct for each in obstacles}
+    if feature:
+        assert refused == {ARMS[arm].says}
+
+
+@every_arm
+def test_the_bridge_decodes_the_arm(arm: str) -> None:
+    assert arm in dict(bridge._DECODERS)
