@@ -18,7 +18,7 @@ from torch import nn
 from torch.export import ExportedProgram, export
 
 import graphwire
-from graphwire import errors
+from graphwire import Registry, errors
 
 
 class Shelf(NamedTuple):
@@ -75,7 +75,7 @@ MISTAKES: dict[str, tuple[Callable[[Shelf], Any], type[Exception], str]] = {
     "an unknown device": (lambda s: L(s / "good.pt2", device="gpu"), errors.DecodeError, "no device 'gpu'. Name one"),
     "an unknown way to weights": (lambda s: L(s / "good.pt2", weights="mmap"), errors.DecodeError, "'map', 'copy', None"),
     "an unknown policy": (lambda s: L(s / "good.pt2", unknown_ops="skip"), errors.DecodeError, "'error', 'opaque'"),
-    "an unknown plugin": (lambda s: L(s / "good.pt2", plugins=["none"]), errors.PluginError, "none"),
+    "an unknown plugin": (lambda s: L(s / "good.pt2", registry=Registry.only("none")), errors.PluginError, "names none, and no plugin"),
     "a module": (lambda s: S(nn.Linear(3, 2), s / "new"), errors.EncodeError, "Export it first"),
     "a state dict": (lambda s: S(s.program.state_dict, s / "new"), errors.EncodeError, "program 'weight': .*Parameter"),
     "the file first": (lambda s: S(str(s / "new"), s.program), errors.EncodeError, "The program comes first"),
@@ -94,8 +94,8 @@ MISTAKES: dict[str, tuple[Callable[[Shelf], Any], type[Exception], str]] = {
     "a folder that is not there": (lambda s: S(s.program, s / "no" / "new"), FileNotFoundError, "no such folder: .*no'"),
     "a stream that takes text": (lambda s: S(s.program, s.open("new", "w")), errors.ArchiveError, 'binary mode, "wb"'),
     "a stream to read from": (lambda s: S(s.program, s.open("good.pt2", "rb")), errors.ArchiveError, 'Open the file with "wb"'),
-    "a plugin as the registry": (lambda s: L(s / "good.pt2", registry=io), errors.PluginError, r"not a module. Registry\.of\(plugin"),
-    "a number as a plugin": (lambda s: L(s / "good.pt2", plugins=[3]), errors.PluginError, "by its name, not by 3"),
+    "a plugin as the registry": (lambda s: L(s / "good.pt2", registry=io), errors.PluginError, r"not a module. Registry\.only\(name.*Registry\.of\(plugin"),
+    "a number as a plugin": (lambda s: L(s / "good.pt2", registry=Registry.only(3)), errors.PluginError, "by its name, not by 3"),
     "numbers as limits": (lambda s: L(s / "good.pt2", limits=5), errors.DecodeError, r"takes Limits, not a value of type int. .*replace"),
     "numbers as limits of a document": (lambda s: graphwire.decode(b"{}", limits=5), errors.DecodeError, "takes Limits"),
     "a format object": (lambda s: S(s.program, s / "new", format=None), errors.UnknownFormatError, "not by None. Installed: .*json"),

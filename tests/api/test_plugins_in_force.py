@@ -1,11 +1,11 @@
-"""Which plugins are in force: the registry that a call is given, and of it those that the call names."""
+"""Which plugins are in force: those of the registry that a call is given."""
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,55 +14,45 @@ import graphwire
 from graphwire.errors import PluginError, UnknownFormatError
 from graphwire.hooks.registry import Registry, default_registry
 
-BOX = ("graphwire",)
-
 
 def program() -> torch.export.ExportedProgram:
     return torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
 
 
-def test_every_function_that_takes_a_registry_takes_the_names_of_plugins() -> None:
-    functions = {name: value for name, value in vars(graphwire).items() if inspect.isfunction(value)}
-    takes = {name: set(inspect.signature(function).parameters) for name, function in functions.items()}
-    assert {name for name, each in takes.items() if "registry" in each} == {
-        name for name, each in takes.items() if "plugins" in each
-    }
-    assert {"save", "load", "open", "convert", "encode"} <= {
-        n for n, each in takes.items() if "plugins" in each
-    }
-
-
-def test_only_the_named_plugins_are_in_force_for_a_call(tmp_path: Path) -> None:
+def test_only_the_named_plugins_are_in_force(tmp_path: Path) -> None:
     path = tmp_path / "model.pt2"
-    names = ("ops", "treespecs", "json")
-    graphwire.save(program(), path, plugins=names)
-    assert graphwire.load(path, plugins=names).graph is not None
-    with pytest.raises(UnknownFormatError, match=r"cbor.*it is not named in `plugins=`"):
-        graphwire.save(program(), path, format="cbor", plugins=names)
-    with pytest.raises(UnknownFormatError, match="it is not named in `plugins=`"):
-        graphwire.load(path, plugins=("ops", "cbor"))
+    some = Registry.only("ops", "treespecs", "JSON")
+    graphwire.save(program(), path, registry=some)
+    assert graphwire.load(path, registry=some).graph is not None
+    with pytest.raises(UnknownFormatError, match=r"cbor.*it is not named in `Registry.only`"):
+        graphwire.save(program(), path, format="cbor", registry=some)
+    with pytest.raises(UnknownFormatError, match=r"it is not named in `Registry.only`"):
+        graphwire.load(path, registry=Registry.only("ops", "cbor"))
     graphwire.save(program(), path, format="cbor")
-    assert graphwire.inspect(path, plugins=BOX).methods
+    assert graphwire.inspect(path, registry=Registry.only("graphwire")).methods
+    assert {each.name for each in some.plugins} == {each.name for each in default_registry().plugins}
 
 
-def test_of_a_given_registry_only_the_named_ones_are_in_force() -> None:
-    registry = default_registry()
-    data = graphwire.dumps(program(), registry=registry, plugins=BOX)
-    assert graphwire.loads(data, registry=registry, plugins="graphwire").graph is not None
-    few = registry.only(["json", "MSGPACK"])
-    assert sorted(few.wire_formats) == ["json", "msgpack"]
-    assert sorted(registry.wire_formats) == sorted(default_registry().wire_formats)
-    assert {plugin.name for plugin in few.plugins} == {plugin.name for plugin in registry.plugins}
+def test_all_but_the_named_plugins_are_in_force(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt2"
+    rest = Registry.without("cbor", "opsets", "not_installed")
+    with pytest.raises(UnknownFormatError, match=r"cbor.*it is named in `Registry.without`"):
+        graphwire.save(program(), path, format="cbor", registry=rest)
+    graphwire.save(program(), path, registry=rest)
+    assert graphwire.load(path, registry=rest).graph is not None
+    assert sorted(rest.wire_formats) == sorted(set(default_registry().wire_formats) - {"cbor"})
 
 
-@pytest.mark.parametrize("registry", [None, Registry.discover()])
-def test_a_name_that_nothing_has_is_an_error(registry: Registry | None) -> None:
-    with pytest.raises(PluginError, match="no-such-plugin"):
-        graphwire.dumps(program(), registry=registry, plugins=["graphwire", "no_such_plugin"])
+def test_only_names_plugins_that_are_installed() -> None:
+    with pytest.raises(PluginError, match=r"`Registry.only` names another, no-such-plugin, and no plugin"):
+        Registry.only("graphwire", "no_such_plugin", "another")
 
 
-def test_the_same_names_are_discovered_once() -> None:
-    assert default_registry(["graphwire"]) is default_registry(("graphwire", "graphwire"))
+@pytest.mark.parametrize("choose", [Registry.only, Registry.without])
+@pytest.mark.parametrize("name", [3, None, ["graphwire"]])
+def test_a_plugin_is_named_by_text(choose: Any, name: Any) -> None:
+    with pytest.raises(PluginError, match="a plugin is given by its name, not by"):
+        choose("graphwire", name)
 
 
 def test_importing_and_calling_changes_nothing_for_others(tmp_path: Path) -> None:
@@ -80,7 +70,7 @@ def of_torch():
 before = state(), of_torch()
 import graphwire
 graphwire.save(program, sys.argv[1])
-graphwire.load(sys.argv[1], plugins=["graphwire"])
+graphwire.load(sys.argv[1], registry=graphwire.Registry.only("graphwire"))
 graphwire.convert(sys.argv[1], sys.argv[1] + ".cbor", format="cbor")
 graphwire.inspect(sys.argv[1]), graphwire.verify(sys.argv[1]), graphwire.plugins()
 assert (state(), of_torch()) == before

@@ -136,6 +136,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     before = set(sys.modules)
     for variable in ("GRAPHWIRE_PLUGINS", "GRAPHWIRE_DISABLE_PLUGINS"):
         monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(registry_module, "_defaults", {})
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def install(name: str, version: str, entry_points: dict[str, str] | str, **modules: str) -> None:
@@ -165,7 +166,7 @@ def of_distribution(registry: Registry, name: str) -> PluginInfo:
 
 def test_a_plugin_is_found_through_its_entry_point(install: Install) -> None:
     install("gw-good", "1.2", {"good": "gw_good"}, gw_good=FORMAT.format(name="good", suffix=".good"))
-    registry = Registry.discover(allow=["good"])
+    registry = Registry.only("good")
     assert (
         registry.wire_format("good")
         is registry.wire_formats["good"]
@@ -193,7 +194,7 @@ def test_plugins_are_sorted_by_distribution_and_name(install: Install) -> None:
     )
     install("gw-zeta", "1", {"a": "gw_z", "C": "gw_z"}, gw_z=source)
     install("Gw.Alpha", "1", {"z": "gw_a", "b": "gw_a"}, gw_a=source)
-    found = [(p.distribution, p.name) for p in Registry.discover(allow=["gw-zeta", "gw-alpha"]).plugins]
+    found = [(p.distribution, p.name) for p in Registry.only("gw-zeta", "gw-alpha").plugins]
     ours = [each for each in found if each[0] in ("gw-zeta", "Gw.Alpha")]
     assert ours == [("Gw.Alpha", "b"), ("Gw.Alpha", "z"), ("gw-zeta", "C"), ("gw-zeta", "a")]
 
@@ -264,7 +265,7 @@ def test_a_broken_plugin_is_a_warning_and_the_others_go_on(
     install("gw-bad", "0.3", {"bad": "gw_bad"}, gw_bad=PRELUDE + source)
     install("gw-good", "1.2", {"good": "gw_good"}, gw_good=FORMAT.format(name="good", suffix=".good"))
     with pytest.warns(GraphwirePluginWarning, match="gw-bad==0.3") as caught:
-        registry = Registry.discover(allow=["bad", "good"])
+        registry = Registry.only("bad", "good")
     assert len(caught) == 1
     info = of_distribution(registry, "gw-bad")
     assert info.status == "broken"
@@ -282,14 +283,14 @@ def test_an_entry_point_may_name_an_object_and_a_missing_one_is_broken(install: 
     )
     install("gw-object", "1", {"here": "gw_object:Hooks", "gone": "gw_object:Gone"}, gw_object=source)
     with pytest.warns(GraphwirePluginWarning, match="plugin `gone` of gw-object==1"):
-        registry = Registry.discover(allow=["gw-object"])
+        registry = Registry.only("gw-object")
     assert list(registry.wire_formats) == ["inner"]
 
 
 def test_malformed_entry_points_of_a_stranger_are_a_warning(install: Install) -> None:
     install("gw-malformed", "1", "[graphwire]\nno equals sign here\n")
     with pytest.warns(GraphwirePluginWarning, match="gw-malformed==1"):
-        Registry.discover(allow=[])
+        Registry.only()
 
 
 def test_two_plugins_of_one_name_are_a_conflict_that_names_both_when_the_name_is_needed(
@@ -299,7 +300,7 @@ def test_two_plugins_of_one_name_are_a_conflict_that_names_both_when_the_name_is
     install("gw-two", "2.0", {"two": "gw_two"}, gw_two=FORMAT.format(name="same", suffix=".two"))
     install("gw-three", "3.0", {"three": "gw_three"}, gw_three=FORMAT.format(name="other", suffix=".three"))
     with pytest.warns(GraphwirePluginWarning, match="the wire format 'same' is claimed by") as warned:
-        registry = Registry.discover(allow=["one", "two", "three"])
+        registry = Registry.only("one", "two", "three")
     assert len(warned) == 2
     assert list(registry.wire_formats) == ["other"]
     statuses = {plugin.name: plugin.status for plugin in registry.plugins}
@@ -316,7 +317,7 @@ def test_two_plugins_of_one_name_are_a_conflict_that_names_both_when_the_name_is
         assert "`one` of gw-one==1.0" in message
         assert "`two` of gw-two==2.0" in message
         assert "GRAPHWIRE_DISABLE_PLUGINS" in message
-    one = Registry.discover(allow=["one", "two"], block=["gw-two"]).owner_of("wire_format", "same")
+    one = Registry.without("gw-two").owner_of("wire_format", "same")
     assert one is not None
     assert one.name == "one"
 
@@ -326,7 +327,7 @@ def test_nobody_takes_a_name_from_the_box(install: Install) -> None:
     with pytest.warns(
         GraphwirePluginWarning, match="'json' is claimed by plugin `json` of graphwire"
     ) as warned:
-        registry = Registry.discover(allow=["graphwire", "gw-json"])
+        registry = Registry.only("graphwire", "gw-json")
     assert len(warned) == 1
     owner = registry.owner_of("wire_format", "json")
     assert owner is not None
@@ -342,7 +343,7 @@ def test_a_plugin_for_a_newer_interface_is_refused_by_name_and_the_rest_works(in
     current = FORMAT.format(name="current", suffix=".current")
     install("gw-now", "1", {"now": "gw_now"}, gw_now=f"GRAPHWIRE_API = {API_VERSION}\n{current}")
     with pytest.warns(GraphwirePluginWarning, match=r"`newer` of gw-newer==9\.1 .*update graphwire"):
-        registry = Registry.discover(allow=["newer", "now"])
+        registry = Registry.only("newer", "now")
     assert list(registry.wire_formats) == ["current"]
     with pytest.raises(
         UnknownFormatError, match=f"written for version {API_VERSION + 1} of the plugin interface"
@@ -372,7 +373,7 @@ def test_a_plugin_that_imports_what_graphwire_has_not_may_be_for_another_version
         "gw-later", "1", {"later": "gw_later"}, gw_later="from graphwire.hooks.hookspecs import later_hook"
     )
     with pytest.warns(GraphwirePluginWarning, match="written for another version than graphwire"):
-        Registry.discover(allow=["later"])
+        Registry.only("later")
 
 
 def test_a_plugin_that_is_slow_to_load_is_told_of(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,61 +381,70 @@ def test_a_plugin_that_is_slow_to_load_is_told_of(install: Install, monkeypatch:
     source = FORMAT.format(name="slow", suffix=".slow")
     install("gw-slow", "1", {"slow": "gw_slow"}, gw_slow=f"import time\ntime.sleep(0.03)\n{source}")
     with pytest.warns(GraphwirePluginWarning, match=r"`slow` of gw-slow==1 takes 0\.\d s to load"):
-        registry = Registry.discover(allow=["slow"])
+        registry = Registry.only("slow")
     assert list(registry.wire_formats) == ["slow"]
 
 
-def test_filters_take_entry_points_and_distributions(
+def test_plugins_are_chosen_by_entry_point_or_distribution(
     install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("one", "two"):
         source = FORMAT.format(name=name, suffix=f".{name}")
         install(f"gw-{name}", "1", {name: f"gw_{name}"}, **{f"gw_{name}": source})
 
-    def formats(**filters: Any) -> list[str]:
+    def formats(choose: Callable[..., Registry], *names: str) -> list[str]:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = Registry.discover(**filters).wire_formats
+            found = choose(*names).wire_formats
         return [name for name in found if name in ("one", "two")]
 
-    assert formats() == ["one", "two"]
-    assert formats(allow=["GW_One"]) == ["one"]
-    assert formats(allow="one, two", block=["gw-two"]) == ["one"]
-    assert formats(allow=[]) == []
+    assert formats(Registry.discover) == ["one", "two"]
+    assert formats(Registry.only, "GW_One") == ["one"]
+    assert formats(Registry.only, "one", "gw-two") == ["one", "two"]
+    assert formats(Registry.only) == []
+    assert formats(Registry.without, "gw-two", "not_installed") == ["one"]
+    assert formats(Registry.without) == ["one", "two"]
     monkeypatch.setenv("GRAPHWIRE_PLUGINS", "two, ")
-    assert formats() == ["two"]
-    assert formats(allow=["one"]) == ["one"]
+    assert formats(Registry.discover) == ["two"]
+    assert formats(Registry.only, "one") == []
+    assert formats(Registry.without, "one") == ["two"]
     monkeypatch.setenv("GRAPHWIRE_DISABLE_PLUGINS", "gw.two")
-    assert formats() == []
-    assert formats(block=[]) == ["two"]
-    registry = Registry.discover()
+    assert formats(Registry.discover) == []
+    assert formats(Registry.only, "two") == []
+    registry = Registry.without("two")
     assert of_distribution(registry, "gw-two").reason == "it is named in GRAPHWIRE_DISABLE_PLUGINS"
     assert of_distribution(registry, "gw-one").reason == "it is not named in GRAPHWIRE_PLUGINS"
     assert {of_distribution(registry, each).status for each in ("gw-one", "gw-two")} == {"blocked"}
     monkeypatch.setenv("GRAPHWIRE_PLUGINS", " ,")
     monkeypatch.setenv("GRAPHWIRE_DISABLE_PLUGINS", "")
-    assert formats() == ["one", "two"]
+    assert formats(Registry.discover) == ["one", "two"]
 
 
 def test_a_blocked_plugin_is_not_imported(install: Install) -> None:
     install("gw-blocked", "1", {"blocked": "gw_blocked"}, gw_blocked="raise RuntimeError")
-    Registry.discover(allow=[])
+    Registry.only()
     assert "gw_blocked" not in sys.modules
 
 
-def test_allowing_what_is_not_installed_is_a_warning(install: Install) -> None:
-    with pytest.warns(GraphwirePluginWarning, match="'no-such-plugin'"):
-        Registry.discover(allow=["no_such_plugin"])
+def test_what_the_environment_names_and_is_not_installed_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GRAPHWIRE_PLUGINS", "no_such_plugin")
+    with pytest.warns(GraphwirePluginWarning, match="GRAPHWIRE_PLUGINS names no-such-plugin, and"):
+        Registry.discover()
 
 
-def test_an_unknown_format_says_what_is_there_and_why_one_is_not(install: Install) -> None:
+def test_an_unknown_format_says_what_is_there_and_why_one_is_not(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install("gw-one", "1", {"one": "gw_one"}, gw_one=FORMAT.format(name="one", suffix=".one"))
     install("gw-two", "1", {"two": "gw_two"}, gw_two=FORMAT.format(name="two", suffix=".two"))
     install("gw-bad", "1", {"bad": "gw_bad"}, gw_bad="import no_such_module")
+    monkeypatch.setenv("GRAPHWIRE_PLUGINS", "one,two,bad")
     with pytest.warns(GraphwirePluginWarning):
-        registry = Registry.discover(allow=["one", "two", "bad"], block=["two"])
+        registry = Registry.without("two")
     with pytest.raises(
-        UnknownFormatError, match=r"'two'.*Installed: one.*`two` of gw-two==1 is blocked.*`block=`"
+        UnknownFormatError, match=r"'two'.*Installed: one.*`two` of gw-two==1 is blocked.*`Registry.without`"
     ):
         registry.wire_format("two")
     with pytest.raises(UnknownFormatError, match="no_such_module"):
@@ -638,7 +648,6 @@ def test_the_default_registry_is_discovered_once_per_filter(
         {"gw-default": "gw_default"},
         gw_default=FORMAT.format(name="gwdefault", suffix=".gwdefault"),
     )
-    monkeypatch.setattr(registry_module, "_defaults", {})
     monkeypatch.setenv("GRAPHWIRE_PLUGINS", "gw-default")
     with ThreadPoolExecutor(8) as pool:
         registries = set(pool.map(lambda _: default_registry(), range(32)))
@@ -649,6 +658,10 @@ def test_the_default_registry_is_discovered_once_per_filter(
     assert not default_registry().wire_formats
     monkeypatch.delenv("GRAPHWIRE_DISABLE_PLUGINS")
     assert default_registry() is first
+    monkeypatch.delenv("GRAPHWIRE_PLUGINS")
+    assert Registry.only("gw-default") is Registry.only("gw_default", "GW-Default")
+    assert Registry.without("graphwire") is Registry.without("graphwire") is not Registry.only("graphwire")
+    assert Registry.discover() is not Registry.discover()
 
 
 def test_discovery_imports_neither_torch_nor_sympy() -> None:

@@ -14,12 +14,18 @@ import torch
 import graphwire
 from graphwire.cli.remedies import as_command
 from graphwire.errors import EncodeError, MissingPluginError, OpsetError, PluginConflictError
-from graphwire.hooks.discovery import GraphwirePluginWarning, PluginInfo, discover_plugins, load_plugin
+from graphwire.hooks.discovery import (
+    GraphwirePluginWarning,
+    LoadedPlugin,
+    PluginInfo,
+    discover_plugins,
+    load_plugin,
+)
 from graphwire.hooks.interfaces import OpsetStep
 from graphwire.hooks.registry import Registry
 from graphwire.hooks.remedies import is_older
 
-BOX = discover_plugins(allow=["graphwire"])
+BOX = discover_plugins(frozenset({"graphwire"}))
 SOURCES = Path(graphwire.__file__).parent
 PYTHON_ONLY = re.compile(
     r"\bPass \w+=|\bpass \w+=|unknown_ops=|opset_version=|format=\"|method=|Raise Limits"
@@ -88,9 +94,9 @@ def data(exported: Any) -> bytes:
     return graphwire.dumps(exported, registry=registry("2.0"))
 
 
-def told(data: bytes, registry: Registry, **given: Any) -> str:
+def told(data: bytes, registry: Registry) -> str:
     with pytest.raises((MissingPluginError, OpsetError, PluginConflictError)) as caught:
-        graphwire.loads(data, registry=registry, **given)
+        graphwire.loads(data, registry=registry)
     return str(caught.value)
 
 
@@ -114,9 +120,10 @@ def test_nobody_is_told_to_install_what_is_older_than_what_is_there(version: str
     assert f"acme {version} is installed, and has no torch.ops.gw_remedy.f.default" in text
 
 
-def test_one_that_is_left_out_is_to_be_let_in(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = told(data, registry("2.0"), plugins=["graphwire"])
-    assert "`acme` of acme==2.0 is blocked: it is not named in `plugins=`. Let it in" in text
+def test_one_that_is_left_out_is_to_be_let_in(data: bytes) -> None:
+    blocked = PluginInfo("acme", "acme", "2.0", status="blocked", reason="it is not named in `Registry.only`")
+    text = told(data, Registry([*BOX, LoadedPlugin(blocked, ())]))
+    assert "`acme` of acme==2.0 is blocked: it is not named in `Registry.only`. Let it in" in text
     assert "pip install" not in text
 
 
@@ -148,7 +155,7 @@ def test_one_for_a_newer_interface_asks_for_a_newer_graphwire(data: bytes) -> No
 
 def test_without_the_box_the_box_is_to_be_let_in_and_no_torch_installed(data: bytes) -> None:
     plain = graphwire.dumps(torch.export.export(torch.nn.ReLU(), (torch.ones(2),)))
-    text = told(plain, registry("2.0"), plugins=["json", "acme"])
+    text = told(plain, Registry.only("json"))
     assert "`ops` of graphwire" in text
     assert "Let it in" in text
     assert "pip install" not in text
@@ -196,7 +203,7 @@ def test_a_codec_of_the_box_that_is_left_out_is_to_be_let_in() -> None:
     program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
     program.constants["kept"] = torch.ones(2, 2).to_sparse()
     with pytest.raises(EncodeError, match=r"`constants` of graphwire==.* is blocked.*Let it in"):
-        graphwire.dumps(program, plugins=["json", "ops", "opsets", "treespecs"])
+        graphwire.dumps(program, registry=Registry.without("constants"))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import DecodeError, MissingPluginError, UnknownFormatError, ValidationError
-from graphwire.hooks.discovery import PluginInfo, discover_plugins, load_plugin
+from graphwire.hooks.discovery import LoadedPlugin, PluginInfo, discover_plugins, load_plugin
 from graphwire.hooks.interfaces import Tree
 from graphwire.hooks.registry import Registry
 from graphwire.schema.program import PluginRequirement
@@ -135,8 +135,9 @@ def test_a_file_in_a_foreign_format_says_what_to_install(program: Any) -> None:
     assert graphwire.loads(data, registry=registry).graph is not None
     with pytest.raises(UnknownFormatError, match=r"gw-plain 0.3.*comes from gw-plain>=0.3: check"):
         graphwire.loads(data, registry=Registry(INSTALLED))
+    blocked = PluginInfo("plain", "gw-plain", "0.3", status="blocked", reason="it is left out")
     with pytest.raises(UnknownFormatError, match=r"`plain` of gw-plain==0.3 is blocked"):
-        graphwire.loads(data, registry=registry, plugins=["graphwire"])
+        graphwire.loads(data, registry=Registry([*INSTALLED, LoadedPlugin(blocked, ())]))
 
 
 def test_a_context_of_an_older_version_is_made_to_fit_the_structure(program: Any) -> None:

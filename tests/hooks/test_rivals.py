@@ -63,7 +63,7 @@ def everything(program: Any, registry: Registry, formats: Sequence[str] = FORMAT
 
 @pytest.fixture(scope="module")
 def expected(program: Any) -> dict[str, Any]:
-    return everything(program, Registry.discover(allow=["graphwire"]))
+    return everything(program, Registry.only("graphwire"))
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def test_a_format_of_two_is_an_error_for_those_who_ask_for_it(path: Path, progra
         PluginConflictError, match=r"gw-rival-twin-one==1\.5 and by .*gw-rival-twin-two==1\.5"
     ):
         graphwire.dumps(program, format="twin", registry=registry)
-    assert registry.only(["graphwire", "twin_one"]).wire_format("twin").suffix == ".twinone"
+    assert Registry.only("graphwire", "twin_one").wire_format("twin").suffix == ".twinone"
 
 
 GOOD = """

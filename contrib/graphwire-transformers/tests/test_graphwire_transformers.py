@@ -294,7 +294,7 @@ def test_a_process_that_never_heard_of_transformers_loads_one(tmp_path: Path, re
     graphwire.save(decode_step(llama()), path, registry=registry)
     code = (
         "import sys, graphwire, graphwire_transformers as plugin\n"
-        "registry = graphwire.Registry.discover(block=['graphwire-transformers']).extended(plugin)\n"
+        "registry = graphwire.Registry.without('graphwire-transformers').extended(plugin)\n"
         "assert 'transformers' not in sys.modules\n"
         "loaded = graphwire.load(sys.argv[1], registry=registry)\n"
         "print(type(loaded.example_inputs[1]['past_key_values']).__name__)\n"

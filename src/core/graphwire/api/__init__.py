@@ -1,4 +1,4 @@
-"""The public functions. Each composes steps of the layers below, and holds no logic of its own.
+"""The public names, listed here and nowhere else. Functions compose steps of the layers below, and hold no logic of their own.
 
     save:  ExportedProgram → bridge.encode → Program + payloads → tree → WireFormat → archive
     load:  archive → WireFormat → tree → schema steps → Program → validate → opset steps → bridge.decode → ExportedProgram
@@ -6,14 +6,32 @@
 torch is imported only by the functions that take or give a program of torch.
 """
 
+from graphwire import errors
+from graphwire.analysis.report import LoadReport, WriteReport
 from graphwire.api.archive import Archive, open
 from graphwire.api.compare import canonicalize, content_hash, diff, supports, targets
 from graphwire.api.documents import decode, encode, treespec_dumps, treespec_loads
 from graphwire.api.files import convert, inspect, plan_upgrade, plugins, upgrade, verify
+from graphwire.api.options import LoadOptions, OpenOptions, SaveOptions
 from graphwire.api.programs import dumps, from_schema, load, loads, save, to_schema
+from graphwire.hooks.hookspecs import hookimpl
+from graphwire.hooks.registry import PluginInfo, Registry
+from graphwire.version import __version__
+from graphwire.wire.limits import Limits
+from graphwire.wire.pickle_limits import PickleLimits
 
 __all__ = [
     "Archive",
+    "Limits",
+    "LoadOptions",
+    "LoadReport",
+    "OpenOptions",
+    "PickleLimits",
+    "PluginInfo",
+    "Registry",
+    "SaveOptions",
+    "WriteReport",
+    "__version__",
     "canonicalize",
     "content_hash",
     "convert",
@@ -21,7 +39,9 @@ __all__ = [
     "diff",
     "dumps",
     "encode",
+    "errors",
     "from_schema",
+    "hookimpl",
     "inspect",
     "load",
     "loads",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -358,7 +358,6 @@ def open(
     file: Readable,
     *,
     registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Archive:
     """Open a file to look at its programs as records, without torch.
@@ -366,8 +365,10 @@ def open(
     Args:
         file: a path, a binary file object open for reading, or the file's bytes; an archive, or a bare document of any
             schema and wire format, whose weights stand inside or, for a path, in files of the same folder.
+        registry: the plugins in force; those installed by default.
+        limits: bounds on what the file may make us do.
 
     Raises:
         ArchiveError: the file is neither an archive nor a document, or a damaged archive.
     """
-    return Archive(file, in_force(registry, plugins), limits)
+    return Archive(file, in_force(registry), limits)

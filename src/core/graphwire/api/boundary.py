@@ -127,9 +127,12 @@ def _bounded(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
+        options = signature.parameters.keys()
 
         @functools.wraps(function)
         def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
+            if unknown := kwargs.keys() - options:
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {min(unknown)!r}")
             try:
                 return function(*args, **kwargs)
             except Exception as error:
@@ -147,7 +150,7 @@ def _bounded(
 
 def _registry(given: dict[str, Any]) -> Registry | None:
     with suppress(Exception):  # which may be what is wrong
-        return in_force(given.get("registry"), given.get("plugins"))
+        return in_force(given.get("registry"))
     return None
 
 

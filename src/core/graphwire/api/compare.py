@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from graphwire.analysis.validate import check
 from graphwire.api.archive import Archive, open
 from graphwire.api.boundary import reading
+from graphwire.api.options import OpenOptions, Ranges, options_of
 from graphwire.api.programs import to_schema
-from graphwire.api.targets import Ranges, check_ranges
-from graphwire.errors import (
-    EncodeError,
-    Obstacle,
-)
+from graphwire.api.targets import check_ranges
+from graphwire.errors import EncodeError, Obstacle
 from graphwire.evolve.bounds import narrowed
 from graphwire.evolve.targets import supported, target_named
 from graphwire.evolve.targets import supports as obstacles_of
-from graphwire.hooks.registry import Registry, in_force
+from graphwire.hooks.registry import in_force
 from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
 from graphwire.wire.archive import Readable
-from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import Payloads
 
 if TYPE_CHECKING:
@@ -36,14 +33,8 @@ Source: TypeAlias = "Readable | Archive | Program | ExportedProgram"
 
 
 @reading("source")
-def canonicalize(
-    source: Source,
-    *,
-    method: str | None = None,
-    registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-) -> Program:
+@options_of(open)
+def canonicalize(source: Source, *, method: str | None = None, **options: Unpack[OpenOptions]) -> Program:
     """The canonical form of a program, as records: equal for two exports of one model, and a program that computes the
     same. Files are read without torch. `graphwire.analysis.canonical` says what is made the same.
 
@@ -52,19 +43,18 @@ def canonicalize(
     """
     from graphwire.analysis.canonical import canonicalize as canonical_program
 
-    with opened(source, method, in_force(registry, plugins), limits) as (program, _):
+    with opened(source, method, options) as (program, _):
         return canonical_program(program)
 
 
 @reading("source")
+@options_of(open)
 def content_hash(
     source: Source,
     *,
     method: str | None = None,
     weights: bool = False,
-    registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    **options: Unpack[OpenOptions],
 ) -> str:
     """What a program means, as a text to keep: `gw1:` and a SHA-256 in hexadecimal, or `gw1w:` with weights. The same for two
     exports of one model, whatever wrote them to which file, and in every later release; another one after any change of what the
@@ -83,20 +73,19 @@ def content_hash(
     """
     from graphwire.analysis.content import content_hash as hash_of
 
-    with opened(source, method, in_force(registry, plugins), limits) as (program, payloads):
+    with opened(source, method, options) as (program, payloads):
         return hash_of(program, _weights_of(payloads) if weights else None)
 
 
 @reading("a", "b")
+@options_of(open)
 def diff(
     a: Source,
     b: Source,
     *,
     method: str | None = None,
     weights: bool = False,
-    registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    **options: Unpack[OpenOptions],
 ) -> Diff:
     """What is not the same in two programs: nodes by module and operator, inputs, outputs, ranges, versions, weights.
 
@@ -112,8 +101,8 @@ def diff(
     from graphwire.analysis.diff import diff as diff_of
 
     with (
-        opened(a, method, in_force(registry, plugins), limits) as (one, one_payloads),
-        opened(b, method, in_force(registry, plugins), limits) as (other, other_payloads),
+        opened(a, method, options) as (one, one_payloads),
+        opened(b, method, options) as (other, other_payloads),
     ):
         if weights or (one_payloads is not None and other_payloads is not None):
             payloads = (_weights_of(one_payloads), _weights_of(other_payloads))
@@ -122,15 +111,14 @@ def diff(
 
 
 @reading("source")
+@options_of(open)
 def supports(
     source: Source,
     target: str,
     *,
     method: str | None = None,
     ranges: Ranges = "exact",
-    registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    **options: Unpack[OpenOptions],
 ) -> list[Obstacle]:
     """Everything in a program that a target (`torch-2.6`, a schema version) cannot express; empty when it can be written.
 
@@ -144,19 +132,15 @@ def supports(
         SchemaVersionError: there is no such target.
     """
     check_ranges(ranges, target)
-    with opened(source, method, in_force(registry, plugins), limits) as (program, _):
+    with opened(source, method, options) as (program, _):
         wanted = narrowed(program, target_named(target).version)[0] if ranges == "narrowed" else program
         return obstacles_of(to_tree(wanted), target)
 
 
 @reading("source")
+@options_of(open)
 def targets(
-    source: Source,
-    *,
-    method: str | None = None,
-    registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    source: Source, *, method: str | None = None, **options: Unpack[OpenOptions]
 ) -> dict[str, list[Obstacle]]:
     """Every target by name, releases first, and what keeps a program from being written for it, as `supports` says.
 
@@ -164,15 +148,16 @@ def targets(
         source: a file, opened or not, records, or what `torch.export.export` made.
         method: which program of a file of several.
     """
-    with opened(source, method, in_force(registry, plugins), limits) as (program, _):
+    with opened(source, method, options) as (program, _):
         return supported(to_tree(program))
 
 
 @contextmanager
 def opened(
-    source: Source, method: str | None, registry: Registry, limits: Limits
+    source: Source, method: str | None, options: OpenOptions
 ) -> Iterator[tuple[Program, Payloads | None]]:
     """A valid program, and its payloads where it has them, for as long as its file is open."""
+    registry = in_force(options.get("registry"))
     if isinstance(source, Program):
         check(source)
         yield source, None
@@ -180,7 +165,7 @@ def opened(
         name = source.method(method)
         yield source.program_of(name), source.payloads_of(name)
     elif isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)) or hasattr(source, "read"):
-        with open(source, registry=registry, limits=limits) as archive:
+        with open(source, **options) as archive:
             name = archive.method(method)
             yield archive.program_of(name), archive.payloads_of(name)
     else:

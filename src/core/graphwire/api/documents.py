@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from typing import Any, overload
 
 from graphwire.analysis.validate import check
@@ -46,7 +45,6 @@ def encode(
     target: str | None = None,
     payloads: Payloads | None = None,
     registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
 ) -> bytes:
     """A program's records as a document of a wire format, without payloads.
 
@@ -62,7 +60,7 @@ def encode(
         EncodeError: a weight has no bytes in the payloads.
     """
     check_records(program)
-    wire_format = in_force(registry, plugins).wire_format(format)
+    wire_format = in_force(registry).wire_format(format)
     if target is None:
         return write_program(program, wire_format)
     left_out: list[str] = []
@@ -115,7 +113,6 @@ def decode(
     format: str | None = None,
     *,
     registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Program:
     """The program of a document.
@@ -128,7 +125,7 @@ def decode(
         FormatError: the bytes are no document of the format.
         SchemaError: the document is not a valid program of a schema that we read.
     """
-    registry = in_force(registry, plugins)
+    registry = in_force(registry)
     check_limits(limits)
     if not isinstance(buffer, (bytes, bytearray, memoryview)):
         raise FormatError(f"a document is bytes, not {type(buffer).__name__}")
@@ -158,7 +155,6 @@ def treespec_dumps(
     format: None = None,
     *,
     registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
 ) -> str: ...
 
 
@@ -169,7 +165,6 @@ def treespec_dumps(
     *,
     format: str,
     registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
 ) -> bytes: ...
 
 
@@ -180,7 +175,6 @@ def treespec_dumps(
     format: str | None = None,
     *,
     registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
 ) -> str | bytes:
     """The structure of a container as text that torch reads, or as a document of a wire format.
 
@@ -195,7 +189,7 @@ def treespec_dumps(
         UnknownFormatError: no installed plugin provides the format.
     """
     check_protocol(protocol)
-    registry = in_force(registry, plugins)
+    registry = in_force(registry)
     if isinstance(spec, TreeSpec):
         text = format_treespec(spec)
     else:
@@ -212,7 +206,6 @@ def treespec_loads(
     *,
     to_torch: bool = False,
     registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Any:
     """The structure of a container from text that torch or `treespec_dumps` wrote, or from a document of a wire format.
@@ -227,7 +220,7 @@ def treespec_loads(
         FormatError: the bytes are no document of the format.
         UnknownTypeError: torch's is asked for, and nobody serves a container type in this process.
     """
-    registry = in_force(registry, plugins)
+    registry = in_force(registry)
     check_limits(limits)
     with Boundary("the text" if isinstance(data, str) else file_name(data), registry):
         if isinstance(data, str):

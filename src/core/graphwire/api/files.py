@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from typing import BinaryIO, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import BinaryIO, TypeAlias, Unpack
 
 from graphwire.analysis.report import WriteReport
 from graphwire.analysis.summary import Inspection
 from graphwire.api.archive import Archive, open
 from graphwire.api.boundary import reading
 from graphwire.api.opsets import applied
-from graphwire.api.targets import Ranges, check_ranges, warn_of_dropped, written
-from graphwire.errors import (
-    GraphwireError,
-    Problem,
-)
+from graphwire.api.options import OpenOptions, Ranges, options_of
+from graphwire.api.targets import check_ranges, warn_of_dropped, written
+from graphwire.errors import GraphwireError, Problem
 from graphwire.evolve.opsets import Plan, plan_for
 from graphwire.evolve.requirements import check_plugins
 from graphwire.evolve.targets import target_named
-from graphwire.hooks.registry import PluginInfo, Registry, default_registry
+from graphwire.hooks.registry import PluginInfo, default_registry
 from graphwire.schema.program import Program
 from graphwire.wire.archive import Readable
-from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package_writer import Document, save_package
 
 PathOrFile: TypeAlias = "str | os.PathLike[str] | BinaryIO"
@@ -30,6 +27,7 @@ PathOrFile: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 
 
 @reading("src")
+@options_of(open)
 def convert(
     src: Readable,
     dst: PathOrFile,
@@ -40,30 +38,26 @@ def convert(
     ranges: Ranges = "exact",
     compress: bool = True,
     report: Callable[[WriteReport], object] | None = None,
-    registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    **options: Unpack[OpenOptions],
 ) -> None:
     """Write the programs of one file to another in another wire format, payloads and all, without torch.
 
     What the programs say stays as it is, the versions of their operators too: a program is converted where its plugins are
     not installed.
 
+    `format`, `target`, `ranges`, `compress` and `report` are those of `save`.
+
     Args:
-        format: the wire format to write.
-        target: write what torch's reader reads: `torch` for the release that is installed, an older one such as `torch-2.6`,
-            or a version of the schema.
-        opset_version: by operator namespace, the version to bring operators to.
-        ranges: `narrowed` lets sizes begin at 2 whose ranges `target` does not read, as in `save`.
-        compress: False stores documents, configs and extra files, for readers that cannot inflate.
-        report: called once, when the file is written, with what was done to it for `target`.
+        src: the file to read.
+        dst: the file to write; it may be the same path.
+        opset_version: by operator namespace, the version to bring operators to; by default they stay as they are.
 
     Raises:
         ChecksumError: a weight, constant or example input is damaged. Nothing is written.
         As `open`, `Archive.program_of` and `save`.
     """
     check_ranges(ranges, target)
-    with open(src, registry=registry, plugins=plugins, limits=limits) as archive:
+    with open(src, **options) as archive:
         programs = {name: archive.program_of(name) for name in archive.methods}
         if opset_version is not None:
             for name, program in programs.items():
@@ -78,15 +72,14 @@ def convert(
 
 
 @reading("src")
+@options_of(open)
 def upgrade(
     src: Readable,
     dst: PathOrFile,
     *,
     format: str | None = None,
     opset_version: Mapping[str, int] | None = None,
-    registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    **options: Unpack[OpenOptions],
 ) -> dict[str, Plan]:
     """Write the programs of one file to another with their operators at the installed opsets, without torch.
 
@@ -105,7 +98,7 @@ def upgrade(
         ChecksumError: a weight, constant or example input is damaged. Nothing is written.
         As `open`, `Archive.program_of` and `save`.
     """
-    with open(src, registry=registry, plugins=plugins, limits=limits) as archive:
+    with open(src, **options) as archive:
         plans = _plans(archive, opset_version)
         programs = {}
         for name, plan in plans.items():
@@ -118,20 +111,16 @@ def upgrade(
 
 
 @reading("src")
+@options_of(open)
 def plan_upgrade(
-    src: Readable,
-    *,
-    opset_version: Mapping[str, int] | None = None,
-    registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    src: Readable, *, opset_version: Mapping[str, int] | None = None, **options: Unpack[OpenOptions]
 ) -> dict[str, Plan]:
     """What `upgrade` would do, by the name of the program: the steps, the nodes each touches, and what it refuses.
 
     Raises:
         As `upgrade`; but what single nodes refuse stands in the plan.
     """
-    with open(src, registry=registry, plugins=plugins, limits=limits) as archive:
+    with open(src, **options) as archive:
         return _plans(archive, opset_version)
 
 
@@ -177,37 +166,27 @@ def _rewrite(
 
 
 @reading("file")
-def inspect(
-    file: Readable,
-    *,
-    registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-) -> Inspection:
+@options_of(open)
+def inspect(file: Readable, **options: Unpack[OpenOptions]) -> Inspection:
     """What a file holds, without reading a payload and without torch.
 
     Raises:
         As `open` and `Archive.program_of`.
     """
-    with open(file, registry=registry, plugins=plugins, limits=limits) as archive:
+    with open(file, **options) as archive:
         return archive.inspect("" if not isinstance(file, (str, os.PathLike)) else os.fspath(file))
 
 
 @reading("file")
-def verify(
-    file: Readable,
-    *,
-    registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-) -> list[Problem]:
+@options_of(open)
+def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[Problem]:
     """Every problem of a file: records that are not what was written, programs that break rules. Reads all of it.
 
     Returns:
         The problems, each with its place; none for a file in order.
     """
     try:
-        archive = open(file, registry=registry, plugins=plugins, limits=limits)
+        archive = open(file, **options)
     except GraphwireError as error:
         return [Problem(error.place or "archive", "archive", error.problem)]
     with archive:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Unpack, cast
 
 from graphwire.analysis.report import LoadReport, Omission, StepReport, WriteReport
 from graphwire.analysis.validate import check
@@ -23,7 +23,8 @@ from graphwire.api.given import (
     programs_by_name,
 )
 from graphwire.api.opsets import applied, at_installed_opsets
-from graphwire.api.targets import Ranges, check_ranges, warn_of_dropped, written
+from graphwire.api.options import Containers, LoadOptions, Ranges, SaveOptions, Weights, options_of
+from graphwire.api.targets import check_ranges, warn_of_dropped, written
 from graphwire.errors import (
     DecodeError,
     EncodeError,
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 
-Containers: TypeAlias = Literal["named", "plain"]
-
 DEFAULT_METHOD = "model"
 """The name of a program that is saved alone."""
 
@@ -67,7 +66,6 @@ def save(
     compress: bool = True,
     report: Callable[[WriteReport], object] | None = None,
     registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
 ) -> None:
     """Write a program, or several that share weights, to a file.
 
@@ -99,8 +97,6 @@ def save(
             always stored.
         report: called once, when the file is written, with what was done to it for `target`. `report=print` shows it.
         registry: the plugins in force; those installed by default.
-        plugins: of those, the only ones in force for this call, by the name of a plugin or distribution (`graphwire` is the
-            box).
 
     Raises:
         EncodeError: the program holds what the schema cannot say. Nothing is written.
@@ -110,79 +106,38 @@ def save(
         ArchiveError: the file object takes no bytes, or shows the weights of a loaded program. Nothing is written.
         OSError: the path cannot be written.
     """
-    registry = in_force(registry, plugins)
+    registry = in_force(registry)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
     check_ranges(ranges, target)
     added = bytes_of_extra_files(extra_files)
     pause = paused_collector()
     with pause, pause:  # until the records are gone again, which then leave nothing to collect
-        told = _save(
-            program, file, format, target, opset_version, containers, ranges, added, compress, registry
-        )
-    warn_of_dropped(told.dropped)
-    if report is not None:
-        report(told)
-
-
-def _save(
-    program: ExportedProgram | Mapping[str, ExportedProgram],
-    file: PathOrFile,
-    format: str,
-    target: str | None,
-    opset_version: Mapping[str, int] | None,
-    containers: Containers,
-    ranges: Ranges,
-    extra_files: Mapping[str, bytes],
-    compress: bool,
-    registry: Registry,
-) -> WriteReport:
-    encoded = _encoded(program, registry, opset_version, containers)
-    ahead = begin_digests(payloads for _, payloads in encoded.values()) if target is None else nullcontext()
-    with ahead as digests:
-        documents, layout, report = written(encoded, format, target, registry, ranges)
+        encoded = _encoded(program, registry, opset_version, containers)
+        hashing = begin_digests(each for _, each in encoded.values()) if target is None else nullcontext()
         unpacked: list[tuple[str, str]] = []
-        save_package(
-            file,
-            documents,
-            extra_files,
-            layout=layout,
-            compress=compress,
-            digests=digests,
-            unpacked=unpacked,
-        )
-    return report.with_unpacked(unpacked)
+        with hashing as digests:
+            documents, layout, done = written(encoded, format, target, registry, ranges)
+            save_package(
+                file,
+                documents,
+                added,
+                layout=layout,
+                compress=compress,
+                digests=digests,
+                unpacked=unpacked,
+            )
+        del encoded, documents, hashing, digests
+    done = done.with_unpacked(unpacked)
+    warn_of_dropped(done.dropped)
+    if report is not None:
+        report(done)
 
 
-def dumps(
-    program: ExportedProgram | Mapping[str, ExportedProgram],
-    *,
-    format: str = "json",
-    target: str | None = None,
-    opset_version: Mapping[str, int] | None = None,
-    containers: Containers = "named",
-    ranges: Ranges = "exact",
-    extra_files: Mapping[str, bytes | str] | None = None,
-    compress: bool = True,
-    report: Callable[[WriteReport], object] | None = None,
-    registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
-) -> bytes:
-    """The bytes of the file that `save` writes. Arguments and errors are those of `save`."""
+@options_of(save)
+def dumps(program: ExportedProgram | Mapping[str, ExportedProgram], **options: Unpack[SaveOptions]) -> bytes:
+    """The bytes of the file that `save` writes. Options and errors are those of `save`."""
     stream = Pieces()
-    save(
-        program,
-        cast("BinaryIO", stream),
-        format=format,
-        target=target,
-        opset_version=opset_version,
-        containers=containers,
-        ranges=ranges,
-        extra_files=extra_files,
-        compress=compress,
-        report=report,
-        registry=registry,
-        plugins=plugins,
-    )
+    save(program, cast("BinaryIO", stream), **options)
     return b"".join(stream.pieces)
 
 
@@ -192,11 +147,10 @@ def load(
     *,
     method: str | None = None,
     device: str | int | torch.device | None = None,
-    weights: Literal["map", "copy"] | None = "map",
+    weights: Weights | None = "map",
     verify: bool = False,
     unknown_ops: UnknownOps = "error",
     registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
     extra_files: MutableMapping[str, Any] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     report: Callable[[LoadReport], object] | None = None,
@@ -214,8 +168,6 @@ def load(
         unknown_ops: what becomes of operators that are not installed, or not in a version that the program can be brought
             to: `error`, or `opaque`: calls that can be looked at and saved again, and fail when they are run.
         registry: the plugins in force; those installed by default.
-        plugins: of those, the only ones in force for this call, by the name of a plugin or distribution (`graphwire` is the
-            box).
         extra_files: a dict that gets what was kept beside the program, by path, once the program is loaded: as text, or as
             bytes where it is no UTF-8 or bytes stand under its path already (`{"a.png": b""}`).
         limits: bounds on what the file may make us do.
@@ -238,7 +190,7 @@ def load(
     check_taken_extra_files(extra_files)
     pause = paused_collector()
     with pause, pause:
-        with open(file, registry=registry, plugins=plugins, limits=limits) as archive:
+        with open(file, registry=registry, limits=limits) as archive:
             name = archive.method(method)
             kept = (
                 {}
@@ -288,34 +240,10 @@ def load(
     return loaded
 
 
-def loads(
-    data: bytes | bytearray | memoryview,
-    *,
-    method: str | None = None,
-    device: str | int | torch.device | None = None,
-    weights: Literal["map", "copy"] | None = "map",
-    verify: bool = False,
-    unknown_ops: UnknownOps = "error",
-    registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
-    extra_files: MutableMapping[str, Any] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    report: Callable[[LoadReport], object] | None = None,
-) -> ExportedProgram:
-    """The program in the bytes of a file. Arguments and errors are those of `load`."""
-    return load(
-        data,
-        method=method,
-        device=device,
-        weights=weights,
-        verify=verify,
-        unknown_ops=unknown_ops,
-        registry=registry,
-        plugins=plugins,
-        extra_files=extra_files,
-        limits=limits,
-        report=report,
-    )
+@options_of(load)
+def loads(data: bytes | bytearray | memoryview, **options: Unpack[LoadOptions]) -> ExportedProgram:
+    """The program in the bytes of a file. Options and errors are those of `load`."""
+    return load(data, **options)
 
 
 @writing("program")
@@ -324,7 +252,6 @@ def to_schema(
     *,
     containers: Containers = "named",
     registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
 ) -> tuple[Program, Payloads]:
     """A program as schema records, and its payloads, which lend the memory of the program's own tensors. `containers` as
     in `save`.
@@ -337,7 +264,7 @@ def to_schema(
 
     check_exported(program)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
-    return encode_program(program, in_force(registry, plugins), plain_containers=containers == "plain")
+    return encode_program(program, in_force(registry), plain_containers=containers == "plain")
 
 
 @reading("program")
@@ -348,7 +275,6 @@ def from_schema(
     device: str | int | torch.device | None = None,
     unknown_ops: UnknownOps = "error",
     registry: Registry | None = None,
-    plugins: Iterable[str] | None = None,
 ) -> ExportedProgram:
     """The program of schema records, checked first, and brought to the installed opsets. `unknown_ops` as in `load`.
 
@@ -360,7 +286,7 @@ def from_schema(
     from graphwire.bridge.program import decode_program
     from graphwire.bridge.tensors import target_device
 
-    registry = in_force(registry, plugins)
+    registry = in_force(registry)
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
     check_records(program)
     check_kind(

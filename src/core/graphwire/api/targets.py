@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import msgspec
 
 from graphwire.analysis.report import NarrowedRange, Omission, WriteReport
 from graphwire.api.documents import document_for
 from graphwire.api.given import check_choice
+from graphwire.api.options import Ranges
 from graphwire.errors import EncodeError, GraphwireWarning
 from graphwire.evolve.bounds import narrowed
 from graphwire.evolve.readers import OURS_FIRST, first_reader
@@ -35,9 +36,6 @@ class Written(NamedTuple):
     layout: str
     """The archive layout, a key of `wire.layouts.LAYOUTS`; or `BARE`."""
     report: WriteReport
-
-
-Ranges: TypeAlias = Literal["exact", "narrowed"]
 
 
 def written(

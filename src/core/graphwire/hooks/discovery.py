@@ -29,10 +29,9 @@ __all__ = [
     "PluginInfo",
     "discover_plugins",
     "is_in_box",
-    "is_named",
     "load_plugin",
-    "named_plugins",
     "normal_name",
+    "plugin_names",
     "warn_of",
 ]
 
@@ -86,46 +85,48 @@ class LoadedPlugin(NamedTuple):
 
 
 def discover_plugins(
-    allow: Iterable[str] | None = None,
-    block: Iterable[str] | None = None,
-    only: Iterable[str] | None = None,
+    only: frozenset[str] | None = None, without: frozenset[str] = frozenset()
 ) -> tuple[LoadedPlugin, ...]:
     """Every plugin that an installed distribution registers in the entry-point group `graphwire`.
 
+    `GRAPHWIRE_PLUGINS` names the only ones to load, and `GRAPHWIRE_DISABLE_PLUGINS` those not to load, which wins. Of the
+    plugins that these variables let in, the arguments choose some.
+
     Args:
-        allow: entry-point or distribution names of the only plugins to load; None asks the environment variable
-            `GRAPHWIRE_PLUGINS`, and where that is unset or empty all are loaded.
-        block: names of plugins not to load; None asks `GRAPHWIRE_DISABLE_PLUGINS`.
-        only: names of plugins beside which none is loaded, of those that the first two let in.
+        only: names of the only plugins to load, from `plugin_names`; None loads all.
+        without: names of plugins not to load, likewise.
 
     Returns:
         The plugins in order of distribution and entry-point name, also those that are blocked or broken.
+
+    Raises:
+        PluginError: `only` names a plugin that is not installed.
     """
-    allowed, allow_source = _filter(allow, ALLOW_VARIABLE, "allow=")
-    blocked, block_source = _filter(block, BLOCK_VARIABLE, "block=")
-    wanted = None if only is None else named_plugins(only)
+    blocked = {BLOCK_VARIABLE: _names_in(BLOCK_VARIABLE), "`Registry.without`": without}
+    allowed = {}
+    if listed := _names_in(ALLOW_VARIABLE):
+        allowed[ALLOW_VARIABLE] = listed
+    if only is not None:
+        allowed["`Registry.only`"] = only
     seen: set[str] = set()
     plugins = []
     for info, load, unreadable in _entry_points():
         names = {normal_name(info.name), normal_name(info.distribution)}
         seen |= names
-        if blocked is not None and names & blocked:
-            plugins.append(_inactive(info, "blocked", f"it is named in {block_source}"))
+        if source := next((each for each in blocked if names & blocked[each]), None):
+            plugins.append(_inactive(info, "blocked", f"it is named in {source}"))
         elif unreadable:
             plugins.append(_inactive(info, "broken", unreadable))
-        elif allowed is not None and not names & allowed:
-            plugins.append(_inactive(info, "blocked", f"it is not named in {allow_source}"))
-        elif wanted is not None and not names & wanted:
-            plugins.append(_inactive(info, "blocked", "it is not named in `plugins=`"))
+        elif source := next((each for each in allowed if not names & allowed[each]), None):
+            plugins.append(_inactive(info, "blocked", f"it is not named in {source}"))
         else:
             plugins.append(load_plugin(info, load))
-    if unknown := sorted((wanted or frozenset()) - seen):
-        raise PluginError(
-            f"`plugins=` names {', '.join(unknown)}, and no plugin or distribution of that name is installed",
-            remedy="`graphwire plugins` lists what is there",
-        )
-    for name in sorted((allowed or frozenset()) - seen):
-        _warn(f"{allow_source} names {name!r}, and no plugin or distribution of that name is installed")
+    for source, listed in allowed.items():
+        if unknown := ", ".join(sorted(listed - seen)):
+            problem = f"{source} names {unknown}, and no plugin or distribution of that name is installed"
+            if source != ALLOW_VARIABLE:
+                raise PluginError(problem, remedy="`graphwire plugins` lists what is there")
+            _warn(problem)
     return tuple(plugins)
 
 
@@ -258,37 +259,25 @@ def _loaded(entry_point: EntryPoint) -> Any:
     return entry_point.load()
 
 
-def _filter(names: Iterable[str] | None, variable: str, argument: str) -> tuple[frozenset[str] | None, str]:
-    """The normalized names of a filter and where it was set; None where it is not set."""
-    if names is not None:
-        listed, source = names.split(",") if isinstance(names, str) else list(names), f"`{argument}`"
-    else:
-        listed, source = os.environ.get(variable, "").split(","), variable
-        if not any(map(str.strip, listed)):
-            return None, source
-    return frozenset(normal_name(name) for name in listed if name.strip()), source
+def _names_in(variable: str) -> frozenset[str]:
+    return plugin_names(os.environ.get(variable, "").split(","))
 
 
-def named_plugins(names: Iterable[str]) -> frozenset[str]:
-    """Names of plugins or distributions as they are compared; text has commas between them.
+def plugin_names(names: Iterable[Any]) -> frozenset[str]:
+    """Names of plugins or distributions, in the form in which they are compared.
 
     Raises:
         PluginError: one is no text.
     """
-    each: list[Any] = names.split(",") if isinstance(names, str) else list(names)
-    if strange := [name for name in each if not isinstance(name, str)]:
+    listed = list(names)
+    if strange := [name for name in listed if not isinstance(name, str)]:
         raise PluginError(f"a plugin is given by its name, not by {strange[0]!r:.80}")
-    return frozenset(normal_name(name) for name in each if name.strip())
+    return frozenset(normal_name(name) for name in listed if name.strip())
 
 
 def is_in_box(info: PluginInfo) -> bool:
     """Whether a plugin ships with graphwire."""
     return normal_name(info.distribution) == hookspecs.PROJECT
-
-
-def is_named(info: PluginInfo, names: frozenset[str]) -> bool:
-    """Whether a plugin is named, by itself or by its distribution."""
-    return bool(names & {normal_name(info.name), normal_name(info.distribution)})
 
 
 def _inactive(

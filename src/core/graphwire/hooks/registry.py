@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -20,9 +19,8 @@ from graphwire.hooks.discovery import (
     PluginInfo,
     discover_plugins,
     is_in_box,
-    is_named,
     load_plugin,
-    named_plugins,
+    plugin_names,
     warn_of,
 )
 from graphwire.hooks.interfaces import (
@@ -48,7 +46,8 @@ _SHARED = frozenset({"graphwire", "graphwire_plugins", "torch", "builtins", "tes
 class Registry:
     """What a set of plugins provides. Immutable: any number of threads may use it.
 
-    Make one with `Registry.discover()`, `Registry.of(plugin, …)` or `registry.extended(plugin, …)`.
+    `Registry.discover()` has the installed plugins, `Registry.only(name, …)` and `Registry.without(name, …)` some of them;
+    `Registry.of(plugin, …)` and `registry.extended(plugin, …)` take objects.
     """
 
     __slots__ = (
@@ -118,8 +117,7 @@ class Registry:
     @classmethod
     def _found(cls, loaded: Sequence[LoadedPlugin]) -> Registry:
         """A registry of what is installed: what is wrong with a plugin, and with two of them together, is a warning."""
-        registry = cls.__new__(cls)
-        registry._index(tuple(loaded), len(loaded))
+        registry = cls._with(loaded, len(loaded))
         for info in registry.plugins:
             warn_of(info)
         return registry
@@ -194,17 +192,42 @@ class Registry:
         return f"<Registry of {', '.join(map(str, self.plugins)) or 'nothing'}>"
 
     @classmethod
-    def discover(cls, *, allow: Iterable[str] | None = None, block: Iterable[str] | None = None) -> Registry:
-        """The plugins that installed distributions register in the entry-point group `graphwire`.
+    def discover(cls) -> Registry:
+        """The plugins that installed distributions register in the entry-point group `graphwire`, looked for anew.
 
         What cannot be used of a plugin is left out with a `GraphwirePluginWarning`, and its reason kept in `plugins`; so is
-        what two of them claim, unless it is the box's, which keeps it.
+        what two of them claim, unless it is the box's, which keeps it. The environment variables `GRAPHWIRE_PLUGINS` and
+        `GRAPHWIRE_DISABLE_PLUGINS` choose the plugins.
+        """
+        return cls._found(discover_plugins())
+
+    @classmethod
+    def only(cls, *names: str) -> Registry:
+        """The installed plugins that are named, and no others. The others are not imported.
+
+        Discovered once per process; the environment variables may leave out more.
 
         Args:
-            allow: entry-point or distribution names of the only plugins to load; None asks `GRAPHWIRE_PLUGINS`.
-            block: names of plugins not to load; None asks `GRAPHWIRE_DISABLE_PLUGINS`. It wins over `allow`.
+            names: names of plugins (entry points) or of distributions. `graphwire` is what ships in the box.
+
+        Raises:
+            PluginError: there is no plugin of a name.
         """
-        return cls._found(discover_plugins(allow, block))
+        return _discovered(plugin_names(names))
+
+    @classmethod
+    def without(cls, *names: str) -> Registry:
+        """The installed plugins but for those that are named, which are not imported.
+
+        Discovered once per process; the environment variables may leave out more.
+
+        Args:
+            names: names of plugins (entry points) or of distributions, whether they are installed or not.
+
+        Raises:
+            PluginError: a name is no text.
+        """
+        return _discovered(without=plugin_names(names))
 
     @classmethod
     def of(cls, *plugins: Any) -> Registry:
@@ -238,32 +261,6 @@ class Registry:
         registry = Registry.__new__(Registry)
         registry._index(tuple(loaded), settled)
         return registry
-
-    def only(self, names: Iterable[str]) -> Registry:
-        """A new registry of the plugins that are named, by themselves or by their distribution, and no others.
-
-        Raises:
-            PluginError: there is none of that name.
-        """
-        wanted = named_plugins(names)
-        strange = wanted - {
-            each for info in self.plugins for each in named_plugins((info.name, info.distribution))
-        }
-        if strange:
-            raise PluginError(
-                f"`plugins=` names {', '.join(sorted(strange))}, and the registry has no plugin of that name",
-                remedy=f"It has {', '.join(info.name for info in self.plugins)}",
-            )
-        kept = []
-        for plugin in self._loaded:
-            info = plugin.info
-            if info.status == "active" and not is_named(info, wanted):
-                info = replace(
-                    info, status="blocked", reason="it is not named in `plugins=`", refused=(), hooks=()
-                )
-                plugin = LoadedPlugin(info, ())  # noqa: PLW2901
-            kept.append(plugin)
-        return self._with(kept, len(kept))
 
     def wire_format(self, name: str) -> WireFormat:
         """The wire format of that name.
@@ -466,43 +463,38 @@ class Registry:
 
 
 _default_lock = threading.RLock()
-_defaults: dict[tuple[str, str, frozenset[str] | None], Registry] = {}
+_defaults: dict[tuple[str, str, frozenset[str] | None, frozenset[str]], Registry] = {}
 
 
-def default_registry(plugins: Iterable[str] | None = None) -> Registry:
-    """The registry of what is installed: discovered once per process and setting of the two environment variables.
-
-    Args:
-        plugins: names of plugins or distributions beside which none is loaded; None for all that the variables let in.
-
-    Raises:
-        PluginError: a plugin is named that is not installed.
-    """
-    only = None if plugins is None else named_plugins(plugins)
-    key = (os.environ.get(ALLOW_VARIABLE, ""), os.environ.get(BLOCK_VARIABLE, ""), only)
+def _discovered(only: frozenset[str] | None = None, without: frozenset[str] = frozenset()) -> Registry:
+    """The registry of these plugins: discovered once per process and setting of the two environment variables."""
+    key = (os.environ.get(ALLOW_VARIABLE, ""), os.environ.get(BLOCK_VARIABLE, ""), only, without)
     registry = _defaults.get(key)
     if registry is None:
         with _default_lock:
             registry = _defaults.get(key)
             if registry is None:
-                registry = _defaults[key] = Registry._found(discover_plugins(only=only))
+                registry = _defaults[key] = Registry._found(discover_plugins(only, without))
     return registry
 
 
-def in_force(registry: Registry | None, plugins: Iterable[str] | None) -> Registry:
-    """The plugins in force for one call: those of a registry, or those installed; of them only the named ones, if any are.
+def default_registry() -> Registry:
+    """The registry of what is installed: discovered once per process and setting of the two environment variables."""
+    return _discovered()
+
+
+def in_force(registry: Registry | None) -> Registry:
+    """The plugins in force for one call: those of its registry, or those installed.
 
     Raises:
-        PluginError: a plugin is named that is not there, or the registry is none.
+        PluginError: the registry is none.
     """
     if registry is not None and not isinstance(registry, Registry):
         raise PluginError(
             f"registry= takes a Registry, not a {type(registry).__name__}",
-            remedy="Registry.of(plugin, …) makes one of plugins, Registry.discover() of what is installed",
+            remedy="Registry.only(name, …) makes one of installed plugins, Registry.of(plugin, …) of objects",
         )
-    if registry is None:
-        return default_registry(plugins)
-    return registry if plugins is None else registry.only(plugins)
+    return default_registry() if registry is None else registry
 
 
 def _itself(plugin: Any) -> Any:

@@ -1,0 +1,69 @@
+"""Options: each is listed once, and every function that passes options on shows and checks them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import graphwire
+
+LISTED: dict[Callable[..., Any], Any] = {
+    graphwire.save: graphwire.SaveOptions,
+    graphwire.load: graphwire.LoadOptions,
+    graphwire.open: graphwire.OpenOptions,
+}
+"""The functions whose parameters document options, each with the list of them."""
+
+PASSES_ON = {
+    name: function
+    for name, function in vars(graphwire).items()
+    if inspect.isfunction(function) and inspect.unwrap(function).__code__.co_flags & inspect.CO_VARKEYWORDS
+}
+"""The functions that take `**options`, by name."""
+
+
+def keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    parameters = inspect.signature(function).parameters
+    return {name: each for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize("function", LISTED, ids=lambda function: function.__name__)
+def test_the_list_has_the_parameters_and_their_types(function: Callable[..., Any]) -> None:
+    parameters = keywords(function)
+    listed = {name: each.__forward_arg__ for name, each in LISTED[function].__annotations__.items()}
+    assert {name: each.annotation for name, each in parameters.items()} == listed
+    assert not LISTED[function].__required_keys__
+    assert all(each.default is not each.empty for each in parameters.values())
+
+
+@pytest.mark.parametrize("function", LISTED, ids=lambda function: function.__name__)
+def test_every_option_is_documented_where_it_is_a_parameter(function: Callable[..., Any]) -> None:
+    arguments = str(inspect.getdoc(function)).partition("Args:")[2].partition("Raises:")[0]
+    assert [name for name in keywords(function) if arguments.count(f"\n    {name}: ") != 1] == []
+
+
+@pytest.mark.parametrize("name", PASSES_ON)
+def test_a_function_that_passes_options_on_shows_them_with_their_defaults(name: str) -> None:
+    function = PASSES_ON[name]
+    taken = inspect.unwrap(function).__annotations__["options"]
+    (documented,) = (each for each, listed in LISTED.items() if taken == f"Unpack[{listed.__name__}]")
+    shown = keywords(function)
+    assert {each: shown[each] for each in keywords(documented)} == keywords(documented)
+
+
+@pytest.mark.parametrize("name", [*PASSES_ON, "save", "load", "open", "decode"])
+@pytest.mark.parametrize("option", ["colour", "plugins"])
+def test_an_unknown_option_is_named(name: str, option: str, tmp_path: Path) -> None:
+    function = getattr(graphwire, name)
+    parameters = inspect.signature(function).parameters.values()
+    required = [tmp_path / "none" for each in parameters if each.default is each.empty]
+    with pytest.raises(TypeError, match=rf"\(\) got an unexpected keyword argument '{option}'"):
+        function(*required, **{option: ["graphwire"]})
+
+
+def test_several_functions_pass_options_on() -> None:
+    assert {"dumps", "loads", "inspect", "verify", "upgrade", "diff"} <= PASSES_ON.keys()
