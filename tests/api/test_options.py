@@ -1,8 +1,9 @@
-"""Options: each is listed once, and every function that passes options on shows and checks them."""
+"""Public names and options: each is listed once, shown and checked by the functions that pass it on, and in the documentation."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ LISTED: dict[Callable[..., Any], Any] = {
     graphwire.open: graphwire.OpenOptions,
 }
 """The functions whose parameters document options, each with the list of them."""
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
 
 PASSES_ON = {
     name: function
@@ -63,6 +66,26 @@ def test_an_unknown_option_is_named(name: str, option: str, tmp_path: Path) -> N
     required = [tmp_path / "none" for each in parameters if each.default is each.empty]
     with pytest.raises(TypeError, match=rf"\(\) got an unexpected keyword argument '{option}'"):
         function(*required, **{option: ["graphwire"]})
+
+
+def rows(text: str, columns: int) -> list[tuple[str, ...]]:
+    """The first cells of the rows of tables that begin with code, without its quotes."""
+    cell = r"\| `([^`]+)` "
+    return [tuple(found.groups()) for found in re.finditer(f"^{cell * columns}", text, re.MULTILINE)]
+
+
+def test_the_documentation_has_every_public_name_once() -> None:
+    names = PAGE.partition("## Options")[0]
+    assert sorted(name for (name,) in rows(names, 1)) == sorted(graphwire.__all__)
+
+
+@pytest.mark.parametrize("function", LISTED, ids=lambda function: function.__name__)
+def test_the_documentation_has_every_option_once_with_its_default(function: Callable[..., Any]) -> None:
+    section = PAGE.partition(f"## Options of {function.__name__}\n")[2].partition("\n## ")[0]
+    defaults = {name: each.default for name, each in keywords(function).items()}
+    shown = {name: "Limits()" if name == "limits" else repr(each) for name, each in defaults.items()}
+    assert sorted(rows(section, 2)) == sorted(shown.items())
+    assert defaults.get("limits", graphwire.Limits()) == graphwire.Limits()
 
 
 def test_several_functions_pass_options_on() -> None:
