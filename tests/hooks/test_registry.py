@@ -474,7 +474,7 @@ def test_a_registry_of_objects_holds_just_these() -> None:
     assert registry.op_handlers == (handler,)
     assert registry.opset_upgraders == (steps,)
     assert registry.constant_codecs == {"sparse": codec}
-    assert list(registry.treespec_serializers) == ["test.Box"]
+    assert list(registry.container_types.serializers) == ["test.Box"]
     (info,) = registry.plugins
     assert (info.name, info.distribution, str(info)) == ("Plugin", "", "plugin `Plugin`")
     assert len(info.hooks) == 5
@@ -484,7 +484,7 @@ def test_a_registry_of_objects_holds_just_these() -> None:
 def test_a_module_is_a_plugin() -> None:
     registry = Registry.of(treespecs)
     assert registry.plugins[0].name == "graphwire_plugins.treespecs"
-    assert "builtins.tuple" in registry.treespec_serializers
+    assert "builtins.tuple" in registry.container_types.serializers
 
 
 def test_a_broken_object_is_an_error() -> None:
@@ -542,7 +542,7 @@ def test_a_registry_never_changes() -> None:
         registry.wire_formats = {}
     with pytest.raises(AttributeError, match="never changes"):
         del registry.plugins
-    for mapping in (registry.wire_formats, registry.treespec_serializers, registry.constant_codecs):
+    for mapping in (registry.wire_formats, registry.container_types.serializers, registry.constant_codecs):
         with pytest.raises(TypeError, match="does not support item assignment"):
             mapping["a"] = None  # type: ignore[index]
     with pytest.raises(AttributeError):
@@ -593,14 +593,14 @@ def test_containers_are_asked_for_once_and_by_any_thread() -> None:
 
     def look(_: int) -> Any:
         barrier.wait()
-        return registry.treespec_serializer_of(Format)
+        return registry.container_types.of(Format).serializer
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(look, range(8))) == {serializer}
     assert (serializer.calls, family.calls) == (1, 1)
-    assert registry.treespec_serializer_of(Codec) is family
-    assert registry.treespec_serializer_of(Plugin) is None
-    assert registry.treespec_types_by_name()["family.two"].container is Codec
+    assert registry.container_types.of(Codec).serializer is family
+    assert registry.container_types.of(Plugin) is None
+    assert registry.container_types.all.by_name["family.two"].container is Codec
     assert registry.owner_of("treespec_serializer", "family.two") == registry.plugins[0]
     assert registry.owner_of("treespec_serializer", "other.two") is None
     assert registry.owner_of("constant_codec", "a.Box") is None
@@ -620,11 +620,11 @@ def test_a_serializer_without_its_container_is_a_warning(container: Any, reason:
         Plugin(treespec_serializers=[Serializer("bad", container), Serializer("good", Format)])
     )
     with pytest.warns(GraphwirePluginWarning, match="'bad'"):
-        assert registry.treespec_serializer_of(Format) is not None
-    assert reason in registry.treespec_failures()["bad"]
+        assert registry.container_types.of(Format) is not None
+    assert reason in registry.container_types.all.failures["bad"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert list(registry.treespec_types_by_name()) == ["good"]
+        assert list(registry.container_types.all.by_name) == ["good"]
 
 
 def test_two_serializers_of_one_class_are_a_conflict() -> None:
@@ -633,7 +633,7 @@ def test_two_serializers_of_one_class_are_a_conflict() -> None:
         Plugin(treespec_serializers=[Serializer("b", Format)]),
     )
     with pytest.raises(PluginConflictError, match="container type 'b'"):
-        registry.treespec_serializer_of(Format)
+        registry.container_types.of(Format)
 
 
 # ---------------------------------------------------------------------------------------------- the default registry

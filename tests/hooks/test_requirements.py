@@ -176,5 +176,5 @@ def test_containers_of_plugins_are_imported_only_when_a_program_has_them() -> No
     plain = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
     graphwire.loads(graphwire.dumps(plain, registry=registry), registry=registry)
     assert asked == []
-    assert registry.treespec_type_named("tests.Heavy") is not None
+    assert registry.container_types.named("tests.Heavy") is not None
     assert asked == ["tests.Heavy"]

@@ -112,7 +112,7 @@ def _encode_node(
     if plain and (names := torch_pytree.nameless_fields(container, context)) is not None:
         bare: Any = dict if torch_pytree.is_registered_by_fields(container) else tuple
         return _encode_node(bare, names if bare is dict else None, registry, plain=False)
-    if (by := registry.treespec_type_of(container)) is not None:
+    if (by := registry.container_types.of(container)) is not None:
         try:
             version, tree = by.serializer.dump_context(context)
         except GraphwireError:
@@ -127,7 +127,7 @@ def _encode_node(
     registered = torch_pytree.registration_of(container)
     if registered is None or registered.reads_names:
         raise _unnamed(container, registry)
-    registry.treespec_type_named(registered.name)  # raises where two plugins would serve it
+    registry.container_types.named(registered.name)  # raises where two plugins would serve it
     if registered.to_dumpable is None:
         if is_plain_json(context):
             return registered.name, 1, _quoted(dump_json(context)), registered
@@ -240,7 +240,7 @@ def _types_of(spec: TreeSpec, registry: Registry) -> dict[str, _Served]:
 
 def _served(name: str, registry: Registry) -> _Served | None:
     for each, version in ((name, 1), split_version(name)):
-        by = registry.treespec_type_named(each) or _registered(each)
+        by = registry.container_types.named(each) or _registered(each)
         if by is not None and torch_pytree.is_flattened(by.container):
             return _Served(by, version)
     return None
@@ -348,7 +348,7 @@ def _unknown(unknown: dict[str, str], registry: Registry) -> UnknownTypeError:
         "or install the plugins that provide their treespec serializers"
     )
     remedies = [remedy]
-    failures = registry.treespec_failures()
+    failures = registry.container_types.all.failures
     remedies += [f"The serializer {name} is left out: {failures[name]}" for name in names if name in failures]
     faults = [registry.fault_of("treespec_serializer", name) for name in names]
     remedies += [of_fault(fault) for fault in faults if fault is not None]

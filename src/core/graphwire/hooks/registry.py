@@ -29,12 +29,11 @@ from graphwire.hooks.interfaces import (
     OpHandler,
     OpsetStep,
     OpsetUpgrader,
-    TreespecSerializer,
     WireFormat,
 )
 from graphwire.hooks.provisions import HOOKS, Provision
 from graphwire.hooks.remedies import of_plugin
-from graphwire.hooks.treespec_types import TreespecType, TreespecTypes, index_treespec_types
+from graphwire.hooks.treespec_types import ContainerTypes
 
 __all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "default_registry", "in_force"]
 
@@ -57,10 +56,8 @@ class Registry:
         "_longest_prefix",
         "_owners",
         "_prefixes",
-        "_treespec_lock",
-        "_treespec_types",
-        "_treespec_types_in_box",
         "constant_codecs",
+        "container_types",
         "formats_in_box",
         "metadata_keys",
         "op_handlers",
@@ -68,7 +65,6 @@ class Registry:
         "opset_upgraders",
         "opset_versions",
         "plugins",
-        "treespec_serializers",
         "wire_formats",
         "wire_formats_by_suffix",
     )
@@ -83,8 +79,8 @@ class Registry:
     """Operator handlers, those in the box first."""
     opset_versions: Mapping[str, int]
     """The versions of the operator namespaces, as their handlers gave them when they registered."""
-    treespec_serializers: Mapping[str, TreespecSerializer]
-    """Treespec serializers by name."""
+    container_types: ContainerTypes
+    """The container types that treespec serializers serve."""
     opset_upgraders: tuple[OpsetUpgrader, ...]
     opset_steps: tuple[OpsetStep, ...]
     """The steps that the upgraders are, as they were when they registered."""
@@ -102,9 +98,6 @@ class Registry:
     _prefixes: Mapping[str, OpHandler | None]
     """None for what a plugin would have and nobody has."""
     _longest_prefix: int
-    _treespec_lock: threading.RLock
-    _treespec_types: TreespecTypes | None
-    _treespec_types_in_box: TreespecTypes | None
 
     def __init__(self, loaded: Iterable[LoadedPlugin]) -> None:
         """Index plugins that are loaded already.
@@ -159,8 +152,14 @@ class Registry:
             "opset_versions": MappingProxyType(
                 {each.facts["namespace"]: each.facts["opset_version"] for each in handlers}
             ),
-            "treespec_serializers": MappingProxyType(
-                {each.facts["name"]: each.provider for each in provided["treespec_serializer"]}
+            "container_types": ContainerTypes(
+                {each.facts["name"]: each.provider for each in provided["treespec_serializer"]},
+                {name: owner for (kind, name), owner in owners.items() if kind == "treespec_serializer"},
+                {
+                    name: fault
+                    for (kind, name), fault in found.faults.items()
+                    if kind == "treespec_serializer"
+                },
             ),
             "opset_upgraders": tuple(each.provider for each in provided["opset_upgrader"]),
             "opset_steps": tuple(OpsetStep(**each.facts) for each in provided["opset_upgrader"]),
@@ -175,9 +174,6 @@ class Registry:
             "_handler_owners": {id(each.provider): owners[each.kind, each.names[0]] for each in handlers},
             "_prefixes": lost | prefixes,
             "_longest_prefix": max(map(len, (*lost, *prefixes)), default=0),
-            "_treespec_lock": threading.RLock(),
-            "_treespec_types": None,
-            "_treespec_types_in_box": None,
         }
         for name, value in state.items():
             object.__setattr__(self, name, value)
@@ -321,58 +317,6 @@ class Registry:
             fault = self._faults.get(next(steps, (kind, name)))
         return fault
 
-    def treespec_serializer_of(self, container_type: Any) -> TreespecSerializer | None:
-        """The serializer of a container type, as `TreeSpec.type` has it."""
-        found = self.treespec_type_of(container_type)
-        return None if found is None else found.serializer
-
-    def treespec_type_of(self, container_type: Any) -> TreespecType | None:
-        """What serves a container type. Containers of plugins are imported only for a type that none in the box is.
-
-        Raises:
-            PluginConflictError: two serializers serve that class.
-        """
-        if (found := self._treespec_types_of_box().by_container.get(container_type)) is not None:
-            return found
-        types = self._all_treespec_types()
-        if (reason := types.disputed.get(container_type)) is not None:
-            raise conflict_error(reason)
-        return types.by_container.get(container_type)
-
-    def treespec_type_named(self, name: str) -> TreespecType | None:
-        """What serves a serialized name. Containers of plugins are imported only for a name that one of them covers.
-
-        Raises:
-            PluginConflictError: two serializers serve that name.
-        """
-        found = self._treespec_types_of_box().by_name.get(name)
-        if found is not None:
-            return found
-        if (fault := self.fault_of("treespec_serializer", name)) is not None and fault.refusal.is_conflict:
-            raise conflict_error(fault.refusal.reason)
-        if self.owner_of("treespec_serializer", name) is None:
-            return None
-        types = self._all_treespec_types()
-        if (reason := types.disputed.get(name)) is not None:
-            raise conflict_error(reason)
-        return types.by_name.get(name)
-
-    def treespec_types_by_name(self) -> Mapping[str, TreespecType]:
-        """Container types by serialized name, those of families included. The first call imports the containers.
-
-        A serializer that fails to say its containers is left out with a `GraphwirePluginWarning`; so is, without one, a type
-        that two serializers serve.
-        """
-        return self._all_treespec_types().by_name
-
-    def treespec_types_by_container(self) -> Mapping[Any, TreespecType]:
-        """Container types by class, as `treespec_types_by_name`."""
-        return self._all_treespec_types().by_container
-
-    def treespec_failures(self) -> Mapping[str, str]:
-        """Why each treespec serializer that is left out could not say its containers, by its name."""
-        return self._all_treespec_types().failures
-
     def plugin_of(self, module: str) -> PluginInfo | None:
         """The plugin whose code a module is, as far as its providers tell; None for a module of the box, or of nobody's."""
         package = module.partition(".")[0]
@@ -413,35 +357,6 @@ class Registry:
             if name[: end + 1] in prefixes:
                 return name[: end + 1]
         return None
-
-    def _all_treespec_types(self) -> TreespecTypes:
-        if (types := self._treespec_types) is not None:
-            return types
-        with self._treespec_lock:
-            if self._treespec_types is None:
-                # The one late write: the containers' classes are imported only when a treespec is met.
-                box = self._treespec_types_of_box()
-                types = index_treespec_types(self._serializers(in_box=False), self.owner_of, box)
-                object.__setattr__(self, "_treespec_types", types)
-            assert self._treespec_types is not None
-            return self._treespec_types
-
-    def _serializers(self, *, in_box: bool) -> dict[str, TreespecSerializer]:
-        return {
-            name: each
-            for name, each in self.treespec_serializers.items()
-            if is_in_box(self._owners["treespec_serializer", name]) is in_box
-        }
-
-    def _treespec_types_of_box(self) -> TreespecTypes:
-        if (types := self._treespec_types_in_box) is not None:
-            return types
-        with self._treespec_lock:
-            if self._treespec_types_in_box is None:
-                types = index_treespec_types(self._serializers(in_box=True), self.owner_of)
-                object.__setattr__(self, "_treespec_types_in_box", types)
-            assert self._treespec_types_in_box is not None
-            return self._treespec_types_in_box
 
     def _unknown_format(self, problem: str, name: str) -> UnknownFormatError | PluginConflictError:
         fault = self.fault_of("wire_format", name) or self.fault_of("wire_format", f".{name}")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from graphwire.errors import PluginError
-from graphwire.hooks.conflicts import conflict_of
-from graphwire.hooks.discovery import GraphwirePluginWarning, PluginInfo
+from graphwire.hooks.conflicts import Fault, conflict_error, conflict_of
+from graphwire.hooks.discovery import GraphwirePluginWarning, PluginInfo, is_in_box
 from graphwire.hooks.interfaces import TreespecSerializer
 from graphwire.hooks.provisions import error_text
 
-__all__ = ["TreespecType", "TreespecTypes", "index_treespec_types"]
+__all__ = ["ContainerTypes", "TreespecType"]
 
 
 class TreespecType(NamedTuple):
@@ -43,9 +44,89 @@ class TreespecTypes:
     """Types that two serializers serve, by serialized name and by class, and what is said of it."""
 
 
-def index_treespec_types(
+class ContainerTypes:
+    """The container types of a registry.
+
+    A serializer's classes are imported when they are first needed: those of the box for any treespec, those of plugins for a
+    type that the box lacks. A serializer that fails to say its classes is left out with a `GraphwirePluginWarning`; so is,
+    without one, a type that two serializers serve.
+
+    Args:
+        serializers: the serializers by name.
+        owners: the plugin of each.
+        faults: why nobody provides a name that a plugin claims.
+    """
+
+    def __init__(
+        self,
+        serializers: dict[str, TreespecSerializer],
+        owners: Mapping[str, PluginInfo],
+        faults: Mapping[str, Fault],
+    ) -> None:
+        self.serializers = MappingProxyType(serializers)
+        self._owners = owners
+        self._faults = faults
+        self._lock = threading.RLock()
+        self._box: TreespecTypes | None = None
+        self._all: TreespecTypes | None = None
+
+    def of(self, container: Any) -> TreespecType | None:
+        """What serves a container type, as `TreeSpec.type` has it.
+
+        Raises:
+            PluginConflictError: two serializers serve that class.
+        """
+        if (found := self.box.by_container.get(container)) is not None:
+            return found
+        if (reason := self.all.disputed.get(container)) is not None:
+            raise conflict_error(reason)
+        return self.all.by_container.get(container)
+
+    def named(self, name: str) -> TreespecType | None:
+        """What serves a serialized name.
+
+        Raises:
+            PluginConflictError: two serializers serve that name.
+        """
+        if (found := self.box.by_name.get(name)) is not None:
+            return found
+        family = name.rpartition(".")[0]
+        fault = self._faults.get(name) or self._faults.get(family)
+        if fault is not None and fault.refusal.is_conflict:
+            raise conflict_error(fault.refusal.reason)
+        if name not in self._owners and family not in self._owners:
+            return None
+        if (reason := self.all.disputed.get(name)) is not None:
+            raise conflict_error(reason)
+        return self.all.by_name.get(name)
+
+    @property
+    def box(self) -> TreespecTypes:
+        """The types that ship with graphwire."""
+        if self._box is None:
+            with self._lock:
+                if self._box is None:
+                    self._box = self._indexed(in_box=True)
+        return self._box
+
+    @property
+    def all(self) -> TreespecTypes:
+        """The types of all serializers."""
+        if self._all is None:
+            with self._lock:
+                if self._all is None:
+                    self._all = self._indexed(in_box=False, box=self.box)
+        return self._all
+
+    def _indexed(self, *, in_box: bool, box: TreespecTypes | None = None) -> TreespecTypes:
+        owners = self._owners
+        chosen = {name: each for name, each in self.serializers.items() if is_in_box(owners[name]) is in_box}
+        return _types_of_all(chosen, owners, box)
+
+
+def _types_of_all(
     serializers: Mapping[str, TreespecSerializer],
-    owner_of: Callable[[str, str], PluginInfo | None],
+    owners: Mapping[str, PluginInfo],
     box: TreespecTypes | None = None,
 ) -> TreespecTypes:
     """Ask serializers for their containers, which imports these.
@@ -55,7 +136,7 @@ def index_treespec_types(
 
     Args:
         serializers: the serializers by name.
-        owner_of: the plugin that provides a name of a kind, as `Registry.owner_of` says.
+        owners: the plugin of each, by the serializer's name.
         box: what those in the box serve, which stays theirs.
     """
     kept = TreespecTypes({}, {}, {}, {}) if box is None else box
@@ -69,8 +150,8 @@ def index_treespec_types(
             types = _types_of(serializer_name, serializer)
         except Exception as error:  # noqa: BLE001 a stranger's code; the others go on
             failures[serializer_name] = error_text(error)
-            owner = owner_of("treespec_serializer", serializer_name)
-            message = f"the treespec serializer {serializer_name!r} of {owner} is left out: {failures[serializer_name]}"
+            named = f"the treespec serializer {serializer_name!r} of {owners[serializer_name]}"
+            message = f"{named} is left out: {failures[serializer_name]}"
             warnings.warn(message, GraphwirePluginWarning, stacklevel=3)
             continue
         for each in types:
@@ -83,8 +164,7 @@ def index_treespec_types(
                 by_name[each.name] = by_container[each.container] = each
                 continue
             other = next(iter(others.values()))
-            first, second = (owner_of("treespec_serializer", claimant.family) for claimant in (other, each))
-            reason = conflict_of(f"container type {each.name!r}", first, second)
+            reason = conflict_of(f"container type {each.name!r}", owners[other.family], owners[each.family])
             for rival in (each, *others.values()):
                 if rival.name not in kept.by_name and rival.container not in kept.by_container:
                     disputed[rival.name] = disputed[rival.container] = failures[rival.family] = reason

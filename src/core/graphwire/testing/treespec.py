@@ -78,19 +78,18 @@ class TreespecContract:
         assert self.serializer.version >= 1
 
     def test_torch_flattens_its_containers(self, registry: Registry) -> None:
-        containers = list(registry.treespec_types_by_container())
-        assert containers, registry.treespec_failures()
-        for container in containers:
+        types = registry.container_types.all
+        assert types.by_container, types.failures
+        for container, served in types.by_container.items():
             assert torch_pytree.is_flattened(container), f"{container} is no pytree node"
-            served = registry.treespec_types_by_container()[container]
-            assert registry.treespec_types_by_name()[served.name] is served
-            assert registry.treespec_serializer_of(container) is self.serializer
+            assert types.by_name[served.name] is served
+            assert served.serializer is self.serializer
 
     def test_there_are_examples(self, registry: Registry) -> None:
         assert self.examples
         for example in self.examples:
             _, spec = torch_pytree.flatten_one(example)
-            assert spec.type in registry.treespec_types_by_container(), (
+            assert spec.type in registry.container_types.all.by_container, (
                 f"{example!r} is none of its containers"
             )
 
@@ -130,7 +129,7 @@ class TreespecContract:
         for example in self.examples:
             _, spec = torch_pytree.flatten_one(example)
             name, version = split_version(str(parse_treespec(encode_treespec(spec, registry)).type))
-            assert registry.treespec_types_by_name()[name].serializer is self.serializer
+            assert registry.container_types.all.by_name[name].serializer is self.serializer
             assert version == self.serializer.dump_context(torch_pytree.context_of(spec))[0]
 
     def test_the_arity_is_the_number_of_children(self, registry: Registry) -> None:
@@ -166,7 +165,7 @@ class TreespecContract:
                 self.serializer.dump_context(context)
 
     def test_a_context_of_a_later_version_is_refused(self, registry: Registry) -> None:
-        for name in registry.treespec_types_by_name():
+        for name in registry.container_types.all.by_name:
             later = f"{name}@{self.serializer.version + 1}"
             with pytest.raises(DecodeError, match="version"):
                 decode_treespec(
