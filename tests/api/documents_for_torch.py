@@ -142,6 +142,7 @@ USED: dict[str, Any] = {
     "as_constant": "graph::x",
     "as_treespec": json.dumps([1, LEAF]),
     "as_results": "made",
+    "as_range": {"start": 0, "stop": 10, "step": 3},
 }
 """What each arm holds where values are used."""
 

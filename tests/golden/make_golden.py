@@ -33,6 +33,7 @@ from graphwire.schema.graph import (
     NamedArgument,
     Node,
     OptionalTensorArgument,
+    RangeValue,
     SequenceValue,
     SliceValue,
     SymBoolArgument,
@@ -535,9 +536,21 @@ def ordered() -> Program:
     return program(graph(), requires=["codecs"], encoded_values={"w": weight, "first": first})
 
 
+def ranges() -> Program:
+    """Nodes that take a Python range, as it is and in containers."""
+    several = [RangeValue(0, 10, 3), RangeValue(5, -(2**70), -1)]
+    listed = [Argument(as_range=each) for each in several]
+    values = [*listed, Argument(as_sequence=SequenceValue("tuple", listed))]
+    nodes = [
+        Node("torch.ops.golden.take.default", [NamedArgument("value", value)], [], {}, name=f"take_{index}")
+        for index, value in enumerate(values)
+    ]
+    return program(graph(nodes=nodes), requires=["ranges", "sequences"])
+
+
 _ARCHIVED = (arguments, values, signature, provenance, in_memory, edited)
 PROGRAMS: dict[str, Callable[[], Program]] = {
-    each.__name__: each for each in (*_ARCHIVED, coded, copied, ordered)
+    each.__name__: each for each in (*_ARCHIVED, coded, copied, ordered, ranges)
 }
 ARCHIVED = tuple(each.__name__ for each in _ARCHIVED)
 """The programs in the archives, which are as they were before there were others."""

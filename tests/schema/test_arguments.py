@@ -96,6 +96,7 @@ SAMPLES: dict[str, Any] = {
     "as_constant": "graph::0.table",
     "as_treespec": LEAF,
     "as_results": "a",
+    "as_range": {"start": 0, "stop": 10, "step": 3},
 }
 """An argument in each arm; what it refers to is called `a`, and `b`."""
 

@@ -35,6 +35,7 @@ from graphwire.schema.graph import (
     GraphArgument,
     MappingEntry,
     OptionalTensorArgument,
+    RangeValue,
     SequenceValue,
     SliceValue,
     SymBoolArgument,
@@ -230,6 +231,11 @@ _LITERALS: dict[type, _Literal] = {
         "as_complex",
         lambda value: ComplexValue(encode_float(value.real), encode_float(value.imag)),
         lambda _c, _s, a: complex(decode_float(a.real), decode_float(a.imag)),
+    ),
+    range: _Literal(
+        "as_range",
+        lambda value: RangeValue(value.start, value.stop, value.step),
+        lambda _c, _s, a: range(a.start, a.stop, a.step),
     ),
     torch.device: _Literal("as_device", encode_device, lambda c, _s, a: decode_device(c, a)),
     torch.memory_format: _Literal(

@@ -27,6 +27,7 @@ from graphwire.schema.graph import (
     GraphArgument,
     MappingEntry,
     OptionalTensorArgument,
+    RangeValue,
     SequenceValue,
     SliceValue,
     SymBoolArgument,
@@ -316,6 +317,7 @@ ARMS: Final[dict[str, Arm]] = {
         feature="results",
         refers="results",
     ),
+    "as_range": Arm("a Python range as an argument", feature="ranges", record=RangeValue, kind="range"),
 }
 """Every arm of `Argument`, in the order of its fields."""
 

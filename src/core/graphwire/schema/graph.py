@@ -96,6 +96,19 @@ class SliceValue(msgspec.Struct):
     step: Argument
 
 
+class RangeValue(msgspec.Struct, gc=False, frozen=True):
+    """Extension `ranges`: a Python range, by what it was made from."""
+
+    start: int
+    stop: int
+    step: int
+    """Not 0."""
+
+    def __post_init__(self) -> None:
+        if self.step == 0:
+            raise ValueError("the step of a range is not 0")
+
+
 class GraphArgument(msgspec.Struct, gc=False, omit_defaults=True):
     """A subgraph, and the attribute name it has on its owner."""
 
@@ -170,6 +183,7 @@ class Argument(msgspec.Struct, gc=False, omit_defaults=True):
     """Extension `treespecs`: a container structure, as text of the treespec protocol or with the attribute that it is."""
     as_results: str | None = None
     """Extension `results`: all results of an earlier node together, by the node's name."""
+    as_range: RangeValue | None = None
 
 
 ARGUMENT_ARMS: tuple[str, ...] = Argument.__struct_fields__
