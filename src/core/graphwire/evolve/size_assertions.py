@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from graphwire.evolve.arm_edits import of_expression
 from graphwire.evolve.trees import Edits, Node, Record, Where, rewrite
 
 __all__ = ["relax_size_assertions"]
@@ -43,7 +44,7 @@ def _relaxed(graph: Record, where: Where) -> Record:
     for node in graph["nodes"]:
         name = _reference(node["outputs"][0], "as_sym_bool", "as_name") if node["outputs"] else None
         if node["target"] == _AT_LEAST and name in conditions and _argument(node, "b").get("as_int") == 2:
-            values[name] = _at_least_zero(values[name])
+            values[name] = _AT_LEAST_ZERO(values[name], where)
             nodes.append({**node, "inputs": [_zero_bound(named) for named in node["inputs"]]})
         else:
             nodes.append(node)
@@ -62,9 +63,4 @@ def _zero_bound(named: Record) -> Record:
     return {**named, "arg": {"as_int": 0}} if named["name"] == "b" else named
 
 
-def _at_least_zero(value: Record) -> Record:
-    expression = value.get("as_expr")
-    if expression is None:
-        return value
-    text = re.sub(r">= 2$", ">= 0", expression["expr_str"])
-    return {**value, "as_expr": {**expression, "expr_str": text}}
+_AT_LEAST_ZERO = of_expression(lambda text: re.sub(r">= 2$", ">= 0", text))

@@ -18,6 +18,7 @@ import json
 import re
 from typing import Any
 
+from graphwire.evolve.arm_edits import of_arm
 from graphwire.evolve.bounds import from_greatest, report_small_sizes, to_greatest
 from graphwire.evolve.constants import lift_constants
 from graphwire.evolve.explicit_arms import with_all_arms
@@ -136,30 +137,22 @@ def _is_call(spec: TreeSpec) -> bool:
     return bool(keys) and all(isinstance(key, str) and key.isidentifier() for key in keys)
 
 
-def _hint_up(value: Record, where: Where) -> Record:
-    expression = value.get("as_expr")
-    if expression is None:
-        return value
+def _hint_up(expression: Record) -> Record:
     hint = expression.get("hint")
     return {"as_expr": {**expression, "hint": None if hint is None else {"as_int": hint}}}
 
 
-def _hint_down(value: Record, where: Where) -> Record:
-    expression = value.get("as_expr")
-    if expression is None:
-        return value
+def _hint_down(expression: Record) -> Record:
     hint = expression.get("hint") or {}
     return {"as_expr": {"expr_str": expression["expr_str"], "hint": hint.get("as_int")}}
 
 
-def _condition_up(value: Record, where: Where) -> Record:
-    text = value.get("as_expr")
-    return value if text is None else {"as_expr": {"expr_str": text, "hint": None}}
+def _condition_up(text: str) -> Record:
+    return {"as_expr": {"expr_str": text, "hint": None}}
 
 
-def _condition_down(value: Record, where: Where) -> Record:
-    expression = value.get("as_expr")
-    return value if expression is None else {"as_expr": expression["expr_str"]}
+def _condition_down(expression: Record) -> Record:
+    return {"as_expr": expression["expr_str"]}
 
 
 def _graph_up(graph: Record, where: Where) -> Record:
@@ -195,8 +188,18 @@ def _metadata_down(node: Record, where: Where) -> Record:
     return {**node, "metadata": metadata}
 
 
-_UP = Edits(node=_metadata_up, graph=_graph_up, sym_int=_hint_up, sym_bool=_condition_up)
-_DOWN = Edits(node=_metadata_down, graph=_graph_down, sym_int=_hint_down, sym_bool=_condition_down)
+_UP = Edits(
+    node=_metadata_up,
+    graph=_graph_up,
+    sym_int=of_arm("as_expr", _hint_up),
+    sym_bool=of_arm("as_expr", _condition_up),
+)
+_DOWN = Edits(
+    node=_metadata_down,
+    graph=_graph_down,
+    sym_int=of_arm("as_expr", _hint_down),
+    sym_bool=of_arm("as_expr", _condition_down),
+)
 
 STEP = Step(
     OLDER,

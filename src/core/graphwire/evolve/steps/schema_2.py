@@ -11,11 +11,12 @@ of texts, though it writes both; and it names container types that are not Pytho
 
 from __future__ import annotations
 
+from graphwire.evolve.arm_edits import of_arm, of_expression
 from graphwire.evolve.explicit_arms import with_all_arms, without_nulls
 from graphwire.evolve.expressions import renamed_symbols
 from graphwire.evolve.step import Step
 from graphwire.evolve.symbol_order import symbols_first
-from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, rewrite
+from graphwire.evolve.trees import ROOT, Edit, Edits, Record, Report, Where, arm_of, rewrite
 from graphwire.evolve.versions import Version, first_release
 from graphwire.schema.treespec import parse_treespec, treespec_nodes
 
@@ -32,12 +33,12 @@ def up(tree: Record) -> Record:
     tree = rewrite(
         without_nulls(tree),
         Edits(
-            argument=_object_up,
+            argument=_OBJECT_UP,
             graph=lambda graph, where: {**graph, "custom_obj_values": _objects(graph)},
             tensor_meta=lambda meta, where: {**meta, "storage_offset": {"as_int": meta["storage_offset"]}},
-            sym_int=lambda value, where: _renamed(value, "i", "u"),
-            sym_bool=lambda value, where: _renamed(value, "i", "u"),
-            input_spec=_persistent,
+            sym_int=_renamed("i", "u"),
+            sym_bool=_renamed("i", "u"),
+            input_spec=_PERSISTENT,
         ),
     )
     return {**tree, "range_constraints": _renamed_keys(tree, "i", "u")}
@@ -51,12 +52,12 @@ def down(tree: Record, report: Report) -> Record:
     tree = rewrite(
         tree,
         Edits(
-            argument=_object_down,
+            argument=_OBJECT_DOWN,
             graph=lambda graph, where: {k: v for k, v in graph.items() if k != "custom_obj_values"},
             tensor_meta=lambda meta, where: _plain_offset(meta, where, report),
-            sym_int=lambda value, where: _renamed(value, "u", "i"),
-            sym_bool=lambda value, where: _renamed(value, "u", "i"),
-            input_spec=_not_persistent,
+            sym_int=_renamed("u", "i"),
+            sym_bool=_renamed("u", "i"),
+            input_spec=_NOT_PERSISTENT,
         ),
     )
     return with_all_arms({**tree, "range_constraints": _renamed_keys(tree, "u", "i")})
@@ -88,16 +89,12 @@ def _tensor_results(node: Record, where: Where, report: Report) -> Record:
     return node
 
 
-def _object_up(argument: Record, where: Where) -> Record:
-    described = argument.get("as_custom_obj")
-    if described is None:
-        return argument
-    return {"as_custom_obj": {"name": described["name"], "class_fqn": UNKNOWN_CLASS}}
-
-
-def _object_down(argument: Record, where: Where) -> Record:
-    described = argument.get("as_custom_obj")
-    return argument if described is None else {"as_custom_obj": {"name": described["name"]}}
+_OBJECT_UP = of_arm("as_custom_obj", lambda each: {"as_custom_obj": {**each, "class_fqn": UNKNOWN_CLASS}})
+_OBJECT_DOWN = of_arm("as_custom_obj", lambda each: {"as_custom_obj": {"name": each["name"]}})
+_PERSISTENT = of_arm("buffer", lambda buffer: {"buffer": {**buffer, "persistent": True}})
+_NOT_PERSISTENT = of_arm(
+    "buffer", lambda buffer: {"buffer": {key: buffer[key] for key in buffer if key != "persistent"}}
+)
 
 
 def _objects(graph: Record) -> Record:
@@ -113,28 +110,12 @@ def _plain_offset(meta: Record, where: Where, report: Report) -> Record:
     return {**meta, "storage_offset": offset}
 
 
-def _renamed(value: Record, old: str, new: str) -> Record:
-    expression = value.get("as_expr")
-    if expression is None:
-        return value
-    text = renamed_symbols(expression["expr_str"], old, new)
-    return {**value, "as_expr": {**expression, "expr_str": text}}
+def _renamed(old: str, new: str) -> Edit:
+    return of_expression(lambda text: renamed_symbols(text, old, new))
 
 
 def _renamed_keys(tree: Record, old: str, new: str) -> Record:
     return {renamed_symbols(key, old, new): limits for key, limits in tree["range_constraints"].items()}
-
-
-def _persistent(spec: Record, where: Where) -> Record:
-    buffer = spec.get("buffer")
-    return spec if buffer is None else {"buffer": {**buffer, "persistent": True}}
-
-
-def _not_persistent(spec: Record, where: Where) -> Record:
-    buffer = spec.get("buffer")
-    if buffer is None:
-        return spec
-    return {"buffer": {key: value for key, value in buffer.items() if key != "persistent"}}
 
 
 STEP = Step(

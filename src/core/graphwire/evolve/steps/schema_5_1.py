@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
+from graphwire.evolve.arm_edits import of_arm
 from graphwire.evolve.bounds import from_greatest, report_small_sizes, to_greatest
 from graphwire.evolve.module_stacks import stack_with_commas, stack_without_commas
 from graphwire.evolve.step import Step
-from graphwire.evolve.trees import ROOT, Edits, Record, Report, Where, arm_of, name_of, rewrite
+from graphwire.evolve.trees import ROOT, Edit, Edits, Record, Report, Where, arm_of, name_of, rewrite
 from graphwire.evolve.value_names import without_builtin_names
 from graphwire.evolve.versions import Version, first_release
 from graphwire.schema.signature import ConstantValue
@@ -35,7 +37,7 @@ LITERALS = frozenset(ConstantValue.__struct_fields__)
 
 def up(tree: Record) -> Record:
     """5.1 as 5.3."""
-    tree = to_greatest(rewrite(tree, Edits(argument=_optional_up, node=_with_stack(stack_with_commas))))
+    tree = to_greatest(rewrite(tree, Edits(argument=_OPTIONAL_UP, node=_with_stack(stack_with_commas))))
     module = tree["graph_module"]
     names = {name_of(argument) for argument in module["graph"]["inputs"]} | set(
         module["graph"]["tensor_values"]
@@ -59,7 +61,7 @@ def down(tree: Record, report: Report) -> Record:
     _report_namedtuples(tree, report)
     tree = rewrite(
         without_builtin_names(tree),
-        Edits(argument=_optional_down, input_spec=_literal_down, node=_with_stack(stack_without_commas)),
+        Edits(argument=_OPTIONAL_DOWN, input_spec=_LITERAL_DOWN, node=_with_stack(stack_without_commas)),
     )
     return from_greatest(tree)
 
@@ -77,36 +79,22 @@ def _report_namedtuples(tree: Record, report: Report) -> None:
                     report(place.obstacle(construct, first_release(NEWER)))
 
 
-def _optional_up(argument: Record, where: Where) -> Record:
-    items = argument.get("as_optional_tensors")
-    if items is None:
-        return argument
-    return {
-        "as_optional_tensors": [
-            {"as_tensor": {"name": item["as_tensor"]}} if item.get("as_tensor") is not None else item
-            for item in items
-        ]
-    }
+def _optional(convert: Callable[[Any], Any]) -> Edit:
+    """An edit of lists of optional tensors that converts each tensor."""
+
+    def of_item(item: Record) -> Record:
+        tensor = item.get("as_tensor")
+        return item if tensor is None else {"as_tensor": convert(tensor)}
+
+    return of_arm("as_optional_tensors", lambda items: {"as_optional_tensors": list(map(of_item, items))})
 
 
-def _optional_down(argument: Record, where: Where) -> Record:
-    items = argument.get("as_optional_tensors")
-    if items is None:
-        return argument
-    return {
-        "as_optional_tensors": [
-            {"as_tensor": item["as_tensor"]["name"]} if item.get("as_tensor") is not None else item
-            for item in items
-        ]
-    }
+_OPTIONAL_UP = _optional(lambda name: {"name": name})
+_OPTIONAL_DOWN = _optional(lambda tensor: tensor["name"])
+_LITERAL_DOWN = of_arm("constant_input", lambda constant: {"user_input": {"arg": constant["value"]}})
 
 
-def _literal_down(spec: Record, where: Where) -> Record:
-    constant = spec.get("constant_input")
-    return spec if constant is None else {"user_input": {"arg": constant["value"]}}
-
-
-def _with_stack(convert: Callable[[dict[str, str]], dict[str, str]]) -> Callable[[Record, Where], Record]:
+def _with_stack(convert: Callable[[dict[str, str]], dict[str, str]]) -> Edit:
     def of_node(node: Record, where: Where) -> Record:
         return (
             {**node, "metadata": convert(node["metadata"])} if "nn_module_stack" in node["metadata"] else node

@@ -13,12 +13,14 @@ Upward the parameter names stay absent. Downward they are dropped, and so is wha
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from graphwire.evolve.arm_edits import of_arm, of_expression
 from graphwire.evolve.expressions import foreign_operations, to_constructor, to_infix
 from graphwire.evolve.step import Step
-from graphwire.evolve.trees import Edits, Record, Report, Where, arm_of, rewrite
+from graphwire.evolve.trees import Edit, Edits, Record, Report, Where, arm_of, rewrite
 from graphwire.evolve.versions import Version, first_release
 
 OLDER, NEWER = Version(7, 3), Version(8, 2)
@@ -30,19 +32,12 @@ def up(tree: Record) -> Record:
     Raises:
         ExpressionError: an expression is not of the infix grammar.
     """
-    convert = cache(to_constructor)
-
-    def of_symbol(value: Record, where: Where) -> Record:
-        expression = value.get("as_expr")
-        if expression is None:
-            return value
-        return {**value, "as_expr": {**expression, "expr_str": convert(expression["expr_str"])}}
-
+    of_symbol = of_expression(cache(to_constructor))
     tree = rewrite(
         tree,
         Edits(
             argument=lambda argument, where: _none_arm(argument, True),
-            input_spec=lambda spec, where: _constant_bool(_constant_none(spec, True)),
+            input_spec=_constant(_constant_up),
             sym_int=of_symbol,
             sym_bool=of_symbol,
             graph=lambda graph, where: {**graph, "sym_float_values": {}},
@@ -68,7 +63,7 @@ def down(tree: Record, report: Report) -> Record:
         tree,
         Edits(
             argument=lambda argument, where: _none_arm(argument, []),
-            input_spec=lambda spec, where: _constant_none(spec, []),
+            input_spec=_constant(lambda value: _none_arm(value, [])),
             sym_int=of_symbol,
             sym_bool=of_symbol,
             graph=_without_floats,
@@ -88,18 +83,15 @@ def _none_arm(argument: Record, value: Any) -> Record:
     return argument
 
 
-def _constant_none(spec: Record, value: Any) -> Record:
-    constant = spec.get("constant_input")
-    if constant is None or arm_of(constant["value"]) != "as_none":
-        return spec
-    return {"constant_input": {**constant, "value": {"as_none": value}}}
+def _constant(convert: Callable[[Record], Record]) -> Edit:
+    """An edit of specs that converts the literal of a constant input."""
+    return of_arm(
+        "constant_input", lambda spec: {"constant_input": {**spec, "value": convert(spec["value"])}}
+    )
 
 
-def _constant_bool(spec: Record) -> Record:
-    constant = spec.get("constant_input")
-    if constant is None or type(value := constant["value"].get("as_int")) is not bool:
-        return spec
-    return {"constant_input": {**constant, "value": {"as_bool": value}}}
+def _constant_up(value: Record) -> Record:
+    return {"as_bool": value["as_int"]} if type(value.get("as_int")) is bool else _none_arm(value, True)
 
 
 def _without_floats(graph: Record, where: Where) -> Record:

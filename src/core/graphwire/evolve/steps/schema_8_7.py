@@ -6,23 +6,24 @@ read no program with an integer as input that is a symbol, nor with a truth valu
 
 from __future__ import annotations
 
+from graphwire.evolve.arm_edits import of_arm
 from graphwire.evolve.step import Step
-from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.trees import Edits, Record, Report, rewrite
 from graphwire.evolve.versions import Version
+
+
+def _content(optional: Record) -> Record:
+    tensor = optional.get("as_tensor")
+    return {"as_none": True} if tensor is None else {"as_tensor": tensor}
+
+
+without_optional = of_arm("as_optional_tensor", _content)
+"""Puts an argument in another arm than `as_optional_tensor`."""
 
 
 def down(tree: Record, report: Report) -> Record:
     """8.8 as 8.7."""
     return rewrite(tree, Edits(argument=without_optional))
-
-
-def without_optional(argument: Record, where: Where) -> Record:
-    """An argument in another arm than `as_optional_tensor`."""
-    optional = argument.get("as_optional_tensor")
-    if optional is None:
-        return argument
-    tensor = optional.get("as_tensor")
-    return {"as_none": True} if tensor is None else {"as_tensor": tensor}
 
 
 STEP = Step(Version(8, 7), Version(8, 8), to_older=down)
