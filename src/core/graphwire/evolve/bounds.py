@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -23,7 +24,16 @@ from graphwire.evolve.versions import Version
 from graphwire.schema.program import Program
 from graphwire.schema.symbols import RangeConstraint
 
-__all__ = ["GREATEST", "NarrowedRange", "from_greatest", "narrowed", "report_small_sizes", "to_greatest"]
+__all__ = [
+    "GREATEST",
+    "NarrowedRange",
+    "from_greatest",
+    "from_infinity",
+    "narrowed",
+    "report_small_sizes",
+    "to_greatest",
+    "to_infinity",
+]
 
 _BACKED = re.compile(r"s\d+", re.ASCII)
 _LEAST_READ: Final = ((Version(1), 2), (Version(5, 1), 1))
@@ -75,25 +85,35 @@ GREATEST = 2**63 - 2
 
 def from_greatest(tree: Record) -> Record:
     """A program whose ranges say infinity where they said the greatest integer, or nearly."""
-    return _with_bounds(tree, _to_infinity)
+    return _with_bounds(
+        tree, lambda bound, _: math.copysign(math.inf, bound) if abs(bound) >= GREATEST else bound
+    )
 
 
 def to_greatest(tree: Record) -> Record:
     """A program whose ranges say the greatest integer where they said infinity."""
-    return _with_bounds(tree, _to_integer)
+    return _with_bounds(
+        tree, lambda bound, _: int(math.copysign(1, bound)) * GREATEST if math.isinf(bound) else bound
+    )
 
 
-def _with_bounds(tree: Record, convert: Any) -> Record:
+def from_infinity(tree: Record) -> Record:
+    """A program whose ranges have no bound where they said infinity."""
+    return _with_bounds(tree, lambda bound, infinity: None if bound == infinity else bound)
+
+
+def to_infinity(tree: Record) -> Record:
+    """A program whose ranges say infinity where they had no bound."""
+    return _with_bounds(tree, lambda bound, infinity: infinity if bound is None else bound)
+
+
+def _with_bounds(tree: Record, convert: Callable[[Any, float], Any]) -> Record:
+    """A program with other ranges: `convert` receives each bound, and the infinity on its side."""
     ranges = {
-        key: {"min_val": convert(limits["min_val"]), "max_val": convert(limits["max_val"])}
+        key: {end: convert(limits[end], infinity) for end, infinity in _ENDS}
         for key, limits in tree["range_constraints"].items()
     }
     return {**tree, "range_constraints": ranges}
 
 
-def _to_infinity(bound: float) -> float:
-    return math.copysign(math.inf, bound) if abs(bound) >= GREATEST else bound
-
-
-def _to_integer(bound: float) -> float:
-    return int(math.copysign(1, bound)) * GREATEST if math.isinf(bound) else bound
+_ENDS: Final = (("min_val", -math.inf), ("max_val", math.inf))

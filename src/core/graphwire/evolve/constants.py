@@ -8,6 +8,7 @@ is, except the copy that 2.1 makes of each (`aten.lift_fresh_copy`), whose meta 
 from __future__ import annotations
 
 from graphwire.errors import SchemaError
+from graphwire.evolve.record_edits import without
 from graphwire.evolve.trees import Record, arm_of
 
 __all__ = ["lift_constants"]
@@ -22,7 +23,7 @@ def lift_constants(graph: Record, signature: Record) -> tuple[Record, Record]:
         SchemaError: nothing says what a constant is.
     """
     constants = graph.get("constants")
-    graph = {key: value for key, value in graph.items() if key != "constants"}
+    graph = without(graph, "constants")
     if not constants:
         return graph, signature
     metas = {name: _meta_of_copy(graph, name) for name in constants}

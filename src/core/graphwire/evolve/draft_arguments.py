@@ -16,6 +16,8 @@ __all__ = [
     "meta_up",
     "result_down",
     "result_up",
+    "size_down",
+    "size_up",
     "value_name",
 ]
 
@@ -186,8 +188,8 @@ def meta_up(meta: Record) -> Record:
     """A tensor's meta of the draft as one of schema 1."""
     return {
         **meta,
-        "sizes": [_size_up(size) for size in meta["sizes"]],
-        "strides": [_size_up(stride) for stride in meta["strides"]],
+        "sizes": [size_up(size) for size in meta["sizes"]],
+        "strides": [size_up(stride) for stride in meta["strides"]],
         "device": _device_up(meta["device"]),
         "storage_offset": meta["storage_offset"].get("as_int", 0),
         "layout": _LAYOUTS[meta["layout"]],
@@ -198,19 +200,21 @@ def meta_down(meta: Record) -> Record:
     """A tensor's meta of schema 1 as one of the draft."""
     return {
         **meta,
-        "sizes": [_size_down(size) for size in meta["sizes"]],
-        "strides": [_size_down(stride) for stride in meta["strides"]],
+        "sizes": [size_down(size) for size in meta["sizes"]],
+        "strides": [size_down(stride) for stride in meta["strides"]],
         "device": _device_down(meta["device"]),
         "storage_offset": {"as_int": meta["storage_offset"]},
         "layout": _LAYOUTS_DOWN.get(meta["layout"], 0),
     }
 
 
-def _size_up(size: Record) -> Record:
+def size_up(size: Record) -> Record:
+    """A size or symbolic integer of the draft as one of schema 1."""
     text = size.get("as_sym")
     return {"as_int": size["as_int"]} if text is None else {"as_expr": {"expr_str": text, "hint": None}}
 
 
-def _size_down(size: Record) -> Any:
+def size_down(size: Record) -> Record:
+    """A size or symbolic integer of schema 1 as one of the draft."""
     expression = size.get("as_expr")
     return {"as_int": size["as_int"]} if expression is None else {"as_sym": expression["expr_str"]}

@@ -5,14 +5,14 @@ Its methods are named as those of `editor.NodeEditor`. Arguments and values are 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NoReturn
 
 from graphwire.errors import Obstacle, OpsetError
+from graphwire.evolve.free_names import free_name, value_names
+from graphwire.evolve.record_edits import without
 from graphwire.evolve.trees import Node, Record, Where, call_of
-from graphwire.evolve.values import TABLES
 
 __all__ = ["FormEditor", "GraphValues"]
 
@@ -36,10 +36,8 @@ class GraphValues:
 
     def make_tensor(self, stem: str, meta: Record) -> str:
         """Add a tensor value, and return its name: `stem`, with a number where that is taken."""
-        taken = {name for table in TABLES.values() for name in self._graph.get(table) or ()}
-        taken |= {*self._added, *(node.get("name") for node in self._graph["nodes"])}
-        names = itertools.chain((stem,), (f"{stem}_{index}" for index in itertools.count(1)))
-        name = next(each for each in names if each not in taken)
+        nodes = (node.get("name") for node in self._graph["nodes"])
+        name = free_name(stem, value_names(self._graph) | {*self._added, *nodes})
         self._added[name] = meta
         return name
 
@@ -52,7 +50,7 @@ class GraphValues:
         graph = {**self._graph, "nodes": nodes}
         if self._added or self._dropped:
             values = {**graph["tensor_values"], **self._added}
-            graph["tensor_values"] = {k: v for k, v in values.items() if k not in self._dropped}
+            graph["tensor_values"] = without(values, *self._dropped)
         return graph
 
     @cached_property

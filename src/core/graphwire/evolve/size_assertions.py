@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphwire.evolve.arm_edits import of_expression
+from graphwire.evolve.record_edits import of_expression
 from graphwire.evolve.trees import Edits, Node, Record, Where, rewrite
 
 __all__ = ["relax_size_assertions"]

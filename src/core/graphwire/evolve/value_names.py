@@ -8,7 +8,6 @@ a node that makes several values is called by its operator, too (`cond`), and no
 from __future__ import annotations
 
 import builtins
-import itertools
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -18,8 +17,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from graphwire.evolve.free_names import free_name, value_names
 from graphwire.evolve.trees import Edits, Record, Where, name_of, rewrite
-from graphwire.evolve.values import TABLES
 from graphwire.evolve.vocabulary import FIELDS
 from graphwire.schema.graph import Graph
 from graphwire.schema.module_call import ModuleCallEntry
@@ -34,12 +33,11 @@ _WORD = re.compile(r"\W", re.ASCII)
 def without_builtin_names(tree: Record) -> Record:
     """A program whose top-level values have no builtin's name."""
     graph = tree["graph_module"]["graph"]
-    taken = {name for table in TABLES.values() for name in graph.get(table) or ()}
+    taken = value_names(graph)
     names: dict[str, str] = {}
     for name in sorted(taken):
         if hasattr(builtins, name) or iskeyword(name) or name in _FX_NAMES:
-            free = (f"{name}_{index}" for index in itertools.count(1))
-            names[name] = next(each for each in free if each not in taken)
+            names[name] = free_name(name, taken)
             taken.add(names[name])
     return _with_names(tree, names)
 
@@ -47,7 +45,7 @@ def without_builtin_names(tree: Record) -> Record:
 def with_operators_names(tree: Record) -> Record:
     """A program whose top-level symbols are called by the operators that make them, if it returns one that is not."""
     graph = tree["graph_module"]["graph"]
-    taken = {name for table in TABLES.values() for name in graph.get(table) or ()}
+    taken = value_names(graph)
     names: dict[str, str] = {}
     for node in graph["nodes"]:
         made = node["outputs"][0] if len(node["outputs"]) == 1 else {}
@@ -56,8 +54,7 @@ def with_operators_names(tree: Record) -> Record:
             names[symbol["as_name"]] = _WORD.sub("_", "_".join(node["target"].split(".")[-2:]))
     free = taken - names.keys()
     for old, stem in names.items():
-        numbered = (f"{stem}_{index}" for index in itertools.count(1))
-        names[old] = next(name for name in itertools.chain((stem,), numbered) if name not in free)
+        names[old] = free_name(stem, free)
         free.add(names[old])
     returned = {name_of(output) for output in graph["outputs"]}
     wrong = {old: new for old, new in names.items() if old != new}
@@ -70,12 +67,11 @@ def without_names_of_nodes(tree: Record) -> Record:
 
     def of_graph(graph: Record, where: Where) -> Record:
         stems = {_stem(node["target"]) for node in graph["nodes"] if _has_several_values(node)}
-        taken = {name for table in TABLES.values() for name in graph.get(table) or ()}
+        taken = value_names(graph)
         names: dict[str, str] = {}
         for name in sorted(taken):
             if name in stems or name.rstrip("0123456789").removesuffix("_") in stems:
-                free = (f"{name}_value{index}" for index in itertools.chain(("",), itertools.count(1)))
-                names[name] = next(each for each in free if each not in taken)
+                names[name] = free_name(f"{name}_value", taken, separator="")
                 taken.add(names[name])
         found[where.path] = names
         return _graph_with_names(graph, names)

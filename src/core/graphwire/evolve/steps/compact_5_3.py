@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from graphwire.errors import SchemaError
+from graphwire.evolve.record_edits import without
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
 from graphwire.evolve.versions import COMPACT_5_3, Version
@@ -33,7 +34,7 @@ def up(tree: Record) -> Record:
         tree,
         Edits(
             node=lambda node, where: _restored(node, where, table),
-            graph=lambda graph, where: {key: value for key, value in graph.items() if key != TABLE},
+            graph=lambda graph, where: without(graph, TABLE),
         ),
     )
 

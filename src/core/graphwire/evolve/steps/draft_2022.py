@@ -25,6 +25,8 @@ from graphwire.evolve.draft_arguments import (
     meta_up,
     result_down,
     result_up,
+    size_down,
+    size_up,
     value_name,
 )
 from graphwire.evolve.step import Step
@@ -139,19 +141,15 @@ def _graph_up(graph: Record, names: dict[str, str]) -> Record:
             }
         )
     return {
-        "inputs": [
-            {"as_tensor": {"name": names.get(each["name"], each["name"])}} for each in graph["inputs"]
-        ],
-        "outputs": [
-            {"as_tensor": {"name": names.get(each["name"], each["name"])}} for each in graph["outputs"]
-        ],
+        "inputs": _tensors(graph["inputs"], names),
+        "outputs": _tensors(graph["outputs"], names),
         "nodes": nodes,
         "tensor_values": {
             names.get(value["name"], value["name"]): {"meta": meta_up(value["meta"])}
             for value in graph["tensor_values"]
         },
         "sym_int_values": {
-            value["name"]: _symbol_up(value["value"])
+            value["name"]: size_up(value["value"])
             for value in graph["symint_values"]
             if value["name"] not in literals
         },
@@ -161,9 +159,8 @@ def _graph_up(graph: Record, names: dict[str, str]) -> Record:
     }
 
 
-def _symbol_up(value: Record) -> Record:
-    text = value.get("as_sym")
-    return {"as_int": value["as_int"]} if text is None else {"as_expr": {"expr_str": text, "hint": None}}
+def _tensors(references: list[Record], names: dict[str, str]) -> list[Record]:
+    return [{"as_tensor": {"name": names.get(each["name"], each["name"])}} for each in references]
 
 
 def _module_up(module: Record) -> Record:
@@ -241,7 +238,7 @@ def _graph_down(graph: Record, names: dict[str, str], where: Where, report: Repo
                 "metadata": _metadata_down(node["metadata"]),
             }
         )
-    values = [{"name": name, "value": _symbol_down(value)} for name, value in graph["sym_int_values"].items()]
+    values = [{"name": name, "value": size_down(value)} for name, value in graph["sym_int_values"].items()]
     values += [{"name": name, "value": {"as_int": number}} for number, name in literals.items()]
     return {
         "inputs": _references(graph["inputs"], names, where.at(".inputs"), report),
@@ -261,11 +258,6 @@ def _references(arguments: list[Record], names: dict[str, str], where: Where, re
             report(where.at(f"[{index}]").obstacle("an input or output that is no tensor", _FIRST))
     given = [name_of(argument) or "" for argument in arguments]
     return [{"name": names.get(name, name)} for name in given]
-
-
-def _symbol_down(value: Record) -> Record:
-    expression = value.get("as_expr")
-    return {"as_int": value["as_int"]} if expression is None else {"as_sym": expression["expr_str"]}
 
 
 def _module_down(value: Record, where: Where, report: Report) -> Record:

@@ -18,11 +18,11 @@ import json
 import re
 from typing import Any
 
-from graphwire.evolve.arm_edits import of_arm
 from graphwire.evolve.bounds import from_greatest, report_small_sizes, to_greatest
 from graphwire.evolve.constants import lift_constants
 from graphwire.evolve.explicit_arms import with_all_arms
 from graphwire.evolve.module_stacks import module_stack_down, module_stack_up
+from graphwire.evolve.record_edits import of_arm, without
 from graphwire.evolve.signatures import signature_down, signature_up
 from graphwire.evolve.size_assertions import relax_size_assertions
 from graphwire.evolve.step import Step
@@ -57,8 +57,7 @@ def up(tree: Record) -> Record:
     }
     entries = [entry for entry in module["module_call_graph"] if entry["fqn"]]
     module["module_call_graph"] = [root, *entries]
-    dropped = ("equality_constraints", "example_inputs")
-    tree = {key: value for key, value in tree.items() if key not in dropped}
+    tree = without(tree, "equality_constraints", "example_inputs")
     tree = relax_size_assertions({**tree, "graph_module": module, "dialect": DIALECT})
     return from_greatest(tree)
 
@@ -82,7 +81,7 @@ def down(tree: Record, report: Report) -> Record:
     }
     module["call_spec"] = {"in_spec": in_spec_down(call["in_spec"]), "out_spec": call["out_spec"]}
     module["module_call_graph"] = entries
-    rest = {key: value for key, value in tree.items() if key != "dialect"}
+    rest = without(tree, "dialect")
     tree = {**rest, "graph_module": module, "equality_constraints": [], "example_inputs": None}
     return with_all_arms(to_greatest(tree))
 
@@ -160,7 +159,7 @@ def _graph_up(graph: Record, where: Where) -> Record:
     graph = {**graph, "tensor_values": values}
     if where.path == "graph_module.graph" and graph.get("constants"):
         return graph  # lifted when the signature is there
-    return {key: value for key, value in graph.items() if key != "constants"}
+    return without(graph, "constants")
 
 
 def _graph_down(graph: Record, where: Where) -> Record:

@@ -11,9 +11,9 @@ of texts, though it writes both; and it names container types that are not Pytho
 
 from __future__ import annotations
 
-from graphwire.evolve.arm_edits import of_arm, of_expression
 from graphwire.evolve.explicit_arms import with_all_arms, without_nulls
 from graphwire.evolve.expressions import renamed_symbols
+from graphwire.evolve.record_edits import of_arm, of_expression, without
 from graphwire.evolve.step import Step
 from graphwire.evolve.symbol_order import symbols_first
 from graphwire.evolve.trees import ROOT, Edit, Edits, Record, Report, Where, arm_of, rewrite
@@ -53,7 +53,7 @@ def down(tree: Record, report: Report) -> Record:
         tree,
         Edits(
             argument=_OBJECT_DOWN,
-            graph=lambda graph, where: {k: v for k, v in graph.items() if k != "custom_obj_values"},
+            graph=lambda graph, where: without(graph, "custom_obj_values"),
             tensor_meta=lambda meta, where: _plain_offset(meta, where, report),
             sym_int=_renamed("u", "i"),
             sym_bool=_renamed("u", "i"),
@@ -92,9 +92,7 @@ def _tensor_results(node: Record, where: Where, report: Report) -> Record:
 _OBJECT_UP = of_arm("as_custom_obj", lambda each: {"as_custom_obj": {**each, "class_fqn": UNKNOWN_CLASS}})
 _OBJECT_DOWN = of_arm("as_custom_obj", lambda each: {"as_custom_obj": {"name": each["name"]}})
 _PERSISTENT = of_arm("buffer", lambda buffer: {"buffer": {**buffer, "persistent": True}})
-_NOT_PERSISTENT = of_arm(
-    "buffer", lambda buffer: {"buffer": {key: buffer[key] for key in buffer if key != "persistent"}}
-)
+_NOT_PERSISTENT = of_arm("buffer", lambda buffer: {"buffer": without(buffer, "persistent")})
 
 
 def _objects(graph: Record) -> Record:

@@ -16,9 +16,9 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from graphwire.evolve.arm_edits import of_arm
 from graphwire.evolve.bounds import from_greatest, report_small_sizes, to_greatest
 from graphwire.evolve.module_stacks import stack_with_commas, stack_without_commas
+from graphwire.evolve.record_edits import of_arm
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import ROOT, Edit, Edits, Record, Report, Where, arm_of, name_of, rewrite
 from graphwire.evolve.value_names import without_builtin_names

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from graphwire.evolve.attention import reshape_attention
 from graphwire.evolve.bounds import from_greatest, to_greatest
+from graphwire.evolve.record_edits import without
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
 from graphwire.evolve.value_names import with_operators_names
@@ -26,7 +27,7 @@ DIALECT = "ATEN"
 def up(tree: Record) -> Record:
     """5.3 as 7.3."""
     dialect = tree.get("dialect", DIALECT)
-    tree = {key: value for key, value in tree.items() if key != "dialect"}
+    tree = without(tree, "dialect")
     module = {**tree["graph_module"], "metadata": {}}
     tree = {**tree, "graph_module": module, "verifiers": [dialect], "torch_version": PRODUCER}
     return from_greatest(tree)
@@ -36,9 +37,8 @@ def down(tree: Record, report: Report) -> Record:
     """7.3 as 5.3."""
     rewrite(tree, Edits(node=lambda node, where: _functional(node, where, report)))
     tree = with_operators_names(reshape_attention(tree))
-    module = {key: value for key, value in tree["graph_module"].items() if key != "metadata"}
-    dropped = ("verifiers", "torch_version", "graph_module")
-    rest = {key: value for key, value in tree.items() if key not in dropped}
+    module = without(tree["graph_module"], "metadata")
+    rest = without(tree, "verifiers", "torch_version", "graph_module")
     return to_greatest({"graph_module": module, **rest, "dialect": DIALECT})
 
 

@@ -12,13 +12,13 @@ Upward the parameter names stay absent. Downward they are dropped, and so is wha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from graphwire.evolve.arm_edits import of_arm, of_expression
+from graphwire.evolve.bounds import from_infinity, to_infinity
 from graphwire.evolve.expressions import foreign_operations, to_constructor, to_infix
+from graphwire.evolve.record_edits import of_arm, of_expression, without
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edit, Edits, Record, Report, Where, arm_of, rewrite
 from graphwire.evolve.versions import Version, first_release
@@ -43,7 +43,7 @@ def up(tree: Record) -> Record:
             graph=lambda graph, where: {**graph, "sym_float_values": {}},
         ),
     )
-    return {**tree, "range_constraints": _ranges(tree, _bound_up)}
+    return from_infinity(tree)
 
 
 def down(tree: Record, report: Report) -> Record:
@@ -66,11 +66,12 @@ def down(tree: Record, report: Report) -> Record:
             input_spec=_constant(lambda value: _none_arm(value, [])),
             sym_int=of_symbol,
             sym_bool=of_symbol,
-            graph=_without_floats,
-            call=_without_names,
+            # Values of that table without an entry elsewhere were reported where a node makes them.
+            graph=lambda graph, where: without(graph, "sym_float_values"),
+            call=lambda call, where: without(call, "forward_arg_names"),
         ),
     )
-    return {**tree, "range_constraints": _ranges(tree, _bound_down)}
+    return to_infinity(tree)
 
 
 def _none_arm(argument: Record, value: Any) -> Record:
@@ -92,30 +93,6 @@ def _constant(convert: Callable[[Record], Record]) -> Edit:
 
 def _constant_up(value: Record) -> Record:
     return {"as_bool": value["as_int"]} if type(value.get("as_int")) is bool else _none_arm(value, True)
-
-
-def _without_floats(graph: Record, where: Where) -> Record:
-    # Values without an entry were reported where a node makes them.
-    return {key: value for key, value in graph.items() if key != "sym_float_values"}
-
-
-def _without_names(call: Record, where: Where) -> Record:
-    return {key: value for key, value in call.items() if key != "forward_arg_names"}
-
-
-def _ranges(tree: Record, bound: Any) -> Record:
-    return {
-        key: {"min_val": bound(limits["min_val"], -math.inf), "max_val": bound(limits["max_val"], math.inf)}
-        for key, limits in tree["range_constraints"].items()
-    }
-
-
-def _bound_up(value: float | None, infinity: float) -> float | None:
-    return None if value == infinity else value
-
-
-def _bound_down(value: float | None, infinity: float) -> float:
-    return infinity if value is None else value
 
 
 STEP = Step(

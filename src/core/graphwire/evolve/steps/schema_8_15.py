@@ -8,13 +8,13 @@ values gets another.
 
 from __future__ import annotations
 
-import itertools
 import re
 
+from graphwire.evolve.free_names import free_name, value_names
+from graphwire.evolve.record_edits import without
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, name_of, rewrite
 from graphwire.evolve.value_names import without_names_of_nodes
-from graphwire.evolve.values import TABLES
 from graphwire.evolve.versions import Version
 
 _UNUSED = re.compile(r"(?P<node>[A-Za-z_]\w*)_unused_(?P<index>\d+)", re.ASCII)
@@ -26,7 +26,7 @@ def up(tree: Record) -> Record:
 
 
 def _name_nodes(graph: Record, where: Where) -> Record:
-    names = _value_names(graph)
+    names: set[str | None] = {*value_names(graph)}
     for node in graph["nodes"]:
         if len(node["outputs"]) == 1 and "as_graph" not in node["outputs"][0]:
             names.add(name_of(node["outputs"][0]))
@@ -39,10 +39,6 @@ def _name_nodes(graph: Record, where: Where) -> Record:
         given.add(name)
         nodes.append({**node, "name": name})
     return {**graph, "nodes": nodes}
-
-
-def _value_names(graph: Record) -> set[str | None]:
-    return {name for table in TABLES.values() for name in graph.get(table) or ()}
 
 
 def _own_name(node: Record) -> str | None:
@@ -67,20 +63,12 @@ def _free_name(target: str, taken: set[str | None]) -> str:
     stem = parts[-2] if target.startswith("torch.ops.") and len(parts) == 5 else parts[-1]
     if not stem.isidentifier() or stem[:1].isdigit():
         stem = "node"
-    return next(
-        name
-        for name in itertools.chain((stem,), (f"{stem}_{index}" for index in itertools.count(1)))
-        if name not in taken
-    )
+    return free_name(stem, taken)
 
 
 def down(tree: Record, report: Report) -> Record:
     """8.17 as 8.15."""
-    return without_names_of_nodes(rewrite(tree, Edits(node=_without_name)))
-
-
-def _without_name(node: Record, where: Where) -> Record:
-    return {key: value for key, value in node.items() if key != "name"}
+    return without_names_of_nodes(rewrite(tree, Edits(node=lambda node, where: without(node, "name"))))
 
 
 STEP = Step(

@@ -10,6 +10,7 @@ Upward an argument of a higher-order operator is passed by keyword where it has 
 from __future__ import annotations
 
 from graphwire.evolve.nonfinite import from_text, to_text
+from graphwire.evolve.record_edits import without
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
 from graphwire.evolve.versions import Version
@@ -42,7 +43,7 @@ def _node_up(node: Record, where: Where) -> Record:
 def down(tree: Record, report: Report) -> Record:
     """8.7 as 8.2."""
     tree = from_text(rewrite(tree, Edits(node=lambda node, where: _node_down(node, where, report))))
-    module = {k: v for k, v in tree["graph_module"].items() if k != "treespec_namedtuple_fields"}
+    module = without(tree["graph_module"], "treespec_namedtuple_fields")
     return {**tree, "graph_module": module}
 
 
@@ -53,7 +54,7 @@ def _node_down(node: Record, where: Where, report: Report) -> Record:
         if tensor is not None:
             outputs = [{"as_tensors": [tensor]}]
     inputs = [{"name": named["name"], "arg": named["arg"]} for named in node["inputs"]]
-    node = {key: value for key, value in node.items() if key != "is_hop_single_tensor_return"}
+    node = without(node, "is_hop_single_tensor_return")
     return {**node, "inputs": inputs, "outputs": outputs}
 
 

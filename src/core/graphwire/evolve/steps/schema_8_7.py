@@ -6,7 +6,7 @@ read no program with an integer as input that is a symbol, nor with a truth valu
 
 from __future__ import annotations
 
-from graphwire.evolve.arm_edits import of_arm
+from graphwire.evolve.record_edits import of_arm
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Edits, Record, Report, rewrite
 from graphwire.evolve.versions import Version

@@ -8,6 +8,7 @@ Downward the guards are dropped: they check inputs, and 2.8 makes its own checks
 
 from __future__ import annotations
 
+from graphwire.evolve.record_edits import without
 from graphwire.evolve.step import Step
 from graphwire.evolve.trees import Record, Report
 from graphwire.evolve.versions import Version
@@ -20,7 +21,7 @@ def up(tree: Record) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """8.14 as 8.8."""
-    return {key: value for key, value in tree.items() if key != "guards_code"}
+    return without(tree, "guards_code")
 
 
 STEP = Step(Version(8, 8), Version(8, 14), up, down, absent=("guards",))

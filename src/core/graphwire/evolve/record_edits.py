@@ -1,4 +1,4 @@
-"""Edits of unions: what a step does to a record in which one arm is set."""
+"""Edits that steps of the schema have in common: of a union's arm, of an expression, of fields that an older version lacks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from graphwire.evolve.trees import Edit, Record, Where
 
-__all__ = ["of_arm", "of_expression"]
+__all__ = ["of_arm", "of_expression", "without"]
 
 
 def of_arm(arm: str, change: Callable[[Any], Record]) -> Edit:
@@ -23,3 +23,8 @@ def of_arm(arm: str, change: Callable[[Any], Record]) -> Edit:
 def of_expression(convert: Callable[[str], str]) -> Edit:
     """An edit of a symbolic value that converts the text of its expression."""
     return of_arm("as_expr", lambda value: {"as_expr": {**value, "expr_str": convert(value["expr_str"])}})
+
+
+def without(record: Record, *fields: str) -> Record:
+    """A record without some of its fields."""
+    return {key: value for key, value in record.items() if key not in fields}
