@@ -9,12 +9,11 @@ namespaces as they are installed: ATen's steps come first on the way up, and las
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -23,6 +22,7 @@ from graphwire.evolve.history import EditNode
 from graphwire.evolve.references import new_requirements
 from graphwire.evolve.upgrades import TouchedNode, rewrite_program
 from graphwire.hooks.interfaces import OpsetUpgrader
+from graphwire.hooks.provisions import step_name
 from graphwire.hooks.registry import Registry
 from graphwire.hooks.remedies import is_older, of_fault, of_name, of_requirements
 from graphwire.schema.program import PluginRequirement, Program
@@ -32,7 +32,6 @@ __all__ = [
     "PlannedStep",
     "UnknownOps",
     "apply",
-    "installed_opsets",
     "plan",
     "plan_for",
 ]
@@ -112,14 +111,23 @@ class Plan:
 # ----------------------------------------------------------------------------------------------------------- plan
 
 
+class _Gap(NamedTuple):
+    """A namespace that cannot be brought to the wanted version."""
+
+    namespace: str
+    kind: str
+    message: str
+    step: str = ""
+    """The step that is missing, as plugins list it; empty where the namespace is unknown."""
+
+
 def plan(
     program: Program,
     installed: Mapping[str, int],
     upgraders: Iterable[OpsetUpgrader],
     *,
     unknown: UnknownOps = "error",
-    providers: Mapping[str, str] | None = None,
-    remedy_of: Callable[[str, Problem], str] | None = None,
+    remedy_of: Callable[[_Gap], str] = lambda gap: "",
 ) -> Plan:
     """The steps from the opsets that a program has to others.
 
@@ -131,8 +139,7 @@ def plan(
         installed: the versions that are wanted, by namespace.
         upgraders: the steps that there are, in any order; several may share one step, each with operators of its own.
         unknown: what becomes of a namespace that is not wanted, or cannot be reached.
-        providers: by namespace, what the program says that it takes for the version that the program has.
-        remedy_of: says what to do about a problem with a namespace; None for what `providers` says.
+        remedy_of: says what to do about a namespace that cannot be reached.
 
     Returns:
         The plan; what single nodes refuse stands in it.
@@ -142,32 +149,31 @@ def plan(
     """
     known = _steps(upgraders)
     chains: list[PlannedStep] = []
-    problems: list[Problem] = []
-    opaque: list[str] = []
+    gaps: list[_Gap] = []
     reached = dict(program.opset_version)
     for namespace, has in program.opset_version.items():
-        place = f"opset_version[{namespace!r}]"
         wants = installed.get(namespace)
         if wants is None:
-            opaque.append(namespace)
             message = (
                 f"no installed plugin has operators of the namespace {namespace!r}, which the program uses"
             )
-            problems.append(Problem(place, "unknown-namespace", message))
-            continue
-        if not has or not wants or has == wants:
-            continue
-        chain, gap = _chain(known, namespace, has, wants)
-        if gap is None:
-            chains += chain
-            reached[namespace] = wants
-        else:
-            opaque.append(namespace)
-            problems.append(Problem(place, "missing-step", gap))
-    if problems and unknown == "error":
-        raise _unreachable(problems, opaque, providers or {}, remedy_of)
+            gaps.append(_Gap(namespace, "unknown-namespace", message))
+        elif has and wants and has != wants:
+            chain, gap = _chain(known, namespace, has, wants)
+            if gap is None:
+                chains += chain
+                reached[namespace] = wants
+            else:
+                gaps.append(gap)
+    opaque = tuple(gap.namespace for gap in gaps)
+    if gaps and unknown == "error":
+        raise OpsetError(
+            f"the program's operators of {', '.join(opaque)} are of a version that cannot be brought to the wanted one",
+            problems=[Problem(f"opset_version[{gap.namespace!r}]", gap.kind, gap.message) for gap in gaps],
+            remedy=". ".join(dict.fromkeys(filter(None, map(remedy_of, gaps)))),
+        )
     chains.sort(key=_order)
-    return Plan(tuple(_tried(program, chains)), reached, tuple(opaque))
+    return Plan(tuple(_tried(program, chains)), reached, opaque)
 
 
 def plan_for(
@@ -185,7 +191,7 @@ def plan_for(
     Raises:
         OpsetError: a step is missing, or nobody knows a namespace.
     """
-    target: Mapping[str, int] = installed_opsets(registry)
+    target = registry.opset_versions
     if wanted is not None:
         _check_versions(wanted)
         if strange := sorted(set(wanted) - set(target) - set(program.opset_version)):
@@ -209,11 +215,6 @@ def _check_versions(wanted: Any) -> None:
         )
 
 
-def installed_opsets(registry: Registry) -> dict[str, int]:
-    """The versions of the operator namespaces that are installed."""
-    return dict(registry.opset_versions)
-
-
 def _steps(upgraders: Iterable[OpsetUpgrader]) -> dict[tuple[str, int, int], dict[str, EditNode]]:
     """What each step rewrites, by namespace and versions."""
     steps: dict[tuple[str, int, int], dict[str, EditNode]] = {}
@@ -230,8 +231,8 @@ def _steps(upgraders: Iterable[OpsetUpgrader]) -> dict[tuple[str, int, int], dic
 
 def _chain(
     known: Mapping[tuple[str, int, int], Mapping[str, EditNode]], namespace: str, has: int, wants: int
-) -> tuple[list[PlannedStep], str | None]:
-    """The steps between two versions, and, where one is missing, what to say of that."""
+) -> tuple[list[PlannedStep], _Gap | None]:
+    """The steps between two versions; or the first that is missing."""
     direction = 1 if wants > has else -1
     chain = []
     for version in range(has, wants, direction):
@@ -239,7 +240,9 @@ def _chain(
         if upgrades is None:
             kind = "upgrader" if direction > 0 else "downgrader"
             ways = f"from version {has} to {wants} of {namespace}"
-            return [], f"there is no {kind} from {version} to {version + direction} on the way {ways}"
+            message = f"there is no {kind} from {version} to {version + direction} on the way {ways}"
+            missing = step_name(namespace, version, version + direction)
+            return [], _Gap(namespace, "missing-step", message, missing)
         chain.append(PlannedStep(namespace, version, version + direction, upgrades=upgrades))
     return chain, None
 
@@ -249,52 +252,28 @@ def _order(step: PlannedStep) -> tuple[bool, bool, str]:
     return not up, (step.namespace != _FIRST) is up, step.namespace
 
 
-def _unreachable(
-    problems: Sequence[Problem],
-    namespaces: Sequence[str],
-    providers: Mapping[str, str],
-    remedy_of: Callable[[str, Problem], str] | None,
-) -> OpsetError:
-    wanted = [providers[namespace] for namespace in namespaces if namespace in providers]
-    remedy = f"The program says that it was written with {', '.join(wanted)}" if wanted else ""
-    if remedy_of is not None:
-        remedies = map(remedy_of, namespaces, problems)
-        remedy = ". ".join(dict.fromkeys(filter(None, remedies)))
-    names = ", ".join(namespaces)
-    return OpsetError(
-        f"the program's operators of {names} are of a version that cannot be brought to the wanted one",
-        problems=problems,
-        remedy=remedy,
-    )
-
-
-def _remedy(program: Program, registry: Registry, namespace: str, problem: Problem) -> str:
+def _remedy(program: Program, registry: Registry, gap: _Gap) -> str:
     """What to do where the operators of a namespace cannot be brought to the wanted version."""
+    namespace = gap.namespace
     has, wants = program.opset_version[namespace], registry.opset_versions.get(namespace)
-    step = re.search(r"from (\d+) to (\d+) on", problem.message)
-    if step and (fault := registry.fault_of("opset_upgrader", f"{namespace} {step[1]}->{step[2]}")):
+    if gap.step and (fault := registry.fault_of("opset_upgrader", gap.step)):
         return of_fault(fault)
     if namespace == _FIRST:
         return _remedy_of_torch(program, registry, wants)
+    if wants is not None and has < wants:
+        owners = {
+            registry.owner_of_handler(each) for each in registry.op_handlers if each.namespace == namespace
+        }
+        return f"Ask for the step where {', '.join(sorted(map(str, owners)))} comes from"
     for requirement in program.plugins:
-        names = [
-            each.removeprefix("op_handler:")
-            for each in requirement.provides
-            if each.startswith("op_handler:")
-        ]
-        if not any(_namespace_of(name, registry) == namespace for name in names):
-            continue
-        if wants is None or has > wants:
+        found = (each.partition(":") for each in requirement.provides)
+        names = [name for kind, _, name in found if kind == "op_handler"]
+        if any(_namespace_of(name, registry) == namespace for name in names):
             needs = [("op_handler", name) for name in names if registry.op_handler(name) is None]
             return of_requirements([(requirement, needs)], registry)
     if wants is None:
         fault = registry.fault_of("op_handler", f"torch.ops.{namespace}.")
         return "" if fault is None else of_fault(fault)
-    if has < wants:
-        owners = {
-            registry.owner_of_handler(each) for each in registry.op_handlers if each.namespace == namespace
-        }
-        return f"Ask for the step where {', '.join(sorted(map(str, owners)))} comes from"
     return "The file is of a newer version than what is installed: update that"
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from graphwire.errors import Obstacle
 from graphwire.schema.arguments import INSIDE, TREES, VALUE_ARMS, step_text
+from graphwire.schema.treespec import TreeSpec, parse_treespec
 
 __all__ = [
     "MALFORMED",
@@ -28,6 +29,7 @@ __all__ = [
     "rewrite",
     "rewrite_graph",
     "subgraphs",
+    "treespecs",
 ]
 
 MALFORMED = (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError)
@@ -263,3 +265,12 @@ def subgraphs(node: Record) -> Iterator[Record]:
     for argument in call_of(node):
         if (inner := argument.get("as_graph")) is not None:
             yield inner["graph"]
+
+
+def treespecs(program: Record) -> Iterator[tuple[Where, TreeSpec]]:
+    """The structures of what module calls take (`in_spec`) and give (`out_spec`), each with its place."""
+    for index, entry in enumerate(program["graph_module"]["module_call_graph"]):
+        for side in ("in_spec", "out_spec"):
+            if text := (entry.get("signature") or {}).get(side):
+                where = ROOT.at(f".graph_module.module_call_graph[{index}].signature").at(f".{side}")
+                yield where, parse_treespec(text)

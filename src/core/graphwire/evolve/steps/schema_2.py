@@ -16,9 +16,9 @@ from graphwire.evolve.expressions import renamed_symbols
 from graphwire.evolve.record_edits import of_arm, of_expression, without
 from graphwire.evolve.step import Step
 from graphwire.evolve.symbol_order import symbols_first
-from graphwire.evolve.trees import ROOT, Edit, Edits, Record, Report, Where, arm_of, rewrite
+from graphwire.evolve.trees import Edit, Edits, Record, Report, Where, arm_of, rewrite, treespecs
 from graphwire.evolve.versions import Version, first_release
-from graphwire.schema.treespec import parse_treespec, treespec_nodes
+from graphwire.schema.treespec import treespec_nodes
 
 OLDER, NEWER = Version(2), Version(5, 1)
 
@@ -65,18 +65,12 @@ def down(tree: Record, report: Report) -> Record:
 
 def _report_calls(tree: Record, report: Report) -> None:
     first = first_release(NEWER)
-    for index, entry in enumerate(tree["graph_module"]["module_call_graph"]):
-        signature = entry.get("signature")
-        if signature is None:
-            continue
-        where = ROOT.at(f".graph_module.module_call_graph[{index}].signature")
-        spec = parse_treespec(signature["in_spec"])
-        if len(spec.children) == 2 and spec.children[1].children:
-            report(where.at(".in_spec").obstacle("keyword arguments", first))
-        for side in ("in_spec", "out_spec"):
-            for _, node, _ in treespec_nodes(parse_treespec(signature[side])):
-                if node.type is not None and not node.type.startswith(_COMMON):
-                    report(where.at(f".{side}").obstacle(f"the container type {node.type}", first))
+    for where, spec in treespecs(tree):
+        if where.step == ".in_spec" and len(spec.children) == 2 and spec.children[1].children:
+            report(where.obstacle("keyword arguments", first))
+        for _, node, _ in treespec_nodes(spec):
+            if node.type is not None and not node.type.startswith(_COMMON):
+                report(where.obstacle(f"the container type {node.type}", first))
 
 
 def _tensor_results(node: Record, where: Where, report: Report) -> Record:

@@ -20,18 +20,17 @@ from graphwire.evolve.bounds import from_greatest, report_small_sizes, to_greate
 from graphwire.evolve.module_stacks import stack_with_commas, stack_without_commas
 from graphwire.evolve.record_edits import of_arm
 from graphwire.evolve.step import Step
-from graphwire.evolve.trees import ROOT, Edit, Edits, Record, Report, Where, arm_of, name_of, rewrite
+from graphwire.evolve.trees import Edit, Edits, Record, Report, Where, arm_of, name_of, rewrite, treespecs
 from graphwire.evolve.value_names import without_builtin_names
 from graphwire.evolve.versions import Version, first_release
 from graphwire.schema.signature import ConstantValue
-from graphwire.schema.treespec import parse_treespec, treespec_nodes
+from graphwire.schema.treespec import treespec_nodes
 
 OLDER, NEWER = Version(5, 1), Version(5, 3)
 
 LEAST_SIZE = 1
 """The least that the ranges of inputs' sizes begin with in 2.2 and 2.3: on 0 they fail."""
 
-_LEAF = '[1, {"type": null, "context": null, "children_spec": []}]'
 LITERALS = frozenset(ConstantValue.__struct_fields__)
 
 
@@ -68,15 +67,11 @@ def down(tree: Record, report: Report) -> Record:
 
 def _report_namedtuples(tree: Record, report: Report) -> None:
     """2.3 knows no name of a namedtuple's class, and makes a class of its own for each, which is no user's."""
-    for index, entry in enumerate(tree["graph_module"]["module_call_graph"]):
-        for side in ("in_spec", "out_spec"):
-            for _, node, _ in treespec_nodes(
-                parse_treespec((entry.get("signature") or {}).get(side) or _LEAF)
-            ):
-                if node.type == "collections.namedtuple" and isinstance(node.context, str):
-                    place = ROOT.at(f".graph_module.module_call_graph[{index}].signature.{side}")
-                    construct = f"the container type {node.context}, a namedtuple"
-                    report(place.obstacle(construct, first_release(NEWER)))
+    for where, spec in treespecs(tree):
+        for _, node, _ in treespec_nodes(spec):
+            if node.type == "collections.namedtuple" and isinstance(node.context, str):
+                construct = f"the container type {node.context}, a namedtuple"
+                report(where.obstacle(construct, first_release(NEWER)))
 
 
 def _optional(convert: Callable[[Any], Any]) -> Edit:
