@@ -9,6 +9,7 @@ from torch._export.serde.schema import SCHEMA_VERSION
 from torch.export import ExportedProgram
 
 import graphwire
+from graphwire.schema.program import SCHEMA_VERSION as OURS
 
 __all__ = ["RELEASE", "written_for_this_torch"]
 
@@ -24,5 +25,5 @@ def written_for_this_torch(program: ExportedProgram, **options: Any) -> bytes:
         program: the program.
         options: others than `target=` that `graphwire.dumps` takes.
     """
-    target = None if SCHEMA_VERSION == (8, 20) else f"torch-{RELEASE[0]}.{RELEASE[1]}"
+    target = None if SCHEMA_VERSION == OURS else f"torch-{RELEASE[0]}.{RELEASE[1]}"
     return graphwire.dumps(program, target=target, **options)

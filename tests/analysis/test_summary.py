@@ -16,7 +16,7 @@ import graphwire
 from graphwire.analysis.report import LoadReport
 from graphwire.analysis.summary import Inspection, MethodInspection, Summary, ValueSummary, summarize
 from graphwire.schema.graph import Argument, CustomObjArgument, Graph, SymFloatArgument, SymIntArgument
-from graphwire.schema.program import PluginRequirement, Program
+from graphwire.schema.program import SCHEMA_VERSION, PluginRequirement, Program
 from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 from graphwire.schema.tree import from_tree
 
@@ -80,7 +80,7 @@ def summary(program) -> Summary:
 def test_it_names_the_program_and_its_versions(summary):
     assert summary.name == "net"
     assert summary.torch_version == torch.__version__
-    assert summary.schema_version == "8.20"
+    assert summary.schema_version == ".".join(map(str, SCHEMA_VERSION))
     assert summary.opset_versions == {"aten": 10}
     assert summary.dialects in (["TRAINING"], ["ATEN"])
 

@@ -224,7 +224,8 @@ def test_arguments_twice_as_deep_take_twice_the_calls(plain: Victim, what: str) 
 def test_a_deep_argument_is_read_or_refused(plain: Victim, what: str, depth: int) -> None:
     data = _argument(plain, *NESTED[what], depth)
     outcome = ends(lambda: graphwire.dumps(graphwire.loads(data)), 5)
-    assert outcome == ("done" if depth == 10 else "refused") or depth == 100
+    deepest = 10 if " in " in what else 100  # a list inside each level doubles the depth of the document
+    assert outcome == ("done" if depth <= deepest else "refused")
 
 
 def test_sizes_of_high_degree_end(sizes: Victim) -> None:

@@ -78,11 +78,7 @@ def test_every_document_becomes_a_valid_program_of_today(release: str) -> None:
             assert validate(program_from_tree(tree)) == [], model
             assert version_of(tree) == CURRENT
             assert json.dumps(document) == before, f"{model} was edited in place"
-            assert (
-                len(steps) >= len(STEPS) - [s.older for s in STEPS].index(version_of(document))
-                if steps
-                else True
-            )
+            assert len(steps) >= len([step for step in STEPS if step.older >= version_of(document)]), model
 
 
 @pytest.mark.parametrize("release", FILES)
@@ -109,7 +105,7 @@ def test_down_and_up_again_gives_the_same_document(release: str) -> None:
 
 def test_what_a_later_release_wrote_steps_down_to_every_version_or_is_refused_with_reasons() -> None:
     for (release, model), document in documents().items():
-        if release != "2.13.0":
+        if release != [*FILES][-1]:
             continue
         for version in {*RELEASES.values()}:
             tree, obstacles = obstacles_to(document, version)

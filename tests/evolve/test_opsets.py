@@ -508,7 +508,7 @@ def test_symbolic_sizes_and_new_symbols_are_propagated() -> None:
     registry = registry_at(2, step(1, 2, twice=through_others))
     loaded = graphwire.loads(old, registry=registry)
     values = {node.name: node.meta["val"] for node in loaded.graph.nodes if "val" in node.meta}
-    assert str(values["cat"].shape[0]) == "2*s77" or "2*" in str(values["cat"].shape[0])
+    assert "2*" in str(values["cat"].shape[0])
     assert str(values["nonzero"].shape[0]).startswith("u")
     bindings = {node.name: node.meta.get("unbacked_bindings") for node in loaded.graph.nodes}
     assert bindings["nonzero"]

@@ -20,11 +20,13 @@ from this_torch import RELEASE
 from torch._export.serde import schema as torch_schema
 
 import graphwire
+from graphwire.errors import Obstacle, TargetError
+from graphwire.evolve.schema import CURRENT, downgrade
 from graphwire.evolve.step import report_new
 from graphwire.evolve.targets import supports
 from graphwire.evolve.value_names import renamed
 from graphwire.evolve.values import TABLES
-from graphwire.evolve.versions import RELEASES
+from graphwire.evolve.versions import RELEASES, Version, first_release
 from graphwire.evolve.vocabulary import EXTENSIONS, FIELDS, TYPES
 from graphwire.schema.arguments import ARMS, PLACES
 from graphwire.schema.graph import ARGUMENT_ARMS, Argument, Graph
@@ -48,6 +50,8 @@ def _golden() -> ModuleType:
 
 
 GOLDEN = _golden().PROGRAMS
+NEWEST = f"torch-{[*RELEASES][-1]}"
+EXTENSION_ARMS = ARGUMENT_ARMS[ARGUMENT_ARMS.index("as_float_lists") + 1 :]
 
 
 def _records() -> Iterator[types.StructType]:
@@ -97,7 +101,21 @@ def test_what_a_row_dates_is_a_version_that_a_release_has() -> None:
 def test_what_came_with_a_version_is_reported_for_each_version_there_is() -> None:
     tree = to_tree(GOLDEN["arguments"]())
     for version in (None, *RELEASES.values()):
-        report_new(tree, lambda obstacle: None, version)
+        found: list[Obstacle] = []
+        report_new(tree, found.append, version)
+        assert {each.first for each in found} <= {first_release(version) if version else "graphwire"}
+        assert found or version == Version(7, 3), "the golden program has something of every version but one"
+
+
+@pytest.mark.parametrize("arm", EXTENSION_ARMS)
+def test_an_argument_that_is_an_extension_is_an_obstacle_for_every_release(arm: str) -> None:
+    nodes = to_tree(GOLDEN["arguments"]())["graph_module"]["graph"]["nodes"]
+    argument = next(named["arg"] for node in nodes for named in node["inputs"] if arm in named["arg"])
+    tree = copy.deepcopy(to_tree(_plain_program()))
+    tree["graph_module"]["graph"]["nodes"][0]["inputs"].append({"name": "odd", "arg": argument, "kind": 2})
+    with pytest.raises(TargetError):
+        downgrade(tree, CURRENT)
+    assert [obstacle.first for obstacle in supports(tree, NEWEST)] == ["graphwire"]
 
 
 @pytest.mark.parametrize(
@@ -119,11 +137,11 @@ def test_a_field_that_nobody_gave_a_row_is_refused(path: tuple[Any, ...]) -> Non
     record = tree
     for step in path:
         record = record[step]
-    assert not supports(tree, "torch-2.13")
+    assert not supports(tree, NEWEST)
     if path and path[-1] == "arg":
         record.clear()
     record["novelty"] = "of tomorrow"
-    obstacles = supports(tree, "torch-2.13")
+    obstacles = supports(tree, NEWEST)
     assert [each for each in obstacles if "novelty" in each.construct], obstacles
     assert {each.first for each in obstacles} == {"graphwire"}
 
@@ -131,7 +149,7 @@ def test_a_field_that_nobody_gave_a_row_is_refused(path: tuple[Any, ...]) -> Non
 def test_an_extension_that_nobody_gave_a_row_or_that_leaves_no_trace_is_refused() -> None:
     for feature in ("novelty", *(name for name, fate in EXTENSIONS.items() if fate == "refused")):
         tree = {**to_tree(_plain_program()), "requires": [feature]}
-        for target in ("torch-2.13", "torch-2.3"):
+        for target in (NEWEST, "torch-2.3"):
             assert [each.first for each in supports(tree, target)] == ["graphwire"], feature
 
 

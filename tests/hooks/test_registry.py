@@ -519,13 +519,14 @@ def test_every_kind_of_name_has_one_owner(plugin: Callable[[], Plugin]) -> None:
 
 
 def test_steps_of_one_namespace_that_touch_other_operators_do_not_meet() -> None:
-    Registry.of(
+    registry = Registry.of(
         Plugin(opset_upgraders=[upgrader(1, 2, "test::a")]),
         Plugin(
             opset_upgraders=[upgrader(1, 2, "test::b"), upgrader(2, 1, "test::a"), upgrader(2, 3, "test::a")]
         ),
         Plugin(opset_upgraders=[upgrader(1, 2, "test::a", namespace="other")]),
     )
+    assert len(registry.opset_steps) == 5
 
 
 def test_extending_makes_another_registry() -> None:

@@ -24,6 +24,7 @@ from graphwire.hooks.discovery import (
 from graphwire.hooks.interfaces import OpsetStep
 from graphwire.hooks.registry import Registry
 from graphwire.hooks.remedies import is_older
+from graphwire.testing import assert_same_program
 
 BOX = discover_plugins(frozenset({"graphwire"}))
 SOURCES = Path(graphwire.__file__).parent
@@ -100,8 +101,8 @@ def told(data: bytes, registry: Registry) -> str:
     return str(caught.value)
 
 
-def test_it_loads_with_its_plugin(data: bytes) -> None:
-    graphwire.loads(data, registry=registry("2.0"))
+def test_it_loads_with_its_plugin(exported: Any, data: bytes) -> None:
+    assert_same_program(graphwire.loads(data, registry=registry("2.0")), exported)
 
 
 def test_one_that_is_missing_is_to_be_installed(data: bytes) -> None:

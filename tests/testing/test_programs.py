@@ -189,10 +189,9 @@ assert_same_values(torch.ones(2), torch.ones(2))
 for name in graphwire.testing.__all__:
     try:
         getattr(graphwire.testing, name)
+        assert name in ("assert_same_program", "assert_same_values"), name
     except ModuleNotFoundError as error:
         assert error.name.partition(".")[0] in ("pytest", "hypothesis"), error
-    else:
-        raise AssertionError(name)
 try:
     graphwire.testing.absent
 except AttributeError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -38,8 +39,10 @@ def test_one_thread_at_a_time_is_inside() -> None:
 
 
 def test_a_thread_that_has_the_turn_may_take_it_again() -> None:
+    started = time.monotonic()
     with taking_turns(), taking_turns():
         pass
+    assert time.monotonic() - started < turns._PATIENCE, "it waited for itself"
 
 
 def test_an_error_ends_the_turn() -> None:
