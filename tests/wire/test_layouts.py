@@ -15,11 +15,13 @@ import torch
 
 import graphwire
 from graphwire.errors import ArchiveError, DecodeError, EncodeError, GraphwireError, MissingRecordError
+from graphwire.evolve.targets import TARGETS
 from graphwire.schema.graph import Argument, TensorArgument
 from graphwire.schema.program import ExampleInputs
 from graphwire.schema.scalars import ScalarType
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.treespec import LEAF, TreeSpec, format_treespec
+from graphwire.wire import layouts
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter
 from graphwire.wire.layouts import (
     LAYOUTS,
@@ -575,3 +577,8 @@ def test_a_changed_archive_is_read_or_refused() -> None:
             open_layout(ArchiveReader(bytes(changed))).payloads_of("model").problems()
         except GraphwireError:
             continue
+
+
+def test_every_layout_is_detected_and_a_target_selects_it() -> None:
+    assert set(layouts._DETECTED) == set(LAYOUTS)
+    assert {target.layout for target in TARGETS.values()} - {None} == set(LAYOUTS)

@@ -10,8 +10,6 @@ from itertools import islice
 from operator import attrgetter
 from types import TracebackType
 
-from zlib_ng import zlib_ng
-
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError, locate
 from graphwire.wire import zip_layout as layout
 from graphwire.wire.archive_directory import Entry, read_directory
@@ -24,6 +22,7 @@ from graphwire.wire.archive_source import (
     Source,
     open_source,
 )
+from graphwire.wire.deflate import DeflateError, crc32, inflater
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.memory import new_memory
 
@@ -148,7 +147,7 @@ class ArchiveReader:
             )
         pieces = list(self._pieces(entry, whole=True))
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        _check(entry, zlib_ng.crc32(data))
+        _check(entry, crc32(data))
         return data
 
     def map(self, name: str) -> memoryview:
@@ -198,7 +197,7 @@ class ArchiveReader:
         while piece:
             memory[at : at + len(piece)] = piece
             at += len(piece)
-            crc = zlib_ng.crc32(piece, crc)
+            crc = crc32(piece, crc)
             piece = next(pieces, b"")
         _check(entry, crc)
         return memory
@@ -218,7 +217,7 @@ class ArchiveReader:
         entry = self._entry(name)
         crc = 0
         for piece in self._pieces(entry, whole=False):
-            crc = zlib_ng.crc32(piece, crc)
+            crc = crc32(piece, crc)
             if digest is not None:
                 digest.update(piece)
         _check(entry, crc)
@@ -317,30 +316,30 @@ class ArchiveReader:
 
 
 def _inflate(source: Source, entry: Entry, start: int, *, whole: bool) -> Iterator[bytes]:
-    inflater = zlib_ng.decompressobj(-zlib_ng.MAX_WBITS)
+    stream = inflater()
     left = entry.size
     at = 0
     pending = b""
     try:
-        while not inflater.eof:
+        while not stream.eof:
             if not pending:
                 taken = min(_PIECE_BYTES, entry.stored_bytes - at)
                 pending = source.read_at(start + at, taken)
                 at += taken
             # One byte more than is due shows a record that goes on. Without input the call drains what is held back.
-            piece = inflater.decompress(pending, left + 1 if whole else min(left + 1, _PIECE_BYTES))
-            stuck = not piece and not pending and not inflater.eof
-            pending = inflater.unconsumed_tail
+            piece = stream.decompress(pending, left + 1 if whole else min(left + 1, _PIECE_BYTES))
+            stuck = not piece and not pending and not stream.eof
+            pending = stream.unconsumed_tail
             left -= len(piece)
             if left < 0 or stuck:
                 break
             if piece:
                 yield piece
-    except zlib_ng.error as error:  # type: ignore[misc] # an instance, says its stub
+    except DeflateError as error:
         raise ArchiveError(
             f"the record is deflated, but damaged ({error})", place=f"record {entry.name!r}", remedy=RENEWED
         ) from error
-    if left != 0 or not inflater.eof or inflater.unused_data or at != entry.stored_bytes:
+    if left != 0 or not stream.eof or stream.unused_data or at != entry.stored_bytes:
         raise ArchiveError(
             f"the record does not inflate to its {entry.size:,} bytes",
             place=f"record {entry.name!r}",

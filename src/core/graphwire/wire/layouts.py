@@ -67,6 +67,8 @@ class LayoutSpec:
     """A torch.save file; empty where there is none."""
     extra: str
     """The folder of what the caller added."""
+    sign: str
+    """The member that only this layout has, of those that are looked for later (`_DETECTED`); `*` stands for any text."""
     untyped: frozenset[str] = frozenset()
     """The element types, among those without a class of storages of their own, that all these releases read."""
     is_flat: bool = True
@@ -77,6 +79,13 @@ class LayoutSpec:
     def member(self, kind: str, name: str) -> str:
         """The member of a program that holds its `document`, `weights`, `constants` or `sample_inputs`."""
         return str(getattr(self, kind)).format(name=name)
+
+    def is_seen_in(self, reader: ArchiveReader) -> bool:
+        """Whether an archive has the layout's sign."""
+        start, anything, end = self.sign.partition("*")
+        if not anything:
+            return self.sign in reader
+        return any(name.startswith(start) and name.endswith(end) for name in reader.names)
 
 
 _PROGRAM = "serialized_exported_program.json"
@@ -92,11 +101,29 @@ _SINCE_2_8 = _SINCE_2_3 | {"float8_e8m0fnu", "float4_e2m1fn_x2"}
 LAYOUTS: dict[str, LayoutSpec] = {
     spec.name: spec
     for spec in (
-        LayoutSpec("A1", "2.1", _PROGRAM, f"{_STATE}.json", "", "", _FLAT_EXTRA),
+        LayoutSpec("A1", "2.1", _PROGRAM, f"{_STATE}.json", "", "", _FLAT_EXTRA, _PROGRAM),
         LayoutSpec(
-            "A2", "2.2", _PROGRAM, f"{_STATE}.json", f"{_CONSTANTS}.json", "", _FLAT_EXTRA, _SINCE_2_2
+            "A2",
+            "2.2",
+            _PROGRAM,
+            f"{_STATE}.json",
+            f"{_CONSTANTS}.json",
+            "",
+            _FLAT_EXTRA,
+            f"{_CONSTANTS}.json",
+            _SINCE_2_2,
         ),
-        LayoutSpec("A3", "2.3", _PROGRAM, f"{_STATE}.pt", f"{_CONSTANTS}.pt", "", _FLAT_EXTRA, _SINCE_2_3),
+        LayoutSpec(
+            "A3",
+            "2.3",
+            _PROGRAM,
+            f"{_STATE}.pt",
+            f"{_CONSTANTS}.pt",
+            "",
+            _FLAT_EXTRA,
+            f"{_STATE}.pt",
+            _SINCE_2_3,
+        ),
         LayoutSpec(
             "A4",
             "2.4 to 2.7",
@@ -105,6 +132,7 @@ LAYOUTS: dict[str, LayoutSpec] = {
             f"{_CONSTANTS}.pt",
             _EXAMPLES,
             _FLAT_EXTRA,
+            _EXAMPLES,
             _SINCE_2_3 | {"float8_e8m0fnu"},  # 2.7 alone; the schemas before it cannot name the type
         ),
         LayoutSpec(
@@ -115,6 +143,7 @@ LAYOUTS: dict[str, LayoutSpec] = {
             f"{CONSTANTS}{{name}}.pt",
             f"{SAMPLE_INPUTS}{{name}}.pt",
             "extra/",
+            f"{WEIGHTS}*.pt",
             _SINCE_2_8,
             is_flat=False,
         ),
@@ -126,12 +155,16 @@ LAYOUTS: dict[str, LayoutSpec] = {
             f"{CONSTANTS}{{name}}_constants_config.json",
             f"{SAMPLE_INPUTS}{{name}}.pt",
             "extra/",
+            f"{MODELS}*",
             is_flat=False,
             has_configs=True,
         ),
     )
 }
 """Every layout, by name, oldest first."""
+
+_DETECTED = ("B1", "B2", "A2", "A4", "A3", "A1")
+"""The layouts in the order in which an archive is compared with them."""
 
 
 def layout_named(name: str) -> LayoutSpec:
@@ -162,13 +195,7 @@ def open_layout(reader: ArchiveReader) -> Layout:
     Raises:
         MissingRecordError: the archive holds no program.
     """
-    if _PROGRAM in reader:
-        if LAYOUTS["A2"].constants in reader:
-            return Layout(LAYOUTS["A2"], reader)
-        if LAYOUTS["A3"].weights not in reader:
-            return Layout(LAYOUTS["A1"], reader)
-        return Layout(LAYOUTS["A4" if _EXAMPLES in reader else "A3"], reader)
-    if not any(map(_is_document, reader.names)):
+    if _PROGRAM not in reader and not any(map(_is_document, reader.names)):
         code = any(name.startswith("data/aotinductor/") for name in reader.names)
         found = "Was it written by graphwire or torch.export?"
         if code:
@@ -176,17 +203,14 @@ def open_layout(reader: ArchiveReader) -> Layout:
         elif "data.pkl" in reader:
             found = "torch.save or torch.jit.save wrote it. Export the module, and save what torch.export.export makes"
         raise MissingRecordError("the archive holds no program", place=MODELS, remedy=found)
-    old = any(_is_saved(name, WEIGHTS) for name in reader.names)
-    return Layout(LAYOUTS["B1" if old else "B2"], reader)
+    flat = _PROGRAM in reader
+    tried = (LAYOUTS[name] for name in _DETECTED)
+    return Layout(next(spec for spec in tried if spec.is_flat == flat and spec.is_seen_in(reader)), reader)
 
 
 def _is_document(member: str) -> bool:
     """A program's name may have slashes."""
     return member.startswith(MODELS) and "." in member.rpartition("/")[2]
-
-
-def _is_saved(member: str, folder: str) -> bool:
-    return member.startswith(folder) and member.endswith(".pt")
 
 
 class Layout:
