@@ -3,8 +3,8 @@
 Literals are themselves: None, bool, int, float, text. Everything else is a list that begins with its kind:
 
     ["list", …]   ["mapping", [KEY, VALUE], …]   ["slice", START, STOP, STEP]   ["complex", REAL, IMAG]
-    ["dtype", NAME]   ["layout", NAME]   ["memory format", NAME]   ["device", TYPE, INDEX]   ["operator", NAME]
-    ["constant", NAME]   ["treespec", CONTENT]
+    ["dtype", NAME]   ["layout", NAME]   ["memory format", NAME]   ["constant", NAME]   ["treespec", CONTENT]
+    [KIND, …]   a literal of another kind: what the row of its arm calls it (`Arm.kind`), and its text or the fields of its record
     ["value", NAME]   ["results", NAME]   ["object", CLASS, NAME]   ["graph", CONTENT]
 
 The last line refers to something that gets its name, or its content, later: these lists are changed in place.

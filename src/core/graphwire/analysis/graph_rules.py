@@ -27,10 +27,9 @@ from graphwire.analysis.value_rules import (
     is_usual_meta,
 )
 from graphwire.analysis.walk import Place, Walk
-from graphwire.schema.arguments import ARMS, VALUE_ARMS
+from graphwire.schema.arguments import ARMS, VALUE_ARMS, VALUE_TABLES
 from graphwire.schema.graph import ARGUMENT_ARMS, Argument, ArgumentKind, Graph, Node, ValueMetadata
 from graphwire.schema.metadata import GRAMMARS
-from graphwire.schema.symbols import SymBool, SymFloat, SymInt
 
 __all__ = ["check_graph"]
 
@@ -337,14 +336,9 @@ def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:
         check_composition(walk, here, composition)
         if name not in graph.tensor_values:
             walk.report(here, "undefined-value", f"nothing makes the tensor {quoted(name)}")
-    symbolic: dict[str, Mapping[str, SymInt | SymFloat | SymBool]] = {
-        "sym_int": graph.sym_int_values,
-        "sym_float": graph.sym_float_values,
-        "sym_bool": graph.sym_bool_values,
-    }
-    for kind, symbols in symbolic.items():
-        for name, value in symbols.items():
-            check_symbol(walk, (place, f".{kind}_values", name), value)
+    for kind in ("sym_int", "sym_float", "sym_bool"):
+        for name, value in scope.values[kind].items():
+            check_symbol(walk, (place, f".{VALUE_TABLES[kind]}", name), value)
     for name, described in graph.custom_obj_values.items():
         check_class(walk, (place, ".custom_obj_values", name), described)
     for kind, table in scope.values.items():
@@ -353,7 +347,7 @@ def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:
         for name in table:
             if scope.defined.get(name) != kind:
                 walk.report(
-                    (place, f".{kind}_values", name),
+                    (place, f".{VALUE_TABLES[kind]}", name),
                     "undefined-value",
                     f"no input or node makes the {kind} value {quoted(name)}",
                 )

@@ -15,7 +15,7 @@ from graphwire.analysis.holdings import HeldTensor, Holding, holding, tensors_of
 from graphwire.analysis.names import spelled
 from graphwire.analysis.report import LoadReport
 from graphwire.errors import GraphwireError
-from graphwire.schema.arguments import arguments_in
+from graphwire.schema.arguments import VALUE_TABLES, arguments_in
 from graphwire.schema.expression import parse_expression
 from graphwire.schema.graph import Argument, Graph
 from graphwire.schema.infix import format_infix
@@ -201,8 +201,7 @@ def _graphs(root: Graph) -> Iterator[Graph]:
 
 
 def _count_values(graph: Graph) -> int:
-    symbols = len(graph.sym_int_values) + len(graph.sym_float_values) + len(graph.sym_bool_values)
-    return len(graph.tensor_values) + symbols + len(graph.custom_obj_values)
+    return sum(len(getattr(graph, table)) for table in VALUE_TABLES.values())
 
 
 # ------------------------------------------------------------------------------------------------ inputs and outputs
@@ -252,12 +251,8 @@ def _value(write: _Writer, graph: Graph, role: str, argument: Argument, name: st
     if kind in ("sym_int", "sym_float", "sym_bool"):
         if held.as_name is None:
             return ValueSummary(name, role, kind, value=_literal(getattr(held, f"as_{kind[4:]}")))
-        tables: dict[str, Mapping[str, SymInt | SymFloat | SymBool]] = {
-            "sym_int": graph.sym_int_values,
-            "sym_float": graph.sym_float_values,
-            "sym_bool": graph.sym_bool_values,
-        }
-        return ValueSummary(held.as_name, role, kind, value=write.symbol(tables[kind].get(held.as_name)))
+        known = getattr(graph, VALUE_TABLES[kind]).get(held.as_name)
+        return ValueSummary(held.as_name, role, kind, value=write.symbol(known))
     if kind == "custom_obj":
         return ValueSummary(held.name, role, kind, value=held.class_fqn)
     if kind == "none":
