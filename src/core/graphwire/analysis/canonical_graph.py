@@ -25,8 +25,8 @@ Value = TypeVar("Value")
 
 
 def canonical_graph(form: ArrangedGraph) -> Graph:
-    """The canonical form of a graph, new from top to bottom, except for the records of values. Symbols have the names that
-    they had."""
+    """The canonical form of a graph. It shares the records of values, and the arguments in which nothing changes, with the graph
+    that was given. Symbols have the names that they had."""
     graph, names = form.graph, form.names
     inside = {id(inner.graph): inner for each in form.inside for _, inner in each}
     subgraphs: dict[str, str] = {}
