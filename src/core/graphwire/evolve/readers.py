@@ -8,17 +8,17 @@ brought its operators, argument arms and element types. Every other document of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import attrgetter
 from typing import Final
 
 from msgspec.structs import astuple
 
 from graphwire.evolve.availability import is_nameless, newest_release, release_with
+from graphwire.evolve.references import graphs_in
 from graphwire.evolve.step import literal_as_value, place_of_results
 from graphwire.evolve.trees import OURS, Record
 from graphwire.evolve.versions import DRAFT, Version, first_release
 from graphwire.evolve.vocabulary import TYPES
-from graphwire.schema.arguments import ARMS, INSIDE, Place, arguments_in, subgraphs_in
+from graphwire.schema.arguments import ARMS, Place, arguments_in
 from graphwire.schema.graph import ARGUMENT_ARMS, Argument, Graph, Node
 from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
@@ -32,10 +32,6 @@ _ARCHIVE = Version(8, 14)
 _OLD: Final = ARGUMENT_ARMS.index("as_optional_tensor")
 """How many arms every reader of the archive reads in an argument; they come first."""
 _NO_NEW: Final = (None,) * (len(ARGUMENT_ARMS) - _OLD)
-_HOLDERS = ("as_graph", *(arm for arm in INSIDE if not ARMS[arm].feature))
-"""The arms with graphs inside, in a program that requires no extension."""
-_held = attrgetter(*_HOLDERS)
-_NOTHING: Final = (None,) * len(_HOLDERS)
 _NEW_TYPES: Final = {kind: since for kind, since in TYPES.items() if since > _ARCHIVE}
 
 
@@ -48,7 +44,7 @@ def first_reader(program: Program, *, is_json: bool) -> str:
     if program.requires or not is_json:
         return OURS_FIRST
     newest, targets = _ARCHIVE, set()
-    for graph in _graphs(program.graph_module.graph):
+    for graph in graphs_in(program.graph_module.graph):
         top = graph is program.graph_module.graph
         for meta in {id(meta): meta for meta in graph.tensor_values.values()}.values():  # most are shared
             if meta.dtype in _NEW_TYPES:
@@ -72,18 +68,6 @@ def first_reader(program: Program, *, is_json: bool) -> str:
             return OURS_FIRST
         releases.add(release)
     return f"torch-{newest_release(releases)}"
-
-
-def _graphs(graph: Graph) -> Iterator[Graph]:
-    """A graph, and every graph inside it."""
-    graphs = [graph]
-    for each in graphs:  # grows while it is walked
-        yield each
-        for node in each.nodes:
-            for named in node.inputs:
-                argument = named.arg
-                if argument.as_tensor is None and _held(argument) != _NOTHING:
-                    graphs += subgraphs_in(argument)
 
 
 def _needed(graph: Graph, top: bool) -> Iterator[Version | None]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from operator import attrgetter
+from typing import Final
 
 from msgspec.structs import replace
 
 from graphwire.evolve.values import subgraphs
-from graphwire.schema.arguments import ARMS, features_of, subgraphs_in
+from graphwire.schema.arguments import ARMS, INSIDE, features_of, subgraphs_in
 from graphwire.schema.graph import Argument, Graph, Node
 from graphwire.schema.module_call import ModuleCallEntry
 from graphwire.schema.program import GraphModule, Program
 from graphwire.schema.signature_names import renamed_argument, with_outputs
 
-__all__ = ["module_with_names", "new_requirements", "uses_operator", "walk_nodes"]
+__all__ = ["graphs_in", "module_with_names", "new_requirements", "uses_operator", "walk_nodes"]
 
 
 def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tuple[str, Node]]:
@@ -28,15 +30,27 @@ def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tupl
                 yield from walk_nodes(inner, f"{here}.inputs[{position}].arg{below}")
 
 
-def uses_operator(graph: Graph, targets: Collection[str]) -> bool:
-    """Whether a node of a graph, or of a graph that a node is given, calls one of some operators, by their serialized names."""
+_HOLDERS = ("as_graph", *INSIDE)
+"""The arms with graphs inside."""
+_held = attrgetter(*_HOLDERS)
+_NOTHING: Final = (None,) * len(_HOLDERS)
+
+
+def graphs_in(graph: Graph) -> Iterator[Graph]:
+    """A graph, and every graph inside it."""
     graphs = [graph]
     for each in graphs:  # grows while it is walked
+        yield each
         for node in each.nodes:
-            if node.target in targets:
-                return True
-            graphs += [inner for named in node.inputs for inner in subgraphs_in(named.arg)]
-    return False
+            for named in node.inputs:
+                argument = named.arg
+                if argument.as_tensor is None and _held(argument) != _NOTHING:
+                    graphs += subgraphs_in(argument)
+
+
+def uses_operator(graph: Graph, targets: Collection[str]) -> bool:
+    """Whether a node of a graph, or of a graph inside it, calls one of some operators, by their serialized names."""
+    return any(node.target in targets for each in graphs_in(graph) for node in each.nodes)
 
 
 def module_with_names(module: GraphModule, names: Mapping[str, str]) -> GraphModule:
@@ -102,10 +116,5 @@ def _arguments_elsewhere(program: Program) -> Iterator[Argument]:
             yield from (*entry.signature.inputs, *entry.signature.outputs)
     if program.example_inputs is not None:
         yield from program.example_inputs.leaves
-    pending = [module.graph]
-    while pending:
-        graph = pending.pop()
+    for graph in graphs_in(module.graph):
         yield from (*graph.inputs, *graph.outputs)
-        pending += [
-            inner for node in graph.nodes for named in node.inputs for inner in subgraphs_in(named.arg)
-        ]
