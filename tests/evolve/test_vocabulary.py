@@ -109,7 +109,7 @@ def test_what_came_with_a_version_is_reported_for_each_version_there_is() -> Non
 
 @pytest.mark.parametrize("arm", EXTENSION_ARMS)
 def test_an_argument_that_is_an_extension_is_an_obstacle_for_every_release(arm: str) -> None:
-    nodes = to_tree(GOLDEN["arguments"]())["graph_module"]["graph"]["nodes"]
+    nodes = [n for make in GOLDEN.values() for n in to_tree(make())["graph_module"]["graph"]["nodes"]]
     argument = next(named["arg"] for node in nodes for named in node["inputs"] if arm in named["arg"])
     tree = copy.deepcopy(to_tree(_plain_program()))
     tree["graph_module"]["graph"]["nodes"][0]["inputs"].append({"name": "odd", "arg": argument, "kind": 2})
