@@ -233,31 +233,6 @@ class TargetError(EncodeError):
         return "\n  ".join([super().__str__(), *map(str, self.obstacles)])
 
 
-class DecodeError(GraphwireError):
-    """Records cannot become a program on this installation."""
-
-
-class UnknownOperatorError(DecodeError):
-    """An operator that no handler on this installation resolves; where there are several, `problems` names each."""
-
-    def __init__(
-        self, problem: str, *, problems: Sequence[Problem] = (), place: str = "", remedy: str = ""
-    ) -> None:
-        super().__init__(problem, place=place, remedy=remedy)
-        self.problems = tuple(problems)
-
-    def __str__(self) -> str:
-        return "\n  ".join([super().__str__(), *map(str, self.problems)])
-
-
-class UnknownTypeError(DecodeError):
-    """A container type that nobody registered on this installation."""
-
-
-class SchemaError(GraphwireError):
-    """A document is not a program of a schema that we read."""
-
-
 class Problem(NamedTuple):
     """One thing wrong with a document."""
 
@@ -272,17 +247,42 @@ class Problem(NamedTuple):
         return f"{told(self.place)}: {told(self.message)} [{self.kind}]"
 
 
-class ValidationError(SchemaError):
-    """A document breaks rules of the schema; `problems` holds all of them, not just the first."""
+class _ProblemsError(GraphwireError):
+    """An error that lists every problem, a line each."""
 
-    def __init__(self, problems: Sequence[Problem], *, place: str = "", remedy: str = "") -> None:
+    def __init__(
+        self, problem: str, *, problems: Sequence[Problem] = (), place: str = "", remedy: str = ""
+    ) -> None:
+        super().__init__(problem, place=place, remedy=remedy)
         self.problems = tuple(problems)
-        count = len(self.problems)
-        head = f"{count} problem{'s' if count != 1 else ''} in the program"
-        super().__init__(head, place=place, remedy=remedy)
 
     def __str__(self) -> str:
         return "\n  ".join([super().__str__(), *map(str, self.problems)])
+
+
+class DecodeError(GraphwireError):
+    """Records cannot become a program on this installation."""
+
+
+class UnknownOperatorError(_ProblemsError, DecodeError):
+    """An operator that no handler on this installation resolves; where there are several, `problems` names each."""
+
+
+class UnknownTypeError(DecodeError):
+    """A container type that nobody registered on this installation."""
+
+
+class SchemaError(GraphwireError):
+    """A document is not a program of a schema that we read."""
+
+
+class ValidationError(_ProblemsError, SchemaError):
+    """A document breaks rules of the schema; `problems` holds all of them, not just the first."""
+
+    def __init__(self, problems: Sequence[Problem], *, place: str = "", remedy: str = "") -> None:
+        count = len(problems)
+        head = f"{count} problem{'s' if count != 1 else ''} in the program"
+        super().__init__(head, problems=problems, place=place, remedy=remedy)
 
 
 class UnsupportedFeatureError(SchemaError):
@@ -321,17 +321,8 @@ class LimitError(GraphwireError):
     """A size, depth or count beyond the limits in force."""
 
 
-class OpsetError(GraphwireError):
+class OpsetError(_ProblemsError):
     """Operators cannot be brought to another version of their namespace; `problems` holds every reason with its place."""
-
-    def __init__(
-        self, problem: str, *, problems: Sequence[Problem] = (), place: str = "", remedy: str = ""
-    ) -> None:
-        super().__init__(problem, place=place, remedy=remedy)
-        self.problems = tuple(problems)
-
-    def __str__(self) -> str:
-        return "\n  ".join([super().__str__(), *map(str, self.problems)])
 
 
 class TorchReleaseError(GraphwireError):
@@ -346,14 +337,5 @@ class PluginConflictError(PluginError):
     """Two plugins claim one name."""
 
 
-class MissingPluginError(PluginError):
+class MissingPluginError(_ProblemsError, PluginError):
     """The file needs plugins that are not installed here; `problems` says which, for what, and where."""
-
-    def __init__(
-        self, problem: str, *, problems: Sequence[Problem] = (), place: str = "", remedy: str = ""
-    ) -> None:
-        super().__init__(problem, place=place, remedy=remedy)
-        self.problems = tuple(problems)
-
-    def __str__(self) -> str:
-        return "\n  ".join([super().__str__(), *map(str, self.problems)])

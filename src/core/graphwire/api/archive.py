@@ -25,6 +25,7 @@ from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
 from graphwire.wire.archive import Readable
 from graphwire.wire.archive_source import file_name
+from graphwire.wire.closing import Closing
 from graphwire.wire.layouts import BARE
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.package import NO_MANIFEST, Package
@@ -49,7 +50,7 @@ def _bounded(function: Callable[Concatenate[Archive, P], R]) -> Callable[Concate
     return bounded
 
 
-class Archive:
+class Archive(Closing):
     """A file open for reading: its programs as records, its payloads by name. Nothing is read before it is asked for.
 
     Made by `graphwire.open`. Any thread may use it. Mapped payloads outlive it.
@@ -314,14 +315,6 @@ class Archive:
     def close(self) -> None:
         """Close the file."""
         self._package.close()
-
-    def __enter__(self) -> Archive:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _Told:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
-from types import TracebackType
 
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError, locate
 from graphwire.wire import zip_layout as layout
@@ -22,6 +21,7 @@ from graphwire.wire.archive_source import (
     Source,
     open_source,
 )
+from graphwire.wire.closing import Closing
 from graphwire.wire.deflate import DeflateError, crc32, inflater
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.memory import new_memory
@@ -34,7 +34,7 @@ _NAMES_COMPARED, _NAME_COMPARED = 500, 200
 RENEWED = "The file is damaged: fetch or write it again"
 
 
-class ArchiveReader:
+class ArchiveReader(Closing):
     """A zip archive in one of PyTorch's layouts. Any thread may read records.
 
     Names are relative to the archive's one root folder (PT2 archives: `models/model.json`), or to the archive itself where
@@ -277,14 +277,6 @@ class ArchiveReader:
     def close(self) -> None:
         """Let go of the source. Mapped memory stays valid."""
         self._source.close()
-
-    def __enter__(self) -> ArchiveReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _entry(self, name: str) -> Entry:
         entry = self._entries.get(name)

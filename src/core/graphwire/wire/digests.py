@@ -15,9 +15,9 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from types import TracebackType
 
 from graphwire.errors import ArchiveError
+from graphwire.wire.closing import Closing
 from graphwire.wire.manifest import Manifest, Together
 from graphwire.wire.payloads import Record
 
@@ -141,7 +141,7 @@ class _Group:
         self._views = ()
 
 
-class Digests:
+class Digests(Closing):
     """The digests of the records of one archive. A context manager, which leaves no thread behind."""
 
     def __init__(self) -> None:
@@ -249,14 +249,6 @@ class Digests:
         for thread in self._threads:
             thread.shutdown(cancel_futures=True)
         self._threads, self._aside, self._made, self._groups, self._views = [], [], [], [], {}
-
-    def __enter__(self) -> Digests:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _put_aside(self, name: str) -> _Aside:
         record = _Aside(name, self._next_thread())

@@ -16,7 +16,6 @@ are ours. Older layouts are read and written too: see `layouts`. Here one is rea
 from __future__ import annotations
 
 from functools import cached_property
-from types import TracebackType
 
 import msgspec
 
@@ -26,6 +25,7 @@ from graphwire.hooks.registry import Registry
 from graphwire.hooks.remedies import of_requirements
 from graphwire.schema.program import PluginRequirement, Program
 from graphwire.wire.archive import ArchiveReader, Readable
+from graphwire.wire.closing import Closing
 from graphwire.wire.document import read_document, read_program
 from graphwire.wire.layouts import (
     PROVIDERS,
@@ -46,7 +46,7 @@ _OF_TORCH = ".data/serialization_id"
 _read_providers = msgspec.json.Decoder(dict[str, PluginRequirement]).decode
 
 
-class Package:
+class Package(Closing):
     """A package open for reading. Nothing but the directory is read before it is asked for.
 
     Args:
@@ -235,11 +235,3 @@ class Package:
     def close(self) -> None:
         """Close the file. Mapped payloads stay valid."""
         self.archive.close()
-
-    def __enter__(self) -> Package:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
