@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 import torch
-from programs import PROGRAMS, Example
-from small_programs import SMALL_PROGRAMS
+from programs import Example
+from small_programs import ALL_PROGRAMS, SMALL_PROGRAMS, shared_example
 from torch import nn
 from torch.export import Dim
 from torch.utils import _pytree as pytree
@@ -26,28 +26,18 @@ from graphwire.analysis.validate import validate
 from graphwire.schema.program import Program
 from graphwire.schema.tree import to_tree
 
-MAKERS = {
-    **SMALL_PROGRAMS,
-    "structured": PROGRAMS["structured"],
-    "convnet": PROGRAMS["convnet"],
-    "decoder": functools.partial(PROGRAMS["decoder"], 1),
-}
-
-
-@functools.cache
-def _example(name: str) -> Example:
-    return _made(name)
+MAKERS = [*SMALL_PROGRAMS, "structured", "convnet", "decoder"]
 
 
 def _made(name: str) -> Example:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what torch has to say of a model is not what is tested
-        return MAKERS[name]()
+        return ALL_PROGRAMS[name]()
 
 
 @functools.cache
 def _data(name: str) -> bytes:
-    return graphwire.dumps(_example(name).program)
+    return graphwire.dumps(shared_example(name).program)
 
 
 def _results(program: Any, example: Example) -> list[Any]:
@@ -69,7 +59,7 @@ def test_the_canonical_program_is_valid_and_computes_the_same(name) -> None:
         assert to_tree(graphwire.canonicalize(canonical)) == to_tree(canonical)
         loaded = graphwire.from_schema(canonical, archive.payloads_of("model", copied=True))
     actual, expected = (
-        pytree.tree_leaves(_results(each, _example(name)))
+        pytree.tree_leaves(_results(each, shared_example(name)))
         for each in (loaded, graphwire.loads(_data(name), weights="copy"))
     )
     for one, other in zip(actual, expected, strict=True):
@@ -81,7 +71,7 @@ def test_the_canonical_program_is_valid_and_computes_the_same(name) -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_hash_is_that_of_every_format_and_of_what_torch_writes(name) -> None:
-    program = _example(name).program
+    program = shared_example(name).program
     expected = graphwire.content_hash(program, weights=True)
     for format in ("msgpack", "cbor"):
         assert graphwire.content_hash(graphwire.dumps(program, format=format), weights=True) == expected
@@ -122,7 +112,7 @@ def _is_said_by_torch(record: Program) -> bool:
 
 @pytest.mark.parametrize("name", ["structured", "tied_weights", "convnet"])
 def test_a_second_export_has_the_same_hash(name) -> None:
-    assert graphwire.content_hash(_made(name).program) == graphwire.content_hash(_example(name).program)
+    assert graphwire.content_hash(_made(name).program) == graphwire.content_hash(shared_example(name).program)
 
 
 def test_another_process_has_the_same_hashes(tmp_path) -> None:
@@ -145,7 +135,8 @@ def test_another_process_has_the_same_hashes(tmp_path) -> None:
         check=True,
     )
     expected = [
-        graphwire.content_hash(_example(name).program, weights=True) for name in ("structured", "convnet")
+        graphwire.content_hash(shared_example(name).program, weights=True)
+        for name in ("structured", "convnet")
     ]
     assert done.stdout.split() == expected
 

@@ -7,42 +7,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from programs import PROGRAMS, Example, decoder
+from programs import Example
 from running import results
-from small_programs import SMALL_PROGRAMS
+from small_programs import ALL_PROGRAMS, shared_example
 from torch.export import ExportedProgram
 
 import graphwire
 
 FORMATS = ("json", "msgpack", "cbor")
 
-_MAKERS = {
-    **SMALL_PROGRAMS,
-    **PROGRAMS,
-    "decoder": functools.partial(decoder, 1),  # as the demo's, with fewer layers
-}
 
-
-@functools.cache
-def _example(name: str) -> Example:
-    return _MAKERS[name]()
-
-
-@pytest.fixture(params=_MAKERS)
+@pytest.fixture(params=ALL_PROGRAMS)
 def example(request: pytest.FixtureRequest) -> Example:
     """Each of the programs; made once, so no test may change it."""
-    return _example(request.param)
+    return shared_example(request.param)
 
 
 @pytest.fixture
 def fresh(request: pytest.FixtureRequest, example: Example) -> Example:
     """The same as `example`, made again, for what torch does to a program in place."""
-    return _MAKERS[request.node.callspec.params["example"]]()
+    return ALL_PROGRAMS[request.node.callspec.params["example"]]()
 
 
 @functools.cache
 def _results(name: str) -> list[Any]:
-    example = _MAKERS[name]()
+    example = ALL_PROGRAMS[name]()
     return results(example.program.module(), example.calls)
 
 
@@ -60,7 +49,7 @@ def wire_format(request: pytest.FixtureRequest) -> Any:
 
 @functools.cache
 def _saved(name: str, format: str) -> bytes:
-    return graphwire.dumps(_example(name).program, format=format)
+    return graphwire.dumps(shared_example(name).program, format=format)
 
 
 @pytest.fixture

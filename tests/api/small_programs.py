@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from programs import Example, Inputs
+from programs import PROGRAMS, Example, Inputs, decoder
 from torch import Tensor, nn
 from torch._higher_order_ops import effects as torch_effects
 from torch._higher_order_ops.map import map as map_over
@@ -725,3 +727,18 @@ def _decomposed(name: str) -> None:
 
 for _name in DECOMPOSED:
     _decomposed(_name)
+
+ALL_PROGRAMS: dict[str, Callable[[], Example]] = {
+    **SMALL_PROGRAMS,
+    **PROGRAMS,
+    "decoder": functools.partial(decoder, 1),  # as the demo's, with fewer layers
+}
+"""These programs and those of the demo."""
+
+
+@functools.cache
+def shared_example(name: str) -> Example:
+    """One of `ALL_PROGRAMS`, exported once in a process for all tests that only read it. None may change it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what torch has to say of a model is not what is tested
+        return ALL_PROGRAMS[name]()

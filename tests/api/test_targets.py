@@ -15,7 +15,7 @@ import pytest
 import torch
 from programs import Example, convnet, structured
 from running import results
-from small_programs import SMALL_PROGRAMS
+from small_programs import SMALL_PROGRAMS, shared_example
 from this_torch import RELEASE
 from torch._export.serde import schema as torch_schema
 from torch._higher_order_ops.associative_scan import associative_scan
@@ -127,7 +127,7 @@ def test_a_document_for_torch_has_no_field_that_torch_s_schema_lacks(name: str) 
     if name == "sparse":
         program = torch.export.export(_ToSparse(), (torch.eye(3),))
     else:
-        program = SMALL_PROGRAMS[name]().program
+        program = shared_example(name).program
     if graphwire.supports(program, target):
         with pytest.raises(TargetError):
             graphwire.dumps(program, target=target)

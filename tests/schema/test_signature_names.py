@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 import functools
-import warnings
 from typing import Any
 
 import pytest
 import torch
-from programs import PROGRAMS
-from small_programs import SMALL_PROGRAMS
+from small_programs import SMALL_PROGRAMS, shared_example
 from torch.export import ExportedProgram
 
 import graphwire
@@ -41,11 +39,7 @@ from graphwire.schema.signature import (
 )
 from graphwire.schema.tree import to_tree
 
-ALL = {
-    **SMALL_PROGRAMS,
-    "structured": PROGRAMS["structured"],
-    "decoder": functools.partial(PROGRAMS["decoder"], 1),
-}
+ALL = [*SMALL_PROGRAMS, "structured", "decoder"]
 
 PROPERTIES = (
     "parameters buffers non_persistent_buffers lifted_tensor_constants lifted_custom_objs user_inputs user_outputs"
@@ -56,9 +50,7 @@ PROPERTIES = (
 
 @functools.cache
 def _exported(name: str) -> tuple[ExportedProgram, Program]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what torch has to say of a model is not what is tested
-        program = ALL[name]().program
+    program = shared_example(name).program
     return program, graphwire.to_schema(program)[0]
 
 
