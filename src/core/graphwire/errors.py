@@ -34,6 +34,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from types import BuiltinFunctionType, FunctionType
 from typing import NamedTuple
 
 __all__ = [
@@ -166,6 +167,22 @@ def said(error: BaseException) -> str:
         text = ""
     kind = type(error).__name__
     return f"{kind}: {text}" if text else kind
+
+
+_TOLD_WHOLE = (bool, float, complex, str, bytes, type(None), type, FunctionType, BuiltinFunctionType)
+"""Types whose values `repr` tells, of whatever size: none runs a stranger's code, and none has parts."""
+
+
+def shown(value: object) -> str:
+    """A value of the caller's as a message has it. Of one whose `repr` may fail, or may take forever, that is its type."""
+    if type(value) in _TOLD_WHOLE or (type(value) is int and value.bit_length() < 1 << 10):
+        return f"{value!r:.80}"
+    kind = type(value)
+    return (
+        f"a value of type {kind.__module__}.{kind.__qualname__}"
+        if kind.__module__ != "builtins"
+        else f"a value of type {kind.__name__}"
+    )
 
 
 class _OfCaller(str):

@@ -13,14 +13,15 @@ from graphwire.errors import EncodeError, Problem
 from graphwire.schema.program import Program
 from graphwire.schema.tensor import PayloadMeta
 
-__all__ = ["check_written"]
+__all__ = ["UNREADABLE", "check_written"]
 
 _SHOWN: Final = 5
 _NODE = re.compile(r"graph_module\.graph\.nodes\[(\d+)\]")
-_REMEDY = (
+UNREADABLE = (
     "Something in the program, or in what a plugin writes of it, has no place in a file; where it is neither, it is a "
     "fault of graphwire: please report it"
 )
+"""What to do where records could not be read, and nobody knows why they are so."""
 
 
 def check_written(
@@ -37,13 +38,13 @@ def check_written(
         # Records of another type than they should be, which no reader makes.
         raise EncodeError(
             f"a handler of operators gives records that are none: {type(error).__name__}: {error}",
-            remedy=_REMEDY,
+            remedy=UNREADABLE,
         ) from error
     if problems:
         more = len(problems) - _SHOWN
         told = "; ".join(_told(program, each) for each in problems[:_SHOWN])
         rest = f"; and {more} more" if more > 0 else ""
-        raise EncodeError(f"what would be written could not be loaded: {told}{rest}", remedy=_REMEDY)
+        raise EncodeError(f"what would be written could not be loaded: {told}{rest}", remedy=UNREADABLE)
 
 
 def _payload_problems(

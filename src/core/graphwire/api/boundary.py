@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
@@ -191,6 +192,10 @@ def _told(
         return kind("values are nested too deeply for Python's recursion limit", remedy=_DEPTH)
     module, function = frames[-1] if frames else ("", "")
     what = "written" if issubclass(kind, EncodeError) else "read"
+    if what == "written" and module.partition(".")[0] not in _TRUSTED:
+        return kind(
+            f"{module}.{function} fails, which the program refers to: {said(error)}", remedy=_REPAIR_OBJECT
+        )
     return kind(
         f"it cannot be {what}: {said(error)} (in {module}.{function})",
         remedy=DEFECT,
@@ -199,6 +204,20 @@ def _told(
 
 DEFECT = "Where nothing is wrong with the program, that is a defect of graphwire: report it"
 """The remedy where nobody below knows a better one."""
+_TRUSTED = frozenset(
+    (
+        "graphwire",
+        "graphwire_plugins",
+        "torch",
+        "sympy",
+        "mpmath",
+        "msgspec",
+        "numpy",
+        *sys.stdlib_module_names,
+    )
+)
+"""The packages whose failure is none of an object that the caller put into a program."""
+_REPAIR_OBJECT = "Repair it, or take the object that has it out of the program"
 _DEPTH = "Nest less deeply, or raise the limit (sys.setrecursionlimit) where the data is yours"
 _REPAIR = "Repair or update it, or do without it: GRAPHWIRE_DISABLE_PLUGINS names plugins that are not loaded"
 

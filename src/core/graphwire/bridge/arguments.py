@@ -25,7 +25,7 @@ from graphwire.bridge.tensors import (
     dtype_name,
     encode_device,
 )
-from graphwire.errors import DecodeError, EncodeError
+from graphwire.errors import DecodeError, EncodeError, shown
 from graphwire.schema.arguments import ARMS, FREQUENT_FIRST, arm_of
 from graphwire.schema.graph import (
     Argument,
@@ -196,9 +196,8 @@ def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> Argum
     try:
         return Argument(as_operator=encode_operator(context, value).name)
     except (EncodeError, TypeError):
-        kind = type(value)
         raise EncodeError(
-            f"no argument of the schema says a {kind.__module__}.{kind.__qualname__} ({value!r:.80})",
+            f"no argument of the schema says {shown(value)}",
             remedy="Pass it as a graph input, or register a constant codec or operator handler for it",
         ) from None
 

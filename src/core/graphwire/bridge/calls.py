@@ -31,6 +31,10 @@ def encode_inputs(
     Raises:
         EncodeError: an argument cannot be said, or the operator has no parameter for it.
     """
+    if not isinstance(node.args, tuple) or (
+        node.kwargs and not all(isinstance(key, str) for key in node.kwargs)
+    ):
+        raise TypeError("the arguments of a node are no tuple and dict of names")
     if called.codec is not None:
         inputs = _encode_by_handler(context, nodes, called, called.codec, node)
         if inputs is not None:
@@ -119,7 +123,7 @@ def _encode_by_schema(
     context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
 ) -> list[NamedArgument]:
     args, kwargs, inputs = node.args, node.kwargs, []
-    if not kwargs and len(args) <= len(called.positional):
+    if not kwargs and called.needed <= len(args) <= len(called.positional):
         return [
             NamedArgument(name, known, _POSITIONAL)
             if type(value) is torch.fx.Node and (known := nodes.get(value)) is not None
@@ -135,6 +139,12 @@ def _encode_by_schema(
             given += 1
         elif position < len(args) and not keyword_only:
             inputs.append(_encode(context, nodes, name, args[position], _POSITIONAL))
+    missing = called.required.difference([named.name for named in inputs])
+    if missing:
+        raise EncodeError(
+            f"{called.name} is not given {', '.join(sorted(missing))}, which has no default",
+            remedy="Give it all of them",
+        )
     if given != len(kwargs):
         unknown = sorted(set(kwargs) - {name for name, _ in called.parameters})
         raise EncodeError(f"{called.name} has no parameter {', '.join(unknown)}")
@@ -144,6 +154,11 @@ def _encode_by_schema(
 def _encode_symbolic(
     context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
 ) -> list[NamedArgument]:
+    if len(node.args) < called.needed:  # of which FX would write an operation without operands
+        raise EncodeError(
+            f"{called.name} takes {called.needed} arguments by position, not {len(node.args)}",
+            remedy="Give it all of them",
+        )
     names = [name for name, _ in called.parameters]
     names += [""] * (len(node.args) - len(names))
     positional = [

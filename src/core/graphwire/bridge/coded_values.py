@@ -19,7 +19,7 @@ from graphwire.bridge import torch_private
 from graphwire.bridge.codecs import class_name, copy_of_tree, owner_of, written_by
 from graphwire.bridge.context import EncodeContext
 from graphwire.bridge.tensors import seen_facts
-from graphwire.errors import DecodeError, EncodeError, GraphwireError, said
+from graphwire.errors import DecodeError, EncodeError, GraphwireError, said, shown
 from graphwire.hooks.interfaces import ConstantCodec
 from graphwire.hooks.registry import Registry
 from graphwire.hooks.remedies import of_name, unavailable
@@ -77,6 +77,8 @@ class CodedValues:
         return plain
 
     def _encode(self, name: str, value: Any, plain: dict[str, Any]) -> Any:
+        if type(name) is not str:
+            raise EncodeError(f"{shown(name)} is no name of a value", remedy="Let it be a text")
         if name in self.encoded:
             problem = "it is both a weight and a constant, and neither is a plain tensor"
             raise EncodeError(problem, place=name, remedy="Rename one of them")

@@ -53,6 +53,7 @@ from graphwire.schema.graph import (
 )
 
 _LITERALS = (int, float, bool, str, type(None))
+_ABSENT = object()
 _MAKERS = frozenset(("placeholder", "call_function"))
 """The nodes whose values a record states."""
 
@@ -75,6 +76,9 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
     """
     record = Graph([], [], [], {}, {}, {}, custom_obj_values={}, sym_float_values={}, value_metadata={})
     scope = EncodeScope(record, module)
+    names = [node.name for node in module.graph.nodes]
+    if not {*map(type, names)} <= {str}:
+        raise TypeError("a node's name is no text")
     _describe_values(context, module.graph)
     for node in module.graph.nodes:
         try:
@@ -82,6 +86,8 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
         except Exception as error:
             locate(error, f"graph.{node.name}")
             raise
+    if scope.attributes and len(set(names)) < len(names):
+        raise EncodeError("two nodes have one name", place="graph", remedy="Rename one of the nodes")
     record.placed = deviations(module.graph.nodes, scope.order)
     record.copies = encode_copies(scope)
     context.graph_sizes[id(record)] = scope.inner_nodes + len(record.nodes)
@@ -161,14 +167,20 @@ def _encode_placeholder(
 
 def _note_target(scope: EncodeScope, node: torch.fx.Node) -> None:
     """Note the name of the argument that an input is, unless no code could be written with it."""
-    target = str(node.target)
+    target = _text(node.target)
     if is_value_name(target) and scope.targets[target] == 1:
         noted = scope.record.value_metadata.setdefault(node.name, ValueMetadata())
         noted.target = target
 
 
+def _text(target: Any) -> str:
+    if not isinstance(target, str):
+        raise TypeError("the target of a node that reads an attribute or an input is no text")
+    return target
+
+
 def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node) -> None:
-    path = str(node.target)
+    path = _text(node.target)
     if not node.users:  # an argument is where a record has an attribute, and this is none
         warnings.warn(
             f"the node {node.name!r} reads the attribute {path!r}, which nothing uses: it is not saved",
@@ -178,7 +190,12 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
         return
     value = scope.module
     for part in path.split("."):
-        value = getattr(value, part)
+        value = getattr(value, part, _ABSENT)
+    if value is _ABSENT:
+        raise EncodeError(
+            f"the graph's module has no attribute {path!r:.80}",
+            remedy="Give it back, or erase the nodes that read it",
+        )
     if isinstance(value, torch.fx.GraphModule):
         if not is_value_name(path):
             raise EncodeError(

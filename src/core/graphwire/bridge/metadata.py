@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,7 +17,7 @@ from torch.fx.traceback import NodeSourceAction
 from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack
 from graphwire.bridge.operators import name_of_operator
 from graphwire.bridge.source_functions import function_table, name_of_function, operator_packet
-from graphwire.errors import DecodeError, EncodeError, SchemaError, UnknownTypeError, locate
+from graphwire.errors import DecodeError, EncodeError, SchemaError, UnknownTypeError, locate, shown
 from graphwire.schema.graph import ValueMetadata
 from graphwire.schema.metadata import (
     EXACT_SOURCE_FN,
@@ -53,6 +52,8 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     texts: dict[str, str] = {}
     sources = None
     if trace := meta.get("stack_trace"):
+        if not isinstance(trace, str):  # and its hash may take forever
+            raise TypeError("the stack trace of a node is no text")
         if trace not in context.traces:
             context.traces[trace] = _with_line_feeds(trace)
         texts["stack_trace"] = context.traces[trace]
@@ -138,7 +139,9 @@ def decode_stack(context: DecodeContext, indices: list[int]) -> str | None:
 # ----------------------------------------------------------------------------------------------- module stacks
 
 
-def _encode_module_stack(context: EncodeContext, stack: dict[Any, Any], texts: dict[str, str]) -> None:
+def _encode_module_stack(context: EncodeContext, stack: Any, texts: dict[str, str]) -> None:
+    if not isinstance(stack, dict):
+        raise EncodeError(f"the module stack is {shown(stack)}", remedy=_STACK_REMEDY)
     modules = tuple(stack)
     known = context.module_stacks.get(modules)
     if known is None or known.stack != stack:
@@ -150,15 +153,10 @@ def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[s
     """The key and text of a module stack. Stacks share the rows of their outer modules."""
     known, rows = context.module_rows, []
     for entry in stack.items():
-        try:
-            row = known.get(entry)
-        except TypeError:
-            raise EncodeError(
-                f"the module stack has {reprlib.repr(entry[1]):.80} for a path and a type",
-                remedy=_STACK_REMEDY,
-            ) from None
+        parts = _module_parts(entry)
+        row = known.get(entry)
         if row is None:
-            row = joined_module(_module_parts(entry)) if type(entry[0]) is str else None
+            row = joined_module(parts) if type(entry[0]) is str else None
             if row is None:
                 return EXACT_STACK, json.dumps([_module_parts(entry) for entry in stack.items()])
             known[entry] = row
@@ -166,12 +164,16 @@ def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[s
     return "nn_module_stack", ";".join(rows)
 
 
-def _module_parts(entry: tuple[Any, tuple[str, Any]]) -> tuple[str, str, str]:
+def _module_parts(entry: tuple[Any, Any]) -> tuple[str, str, str]:
     """The key, path and type of a module, as texts."""
-    key, (path, kind) = entry
-    if not isinstance(path, str):
+    key, of_key = entry
+    if not isinstance(of_key, tuple) or len(of_key) != 2:
+        raise EncodeError(f"the module stack has {shown(of_key)} for a path and a type", remedy=_STACK_REMEDY)
+    path, kind = of_key
+    if not isinstance(path, str) or not (isinstance(kind, str) or callable(kind)):
+        wrong = kind if isinstance(path, str) else path
         raise EncodeError(
-            f"the module stack has {reprlib.repr(path):.80} for the path of {key!r:.80}", remedy=_STACK_REMEDY
+            f"the module stack has {shown(wrong)} in the entry of {shown(key)}", remedy=_STACK_REMEDY
         )
     return str(key), path, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
 

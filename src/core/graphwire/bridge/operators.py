@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
 from graphwire.bridge.opaque import CallForm, OpaqueOperator, opaque_operator
-from graphwire.errors import EncodeError, GraphwireError, PluginError, Problem, UnknownOperatorError, said
+from graphwire.errors import (
+    EncodeError,
+    GraphwireError,
+    PluginError,
+    Problem,
+    UnknownOperatorError,
+    said,
+    shown,
+)
 from graphwire.evolve.references import walk_nodes
 from graphwire.hooks.interfaces import NodeCodec, OpHandler
 from graphwire.hooks.registry import Registry
@@ -52,9 +60,8 @@ def _named(context: EncodeContext, target: Any) -> Operator:
             raise unavailable(fault, f"the operator {name}", EncodeError)
     if failures:
         raise failures[0]
-    kind = type(target)
     raise EncodeError(
-        f"no operator handler knows {target!r} ({kind.__module__}.{kind.__qualname__})",
+        f"no operator handler knows {shown(target)}",
         remedy=of_name(
             registry, "op_handler", "", "Install the plugin that handles it, or register an OpHandler for it"
         ),
@@ -130,7 +137,7 @@ def _asked(
     except Exception as error:
         owner = context.registry.owner_of_handler(handler)
         raise kind(
-            f"`{method}` of the operator handler {handler.namespace!r} of {owner} fails at {argument!s:.80}: "
+            f"`{method}` of the operator handler {handler.namespace!r} of {owner} fails at {shown(argument)}: "
             f"{said(error)}"
         ) from error
 

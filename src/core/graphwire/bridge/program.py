@@ -33,6 +33,7 @@ from graphwire.bridge.metadata import (
 from graphwire.bridge.opaque import OpaqueOperator
 from graphwire.bridge.operators import check_operators
 from graphwire.bridge.payloads import decode_payloads, encode_payloads
+from graphwire.bridge.program_shape import EditsBlamed
 from graphwire.bridge.signature import (
     decode_module_calls,
     decode_signature,
@@ -106,8 +107,9 @@ def record_tables(programs: Iterable[ExportedProgram]) -> RecordTables:
     """The tables for programs that are saved into one file."""
     tables = RecordTables()
     for program in programs:
-        tables.weights.measure(program.state_dict.values())
-        tables.constants.measure(program.constants.values())
+        with EditsBlamed(program):
+            tables.weights.measure(program.state_dict.values())
+            tables.constants.measure(program.constants.values())
     return tables
 
 
@@ -129,6 +131,13 @@ def encode_program(
     """
     tables = tables or record_tables([program])
     context = EncodeContext(registry, constants={}, plain_containers=plain_containers)
+    with EditsBlamed(program):
+        return _encode_program(program, context, tables)
+
+
+def _encode_program(
+    program: ExportedProgram, context: EncodeContext, tables: RecordTables
+) -> tuple[Program, Payloads]:
     module = program.graph_module
     graph = encode_graph(context, module, top_level=True)
     calls = encode_module_calls(context, program.module_call_graph, graph.copies)
@@ -142,6 +151,7 @@ def encode_program(
     custom, inline = module.meta.get("custom"), module.meta.get("inline_constraints")
     metadata = {"custom": encode_custom(custom)} if custom else {}
     encode_declared(context, module.meta, metadata)
+    ranges = encode_ranges(program.range_constraints)
     record = Program(
         graph_module=GraphModule(
             graph=graph,
@@ -158,7 +168,7 @@ def encode_program(
             replacements=encode_replacements(context, program.range_constraints),
         ),
         opset_version=_opsets(context),
-        range_constraints=encode_ranges(program.range_constraints),
+        range_constraints=ranges,
         schema_version=SchemaVersion(*SCHEMA_VERSION),
         verifiers=dialects_of(program),
         torch_version=str(torch.__version__),
@@ -278,9 +288,11 @@ def _encode_examples(
         metas = encode_payloads(context, held, table, encoded)
         text = encode_treespec(spec, context.registry, plain=context.plain_containers)
         return ExampleInputs(text, arguments, encoded), metas
-    except (GraphwireError, RecursionError) as error:
+    except Exception as error:
+        if is_of_caller(error):
+            raise
         context.features = features
-        warnings.warn(f"the example inputs are not saved: {error}", GraphwireWarning, stacklevel=2)
+        warnings.warn(f"the example inputs are not saved: {_why(error)}", GraphwireWarning, stacklevel=2)
         return None, {}
 
 

@@ -16,7 +16,7 @@ from graphwire.bridge import torch_releases
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.values import LITERAL_ARMS
-from graphwire.errors import DecodeError, EncodeError, locate
+from graphwire.errors import DecodeError, EncodeError, locate, shown
 from graphwire.schema.arguments import VALUE_ARMS, arm_of, value_name
 from graphwire.schema.graph import (
     Argument,
@@ -80,9 +80,7 @@ def _encode_literal(value: Any) -> dict[str, Any]:
         return {"as_none": True}
     arm = _LITERAL_ARMS.get(type(value))
     if arm is None:
-        raise EncodeError(
-            f"an input or output cannot be the constant {value!r:.80} of type {type(value).__name__}"
-        )
+        raise EncodeError(f"an input or output cannot be the constant {shown(value)}")
     return {arm: encode_float(value) if arm == "as_float" else value}
 
 
@@ -136,7 +134,13 @@ def encode_input_spec(spec: Any) -> InputSpec:
         return InputSpec(buffer=InputToBufferSpec(tensor, target, bool(spec.persistent)))
     if kind is InputKind.CONSTANT_TENSOR:
         return InputSpec(tensor_constant=InputToTensorConstantSpec(tensor, target, spec.persistent))
-    raise EncodeError(f"an input of kind {kind} has no record")
+    raise EncodeError(f"an input of kind {shown(kind)} has no record")
+
+
+def _check_type(value: Any, *kinds: type) -> None:
+    """Raises for what nobody looks at before it is written; `EditsBlamed` says where it stands."""
+    if type(value) not in kinds:
+        raise TypeError(f"{shown(value)} stands in the program's signature")
 
 
 def _tensor(argument: TensorArgument) -> Any:
@@ -241,6 +245,7 @@ def encode_signature(signature: Any, graph: Graph, inputs: Sequence[str]) -> Gra
     Raises:
         EncodeError: the graph has another number of outputs.
     """
+    _check_specs(signature)
     if len(signature.output_specs) != len(graph.outputs):
         raise EncodeError(
             f"the graph has {len(graph.outputs)} outputs, and its signature {len(signature.output_specs)}",
@@ -254,6 +259,19 @@ def encode_signature(signature: Any, graph: Graph, inputs: Sequence[str]) -> Gra
             for spec, output in zip(signature.output_specs, graph.outputs, strict=True)
         ],
     )
+
+
+def _check_specs(signature: Any) -> None:
+    """Raises a TypeError where a spec holds what no record does: it may fail, or never end, when it is hashed or shown."""
+    names = {
+        type(spec.arg.name) for specs in (signature.input_specs, signature.output_specs) for spec in specs
+    }
+    targets = {
+        type(spec.target) for specs in (signature.input_specs, signature.output_specs) for spec in specs
+    }
+    flags = {type(spec.persistent) for spec in signature.input_specs}
+    if not (names <= {str} and targets <= {str, type(None)} and flags <= {bool, type(None)}):
+        raise TypeError("the program's signature has other names than texts")
 
 
 def _up_to_date(signature: Any, inputs: Sequence[str]) -> Any:
@@ -313,6 +331,7 @@ def encode_module_calls(
     """
     records = []
     for index, entry in enumerate(entries):
+        _check_type(entry.fqn, str)
         try:
             signature = None if entry.signature is None else _encode_call(context, entry.signature)
         except Exception as error:
@@ -350,6 +369,9 @@ def name_copies(entries: Sequence[Any], copies: Mapping[str, ElementCopy], graph
 
 
 def _encode_call(context: EncodeContext, signature: Any) -> ModuleCallSignature:
+    names = signature.forward_arg_names or None
+    for name in names or ():
+        _check_type(name, str)
     inputs = [encode_argument_spec(spec) for spec in signature.inputs]
     outputs = [encode_argument_spec(spec) for spec in signature.outputs]
     return ModuleCallSignature(
@@ -357,7 +379,7 @@ def _encode_call(context: EncodeContext, signature: Any) -> ModuleCallSignature:
         outputs=[argument for argument, _ in outputs],
         in_spec=encode_treespec(signature.in_spec, context.registry, plain=context.plain_containers),
         out_spec=encode_treespec(signature.out_spec, context.registry, plain=context.plain_containers),
-        forward_arg_names=signature.forward_arg_names or None,
+        forward_arg_names=None if names is None else list(names),
         input_names=[n for _, n in inputs] if any(n is not None for _, n in inputs) else None,
         output_names=[n for _, n in outputs] if any(n is not None for _, n in outputs) else None,
     )

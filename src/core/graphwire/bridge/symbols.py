@@ -11,7 +11,7 @@ import torch
 from graphwire.bridge import torch_private, torch_releases
 from graphwire.bridge.context import DecodeContext, EncodeContext, SymbolicInteger
 from graphwire.bridge.expressions import build_expression, decode_expression, encode_expression
-from graphwire.errors import DecodeError, ExpressionError
+from graphwire.errors import DecodeError, ExpressionError, shown
 from graphwire.schema.evaluation import Number, evaluate
 from graphwire.schema.expression import Expression, parse_expression, symbols_of
 from graphwire.schema.growth import MAX_REASONED, MAX_REASONED_IN_ALL, growth_of
@@ -173,9 +173,18 @@ def _widest_range(symbol: sympy.Symbol) -> Any:
     return torch_private.ValueRanges(lower, infinity)
 
 
+def _check_ranges(constraints: Any) -> None:
+    """Raises a TypeError for what does not give ranges by expressions: others may fail, or never end, when they are hashed."""
+    for expression, ranges in constraints.items():
+        bounds = (ranges.lower, ranges.upper) if isinstance(ranges, torch_private.ValueRanges) else (None,)
+        if not all(isinstance(each, (sympy.Basic, int)) for each in (expression, *bounds)):
+            raise TypeError(f"{shown(expression)} has {shown(ranges)} for its range")
+
+
 def encode_ranges(constraints: Mapping[sympy.Basic, Any]) -> dict[str, RangeConstraint]:
     """The ranges of a program's symbols and expressions, by infix text. A bound that is no integer (a range over the
     reals) is narrowed to the integers inside."""
+    _check_ranges(constraints)
     return {
         str(expression): RangeConstraint(_bound(ranges.lower, up=True), _bound(ranges.upper, up=False))
         for expression, ranges in constraints.items()

@@ -378,7 +378,10 @@ def script_class(value: Any) -> str | None:
 
 def guards_of(program: torch.export.ExportedProgram) -> list[str]:
     """The conditions on the inputs that `program.module()` checks, as Python expressions."""
-    return list(getattr(program, "_guards_code", ()))
+    guards = list(getattr(program, "_guards_code", ()))
+    if not all(isinstance(each, str) for each in guards):
+        raise TypeError("a guard of the program is no text")
+    return guards
 
 
 def set_guards(program: torch.export.ExportedProgram, guards: list[str]) -> None:

@@ -16,7 +16,7 @@ from torch._export.verifier import (
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 
-from graphwire.errors import DecodeError, EncodeError
+from graphwire.errors import DecodeError, EncodeError, shown
 
 __all__ = ["check_encoded", "check_program", "dialects_of", "verifier_of"]
 
@@ -31,6 +31,13 @@ _VALUES = frozenset(
 
 def dialects_of(program: torch.export.ExportedProgram) -> list[str]:
     """The dialects of the verifiers that `program` obeys."""
+    for verifier in program.verifiers:
+        if not (isinstance(verifier, type) and issubclass(verifier, Verifier)):
+            raise EncodeError(
+                f"{shown(verifier)} is no verifier of torch's",
+                place="verifiers",
+                remedy="Let it be a subclass of `Verifier`",
+            )
     return [verifier.dialect for verifier in program.verifiers]
 
 

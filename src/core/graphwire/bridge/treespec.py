@@ -31,7 +31,7 @@ from graphwire.schema.treespec import (
     treespec_nodes,
     with_version,
 )
-from graphwire.wire.tree import check_plugin_tree
+from graphwire.wire.tree import check_plugin_tree, check_unfolded
 
 __all__ = ["decode_treespec", "encode_treespec"]
 
@@ -83,13 +83,23 @@ def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH
 # ---------------------------------------------------------------------------------------------------------- encoding
 
 
+_NESTED = frozenset((list, tuple, dict))
+_FLAT = frozenset((str, int))
+"""Types of keys, of which most contexts are lists."""
+
+
 def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int) -> str:
     container = spec.type
     if container is None:
         return _LEAF_TEXT
+    if not callable(container):  # and its hash may take forever
+        raise TypeError("the type of a treespec is neither a type nor a function that makes one")
     if depth_left == 0:
         raise LimitError(f"a treespec nests containers deeper than {MAX_DEPTH} levels")
-    name, version, context, by = _encode_node(container, torch_pytree.context_of(spec), registry, plain)
+    context = torch_pytree.context_of(spec)
+    if type(context) in _NESTED and not (type(context) is list and {*map(type, context)} <= _FLAT):
+        check_unfolded(context, "the context of a container")
+    name, version, text, by = _encode_node(container, context, registry, plain)
     children = []
     for index, child in enumerate(torch_pytree.children_of(spec)):
         try:
@@ -97,8 +107,8 @@ def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int) -> str:
         except EncodeError as error:
             error.within(f"children_spec[{index}]")
             raise
-    _check_written(by, version, name, context, children, registry)
-    return _node_text(name, context, children)
+    _check_written(by, version, name, text, children, registry)
+    return _node_text(name, text, children)
 
 
 def _node_text(name: str, context: str, children: list[str]) -> str:

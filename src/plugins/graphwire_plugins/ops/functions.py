@@ -21,15 +21,13 @@ class _FunctionTable(ABC):
         """The table, made when it is first asked for (it needs torch)."""
 
     @cached_property
-    def _names(self) -> Mapping[Callable[..., Any], str]:
-        return {function: name for name, function in self._functions.items()}
+    def _names(self) -> Mapping[int, str]:
+        """By the id of each: a target that is none of them may be of any size, or fail when it is hashed."""
+        return {id(function): name for name, function in self._functions.items()}
 
     def name_of(self, target: Any) -> str | None:
         """The name that the table has for `target`; None when it has none."""
-        try:
-            return self._names.get(target)
-        except TypeError:  # not hashable, so in no table
-            return None
+        return self._names.get(id(target))
 
     @property
     def functions(self) -> Iterable[Callable[..., Any]]:

@@ -6,7 +6,7 @@ import collections
 from collections.abc import Mapping
 from typing import Any
 
-from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
+from graphwire.errors import DecodeError, EncodeError, UnknownTypeError, shown
 from graphwire.hooks.interfaces import Tree
 from graphwire.schema.treespec import load_json
 
@@ -19,7 +19,7 @@ class _Plain:
 
     def dump_context(self, context: Any) -> tuple[int, Tree]:
         if context is not None:
-            raise EncodeError(f"a {self.name} has no context, and this one has {context!r:.80}")
+            raise EncodeError(f"a {self.name} has no context, and this one has {shown(context)}")
         return 1, "null"
 
     def load_context(self, tree: Tree, version: int) -> Any:
