@@ -19,7 +19,7 @@ from bson.int64 import Int64
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
-from graphwire.wire.tree import survey
+from graphwire.wire.plain_trees import survey
 
 GRAPHWIRE_API = 1
 """The version of graphwire's plugin interface that this module is written for."""

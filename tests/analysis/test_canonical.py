@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphwire.analysis.canonical import canonical_form, canonicalize
-from graphwire.analysis.content import INPUT_RANKS, OUTPUT_RANKS, content_hash
-from graphwire.analysis.diff import diff
-from graphwire.analysis.validate import validate
+from graphwire.analysis.canonical.canonical_form import canonical_form, canonicalize
+from graphwire.analysis.canonical.content import INPUT_RANKS, OUTPUT_RANKS, content_hash
+from graphwire.analysis.diff.program_diff import diff
+from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import SchemaError
 from graphwire.schema.arguments import Renaming, names_in, rewritten
 from graphwire.schema.graph import (
@@ -25,7 +25,7 @@ from graphwire.schema.graph import (
 )
 from graphwire.schema.program import Program
 from graphwire.schema.signature import InputSpec, OutputSpec
-from graphwire.schema.tree import from_tree, to_tree
+from graphwire.schema.trees.conversion import from_tree, to_tree
 
 PURE = ["aten.add.Tensor", "aten.mul.Tensor", "aten.sub.Tensor", "aten.relu.default"]
 ORDERED = ["aten.bernoulli.default", "aten.dropout.default"]

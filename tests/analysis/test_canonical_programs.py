@@ -22,9 +22,9 @@ from torch.export import Dim
 from torch.utils import _pytree as pytree
 
 import graphwire
-from graphwire.analysis.validate import validate
+from graphwire.analysis.validation.program_rules import validate
 from graphwire.schema.program import Program
-from graphwire.schema.tree import to_tree
+from graphwire.schema.trees.conversion import to_tree
 
 MAKERS = [*SMALL_PROGRAMS, "structured", "convnet", "decoder"]
 

@@ -15,9 +15,9 @@ from torch import nn
 from torch.export import Dim
 
 import graphwire
-from graphwire.analysis.diff import Diff, diff
-from graphwire.analysis.diff_nodes import module_path
-from graphwire.analysis.diff_text import diff_lines
+from graphwire.analysis.diff.nodes import module_path
+from graphwire.analysis.diff.program_diff import Diff, diff
+from graphwire.analysis.diff.text import diff_lines
 from graphwire.schema.graph import Node
 
 

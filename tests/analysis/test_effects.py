@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphwire.analysis.effects import Effect, effect_of
+from graphwire.analysis.canonical.effects import Effect, effect_of
 from graphwire.schema.graph import Argument, Node, TensorArgument
 
 RESULT = [Argument(as_tensor=TensorArgument("a"))]

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.analysis.diff import diff
+from graphwire.analysis.diff.program_diff import diff
 from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument, Node, TensorArgument
 from graphwire.schema.program import Program
 

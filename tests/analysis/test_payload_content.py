@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from graphwire.analysis.payload_content import payload_digests
+from graphwire.analysis.canonical.payload_content import payload_digests
 from graphwire.errors import MissingRecordError
 from graphwire.schema.scalars import Device, Layout, ScalarType
 from graphwire.schema.symbols import SymInt

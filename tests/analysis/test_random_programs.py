@@ -17,10 +17,10 @@ from spellings import respelled
 from torch.export import ExportedProgram, ExportGraphSignature
 
 import graphwire
-from graphwire.analysis.content import content_hash
+from graphwire.analysis.canonical.content import content_hash
 from graphwire.schema.program import Program
 from graphwire.schema.signature_names import SignatureNames
-from graphwire.schema.tree import from_tree, program_from_tree, to_tree
+from graphwire.schema.trees.conversion import from_tree, program_from_tree, to_tree
 
 slow = settings(
     max_examples=20,

@@ -13,12 +13,18 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.analysis.report import LoadReport
-from graphwire.analysis.summary import Inspection, MethodInspection, Summary, ValueSummary, summarize
+from graphwire.analysis.inspection.load_report import LoadReport
+from graphwire.analysis.inspection.summary import (
+    Inspection,
+    MethodInspection,
+    Summary,
+    ValueSummary,
+    summarize,
+)
 from graphwire.schema.graph import Argument, CustomObjArgument, Graph, SymFloatArgument, SymIntArgument
 from graphwire.schema.program import SCHEMA_VERSION, PluginRequirement, Program
 from graphwire.schema.tensor import PayloadConfig, PayloadMeta
-from graphwire.schema.tree import from_tree
+from graphwire.schema.trees.conversion import from_tree
 
 
 class Model(torch.nn.Module):

@@ -15,15 +15,15 @@ import msgspec
 import pytest
 import torch
 
-from graphwire.analysis import validate as validation
-from graphwire.analysis.names import is_attribute_path, is_operator_name, is_value_name
-from graphwire.analysis.validate import ValidationLimits, check, validate
+from graphwire.analysis.validation import program_rules as validation
+from graphwire.analysis.validation.legal_names import is_attribute_path, is_operator_name, is_value_name
+from graphwire.analysis.validation.program_rules import ValidationLimits, check, validate
 from graphwire.errors import ValidationError
 from graphwire.schema.graph import Argument, GraphArgument, SequenceValue
 from graphwire.schema.program import Program
 from graphwire.schema.signature import InputSpec, OutputSpec
 from graphwire.schema.symbols import SymInt
-from graphwire.schema.tree import from_tree, to_tree
+from graphwire.schema.trees.conversion import from_tree, to_tree
 
 Tree = dict[str, Any]
 Found = list[tuple[str, str]]

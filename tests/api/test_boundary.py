@@ -231,7 +231,7 @@ def test_what_a_reader_raises_is_told_with_its_file_record_format_and_place(
     def fails(*_: Any) -> Any:
         raise kind("on account of the document")
 
-    monkeypatch.setattr("graphwire.bridge.graph.decode_inputs", fails)
+    monkeypatch.setattr("graphwire.bridge.graph.graph.decode_inputs", fails)
     with pytest.raises(DecodeError) as caught:
         graphwire.load(path)
     error = caught.value
@@ -287,7 +287,8 @@ def test_every_reader_names_the_file(reader: str, path: Path, tmp_path: Path) ->
 def test_a_document_that_is_cut_off_is_told_with_file_record_and_format(
     reader: str, format: str, program: ExportedProgram, tmp_path: Path
 ) -> None:
-    from graphwire.wire.archive import ArchiveReader, ArchiveWriter
+    from graphwire.wire.archive.reader import ArchiveReader
+    from graphwire.wire.archive.writer import ArchiveWriter
 
     whole = ArchiveReader(graphwire.dumps(program, format=format))
     cut = tmp_path / "cut.pt2"
@@ -457,7 +458,7 @@ def test_what_ends_the_process_is_left_as_it_is(
     kind: type[BaseException], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     SWITCH.raises = kind
-    monkeypatch.setattr("graphwire.bridge.graph.decode_inputs", lambda *_: SWITCH())
+    monkeypatch.setattr("graphwire.bridge.graph.graph.decode_inputs", lambda *_: SWITCH())
     with pytest.raises(kind):
         graphwire.load(path)
 

@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import GraphwireError
-from graphwire.wire.tree import check_unfolded
+from graphwire.wire.plain_trees import check_unfolded
 
 X = torch.ones(2, 3)
 

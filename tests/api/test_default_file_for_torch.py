@@ -17,12 +17,12 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire import errors
-from graphwire.analysis.report import Omission, WriteReport
+from graphwire.analysis.inspection.load_report import Omission, WriteReport
 from graphwire.cli import main
-from graphwire.evolve.values import subgraphs
+from graphwire.evolve.documents.plain_values import subgraphs
 from graphwire.schema.program import Program, StackFrame
 from graphwire.testing.programs import assert_same_values
-from graphwire.wire.package_writer import Document, write_package
+from graphwire.wire.package.package_writer import Document, write_package
 
 _GOLDEN = Path(__file__).resolve().parents[1] / "golden/archives"
 

@@ -20,9 +20,9 @@ from graphwire.errors import (
     GraphwireError,
     TargetError,
 )
-from graphwire.evolve.embedded import embedded_tensors
+from graphwire.evolve.early_steps.embedded import embedded_tensors
 from graphwire.hooks.registry import default_registry
-from graphwire.wire.document import read_document, write_document
+from graphwire.wire.package.document import read_document, write_document
 from graphwire.wire.payloads import Payloads
 
 JSON = default_registry().wire_format("json")

@@ -18,7 +18,7 @@ from graphwire.errors import TargetError
 from graphwire.hooks import hookspecs
 from graphwire.hooks.interfaces import MetadataKey, OpsetStep
 from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument
-from graphwire.schema.tree import to_tree
+from graphwire.schema.trees.conversion import to_tree
 from graphwire.testing.programs import assert_same_values
 
 TARGET = f"torch-{RELEASE[0]}.{RELEASE[1]}"

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from small_programs import SMALL_PROGRAMS
 
 import graphwire
-from graphwire.api.boundary import Boundary
+from graphwire.api.error_boundary import Boundary
 from graphwire.errors import DecodeError
-from graphwire.wire.turns import taking_turns
+from graphwire.process.build_lock import taking_turns
 
 SOURCES = str(Path(graphwire.__file__).parent)
 

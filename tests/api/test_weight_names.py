@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.analysis.report import LoadReport
-from graphwire.api.weight_names import plain_name
+from graphwire.analysis.inspection.load_report import LoadReport
 from graphwire.errors import GraphwireError
+from graphwire.wire.package.weight_names import plain_name
 
 VALUE = torch.tensor([[3.0, 4.0]])
 

@@ -21,9 +21,9 @@ from documents_for_torch import (
 from this_torch import RELEASE
 
 import graphwire
-from graphwire.evolve.readers import first_reader
-from graphwire.evolve.targets import supports
-from graphwire.schema.tree import program_from_tree
+from graphwire.evolve.targets.oldest_reader import first_reader
+from graphwire.evolve.targets.targets import supports
+from graphwire.schema.trees.conversion import program_from_tree
 
 TARGET = f"torch-{RELEASE[0]}.{RELEASE[1]}"
 

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.export import Dim, export
 
 import graphwire
-from graphwire.wire import zip_layout
-from graphwire.wire.archive import ArchiveWriter
+from graphwire.wire.archive import zip_layout
+from graphwire.wire.archive.writer import ArchiveWriter
 
 DOCUMENT = "models/model.json"
 WEIGHTS = "data/weights/model_weights_config.json"

@@ -48,7 +48,7 @@ def measure_steps(
         turns: how often each step is measured; the first is not counted.
         now: the clock.
     """
-    from graphwire.wire.collector import paused_collector
+    from graphwire.process.gc_pause import paused_collector
 
     saving, loading, floors = _Clock(now), _Clock(now), _Clock(now)
     for _ in range(turns + 1):
@@ -66,11 +66,11 @@ def measure_steps(
 
 def _save(program: ExportedProgram, file: Path, clock: _Clock) -> None:
     import graphwire
-    from graphwire.bridge.program import encode_program, record_tables
+    from graphwire.bridge.program.program import encode_program, record_tables
     from graphwire.hooks.registry import default_registry
-    from graphwire.wire.atomic import replacing
-    from graphwire.wire.document import write_program
-    from graphwire.wire.package_writer import Document, write_package
+    from graphwire.wire.archive.atomic_file import replacing
+    from graphwire.wire.package.document import write_program
+    from graphwire.wire.package.package_writer import Document, write_package
 
     registry = default_registry()
     json = registry.wire_format("json")
@@ -90,11 +90,11 @@ def _save(program: ExportedProgram, file: Path, clock: _Clock) -> None:
 
 def _load(file: Path, clock: _Clock) -> None:
     import graphwire
-    from graphwire.analysis.validate import check
+    from graphwire.analysis.validation.program_rules import check
     from graphwire.api.programs import from_schema
-    from graphwire.bridge.torch_verifiers import check_program
+    from graphwire.bridge.torch_compat.verifiers import check_program
     from graphwire.hooks.registry import default_registry
-    from graphwire.wire.package import Package
+    from graphwire.wire.package.package_reader import Package
 
     with clock("directory read", lambda: Package(file, default_registry())) as package:
         program = clock("bytes → records (inflate, decode)", lambda: package.program_or_tree_of("model"))
@@ -111,8 +111,8 @@ def _floors(program: ExportedProgram, clock: _Clock) -> None:
     import torch
 
     import graphwire
-    from graphwire.bridge import torch_private
-    from graphwire.bridge.tensors import encode_device
+    from graphwire.bridge.tensors.tensor_metas import encode_device
+    from graphwire.bridge.torch_compat import private as torch_private
     from graphwire.schema.program import Program
 
     record, _ = graphwire.to_schema(program)

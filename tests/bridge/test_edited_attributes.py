@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, export
 
 import graphwire
-from graphwire.api.boundary import DEFECT
+from graphwire.api.error_boundary import DEFECT
 from graphwire.errors import EncodeError, GraphwireError
 
 Edit = Callable[[ExportedProgram, Any], None]

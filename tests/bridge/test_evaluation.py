@@ -9,11 +9,11 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphwire.bridge.expressions import decode_expression
+from graphwire.bridge.tensors.expressions import decode_expression
 from graphwire.errors import ExpressionError
-from graphwire.schema.evaluation import evaluate
-from graphwire.schema.expression import HEADS, Expression, call, integer, rational, symbol
-from graphwire.schema.growth import growth_of
+from graphwire.schema.texts.constructor import HEADS, Expression, call, integer, rational, symbol
+from graphwire.schema.texts.evaluation import evaluate
+from graphwire.schema.texts.growth import growth_of
 
 S0 = symbol("s0", [("positive", True), ("integer", True)])
 S1 = symbol("s1", [("positive", True), ("integer", True)])

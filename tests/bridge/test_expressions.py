@@ -15,10 +15,10 @@ from sympy.printing.repr import srepr
 from torch.export import Dim, export
 from torch.utils._sympy.numbers import int_oo
 
-from graphwire.bridge.expressions import decode_expression, encode_expression
+from graphwire.bridge.tensors.expressions import decode_expression, encode_expression
 from graphwire.errors import EncodeError, ExpressionError
-from graphwire.schema.expression import HEADS, parse_expression
-from graphwire.schema.infix import format_infix, parse_infix
+from graphwire.schema.texts.constructor import HEADS, parse_expression
+from graphwire.schema.texts.infix import format_infix, parse_infix
 
 S0, S1 = sympy.symbols("s0 s1", positive=True, integer=True)
 U0 = sympy.Symbol("u0", integer=True)

@@ -10,7 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 import graphwire
-from graphwire.bridge.treespec import decode_treespec, encode_treespec
+from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.errors import EncodeError
 from graphwire.hooks.interfaces import MetadataKey
 from graphwire.hooks.registry import Registry

@@ -13,7 +13,7 @@ import torch
 from torch._C import DispatchKey
 
 import graphwire
-from graphwire.bridge.torch_process import process_state
+from graphwire.bridge.torch_compat.process_state import process_state
 from graphwire.errors import DecodeError, GraphwireError, OpsetError, PluginError, ValidationError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import OpsetStep, OpsetUpgrader

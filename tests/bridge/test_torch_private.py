@@ -14,7 +14,7 @@ import torch
 from torch.testing import assert_close
 
 import graphwire
-from graphwire.bridge import torch_private
+from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.errors import DecodeError
 
 

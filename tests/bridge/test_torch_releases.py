@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphwire.bridge import NEWEST, OLDEST, check_release, torch_releases
+from graphwire.bridge import NEWEST, OLDEST, check_release
+from graphwire.bridge.torch_compat import releases as torch_releases
 from graphwire.errors import DecodeError, TorchReleaseError
 
 

@@ -13,7 +13,7 @@ from small_programs import SMALL_PROGRAMS, shared_example
 from torch._export.verifier import TrainingIRVerifier, Verifier
 from torch.export import ExportedProgram, export
 
-from graphwire.bridge.torch_verifiers import check_program, dialects_of, verifier_of
+from graphwire.bridge.torch_compat.verifiers import check_program, dialects_of, verifier_of
 from graphwire.errors import DecodeError
 
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree as pytree
 
-from graphwire.bridge import torch_pytree
-from graphwire.bridge.treespec import decode_treespec, encode_treespec
+from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
+from graphwire.bridge.torch_compat import pytree as torch_pytree
 from graphwire.errors import (
     DecodeError,
     EncodeError,
@@ -28,7 +28,7 @@ from graphwire.errors import (
     UnknownTypeError,
 )
 from graphwire.hooks.registry import Registry
-from graphwire.schema.treespec import MAX_DEPTH, format_treespec, parse_treespec
+from graphwire.schema.texts.treespec import MAX_DEPTH, format_treespec, parse_treespec
 from graphwire.testing.treespec import identical
 from graphwire_plugins import treespecs
 

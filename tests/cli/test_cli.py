@@ -17,7 +17,7 @@ import torch
 import graphwire.cli
 from graphwire import api
 from graphwire.cli.commands import main
-from graphwire.cli.report import Section, escaped, print_sections, size_text
+from graphwire.cli.sections import Section, escaped, print_sections, size_text
 from graphwire.errors import GraphwireError, Problem, ValidationError
 
 

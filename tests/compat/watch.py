@@ -19,9 +19,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphwire.evolve import operator_forms, release_forms
-from graphwire.evolve.availability import release_with
-from graphwire.evolve.versions import RELEASES, Version
+from graphwire.evolve.documents.versions import RELEASES, Version
+from graphwire.evolve.operators import release_forms
+from graphwire.evolve.operators import schema_forms as operator_forms
+from graphwire.evolve.operators.availability import release_with
 from graphwire.schema import graph, program, scalars, signature, symbols, tensor
 
 HERE = Path(__file__).resolve().parent
@@ -151,19 +152,19 @@ def compared(before: Facts, after: Facts) -> list[Section]:
     return [
         Section(
             "Version of the schema",
-            "a row of RELEASES in evolve/versions.py, a step in evolve/steps/, SCHEMA_VERSION in schema/program.py",
+            "a row of RELEASES in evolve/documents/versions.py, a step in evolve/steps/, SCHEMA_VERSION in schema/program.py",
             [Change(" → ".join(versions), Version(*after["schema_version"]) in RELEASES.values())]
             * renumbered,
         ),
         Section(
             "Records of the schema",
-            "the record in schema/, its row in evolve/vocabulary.py (that of an arm of an argument in schema/arguments.py and "
-            "bridge/arguments.py), and the step of the version that brings it",
+            "the record in schema/, its row in evolve/documents/vocabulary.py (that of an arm in schema/arguments.py and "
+            "bridge/graph/arguments.py), and the step of the version that brings it",
             [*_of_tables(before["schema"], after["schema"])],
         ),
         Section(
             "New operators",
-            "a row of the release in _OVERLOADS, _PRIMITIVES, _FUNCTIONS or _HIGHER_ORDER in evolve/availability.py",
+            "a row of the release in _OVERLOADS, _PRIMITIVES, _FUNCTIONS or _HIGHER_ORDER in evolve/operators/availability.py",
             [
                 Change(f"{name}{newer[name]}", release_with(name) in _releases_after(before["torch"]))
                 for name in sorted(newer.keys() - older.keys())
@@ -179,7 +180,7 @@ def compared(before: Facts, after: Facts) -> list[Section]:
         ),
         Section(
             "Operators that are called in another way",
-            f"parameters with defaults: _PARAMETERS in evolve/availability.py; others: CHANGES of {forms}, and "
+            f"parameters with defaults: _PARAMETERS in evolve/operators/availability.py; others: CHANGES of {forms}, and "
             "_CALLED_OTHERWISE where no file can hold the call",
             [
                 Change(f"{name}{older[name]} → {newer[name]}", name in _CHANGED)

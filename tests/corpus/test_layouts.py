@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import torch
 
-from graphwire.bridge import torch_private
 from graphwire.bridge.context import DecodeContext
-from graphwire.bridge.payloads import decode_payloads
-from graphwire.bridge.storages import StorageTable
+from graphwire.bridge.tensors.payloads import decode_payloads
+from graphwire.bridge.tensors.storages import StorageTable
+from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.errors import GraphwireError
-from graphwire.evolve.targets import target_named
-from graphwire.evolve.versions import version_of
+from graphwire.evolve.documents.versions import version_of
+from graphwire.evolve.targets.targets import target_named
 from graphwire.hooks.registry import default_registry
-from graphwire.wire.archive import ArchiveReader
-from graphwire.wire.layouts import LAYOUTS, Layout, open_layout
-from graphwire.wire.package_writer import Document, write_package
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.package.layouts import LAYOUTS, Layout, open_layout
+from graphwire.wire.package.package_writer import Document, write_package
 from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
 
 COUNTS = {

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from corpus_documents import Tree, documents, stepped_up, without_nulls
 
-from graphwire.evolve.schema import STEPS, VARIANTS, plan
-from graphwire.evolve.step import Step
-from graphwire.evolve.versions import version_of
+from graphwire.evolve.documents.step import Step
+from graphwire.evolve.documents.versions import version_of
+from graphwire.evolve.targets.chain import STEPS, VARIANTS, plan
 
 FOLDER = Path(__file__).parent / "golden"
 

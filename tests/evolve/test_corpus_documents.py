@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from corpus_documents import documents, histories, same, stepped_up
 
-from graphwire.analysis.validate import validate
+from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import Obstacle
-from graphwire.evolve.operators import operators_down
-from graphwire.evolve.schema import CURRENT, STEPS, obstacles_to, upgrade
-from graphwire.evolve.step import Step
-from graphwire.evolve.versions import RELEASES, version_of
-from graphwire.schema.tree import program_from_tree
+from graphwire.evolve.documents.step import Step
+from graphwire.evolve.documents.versions import RELEASES, version_of
+from graphwire.evolve.operators.operators import operators_down
+from graphwire.evolve.targets.chain import CURRENT, STEPS, obstacles_to, upgrade
+from graphwire.schema.trees.conversion import program_from_tree
 
 FILES = {
     "2.1.0": 44,

@@ -11,14 +11,14 @@ import pytest
 from corpus_documents import documents, same
 from external_weights import externalize
 
-from graphwire.analysis.validate import validate
+from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import SchemaError, TargetError
-from graphwire.evolve.embedded import ExternalBytes, embed, embedded_tensors, swapped
-from graphwire.evolve.schema import downgrade, upgrade
-from graphwire.evolve.targets import supports
-from graphwire.evolve.versions import COMPACT_5_3, DRAFT, Version, version_of
+from graphwire.evolve.documents.versions import COMPACT_5_3, DRAFT, Version, version_of
+from graphwire.evolve.early_steps.embedded import ExternalBytes, embed, embedded_tensors, swapped
+from graphwire.evolve.targets.chain import downgrade, upgrade
+from graphwire.evolve.targets.targets import supports
 from graphwire.schema.scalars import ScalarType
-from graphwire.schema.tree import program_from_tree
+from graphwire.schema.trees.conversion import program_from_tree
 
 Tree = dict[str, Any]
 

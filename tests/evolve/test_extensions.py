@@ -9,9 +9,9 @@ import torch
 from corpus_documents import documents
 
 import graphwire
-from graphwire.evolve.schema import CURRENT, downgrade, upgrade
-from graphwire.evolve.versions import RELEASES
-from graphwire.schema.tree import program_from_tree
+from graphwire.evolve.documents.versions import RELEASES
+from graphwire.evolve.targets.chain import CURRENT, downgrade, upgrade
+from graphwire.schema.trees.conversion import program_from_tree
 
 
 class Layers(torch.nn.Module):

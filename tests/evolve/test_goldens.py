@@ -10,10 +10,10 @@ from corpus_documents import same, stepped_up
 from make_goldens import CASES, golden_path
 
 from graphwire.errors import Obstacle
-from graphwire.evolve.operators import operators_down
-from graphwire.evolve.schema import STEPS, VARIANTS
-from graphwire.evolve.step import Step
-from graphwire.evolve.versions import version_of
+from graphwire.evolve.documents.step import Step
+from graphwire.evolve.documents.versions import version_of
+from graphwire.evolve.operators.operators import operators_down
+from graphwire.evolve.targets.chain import STEPS, VARIANTS
 
 GOLDEN = [
     pytest.param(step, case, id=f"{step.older}-{case['source']}")

@@ -19,9 +19,9 @@ from torch.export import ExportedProgram
 import graphwire
 from graphwire.cli import main
 from graphwire.errors import MissingPluginError, OpsetError, PluginError, UnknownOperatorError
-from graphwire.evolve.editor import NodeEditor
-from graphwire.evolve.history import Change, opset_steps
-from graphwire.evolve.opsets import PlannedStep, apply, plan
+from graphwire.evolve.opsets.changes import Change, opset_steps
+from graphwire.evolve.opsets.editor import NodeEditor
+from graphwire.evolve.opsets.planner import PlannedStep, apply, plan
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import OpHandler, OpsetStep, OpsetUpgrader
 from graphwire.hooks.registry import Registry, default_registry

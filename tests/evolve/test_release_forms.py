@@ -10,10 +10,15 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.analysis.report import LoadReport
-from graphwire.bridge.torch_releases import parameters_of
-from graphwire.evolve.references import walk_nodes
-from graphwire.evolve.release_forms import CHANGES, forms_of_parameters, forms_of_release, with_forms
+from graphwire.analysis.inspection.load_report import LoadReport
+from graphwire.bridge.torch_compat.releases import parameters_of
+from graphwire.evolve.operators.release_forms import (
+    CHANGES,
+    forms_of_parameters,
+    forms_of_release,
+    with_forms,
+)
+from graphwire.evolve.opsets.graph_names import walk_nodes
 from graphwire.testing.programs import assert_same_values
 
 DOCUMENTS = Path(__file__).parent / "documents"

@@ -16,9 +16,9 @@ from graphwire.errors import (
     TargetError,
     UnsupportedFeatureError,
 )
-from graphwire.evolve.schema import CURRENT, STEPS, VARIANTS, downgrade, plan, upgrade
-from graphwire.evolve.targets import TARGETS, supported, supports, target_named
-from graphwire.evolve.versions import COMPACT_5_3, DRAFT, RELEASES, Version, version_of
+from graphwire.evolve.documents.versions import COMPACT_5_3, DRAFT, RELEASES, Version, version_of
+from graphwire.evolve.targets.chain import CURRENT, STEPS, VARIANTS, downgrade, plan, upgrade
+from graphwire.evolve.targets.targets import TARGETS, supported, supports, target_named
 
 
 def test_each_step_begins_where_the_one_before_ends() -> None:

@@ -21,13 +21,13 @@ from torch._export.serde import schema as torch_schema
 
 import graphwire
 from graphwire.errors import Obstacle, TargetError
-from graphwire.evolve.schema import CURRENT, downgrade
-from graphwire.evolve.step import report_new
-from graphwire.evolve.targets import supports
-from graphwire.evolve.value_names import renamed
-from graphwire.evolve.values import TABLES
-from graphwire.evolve.versions import RELEASES, Version, first_release
-from graphwire.evolve.vocabulary import EXTENSIONS, FIELDS, TYPES
+from graphwire.evolve.documents.plain_values import TABLES
+from graphwire.evolve.documents.reserved_names import renamed
+from graphwire.evolve.documents.step import report_new
+from graphwire.evolve.documents.versions import RELEASES, Version, first_release
+from graphwire.evolve.documents.vocabulary import EXTENSIONS, FIELDS, TYPES
+from graphwire.evolve.targets.chain import CURRENT, downgrade
+from graphwire.evolve.targets.targets import supports
 from graphwire.schema.arguments import ARMS, PLACES
 from graphwire.schema.graph import ARGUMENT_ARMS, Argument, Graph
 from graphwire.schema.module_call import ModuleCallEntry
@@ -35,7 +35,7 @@ from graphwire.schema.program import FEATURES, Program
 from graphwire.schema.scalars import ScalarType
 from graphwire.schema.signature import GraphSignature
 from graphwire.schema.tensor import PayloadConfig
-from graphwire.schema.tree import to_tree
+from graphwire.schema.trees.conversion import to_tree
 
 
 def _golden() -> ModuleType:

@@ -23,7 +23,7 @@ from types import FrameType
 
 from targets import TARGETS, Target
 
-from graphwire.api.boundary import DEFECT
+from graphwire.api.error_boundary import DEFECT
 from graphwire.errors import GraphwireError
 
 SECONDS = 5

@@ -18,14 +18,15 @@ from trees import Stock, changed
 
 import graphwire
 from graphwire.errors import GraphwireError
-from graphwire.schema.expression import HEADS, parse_expression
-from graphwire.schema.guard import FUNCTIONS, parse_guard
-from graphwire.schema.infix import parse_infix
-from graphwire.schema.treespec import keywords_of, parse_treespec
-from graphwire.wire.archive import ArchiveReader, ArchiveWriter
-from graphwire.wire.digests import Digests
-from graphwire.wire.document import read_document
-from graphwire.wire.torch_save import read_state_dict
+from graphwire.schema.texts.constructor import HEADS, parse_expression
+from graphwire.schema.texts.guard import FUNCTIONS, parse_guard
+from graphwire.schema.texts.infix import parse_infix
+from graphwire.schema.texts.treespec import keywords_of, parse_treespec
+from graphwire.wire.archive.digests import Digests
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.writer import ArchiveWriter
+from graphwire.wire.package.document import read_document
+from graphwire.wire.torch_files.torch_save_reader import read_state_dict
 from graphwire_plugins.formats.cbor import CborFormat
 from graphwire_plugins.formats.json import JsonFormat
 from graphwire_plugins.formats.msgpack import MsgpackFormat

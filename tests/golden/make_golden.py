@@ -79,7 +79,7 @@ from graphwire.schema.signature import (
 )
 from graphwire.schema.symbols import RangeConstraint, SymBool, SymExpr, SymExprHint, SymFloat, SymInt
 from graphwire.schema.tensor import Composition, Part, PayloadMeta, SparseMeta, TensorMeta
-from graphwire.wire.package_writer import Document, write_package
+from graphwire.wire.package.package_writer import Document, write_package
 from graphwire.wire.payloads import Payloads
 
 HERE = Path(__file__).parent

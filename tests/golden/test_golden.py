@@ -15,7 +15,7 @@ import pytest
 from msgspec import inspect as types
 
 import graphwire
-from graphwire.analysis.validate import validate
+from graphwire.analysis.validation.program_rules import validate
 from graphwire.schema.program import FEATURES, Program
 from graphwire.schema.tensor import PayloadConfig, PayloadMeta
 

@@ -15,7 +15,7 @@ from graphwire.hooks.discovery import LoadedPlugin, PluginInfo, discover_plugins
 from graphwire.hooks.interfaces import Tree
 from graphwire.hooks.registry import Registry
 from graphwire.schema.program import PluginRequirement
-from graphwire.schema.treespec import TreeSpec
+from graphwire.schema.texts.treespec import TreeSpec
 from graphwire_plugins.formats.json import JsonFormat
 
 

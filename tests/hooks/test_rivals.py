@@ -20,7 +20,7 @@ from tests.hooks.rivals import RIVALS, install
 
 import graphwire
 from graphwire.errors import OpsetError, PluginConflictError
-from graphwire.evolve.opsets import plan
+from graphwire.evolve.opsets.planner import plan
 from graphwire.hooks.registry import GraphwirePluginWarning, Registry
 
 FORMATS = ("json", "msgpack", "cbor")

@@ -7,18 +7,18 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
-from graphwire.analysis.argument_rules import RULES
-from graphwire.analysis.content_arguments import ARGUMENT_CONTENT, References, argument_content
-from graphwire.analysis.content_encoding import content_bytes
-from graphwire.analysis.diff_nodes import argument_text as diff_text
-from graphwire.analysis.validate import validate
-from graphwire.bridge import arguments as bridge
+from graphwire.analysis.canonical.argument_forms import ARGUMENT_CONTENT, References, argument_content
+from graphwire.analysis.canonical.encoding import content_bytes
+from graphwire.analysis.diff.nodes import argument_text as diff_text
+from graphwire.analysis.validation.argument_rules import RULES
+from graphwire.analysis.validation.program_rules import validate
+from graphwire.bridge.graph import arguments as bridge
 from graphwire.cli.node_text import argument_text as node_text
-from graphwire.evolve.references import new_requirements
-from graphwire.evolve.targets import supports
-from graphwire.evolve.trees import Edits, rewrite
-from graphwire.evolve.value_names import renamed
-from graphwire.evolve.vocabulary import FIELDS
+from graphwire.evolve.documents.reserved_names import renamed
+from graphwire.evolve.documents.trees import Edits, rewrite
+from graphwire.evolve.documents.vocabulary import FIELDS
+from graphwire.evolve.opsets.graph_names import new_requirements
+from graphwire.evolve.targets.targets import supports
 from graphwire.schema.arguments import (
     ARMS,
     FREQUENT_FIRST,
@@ -48,7 +48,7 @@ from graphwire.schema.graph import (
 from graphwire.schema.module_call import ModuleCallEntry
 from graphwire.schema.program import FEATURES, GraphModule, Program, SchemaVersion
 from graphwire.schema.signature import GraphSignature
-from graphwire.schema.tree import to_tree
+from graphwire.schema.trees.conversion import to_tree
 
 TENSOR = {"as_tensor": {"name": "a"}}
 LEAF = '[1, {"type": null, "context": null, "children_spec": []}]'

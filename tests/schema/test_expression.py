@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphwire.errors import ExpressionError
-from graphwire.schema.expression import (
+from graphwire.schema.texts.constructor import (
     ASSUMPTIONS,
     CONSTANTS,
     HEADS,
@@ -25,7 +25,7 @@ from graphwire.schema.expression import (
     symbol,
     symbols_of,
 )
-from graphwire.schema.infix import format_infix, parse_infix
+from graphwire.schema.texts.infix import format_infix, parse_infix
 
 identifiers = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True).filter(
     lambda name: not (keyword.iskeyword(name) or name.startswith("__") or name in CONSTANTS)

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphwire.errors import ExpressionError
-from graphwire.schema.evaluation import evaluate
-from graphwire.schema.expression import (
+from graphwire.schema.texts.constructor import (
     CONSTANTS,
     HEADS,
     Expression,
@@ -20,8 +19,9 @@ from graphwire.schema.expression import (
     rational,
     symbol,
 )
-from graphwire.schema.growth import MAX_BITS, check_expression, check_range_key, growth_of
-from graphwire.schema.infix import parse_infix
+from graphwire.schema.texts.evaluation import evaluate
+from graphwire.schema.texts.growth import MAX_BITS, check_expression, check_range_key, growth_of
+from graphwire.schema.texts.infix import parse_infix
 
 HOSTILE = [0, 1, -1, 2, 3, 63, 64, 65, 4096, 2**63 - 1, 10**11, -(10**12), 10**40, 10**4299]
 SYMBOLS = ["s0", "s1", "u0", "zf0"]

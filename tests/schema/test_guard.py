@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch.export import Dim, export
 
 from graphwire.errors import ExpressionError
-from graphwire.schema.guard import check_guard, parse_guard
+from graphwire.schema.texts.guard import check_guard, parse_guard
 
 
 class Picky(torch.nn.Module):

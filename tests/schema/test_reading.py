@@ -14,8 +14,8 @@ import graphwire
 from graphwire.errors import SchemaError
 from graphwire.schema.graph import Graph
 from graphwire.schema.program import GraphModule, Program
-from graphwire.schema.reading import ProgramDecoder
-from graphwire.schema.tree import from_tree, to_tree
+from graphwire.schema.trees.conversion import from_tree, to_tree
+from graphwire.schema.trees.reading import ProgramDecoder
 
 _DECODERS = {each: ProgramDecoder(each) for each in (msgspec.json, msgspec.msgpack)}
 

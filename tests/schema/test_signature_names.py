@@ -12,7 +12,7 @@ from small_programs import SMALL_PROGRAMS, shared_example
 from torch.export import ExportedProgram
 
 import graphwire
-from graphwire.analysis.validate import validate
+from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import SchemaError
 from graphwire.schema import (
     BackwardSignature,
@@ -37,7 +37,7 @@ from graphwire.schema.signature import (
     UserInputSpec,
     UserOutputSpec,
 )
-from graphwire.schema.tree import to_tree
+from graphwire.schema.trees.conversion import to_tree
 
 ALL = [*SMALL_PROGRAMS, "structured", "decoder"]
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from graphwire.wire.archive import ArchiveReader, ArchiveWriter
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.writer import ArchiveWriter
 
 GIB = 1 << 30
 ZEROS = bytes(1 << 20)

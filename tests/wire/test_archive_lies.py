@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from graphwire.errors import ArchiveError
-from graphwire.wire import zip_layout as layout
-from graphwire.wire.archive import ArchiveReader
+from graphwire.wire.archive import zip_layout as layout
+from graphwire.wire.archive.reader import ArchiveReader
 
 
 @dataclass(frozen=True)

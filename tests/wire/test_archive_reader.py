@@ -13,8 +13,9 @@ from typing import Any, BinaryIO, cast
 import pytest
 
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError
-from graphwire.wire.archive import ArchiveReader, ArchiveWriter
-from graphwire.wire.atomic import replacing
+from graphwire.wire.archive.atomic_file import replacing
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.limits import Limits
 
 WEIGHT = bytes(range(256)) * 64

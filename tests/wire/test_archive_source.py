@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.archive import ArchiveReader, ArchiveWriter
-from graphwire.wire.archive_source import is_mapped, open_source
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.source import is_mapped, open_source
+from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.limits import DEFAULT_LIMITS
 
 

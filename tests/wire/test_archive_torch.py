@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from graphwire.wire.archive import PT2_RECORDS, ArchiveReader, ArchiveWriter
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.writer import PT2_RECORDS, ArchiveWriter
 
 torch = pytest.importorskip("torch")
 

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.archive import PT2_RECORDS, ArchiveReader, ArchiveWriter
-from graphwire.wire.digests import Digests
+from graphwire.wire.archive.digests import Digests
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.writer import PT2_RECORDS, ArchiveWriter
 
 
 class Pipe(io.RawIOBase):

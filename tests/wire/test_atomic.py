@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphwire.errors import ArchiveError
-from graphwire.wire import atomic
-from graphwire.wire.atomic import replacing, write_pieces
+from graphwire.wire.archive import atomic_file as atomic
+from graphwire.wire.archive.atomic_file import replacing, write_pieces
 
 
 def mode(path: Path) -> int:
@@ -231,9 +231,9 @@ KILLER = """
 import os, random, signal, sys, time
 from pathlib import Path
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter
-from graphwire.wire import atomic
-from graphwire.wire.atomic import replacing
-from graphwire.wire.digests import Digests
+from graphwire.wire.archive import atomic_file as atomic
+from graphwire.wire.archive.atomic_file import replacing
+from graphwire.wire.archive.digests import Digests
 
 atomic._WRITE_OUT_BYTES = 1 << 18
 
@@ -288,7 +288,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "model.pt2"
     path.write_bytes(b"old")
     code = (
-        "import resource, signal, sys; from graphwire.wire.atomic import replacing, write_all\n"
+        "import resource, signal, sys; from graphwire.wire.archive.atomic_file import replacing, write_all\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
         "try:\n  with replacing(sys.argv[1]) as file: write_all(file, bytes(2 << 20))\n"
         "except OSError as error: print(error.errno)"

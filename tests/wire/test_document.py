@@ -11,9 +11,9 @@ from graphwire.errors import FormatError, LimitError, UnknownFormatError
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.testing import trees
 from graphwire.testing.strategies import same_tree
-from graphwire.wire.document import detect_format, read_document, write_document
 from graphwire.wire.limits import Limits
-from graphwire.wire.tree import MAX_DEPTH, survey
+from graphwire.wire.package.document import detect_format, read_document, write_document
+from graphwire.wire.plain_trees import MAX_DEPTH, survey
 from graphwire_plugins.formats.cbor import CborFormat
 from graphwire_plugins.formats.json import JsonFormat
 from graphwire_plugins.formats.msgpack import MsgpackFormat

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from graphwire.errors import DecodeError, GraphwireError, LimitError
-from graphwire.wire.pickle_globals import ALLOWED
-from graphwire.wire.pickle_reader import PickleLimits, read_pickle
-from graphwire.wire.pickle_values import (
+from graphwire.wire.torch_files.pickle_globals import ALLOWED
+from graphwire.wire.torch_files.pickle_reader import PickleLimits, read_pickle
+from graphwire.wire.torch_files.pickle_values import (
     DefaultDictData,
     DequeData,
     DeviceName,
@@ -152,9 +152,9 @@ def test_equal_parts_are_one_object_again() -> None:
 def test_the_names_that_may_be_called_are_our_own_functions() -> None:
     for value in ALLOWED.values():
         if isinstance(value, Function):
-            assert value.make.__module__ == "graphwire.wire.pickle_globals"
+            assert value.make.__module__ == "graphwire.wire.torch_files.pickle_globals"
         else:
-            assert type(value).__module__ == "graphwire.wire.pickle_values"
+            assert type(value).__module__ == "graphwire.wire.torch_files.pickle_values"
 
 
 STORAGE = b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text("0") + text("cpu") + b"K\x06tQ"

@@ -21,12 +21,13 @@ from graphwire.errors import (
 )
 from graphwire.schema.program import EncodedValue
 from graphwire.schema.scalars import DTYPE_NAMES
-from graphwire.wire.archive import ArchiveReader, ArchiveWriter
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.limits import DEFAULT_LIMITS
 from graphwire.wire.payloads import Payloads
 from graphwire.wire.pickle_limits import PickleLimits
-from graphwire.wire.torch_save import StateDict, read_state_dict
-from graphwire.wire.torch_save_writer import pack_state_dict
+from graphwire.wire.torch_files.torch_save_reader import StateDict, read_state_dict
+from graphwire.wire.torch_files.torch_save_writer import pack_state_dict
 
 FOLDER, STEM = "data/weights/", "weight_"
 

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from graphwire.wire import turns
-from graphwire.wire.turns import taking_turns
+from graphwire.process import build_lock as turns
+from graphwire.process.build_lock import taking_turns
 
 
 def _in_thread(block: object) -> threading.Thread:
@@ -61,8 +61,8 @@ def test_an_error_ends_the_turn() -> None:
 def test_a_process_that_was_forked_from_an_other_threads_turn_has_turns_of_its_own() -> None:
     code = """
 import os, threading, time
-from graphwire.wire import turns
-from graphwire.wire.turns import taking_turns
+from graphwire.process import build_lock as turns
+from graphwire.process.build_lock import taking_turns
 turns._PATIENCE = 20
 inside, done = threading.Event(), threading.Event()
 def hold():

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from graphwire.evolve.editor import NodeEditor
+from graphwire.evolve.opsets.editor import NodeEditor
 from graphwire.hooks.interfaces import OpsetStep
 
 __all__ = ["STEPS"]

@@ -13,18 +13,18 @@ from os import PathLike
 from model_explorer import graph_builder as gb
 
 import graphwire
-from graphwire.analysis.names import spelled
+from graphwire.analysis.validation.legal_names import spelled
 from graphwire.cli.node_text import argument_text
-from graphwire.evolve.values import TABLES
+from graphwire.evolve.documents.plain_values import TABLES
 from graphwire.schema.arguments import arm_of, named_subgraphs_in, names_in, results_of
-from graphwire.schema.expression import parse_expression
 from graphwire.schema.graph import Argument, Graph, GraphArgument, Node, ValueMetadata
-from graphwire.schema.infix import format_infix
-from graphwire.schema.metadata import EXACT_STACK, parse_modules, split_modules
 from graphwire.schema.program import Program
 from graphwire.schema.signature import InputSpec, held_by
 from graphwire.schema.tensor import TensorMeta
-from graphwire.schema.unfolding import TraceTexts
+from graphwire.schema.texts.constructor import parse_expression
+from graphwire.schema.texts.infix import format_infix
+from graphwire.schema.texts.metadata import EXACT_STACK, parse_modules, split_modules
+from graphwire.schema.trees.unfolding import TraceTexts
 
 __all__ = ["graphs_of"]
 

@@ -14,7 +14,7 @@ from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.errors import OpsetError
-from graphwire.evolve.opsets import apply, plan_for
+from graphwire.evolve.opsets.planner import apply, plan_for
 from graphwire.hooks.interfaces import OpsetUpgrader
 from graphwire.hooks.registry import default_registry
 from graphwire.schema.graph import Argument, Graph, Node

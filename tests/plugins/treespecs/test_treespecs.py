@@ -11,7 +11,7 @@ import torch
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils import _pytree as pytree
 
-from graphwire.schema.treespec import parse_treespec
+from graphwire.schema.texts.treespec import parse_treespec
 from graphwire.testing.treespec import TreespecContract, identical
 from graphwire_plugins import treespecs
 from graphwire_plugins.ops.functions import PredispatchFunctions

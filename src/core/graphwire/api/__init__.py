@@ -7,7 +7,7 @@ torch is imported only by the functions that take or give a program of torch.
 """
 
 from graphwire import errors
-from graphwire.analysis.report import LoadReport, WriteReport
+from graphwire.analysis.inspection.load_report import LoadReport, WriteReport
 from graphwire.api.archive import Archive, open
 from graphwire.api.compare import canonicalize, content_hash, diff, supports, targets
 from graphwire.api.documents import decode, encode, treespec_dumps, treespec_loads

@@ -5,25 +5,26 @@ from __future__ import annotations
 import warnings
 from typing import Any, overload
 
-from graphwire.analysis.validate import check
-from graphwire.api.boundary import Boundary, reading, writing
-from graphwire.api.given import check_limits, check_records
+from graphwire.analysis.validation.program_rules import check
+from graphwire.api.argument_checks import check_limits, check_records
+from graphwire.api.error_boundary import Boundary, reading, writing
 from graphwire.errors import EncodeError, FormatError, GraphwireWarning
-from graphwire.evolve.embedded import embed
-from graphwire.evolve.release_forms import forms_of_release, with_forms
-from graphwire.evolve.schema import downgrade
-from graphwire.evolve.schema import upgrade as upgrade_tree
-from graphwire.evolve.step import Taken
-from graphwire.evolve.targets import Target, target_named
-from graphwire.evolve.versions import DRAFT, Version, version_of
+from graphwire.evolve.documents.step import Taken
+from graphwire.evolve.documents.versions import DRAFT, Version, version_of
+from graphwire.evolve.early_steps.embedded import embed
+from graphwire.evolve.operators.release_forms import forms_of_release, with_forms
+from graphwire.evolve.targets.chain import downgrade
+from graphwire.evolve.targets.chain import upgrade as upgrade_tree
+from graphwire.evolve.targets.targets import Target, target_named
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.hooks.registry import Registry, in_force
 from graphwire.schema.program import SCHEMA_VERSION, Program
-from graphwire.schema.tree import program_from_tree, to_tree
-from graphwire.schema.treespec import TreeSpec, format_treespec, parse_treespec
-from graphwire.schema.unfolding import OMITTED
-from graphwire.wire.archive_source import file_name
-from graphwire.wire.document import (
+from graphwire.schema.texts.treespec import TreeSpec, format_treespec, parse_treespec
+from graphwire.schema.trees.conversion import program_from_tree, to_tree
+from graphwire.schema.trees.unfolding import OMITTED
+from graphwire.wire.archive.source import file_name
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.package.document import (
     detect_format,
     read_document,
     read_program,
@@ -31,10 +32,9 @@ from graphwire.wire.document import (
     write_plain_json,
     write_program,
 )
-from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.package.treespec_document import check_protocol, read_treespec, write_treespec
 from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
-from graphwire.wire.torch_save_writer import record_chunks
-from graphwire.wire.treespec_document import check_protocol, read_treespec, write_treespec
+from graphwire.wire.torch_files.torch_save_writer import record_chunks
 
 
 @writing()
@@ -179,7 +179,7 @@ def treespec_dumps(
     """The structure of a container as text that torch reads, or as a document of a wire format.
 
     Args:
-        spec: a `graphwire.schema.treespec.TreeSpec`, for which torch is not needed, or a `torch.utils._pytree.TreeSpec`.
+        spec: a `graphwire.schema.texts.treespec.TreeSpec`, for which torch is not needed, or a `torch.utils._pytree.TreeSpec`.
         protocol: of the text; 1 is the only one.
         format: the name of an installed wire format; None for text.
 
@@ -193,7 +193,7 @@ def treespec_dumps(
     if isinstance(spec, TreeSpec):
         text = format_treespec(spec)
     else:
-        from graphwire.bridge.treespec import encode_treespec
+        from graphwire.bridge.graph.treespec import encode_treespec
 
         text = encode_treespec(spec, registry)
     return text if format is None else write_treespec(parse_treespec(text), registry.wire_format(format))
@@ -213,7 +213,7 @@ def treespec_loads(
     Args:
         format: the wire format of bytes; found by how they begin when it is not given, where that tells.
         to_torch: give a `torch.utils._pytree.TreeSpec`, whose types this process must know, and not the records of
-            `graphwire.schema.treespec`, for which torch is not needed.
+            `graphwire.schema.texts.treespec`, for which torch is not needed.
 
     Raises:
         SchemaError: it is no treespec.
@@ -233,6 +233,6 @@ def treespec_loads(
             spec = read_treespec(data, wire_format, limits)
         if not to_torch:
             return spec
-        from graphwire.bridge.treespec import decode_treespec
+        from graphwire.bridge.graph.treespec import decode_treespec
 
         return decode_treespec(format_treespec(spec), registry)

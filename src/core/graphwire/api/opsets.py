@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphwire.analysis.validate import check
+from graphwire.analysis.validation.program_rules import check
 from graphwire.errors import OpsetError, Problem, ValidationError
-from graphwire.evolve.opsets import Plan, UnknownOps, apply, plan_for
-from graphwire.evolve.propagation import check_stored_marks, marked_operators
-from graphwire.evolve.release_forms import forms_of_parameters, with_forms
-from graphwire.evolve.requirements import check_plugins, kept_requirements, with_requirements
-from graphwire.evolve.step import Taken
+from graphwire.evolve.documents.step import Taken
+from graphwire.evolve.operators.release_forms import forms_of_parameters, with_forms
+from graphwire.evolve.opsets.planner import Plan, UnknownOps, apply, plan_for
+from graphwire.evolve.opsets.propagation import check_stored_marks, marked_operators
+from graphwire.evolve.opsets.requirements import check_plugins, kept_requirements, with_requirements
 from graphwire.hooks.registry import Registry
 from graphwire.schema.program import Program
 
@@ -35,8 +35,8 @@ class Installed(NamedTuple):
 def at_installed_opsets(program: Program, registry: Registry, unknown_ops: UnknownOps) -> Installed:
     """A checked program at the installed opsets, with operators in the form of the installed torch."""
     from graphwire.bridge.context import OpaqueOrigin
-    from graphwire.bridge.torch_releases import parameters_of
-    from graphwire.bridge.upgraded import misfits
+    from graphwire.bridge.program.upgraded_check import misfits
+    from graphwire.bridge.torch_compat.releases import parameters_of
 
     check_plugins(program, registry, operators=unknown_ops == "error")
     check_stored_marks(program, registry)

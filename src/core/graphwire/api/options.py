@@ -10,8 +10,8 @@ import inspect
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
-from graphwire.analysis.report import LoadReport, WriteReport
-from graphwire.evolve.opsets import UnknownOps
+from graphwire.analysis.inspection.load_report import LoadReport, WriteReport
+from graphwire.evolve.opsets.planner import UnknownOps
 from graphwire.hooks.registry import Registry
 from graphwire.wire.limits import Limits
 

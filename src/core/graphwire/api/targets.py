@@ -9,23 +9,23 @@ from typing import NamedTuple
 
 import msgspec
 
-from graphwire.analysis.report import NarrowedRange, Omission, WriteReport
+from graphwire.analysis.inspection.load_report import NarrowedRange, Omission, WriteReport
+from graphwire.api.argument_checks import check_choice
 from graphwire.api.documents import document_for
-from graphwire.api.given import check_choice
 from graphwire.api.options import Ranges
 from graphwire.errors import EncodeError, GraphwireWarning
-from graphwire.evolve.bounds import narrowed
-from graphwire.evolve.readers import OURS_FIRST, first_reader
-from graphwire.evolve.targets import Target, target_named
-from graphwire.evolve.trace_texts import with_trace_texts
+from graphwire.evolve.documents.range_bounds import narrowed
+from graphwire.evolve.targets.oldest_reader import OURS_FIRST, first_reader
+from graphwire.evolve.targets.targets import Target, target_named
+from graphwire.evolve.targets.trace_texts import with_trace_texts
 from graphwire.hooks.hookspecs import PROJECT
 from graphwire.hooks.interfaces import WireFormat
 from graphwire.hooks.registry import Registry
 from graphwire.schema.program import PluginRequirement, Program
-from graphwire.schema.unfolding import OMITTED
-from graphwire.wire.document import write_program
-from graphwire.wire.layouts import BARE
-from graphwire.wire.package_writer import Document
+from graphwire.schema.trees.unfolding import OMITTED
+from graphwire.wire.package.document import write_program
+from graphwire.wire.package.layouts import BARE
+from graphwire.wire.package.package_writer import Document
 from graphwire.wire.payloads import Payloads
 
 
@@ -34,7 +34,7 @@ class Written(NamedTuple):
 
     documents: dict[str, Document]
     layout: str
-    """The archive layout, a key of `wire.layouts.LAYOUTS`; or `BARE`."""
+    """The archive layout, a key of `wire.package.layouts.LAYOUTS`; or `BARE`."""
     report: WriteReport
 
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import sympy
 import torch
 
-from graphwire.bridge import torch_private
+from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.hooks.interfaces import NodeCodec, OpHandler
 from graphwire.hooks.registry import Registry
 from graphwire.schema import graph as schema
 from graphwire.schema.program import NodeSource, PluginRequirement
 from graphwire.schema.symbols import SymInt
 from graphwire.schema.tensor import TensorMeta
-from graphwire.schema.unfolding import Unfolding, provenance_of, traces_of
+from graphwire.schema.trees.unfolding import Unfolding, provenance_of, traces_of
 
 GRAPH_CONSTANT = "graph::"
 """The start of the payload names of tensors and objects that nodes refer to without a graph input."""

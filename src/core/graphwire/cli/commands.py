@@ -17,8 +17,8 @@ from typing import Any, TextIO
 
 from graphwire.cli.compare import add_commands
 from graphwire.cli.new_plugin import add_new_plugin
-from graphwire.cli.remedies import as_command
-from graphwire.cli.report import escaped, print_json, print_line, print_sections, size_text
+from graphwire.cli.option_names import as_command
+from graphwire.cli.sections import escaped, print_json, print_line, print_sections, size_text
 from graphwire.cli.upgrade import add_upgrade
 from graphwire.errors import GraphwireError, Obstacle, ValidationError
 

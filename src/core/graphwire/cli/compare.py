@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphwire.cli.report import escaped, print_json, print_line
+from graphwire.cli.sections import escaped, print_json, print_line
 
 if TYPE_CHECKING:
     from graphwire.api import Archive
@@ -61,7 +61,7 @@ def _diff(arguments: argparse.Namespace) -> int:
     import msgspec
 
     from graphwire import api
-    from graphwire.analysis.diff_text import diff_lines
+    from graphwire.analysis.diff.text import diff_lines
     from graphwire.cli.progress import progress
 
     with progress("Comparing"), api.open(arguments.a) as a, api.open(arguments.b) as b:

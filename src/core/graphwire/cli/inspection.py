@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from graphwire.cli.report import Section, size_text
+from graphwire.cli.sections import Section, size_text
 
 if TYPE_CHECKING:  # importing them is for the command that shows them
-    from graphwire.analysis.report import LoadReport
-    from graphwire.analysis.summary import Holding, Inspection, MethodInspection, Summary
+    from graphwire.analysis.inspection.load_report import LoadReport
+    from graphwire.analysis.inspection.summary import Holding, Inspection, MethodInspection, Summary
     from graphwire.cli.node_text import NodeText
     from graphwire.errors import Obstacle, Problem
     from graphwire.hooks.registry import PluginInfo

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from graphwire.cli.report import escaped, print_line
+from graphwire.cli.sections import escaped, print_line
 from graphwire.errors import PluginError
 
 __all__ = ["KINDS", "add_new_plugin", "write_plugin"]

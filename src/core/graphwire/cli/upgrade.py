@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphwire.cli.report import escaped, print_json, print_line, size_text
+from graphwire.cli.sections import escaped, print_json, print_line, size_text
 
 if TYPE_CHECKING:
-    from graphwire.evolve.opsets import Plan
+    from graphwire.evolve.opsets.planner import Plan
 
 __all__ = ["add_upgrade"]
 

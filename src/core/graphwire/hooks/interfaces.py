@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from graphwire.schema.graph import Argument, NamedArgument
-from graphwire.schema.treespec import TreeSpec
+from graphwire.schema.texts.treespec import TreeSpec
 
 __all__ = [
     "BoundedFormat",
@@ -284,7 +284,7 @@ class OpsetUpgrader(Protocol):
     @property
     def operators(self) -> Mapping[str, Callable[..., None]]:
         """For each operator whose meaning changed, by serialized name, the function that rewrites one node of it: it is
-        given a `graphwire.evolve.editor.NodeEditor`, and neither imports torch nor keeps anything. Operators of other
+        given a `graphwire.evolve.opsets.editor.NodeEditor`, and neither imports torch nor keeps anything. Operators of other
         namespaces that it writes are as the installed version of theirs has them. Empty where nothing changed."""
         ...
 

@@ -2,7 +2,7 @@
 
 A row states what the arm is called, which version of torch's schema first reads it in each place, which extension it is, what it
 refers to, and how the arguments inside it are taken out and put back. Validation, the content hash, comparison, opset upgrades
-and downgrades ask this table, so a new arm needs a field in `graph`, a row here and a row in `bridge.arguments`.
+and downgrades ask this table, so a new arm needs a field in `graph`, a row here and a row in `bridge.graph.arguments`.
 
 A version in a row is the first one whose **reader** reads the construct, not the one whose writer writes it: measured with the
 readers of torch 2.1.0, 2.2.2, 2.3.1, 2.6.0, 2.9.1 and 2.13.0 on a document for each arm in each place. Where a construct
@@ -167,9 +167,9 @@ class Arm(NamedTuple):
     record: type[msgspec.Struct] | None = None
     """The record of an extension, which torch does not have either."""
     resolved: bool = False
-    """Whether the arm is replaced by another one before torch's readers are asked (`evolve.extensions`)."""
+    """Whether the arm is replaced by another one before torch's readers are asked (`evolve.steps.extensions`)."""
     kind: str = ""
-    """What the content hash calls a literal (`analysis.content_arguments`); empty for None, bool, int, float and text."""
+    """What the content hash calls a literal (`analysis.canonical.argument_forms`); empty for None, bool, int, float and text."""
 
     def since(self, place: Place) -> Version | None:
         """The first schema whose reader reads the arm in a place."""

@@ -187,7 +187,7 @@ class Program(msgspec.Struct, omit_defaults=True):
     torch_version: str = "<=2.4"
     """The torch that exported the program."""
     guards_code: list[str] = []
-    """Conditions on the inputs, as Python expressions of the grammar in `schema.guard`."""
+    """Conditions on the inputs, as Python expressions of the grammar in `schema.texts.guard`."""
     requires: list[str] = []
     """The extensions (keys of FEATURES) that a reader must know."""
     producer: str | None = None

@@ -20,7 +20,7 @@ class SymExprHint(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
 
 
 class SymExpr(msgspec.Struct, gc=False, frozen=True):
-    """A symbolic expression, as text of the grammar in `schema.expression`."""
+    """A symbolic expression, as text of the grammar in `schema.texts.constructor`."""
 
     expr_str: str
     hint: SymExprHint | None = None

@@ -25,7 +25,7 @@ from graphwire.testing.fresh_process import registry_with, saved_again
 from graphwire.testing.imports import heavy_imports
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.strategies import same_tree
-from graphwire.wire.tree import survey
+from graphwire.wire.plain_trees import survey
 
 __all__ = ["ConstantCodecContract"]
 

@@ -26,8 +26,8 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import GraphwireError
-from graphwire.evolve.references import walk_nodes
-from graphwire.evolve.values import encode_value
+from graphwire.evolve.documents.plain_values import encode_value
+from graphwire.evolve.opsets.graph_names import walk_nodes
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import NodeCodec, OpHandler, OpsetUpgrader
 from graphwire.hooks.registry import Registry, default_registry

@@ -31,8 +31,8 @@ from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.errors import GraphwireError, OpsetError, Problem
-from graphwire.evolve.opsets import apply, plan, plan_for
-from graphwire.evolve.propagation import marked_operators
+from graphwire.evolve.opsets.planner import apply, plan, plan_for
+from graphwire.evolve.opsets.propagation import marked_operators
 from graphwire.hooks.interfaces import OpsetUpgrader
 from graphwire.hooks.registry import Registry, default_registry
 from graphwire.schema.signature_names import SignatureNames

@@ -17,9 +17,9 @@ from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from graphwire.bridge import torch_private
-from graphwire.bridge.source_functions import function_table, name_of_function
-from graphwire.bridge.torch_pytree import children_of, context_of, is_treespec
+from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.bridge.torch_compat.pytree import children_of, context_of, is_treespec
+from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function
 from graphwire.hooks.registry import default_registry
 
 __all__ = ["Portrait", "portrait", "tree_of_values"]

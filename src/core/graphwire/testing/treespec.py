@@ -18,13 +18,13 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from graphwire.bridge import torch_pytree
-from graphwire.bridge.treespec import decode_treespec, encode_treespec
+from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
+from graphwire.bridge.torch_compat import pytree as torch_pytree
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, TreespecSerializer
 from graphwire.hooks.registry import Registry
-from graphwire.schema.treespec import parse_treespec, split_version
+from graphwire.schema.texts.treespec import parse_treespec, split_version
 from graphwire.testing.imports import heavy_imports
 
 __all__ = ["TreespecContract", "identical"]

@@ -27,7 +27,7 @@ from graphwire.hooks.interfaces import BoundedFormat, RecordFormat, Tree, WireFo
 from graphwire.testing import wire_examples as examples
 from graphwire.testing.imports import heavy_imports
 from graphwire.testing.strategies import same_tree, trees
-from graphwire.wire.tree import MAX_DEPTH, survey
+from graphwire.wire.plain_trees import MAX_DEPTH, survey
 
 __all__ = ["WireFormatContract"]
 

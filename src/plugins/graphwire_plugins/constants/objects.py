@@ -85,7 +85,7 @@ class OpaqueValues:
 
     def owns(self, value: Any) -> bool:
         """Whether the class of `value` is registered with torch as opaque."""
-        from graphwire.bridge.torch_releases import opaque_type_name
+        from graphwire.bridge.torch_compat.releases import opaque_type_name
 
         return opaque_type_name(type(value)) is not None and type(value) in declared_classes().values()
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.hooks.interfaces import Tree
-from graphwire.schema import treespec
+from graphwire.schema.texts import treespec
 
 __all__ = ["declared_classes", "decode_data", "encode_data", "importable_name", "rebuild", "state_of"]
 
@@ -136,7 +136,7 @@ def declared_classes() -> dict[str, Any]:
     import torch
     from torch.utils import _pytree
 
-    from graphwire.bridge.torch_releases import opaque_types
+    from graphwire.bridge.torch_compat.releases import opaque_types
 
     found = [*opaque_types(), *_pytree.SUPPORTED_NODES, *torch.serialization.get_safe_globals()]
     return {_name(each[0] if isinstance(each, tuple) else each): each for each in found}

@@ -23,9 +23,9 @@ from graphwire.errors import FormatError, LimitError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import Tree, WireFormat
 from graphwire.schema.program import Program
-from graphwire.schema.reading import ProgramDecoder
+from graphwire.schema.trees.reading import ProgramDecoder
 from graphwire.wire.limits import DEFAULT_LIMITS
-from graphwire.wire.tree import MAX_DEPTH, MOST_RECORDS, check_containers, survey
+from graphwire.wire.plain_trees import MAX_DEPTH, MOST_RECORDS, check_containers, survey
 
 _PROGRAMS = ProgramDecoder(msgspec.json)
 _READ_DEPTH = MAX_DEPTH + 1  # a tag is one container more

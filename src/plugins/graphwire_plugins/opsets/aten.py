@@ -18,8 +18,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from graphwire.errors import OpsetError
-from graphwire.evolve.editor import NodeEditor, Value
-from graphwire.evolve.history import Change, EditNode, opset_steps
+from graphwire.evolve.opsets.changes import Change, EditNode, opset_steps
+from graphwire.evolve.opsets.editor import NodeEditor, Value
 from graphwire.hooks.interfaces import OpsetStep
 from graphwire.schema.scalars import ScalarType
 from graphwire.schema.symbols import SymExpr, SymExprHint, SymFloat, SymInt

@@ -13,7 +13,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.hooks.interfaces import Tree
-from graphwire.schema.treespec import (
+from graphwire.schema.texts.treespec import (
     decode_value,
     dump_json,
     encode_value,

@@ -12,10 +12,10 @@ import re
 from typing import Any
 
 from graphwire.errors import SchemaError
-from graphwire.evolve.record_edits import without
-from graphwire.evolve.step import Step
-from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
-from graphwire.evolve.versions import COMPACT_5_3, Version
+from graphwire.evolve.documents.record_edits import without
+from graphwire.evolve.documents.step import Step
+from graphwire.evolve.documents.trees import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.documents.versions import COMPACT_5_3, Version
 
 TABLE = "co_fileinfo_ordered_list"
 _FRAME = re.compile(

@@ -3,20 +3,20 @@
 The step to 7.3 (torch 2.5) replaced `dialect` by the list `verifiers`, and brought `torch_version` and the module's metadata.
 
 Upward the producer is torch's own word for older ones, `<=2.4`. Downward the producer and the module's metadata are
-dropped, symbols get the names that 2.4 gives them itself (`evolve.value_names`), and views of attention become reshapes
-(`evolve.attention`). 2.4 knows the dialect ATEN alone, whose graphs change nothing in place: an operator that does is an
-obstacle.
+dropped, symbols get the names that 2.4 gives them itself (`evolve.documents.reserved_names`), and views of attention become
+reshapes (`evolve.operators.flash_attention`). 2.4 knows the dialect ATEN alone, whose graphs change nothing in place: an
+operator that does is an obstacle.
 """
 
 from __future__ import annotations
 
-from graphwire.evolve.attention import reshape_attention
-from graphwire.evolve.bounds import from_greatest, to_greatest
-from graphwire.evolve.record_edits import without
-from graphwire.evolve.step import Step
-from graphwire.evolve.trees import Edits, Record, Report, Where, rewrite
-from graphwire.evolve.value_names import with_operators_names
-from graphwire.evolve.versions import Version, first_release
+from graphwire.evolve.documents.range_bounds import from_greatest, to_greatest
+from graphwire.evolve.documents.record_edits import without
+from graphwire.evolve.documents.reserved_names import with_operators_names
+from graphwire.evolve.documents.step import Step
+from graphwire.evolve.documents.trees import Edits, Record, Report, Where, rewrite
+from graphwire.evolve.documents.versions import Version, first_release
+from graphwire.evolve.operators.flash_attention import reshape_attention
 
 OLDER, NEWER = Version(5, 3), Version(7, 3)
 

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from graphwire.evolve.bounds import from_infinity, to_infinity
-from graphwire.evolve.expressions import foreign_operations, to_constructor, to_infix
-from graphwire.evolve.record_edits import of_arm, of_expression, without
-from graphwire.evolve.step import Step
-from graphwire.evolve.trees import Edit, Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.evolve.versions import Version, first_release
+from graphwire.evolve.documents.expression_text import foreign_operations, to_constructor, to_infix
+from graphwire.evolve.documents.range_bounds import from_infinity, to_infinity
+from graphwire.evolve.documents.record_edits import of_arm, of_expression, without
+from graphwire.evolve.documents.step import Step
+from graphwire.evolve.documents.trees import Edit, Edits, Record, Report, Where, arm_of, rewrite
+from graphwire.evolve.documents.versions import Version, first_release
 
 OLDER, NEWER = Version(7, 3), Version(8, 2)
 

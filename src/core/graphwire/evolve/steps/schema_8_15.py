@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 
-from graphwire.evolve.free_names import free_name, value_names
-from graphwire.evolve.record_edits import without
-from graphwire.evolve.step import Step
-from graphwire.evolve.trees import Edits, Record, Report, Where, name_of, rewrite
-from graphwire.evolve.value_names import without_names_of_nodes
-from graphwire.evolve.versions import Version
+from graphwire.evolve.documents.free_names import free_name, value_names
+from graphwire.evolve.documents.record_edits import without
+from graphwire.evolve.documents.reserved_names import without_names_of_nodes
+from graphwire.evolve.documents.step import Step
+from graphwire.evolve.documents.trees import Edits, Record, Report, Where, name_of, rewrite
+from graphwire.evolve.documents.versions import Version
 
 _UNUSED = re.compile(r"(?P<node>[A-Za-z_]\w*)_unused_(?P<index>\d+)", re.ASCII)
 

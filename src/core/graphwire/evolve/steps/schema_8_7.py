@@ -6,10 +6,10 @@ read no program with an integer as input that is a symbol, nor with a truth valu
 
 from __future__ import annotations
 
-from graphwire.evolve.record_edits import of_arm
-from graphwire.evolve.step import Step
-from graphwire.evolve.trees import Edits, Record, Report, rewrite
-from graphwire.evolve.versions import Version
+from graphwire.evolve.documents.record_edits import of_arm
+from graphwire.evolve.documents.step import Step
+from graphwire.evolve.documents.trees import Edits, Record, Report, rewrite
+from graphwire.evolve.documents.versions import Version
 
 
 def _content(optional: Record) -> Record:

@@ -1,0 +1,1 @@
+"""Do two programs mean the same?"""

@@ -1,0 +1,207 @@
+"""The canonical form of a program: equal for programs that compute the same in the same way, whoever wrote them down.
+
+What is made the same:
+
+* parameters, buffers, constants and objects among the inputs are ordered by kind and qualified name; what the caller
+  passes keeps its order. Likewise the new values of buffers, parameters and inputs, the gradients, among the outputs;
+* nodes stand in the order of `analysis.canonical.node_order`, where effects and changes in place keep theirs
+(`analysis.canonical.effects`); * values are named by their place (`in_0`, `v_0`), subgraphs likewise; symbols are numbered in
+the order in which they
+  appear (`analysis.canonical.symbol_names`), and expressions printed again;
+* an argument that several arms can say is said by one; a range, guard, opset or module call stands where sorting puts it.
+
+What is left out is what a reader may ignore and still compute the same: names of nodes and subgraphs, metadata, stack
+traces, provenance, hints, example inputs, the producer, the torch version, the plugins' versions, and whether a sequence
+was a tuple or a list. So a file that torch wrote and one that graphwire wrote of the same program have one form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from graphwire.analysis.canonical.canonical_graph import canonical_argument, canonical_graph
+from graphwire.analysis.canonical.content import arm_of_spec, arrangement
+from graphwire.analysis.canonical.symbol_names import SymbolNames
+from graphwire.errors import GraphwireError, LimitError
+from graphwire.schema.arguments import Renaming, subgraphs_in
+from graphwire.schema.graph import Argument, Graph, GraphArgument
+from graphwire.schema.module_call import ModuleCallEntry, ModuleCallSignature
+from graphwire.schema.program import SCHEMA_VERSION, GraphModule, Program, SchemaVersion
+from graphwire.schema.signature import GraphSignature, InputSpec, InputToConstantInputSpec, OutputSpec
+from graphwire.schema.symbols import SymBool, SymExpr, SymFloat, SymInt, encode_float
+from graphwire.schema.tensor import TensorMeta
+from graphwire.schema.texts.treespec import format_treespec, parse_treespec
+
+__all__ = ["CanonicalForm", "canonical_form", "canonicalize"]
+
+
+class CanonicalForm(NamedTuple):
+    """A program in canonical form, and what its names were."""
+
+    program: Program
+    values: Mapping[str, str]
+    """The new name of each value of the top-level graph."""
+    symbols: Mapping[str, str]
+    """The new name of each symbol."""
+
+
+def canonicalize(program: Program) -> Program:
+    """The canonical form of a valid program, a program again; `program` is not changed.
+
+    It can be loaded and computes the same as before, given the same weights; what it returns is in the same order.
+
+    Raises:
+        SchemaError: nodes wait for each other's results.
+        LimitError: the program nests too deeply.
+    """
+    try:
+        return canonical_form(program).program
+    except RecursionError:
+        raise LimitError("the program nests too deeply to be made canonical") from None
+
+
+def canonical_form(program: Program) -> CanonicalForm:
+    """The canonical form, and what the names in it were. Raises as `canonicalize` does."""
+    module = program.graph_module
+    ordered = arrangement(program)
+    signature, symbols = ordered.signature, ordered.symbols
+    graph, names = canonical_graph(ordered.form), ordered.form.names
+    _rename_symbols(graph, symbols)
+    canonical = Program(
+        graph_module=GraphModule(
+            graph,
+            _renamed_signature(signature, graph, names),
+            _module_calls(module.module_call_graph, names),
+            treespec_namedtuple_fields=dict(sorted(module.treespec_namedtuple_fields.items())),
+        ),
+        opset_version=dict(sorted(program.opset_version.items())),
+        range_constraints=symbols.ranges(),
+        schema_version=SchemaVersion(*SCHEMA_VERSION),
+        verifiers=sorted(set(program.verifiers)),
+        guards_code=sorted(set(program.guards_code)),
+        requires=sorted(set(program.requires)),
+        encoded_values=dict(sorted(program.encoded_values.items())),
+    )
+    return CanonicalForm(canonical, names, symbols.names)
+
+
+# ------------------------------------------------------------------------------------------------------- interface
+
+
+def _renamed_signature(signature: GraphSignature, graph: Graph, names: dict[str, str]) -> GraphSignature:
+    """The specs for the renamed inputs and outputs of the graph, which stand beside them."""
+    inputs, outputs = [], []
+    for index, (spec, argument) in enumerate(zip(signature.input_specs, graph.inputs, strict=True)):
+        arm, held = arm_of_spec(spec)
+        inputs.append(InputSpec(**{arm: _renamed_spec(held, argument, names, f"in_{index}")}))
+    for result, argument in zip(signature.output_specs, graph.outputs, strict=True):
+        arm, held = arm_of_spec(result)
+        outputs.append(OutputSpec(**{arm: _renamed_spec(held, argument, names, "")}))
+    return GraphSignature(inputs, outputs)
+
+
+def _renamed_spec(spec: Any, argument: Argument, names: dict[str, str], literal: str) -> Any:
+    if isinstance(spec, InputToConstantInputSpec):
+        return InputToConstantInputSpec(literal, spec.value)
+    if isinstance(spec.arg, Argument):
+        return type(spec)(argument)
+    changed = {"arg": replace(spec.arg, name=names.get(spec.arg.name, spec.arg.name))}
+    user_input = getattr(spec, "user_input_name", None)
+    if user_input is not None:
+        # torch leaves the name of an input that it renamed later in the spec of a gradient: it stays.
+        changed["user_input_name"] = names.get(user_input, user_input)
+    return replace(spec, **changed)
+
+
+# -------------------------------------------------------------------------------------------------------- symbols
+
+
+def _rename_symbols(graph: Graph, symbols: SymbolNames) -> None:
+    """Let a graph that nobody else has, and its subgraphs, use the new symbols, and no hints."""
+
+    def expression(value: SymExpr) -> SymExpr:
+        return SymExpr(symbols.expression(value.expr_str))
+
+    def sym_int(value: SymInt) -> SymInt:
+        if value.as_expr is None:
+            return value
+        known = symbols.content(value.as_expr.expr_str)
+        return SymInt(as_int=known) if type(known) is int else SymInt(as_expr=expression(value.as_expr))
+
+    def sym_bool(value: SymBool) -> SymBool:
+        if value.as_expr is None:
+            return value
+        known = symbols.content(value.as_expr.expr_str)
+        return SymBool(as_bool=known) if type(known) is bool else SymBool(as_expr=expression(value.as_expr))
+
+    def sym_float(value: SymFloat) -> SymFloat:
+        if value.as_expr is None:
+            return value
+        known = symbols.content(value.as_expr.expr_str)
+        if type(known) is float:
+            return SymFloat(as_float=encode_float(known))
+        return SymFloat(as_expr=expression(value.as_expr))
+
+    def meta(value: TensorMeta) -> TensorMeta:
+        parts = (*value.sizes, *value.strides, value.storage_offset)
+        if all(part.as_expr is None for part in parts) and value.sparse is None:
+            return value
+        return replace(
+            value,
+            sizes=list(map(sym_int, value.sizes)),
+            strides=list(map(sym_int, value.strides)),
+            storage_offset=sym_int(value.storage_offset),
+            sparse=None,
+        )
+
+    graph.tensor_values = {name: meta(value) for name, value in graph.tensor_values.items()}
+    graph.sym_int_values = {name: sym_int(value) for name, value in graph.sym_int_values.items()}
+    graph.sym_bool_values = {name: sym_bool(value) for name, value in graph.sym_bool_values.items()}
+    graph.sym_float_values = {name: sym_float(value) for name, value in graph.sym_float_values.items()}
+    for node in graph.nodes:
+        for named in node.inputs:
+            for subgraph in subgraphs_in(named.arg):
+                _rename_symbols(subgraph, symbols)
+
+
+# ---------------------------------------------------------------------------------------------------- module calls
+
+
+def _module_calls(entries: list[ModuleCallEntry], names: dict[str, str]) -> list[ModuleCallEntry]:
+    """The module calls by name, the root first. A name that is no value of the graph (any more) is only numbered."""
+    stale: dict[str, str] = {}
+
+    def rename(name: str) -> str:
+        return names.get(name) or stale.setdefault(name, f"absent_{len(stale)}")
+
+    renaming = Renaming(rename, _no_graph)
+    return [
+        ModuleCallEntry(
+            entry.fqn, None if entry.signature is None else _module_call(entry.signature, renaming)
+        )
+        for entry in sorted(entries, key=lambda entry: entry.fqn)
+    ]
+
+
+def _module_call(call: ModuleCallSignature, renaming: Renaming) -> ModuleCallSignature:
+    return ModuleCallSignature(
+        inputs=[canonical_argument(argument, renaming) for argument in call.inputs],
+        outputs=[canonical_argument(argument, renaming) for argument in call.outputs],
+        in_spec=_treespec(call.in_spec),
+        out_spec=_treespec(call.out_spec),
+        forward_arg_names=call.forward_arg_names or None,
+    )
+
+
+def _treespec(text: str) -> str:
+    try:
+        return format_treespec(parse_treespec(text))
+    except GraphwireError:
+        return text
+
+
+def _no_graph(argument: GraphArgument) -> GraphArgument:
+    return argument

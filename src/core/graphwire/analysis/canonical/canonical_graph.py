@@ -1,0 +1,117 @@
+"""The canonical form of one graph as records: its nodes in their stable order, its values and subgraphs named by their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from msgspec.structs import astuple
+
+from graphwire.analysis.canonical.graph_content import ArrangedGraph
+from graphwire.schema.arguments import ARMS, Renaming, arm_of, results_of, rewritten
+from graphwire.schema.graph import (
+    Argument,
+    CustomObjArgument,
+    Graph,
+    GraphArgument,
+    NamedArgument,
+    Node,
+    OptionalTensorArgument,
+)
+
+__all__ = ["canonical_argument", "canonical_graph"]
+
+Value = TypeVar("Value")
+
+
+def canonical_graph(form: ArrangedGraph) -> Graph:
+    """The canonical form of a graph. It shares the records of values, and the arguments in which nothing changes, with the graph
+    that was given. Symbols have the names that they had."""
+    graph, names = form.graph, form.names
+    inside = {id(inner.graph): inner for each in form.inside for _, inner in each}
+    subgraphs: dict[str, str] = {}
+
+    def named(held: GraphArgument) -> GraphArgument:
+        name = subgraphs.setdefault(held.name, f"graph_{len(subgraphs)}")
+        return GraphArgument(name, canonical_graph(inside[id(held.graph)]))
+
+    renaming = Renaming(
+        lambda name: names.get(name, name), named, lambda name: names.get(results_of(name), name)
+    )
+    return Graph(
+        inputs=[canonical_argument(argument, renaming) for argument in graph.inputs],
+        nodes=[_node(graph.nodes[index], names, renaming) for index in form.order],
+        outputs=[canonical_argument(argument, renaming) for argument in graph.outputs],
+        tensor_values=_table(graph.tensor_values, names),
+        sym_int_values=_table(graph.sym_int_values, names),
+        sym_bool_values=_table(graph.sym_bool_values, names),
+        is_single_tensor_return=graph.is_single_tensor_return,
+        custom_obj_values={
+            name: CustomObjArgument(names.get(value.name, value.name), value.class_fqn)
+            for name, value in _table(graph.custom_obj_values, names).items()
+        },
+        sym_float_values=_table(graph.sym_float_values, names),
+    )
+
+
+def _table(values: Mapping[str, Value], names: Mapping[str, str]) -> dict[str, Value]:
+    """What is known of the values that there are, in their order."""
+    return {new: values[old] for old, new in names.items() if old in values}
+
+
+# ------------------------------------------------------------------------------------------------ nodes, arguments
+
+
+def _node(node: Node, names: Mapping[str, str], renaming: Renaming) -> Node:
+    return Node(
+        node.target,
+        [_named_argument(named, renaming) for named in node.inputs],
+        [rewritten(argument, renaming) for argument in node.outputs],
+        {},
+        is_hop_single_tensor_return=node.is_hop_single_tensor_return,
+        name=names.get(results_of(node.name)) if node.name is not None else None,
+        propagate=node.propagate,
+    )
+
+
+def _named_argument(named: NamedArgument, renaming: Renaming) -> NamedArgument:
+    return NamedArgument(named.name, canonical_argument(named.arg, renaming), named.kind)
+
+
+def canonical_argument(argument: Argument, renaming: Renaming) -> Argument:
+    """The argument with its references renamed, in the one arm of several that could say it."""
+    if argument.as_tensor is not None:
+        return rewritten(argument, renaming)
+    return rewritten(_simplest(argument), renaming)
+
+
+def _simplest(argument: Argument) -> Argument:
+    arm = arm_of(argument)
+    if arm in _LITERALS:
+        one = getattr(argument, arm)
+        return argument if one.as_name is not None else Argument(**{_LITERALS[arm]: astuple(one)[1]})
+    if (single := ARMS[arm].items if arm else "") in _LITERALS:
+        many = getattr(argument, arm)
+        if any(one.as_name is not None for one in many):
+            return argument
+        literals: dict[str, Any] = {f"{_LITERALS[single]}s": [astuple(one)[1] for one in many]}
+        argument = Argument(**literals)
+    if (optional := argument.as_optional_tensor) is not None:
+        return _optional(optional)
+    if (optionals := argument.as_optional_tensors) is not None:
+        tensors = [each.as_tensor for each in optionals if each.as_tensor is not None]
+        argument = argument if len(tensors) != len(optionals) else Argument(as_tensors=tensors)
+    if arm in _LISTS and not getattr(argument, arm_of(argument)):
+        return Argument(as_tensors=[])
+    return argument
+
+
+def _optional(argument: OptionalTensorArgument) -> Argument:
+    return Argument(as_none=True) if argument.as_tensor is None else Argument(as_tensor=argument.as_tensor)
+
+
+_LITERALS = {"as_sym_int": "as_int", "as_sym_float": "as_float", "as_sym_bool": "as_bool"}
+"""For the arm of what may be symbolic that of a literal."""
+
+_LISTS = frozenset(arm for arm, row in ARMS.items() if row.items)
+"""The list arms which, empty, all mean the empty list. `as_tensors` stands for them."""

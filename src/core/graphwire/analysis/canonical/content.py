@@ -1,0 +1,302 @@
+"""What a program means, as one number that lasts: equal for two exports of one model, and else different.
+
+content_hash(program)             of what it computes
+content_hash(program, payloads)   and of its weights and constants
+
+The number is taken of a content tree, which this module and `content_graph`, `content_arguments`, `content_expression`,
+`content_treespec` and `payload_content` make by rules of their own: how records are laid out and spelled has no part in it, and
+`content_fields` says of every field of every record whether it counts. `docs/content-hash.md` states the algorithm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from graphwire.analysis.canonical.argument_forms import References, argument_content
+from graphwire.analysis.canonical.encoding import content_bytes, content_float
+from graphwire.analysis.canonical.graph_content import ArrangedGraph, arranged, expressions_of, fill, walk
+from graphwire.analysis.canonical.payload_content import PayloadSet, payload_contents
+from graphwire.analysis.canonical.symbol_names import SymbolNames
+from graphwire.analysis.canonical.treespec_content import treespec_content
+from graphwire.errors import LimitError, SchemaError
+from graphwire.schema.arguments import value_name
+from graphwire.schema.graph import Argument, Graph
+from graphwire.schema.module_call import ModuleCallEntry
+from graphwire.schema.program import EncodedValue, Program
+from graphwire.schema.signature import ConstantValue, GraphSignature, InputSpec, OutputSpec
+
+__all__ = [
+    "HASH_VERSION",
+    "INPUT_RANKS",
+    "OUTPUT_RANKS",
+    "Arrangement",
+    "arm_of_spec",
+    "arrangement",
+    "content_hash",
+    "document_hash",
+    "program_content",
+]
+
+HASH_VERSION = 1
+"""Of the content tree, and of how it becomes a number. Hashes of one version never change: another rule is another version,
+beside this one."""
+
+INPUT_RANKS: dict[str, tuple[int, str]] = {
+    "token": (0, ""),
+    "parameter": (1, "parameter_name"),
+    "buffer": (2, "buffer_name"),
+    "tensor_constant": (3, "tensor_constant_name"),
+    "custom_obj": (4, "custom_obj_name"),
+    "user_input": (5, ""),
+    "constant_input": (5, ""),
+}
+"""For each kind of input its place among the kinds, and the field that orders it; without one it keeps its order."""
+
+OUTPUT_RANKS: dict[str, tuple[int, str]] = {
+    "token": (0, ""),
+    "buffer_mutation": (1, "buffer_name"),
+    "parameter_mutation": (2, "parameter_name"),
+    "user_input_mutation": (3, ""),
+    "user_output": (4, ""),
+    "loss_output": (4, ""),
+    "gradient_to_parameter": (5, "parameter_name"),
+    "gradient_to_user_input": (6, ""),
+}
+"""For each kind of output its place among the kinds, and the field that orders it. What changes or derives by user
+inputs is ordered as these are."""
+
+_KINDS = {
+    "tensor_constant": "constant",
+    "custom_obj": "object",
+    "user_input": "argument",
+    "constant_input": "literal",
+    "buffer_mutation": "new buffer",
+    "parameter_mutation": "new parameter",
+    "user_input_mutation": "new argument",
+    "user_output": "result",
+    "loss_output": "loss",
+    "gradient_to_parameter": "gradient of parameter",
+    "gradient_to_user_input": "gradient of argument",
+}
+"""What the content calls an arm of a spec, where it is not by the arm's own name."""
+
+
+class Arrangement(NamedTuple):
+    """A program's interface in order, its graphs arranged and its symbols named."""
+
+    signature: GraphSignature
+    form: ArrangedGraph
+    symbols: SymbolNames
+
+
+def content_hash(program: Program, payloads: PayloadSet | None = None) -> str:
+    """A program's content hash, such as `gw1:` and 64 hexadecimal digits; with payloads `gw1w:`.
+
+    Args:
+        program: a valid program.
+        payloads: its weights and constants, if these count, too. Reads them all. Example inputs never count.
+
+    Raises:
+        SchemaError: nodes wait for each other's results.
+        LimitError: the program nests too deeply.
+        MissingRecordError: a payload has no record, or one that is too short.
+    """
+    return document_hash(program_content(program), program, payloads)
+
+
+def document_hash(content: bytes, program: Program, payloads: PayloadSet | None = None) -> str:
+    """The content hash of a program whose content there is already."""
+    letter = "" if payloads is None else "w"
+    name = f"gw{HASH_VERSION}{letter}"
+    found = hashlib.sha256(f"graphwire content {name}\0".encode() + content)
+    if payloads is not None:
+        encoded = [_encoded(key, value) for key, value in sorted(program.encoded_values.items())]
+        found.update(content_bytes([payload_contents(payloads), encoded]))
+    return f"{name}:{found.hexdigest()}"
+
+
+def program_content(program: Program, arranged_already: Arrangement | None = None) -> bytes:
+    """The bytes of a program's content.
+
+    Args:
+        arranged_already: what `arrangement` makes of it; it is used up.
+
+    Raises:
+        SchemaError: nodes wait for each other's results.
+        LimitError: the program nests too deeply.
+    """
+    try:
+        return content_bytes(_content(program, arranged_already or arrangement(program)))
+    except RecursionError:
+        raise LimitError("the program nests too deeply to be compared") from None
+
+
+def arrangement(program: Program) -> Arrangement:
+    """The order and the names that a program's content has.
+
+    Raises:
+        SchemaError: nodes wait for each other's results.
+        LimitError: the program nests too deeply.
+    """
+    module = program.graph_module
+    signature, graph = _ordered_interface(module.signature, module.graph)
+    try:
+        form = arranged(graph, _interface_names(signature))
+        texts = [text for each in walk(form) for text in expressions_of(each)]
+        return Arrangement(signature, form, SymbolNames(texts, program.range_constraints))
+    except RecursionError:
+        raise LimitError("the program nests too deeply to be compared") from None
+
+
+# --------------------------------------------------------------------------------------------------------- content
+
+
+def _content(program: Program, arrangement: Arrangement) -> dict[str, Any]:
+    module, (signature, form, symbols) = program.graph_module, arrangement
+    fill(form, symbols.content, {})
+    _number_objects(form)
+    namedtuples = module.treespec_namedtuple_fields
+    return {
+        "calls": _module_calls(module.module_call_graph, form.names),
+        "dialects": sorted(set(program.verifiers)),
+        "graph": form.content,
+        "guards": sorted(set(program.guards_code)),
+        "inputs": [_spec(spec, form.names) for spec in signature.input_specs],
+        "namedtuples": [[name, namedtuples[name].field_names] for name in sorted(namedtuples)],
+        # The first version is what there is where nothing is said: torch's files do not name the namespaces of plugins.
+        "opsets": [
+            [name, version] for name, version in sorted(program.opset_version.items()) if version != 1
+        ],
+        "outputs": [_spec(spec, form.names) for spec in signature.output_specs],
+        "ranges": symbols.range_contents(),
+    }
+
+
+def _number_objects(form: ArrangedGraph) -> None:
+    """Name the objects that nodes use without an input by the order in which they do: whoever writes a program makes names
+    for them."""
+    names: dict[str, str] = {}
+    for graph in walk(form):
+        for place, name in graph.nameless:
+            place[-1] = names.setdefault(name, f"object_{len(names)}")
+
+
+def _spec(spec: InputSpec | OutputSpec, names: Mapping[str, str]) -> list[Any]:
+    arm, held = arm_of_spec(spec)
+    content = [_KINDS.get(arm, arm)]
+    for field in ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name"):
+        if (name := getattr(held, field, None)) is not None:
+            content.append(name)
+    if (name := getattr(held, "user_input_name", None)) is not None:
+        # torch leaves the name of an input that it renamed later in the spec of a gradient: it stays.
+        content.append(names.get(name, name))
+    if arm == "buffer":
+        content.append(held.persistent)
+    elif arm == "constant_input":
+        content.append(_literal(held.value))
+    return content
+
+
+def _literal(value: ConstantValue) -> Any:
+    if value.as_float is not None:
+        return content_float(value.as_float)
+    held = (value.as_bool, value.as_int, value.as_string)
+    return next((each for each in held if each is not None), None)
+
+
+def _module_calls(entries: Sequence[ModuleCallEntry], names: Mapping[str, str]) -> list[Any]:
+    """The module calls by name, the root first. A name that is no value of the graph (any more) is only numbered."""
+    stale: dict[str, str] = {}
+
+    def content(arguments: Sequence[Argument]) -> list[Any]:
+        found = References([], [])
+        told = [argument_content(argument, found) for argument in arguments]
+        for place, name in found.values:
+            place[-1] = names.get(name) or stale.setdefault(name, f"absent_{len(stale)}")
+        return told
+
+    calls: list[Any] = []
+    for entry in sorted(entries, key=lambda entry: entry.fqn):
+        call = entry.signature
+        if call is None:
+            calls.append([entry.fqn])
+            continue
+        inputs, outputs = content(call.inputs), content(call.outputs)
+        structures = treespec_content(call.in_spec), treespec_content(call.out_spec)
+        calls.append([entry.fqn, inputs, outputs, *structures, call.forward_arg_names or []])
+    return calls
+
+
+def _encoded(name: str, value: EncodedValue) -> list[Any]:
+    return [name, value.codec, _plain(value.tree), value.tensors]
+
+
+def _plain(tree: Any) -> Any:
+    """Free data as content: lists and mappings are marked, keys ascend."""
+    if isinstance(tree, (bytearray, memoryview)):
+        return bytes(tree)
+    if isinstance(tree, float):
+        return content_float(tree)
+    if isinstance(tree, dict):
+        return ["mapping", *sorted(([key, _plain(value)] for key, value in tree.items()), key=_first)]
+    if isinstance(tree, list):
+        return ["list", *map(_plain, tree)]
+    return tree
+
+
+def _first(pair: list[Any]) -> Any:
+    return pair[0]
+
+
+# ------------------------------------------------------------------------------------------------------- interface
+
+
+def arm_of_spec(spec: InputSpec | OutputSpec) -> tuple[str, Any]:
+    """The kind of a spec, and what it says.
+
+    Raises:
+        SchemaError: it says nothing.
+    """
+    for arm in spec.__struct_fields__:
+        if (held := getattr(spec, arm)) is not None:
+            return arm, held
+    raise SchemaError("a spec of the signature has no arm")
+
+
+def _ordered_interface(signature: GraphSignature, graph: Graph) -> tuple[GraphSignature, Graph]:
+    """Inputs and outputs, each with its spec, in an order that registration and tracing have no part in."""
+    inputs = list(zip(signature.input_specs, graph.inputs, strict=True))
+    places: dict[str, int] = {}
+    for place, (spec, argument) in enumerate(inputs):
+        if spec.user_input is not None:
+            places[value_name(argument) or ""] = place
+
+    def input_rank(pair: tuple[InputSpec, Argument]) -> tuple[int, str]:
+        arm, held = arm_of_spec(pair[0])
+        rank, field = INPUT_RANKS[arm]
+        return rank, getattr(held, field) if field else ""
+
+    def output_rank(pair: tuple[OutputSpec, Argument]) -> tuple[int, str, int]:
+        arm, held = arm_of_spec(pair[0])
+        rank, field = OUTPUT_RANKS[arm]
+        user_input = getattr(held, "user_input_name", None)
+        return rank, getattr(held, field) if field else "", places.get(user_input or "", 0)
+
+    inputs.sort(key=input_rank)
+    outputs = sorted(zip(signature.output_specs, graph.outputs, strict=True), key=output_rank)
+    ordered = GraphSignature([spec for spec, _ in inputs], [spec for spec, _ in outputs])
+    arguments = [argument for _, argument in inputs], [argument for _, argument in outputs]
+    return ordered, replace(graph, inputs=arguments[0], outputs=arguments[1])
+
+
+def _interface_names(signature: GraphSignature) -> list[str | None]:
+    """The names of the inputs that are literals and carry none, by position."""
+    found: list[str | None] = []
+    for spec in signature.input_specs:
+        named = spec.constant_input or spec.user_input
+        found.append(None if named is None else named.name)
+    return found

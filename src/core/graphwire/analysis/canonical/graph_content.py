@@ -1,0 +1,265 @@
+"""The content of a graph: its nodes in their stable order, its values named by their place.
+
+    {"inputs": [ARGUMENT…], "nodes": [NODE…], "outputs": [ARGUMENT…], "single": true, "values": [VALUE…]}
+
+A node is `{"inputs": [[PARAMETER, ARGUMENT]…], "operator": NAME, "outputs": [ARGUMENT…], "results": NAME, "tuple": true}`, a
+value `[NAME, KIND, …]`. What does not apply is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from graphwire.analysis.canonical.argument_forms import (
+    References,
+    argument_content,
+    device_content,
+    dtype_content,
+    layout_content,
+)
+from graphwire.analysis.canonical.effects import Effect, effect_of
+from graphwire.analysis.canonical.encoding import content_bytes, content_float, digest
+from graphwire.analysis.canonical.node_order import Step, node_order
+from graphwire.schema.arguments import names_in, results_of
+from graphwire.schema.graph import Graph, Node
+from graphwire.schema.symbols import SymBool, SymFloat, SymInt
+from graphwire.schema.tensor import TensorMeta
+
+__all__ = ["ArrangedGraph", "arranged", "expressions_of", "fill", "steps_of", "walk"]
+
+ExpressionContent = Callable[[str], Any]
+"""The content of an expression's text, under the new names of its symbols."""
+
+
+class ArrangedGraph(NamedTuple):
+    """A graph whose nodes have their order and whose values have their names."""
+
+    graph: Graph
+    """As it was given."""
+    names: dict[str, str]
+    """The new name of each value, in order; and of each node whose results are read whole, under `results_of`."""
+    order: list[int]
+    """The indices that the nodes had."""
+    effect: Effect
+    """The greatest of the nodes' effects."""
+    content: dict[str, Any]
+    """Without values, and with a digest in place of each subgraph, until `fill` adds them."""
+    inside: list[list[tuple[list[Any], ArrangedGraph]]]
+    """The subgraphs of each node, as the nodes stood: where they stand in the content, and they themselves."""
+    nameless: list[tuple[list[Any], str]]
+    """References to objects that are no values, in order: constants that have no input."""
+
+
+def arranged(graph: Graph, input_names: Sequence[str | None] = ()) -> ArrangedGraph:
+    """The order and the names of a graph, and its content as far as these go.
+
+    Args:
+        graph: valid, its inputs and outputs in their final order.
+        input_names: names of the inputs that are literals, by position, where the graph does not say them.
+
+    Raises:
+        SchemaError: nodes wait for each other's results.
+    """
+    outside = References([], [])
+    inputs = [argument_content(argument, outside) for argument in graph.inputs]
+    given = [name for _, name in outside.values]
+    outputs = [argument_content(argument, outside) for argument in graph.outputs]
+    taken = outside.values[len(given) :]
+    drafts = list(map(_draft, graph.nodes))
+    steps = _steps(graph, drafts, taken)
+    order = node_order(given, steps, [name for _, name in taken])
+    names = _value_names(graph, input_names, [steps[index] for index in order])
+    nameless = _fill_names(names, [*(drafts[index].found for index in order), outside])
+    nodes = []
+    for index in order:
+        draft, node = drafts[index], graph.nodes[index]
+        content: dict[str, Any] = {"inputs": draft.inputs, "operator": node.target, "outputs": draft.outputs}
+        if node.name is not None and (name := names.get(results_of(node.name))) is not None:
+            content["results"] = name
+        if draft.is_tuple:
+            content["tuple"] = True
+        nodes.append(content)
+    whole: dict[str, Any] = {"inputs": inputs, "nodes": nodes, "outputs": outputs}
+    if graph.is_single_tensor_return:
+        whole["single"] = True
+    effect = max((step.effect for step in steps), default=Effect.PURE)
+    return ArrangedGraph(graph, names, order, effect, whole, [draft.inside for draft in drafts], nameless)
+
+
+def steps_of(graph: Graph) -> list[Step]:
+    """What the order of a graph's nodes depends on."""
+    outside = References([], [])
+    for argument in graph.outputs:
+        argument_content(argument, outside)
+    return _steps(graph, list(map(_draft, graph.nodes)), outside.values)
+
+
+class _Draft(NamedTuple):
+    """The content of a node's arguments, before its values have names."""
+
+    inputs: list[list[Any]]
+    outputs: list[Any]
+    is_tuple: bool
+    """Whether the one result is returned as a tuple of one."""
+    found: References
+    """In the inputs, then in the outputs."""
+    uses: int
+    """How many references are in the inputs."""
+    inside: list[tuple[list[Any], ArrangedGraph]]
+
+
+def _draft(node: Node) -> _Draft:
+    found = References([], [])
+    named = node.inputs
+    if len(named) > 1 and named[-1].name:
+        named = sorted(
+            named, key=lambda each: each.name
+        )  # those without a name stay in front, in their order
+    inputs = [[each.name, argument_content(each.arg, found)] for each in named]
+    uses = len(found.values)
+    outputs = [argument_content(output, found) for output in node.outputs]
+    is_tuple = node.is_hop_single_tensor_return is False and len(outputs) == 1 and len(found.values) > uses
+    inside = []
+    for place, graph in found.graphs:
+        form = arranged(graph)
+        place[-1] = digest(content_bytes(form.content))
+        inside.append((place, form))
+    return _Draft(inputs, outputs, is_tuple, found, uses, inside)
+
+
+def _steps(graph: Graph, drafts: Sequence[_Draft], taken: Iterable[tuple[list[Any], str]]) -> list[Step]:
+    """The step of each node.
+
+    Args:
+        taken: what the outputs of the graph refer to.
+    """
+    every = (pair for pairs in (*(draft.found.values for draft in drafts), taken) for pair in pairs)
+    read_whole = {name for place, name in every if place[0] == "results"}
+    steps = []
+    for node, draft in zip(graph.nodes, drafts, strict=True):
+        references = [name for _, name in draft.found.values]
+        makes = references[draft.uses :]
+        if read_whole and node.name is not None and results_of(node.name) in read_whole:
+            makes.append(results_of(node.name))
+        shape = content_bytes([draft.inputs, draft.is_tuple, len(makes)])
+        effect = effect_of(node, [each.effect for _, each in draft.inside])
+        steps.append(Step(node.target, shape, tuple(references[: draft.uses]), tuple(makes), effect))
+    return steps
+
+
+def _value_names(graph: Graph, input_names: Sequence[str | None], steps: Iterable[Step]) -> dict[str, str]:
+    given = graph.input_names or input_names
+    names: dict[str, str] = {}
+    for index, argument in enumerate(graph.inputs):
+        names.update((name, f"in_{index}") for name in names_in(argument))
+        literal = given[index] if index < len(given) else None
+        if literal is not None:
+            names.setdefault(literal, f"in_{index}")
+    made = (name for step in steps for name in step.makes)
+    for index, name in enumerate(made):
+        names.setdefault(name, f"v_{index}")
+    return names
+
+
+def _fill_names(names: Mapping[str, str], every: Iterable[References]) -> list[tuple[list[Any], str]]:
+    """Let references say the new names, and return those to objects that have none."""
+    nameless = []
+    for found in every:
+        for place, name in found.values:
+            new = names.get(name)
+            place[-1] = name if new is None else new
+            if new is None and place[0] == "object":
+                nameless.append((place, name))
+    return nameless
+
+
+# --------------------------------------------------------------------------------------------------------- values
+
+
+def walk(form: ArrangedGraph) -> Iterator[ArrangedGraph]:
+    """A graph, then the graphs inside it, in the order of their nodes."""
+    yield form
+    for index in form.order:
+        for _, inner in form.inside[index]:
+            yield from walk(inner)
+
+
+def expressions_of(form: ArrangedGraph) -> Iterator[str]:
+    """The text of every expression of a graph's values, in their order."""
+    graph = form.graph
+    for name in form.names:
+        meta = graph.tensor_values.get(name)
+        values: Iterable[SymInt | SymFloat | SymBool | None]
+        if meta is not None:
+            values = (*meta.sizes, *meta.strides, meta.storage_offset)
+        elif name in graph.sym_int_values or name in graph.sym_float_values or name in graph.sym_bool_values:
+            values = (
+                graph.sym_int_values.get(name),
+                graph.sym_float_values.get(name),
+                graph.sym_bool_values.get(name),
+            )
+        else:
+            continue
+        for value in values:
+            if value is not None and value.as_expr is not None:
+                yield value.as_expr.expr_str
+
+
+def fill(form: ArrangedGraph, expression: ExpressionContent, known: dict[int, msgspec.Raw]) -> None:
+    """Add to the content of a graph what is known of its values, and to that of its nodes the graphs inside them.
+
+    Args:
+        known: the content of tensors by the id of their metas, to look up and to add to.
+    """
+    graph = form.graph
+    values: list[list[Any]] = []
+    for old, new in form.names.items():
+        if (meta := graph.tensor_values.get(old)) is not None:
+            content = known.get(id(meta))
+            if content is None:
+                content = known[id(meta)] = msgspec.Raw(content_bytes(tensor_content(meta, expression)))
+            values.append([new, "tensor", content])
+        if (number := graph.sym_int_values.get(old)) is not None:
+            values.append([new, "int", _sym_int(number, expression)])
+        if (real := graph.sym_float_values.get(old)) is not None:
+            values.append([new, "float", _sym_float(real, expression)])
+        if (truth := graph.sym_bool_values.get(old)) is not None:
+            values.append([new, "bool", _sym_bool(truth, expression)])
+        if (held := graph.custom_obj_values.get(old)) is not None:
+            values.append([new, "object", held.class_fqn])
+    form.content["values"] = values
+    for inside in form.inside:
+        for place, inner in inside:
+            fill(inner, expression, known)
+            place[-1] = inner.content
+
+
+def tensor_content(meta: TensorMeta, expression: ExpressionContent) -> dict[str, Any]:
+    """What is known of a tensor."""
+    return {
+        "device": device_content(meta.device),
+        "dtype": dtype_content(meta.dtype, meta.dtype_name),
+        "layout": layout_content(meta.layout, meta.layout_name),
+        "offset": _sym_int(meta.storage_offset, expression),
+        "requires_grad": meta.requires_grad,
+        "sizes": [_sym_int(size, expression) for size in meta.sizes],
+        "strides": [_sym_int(stride, expression) for stride in meta.strides],
+    }
+
+
+def _sym_int(value: SymInt, expression: ExpressionContent) -> Any:
+    return value.as_int if value.as_expr is None else expression(value.as_expr.expr_str)
+
+
+def _sym_float(value: SymFloat, expression: ExpressionContent) -> Any:
+    if value.as_expr is not None:
+        number = expression(value.as_expr.expr_str)
+        return float(number) if type(number) is int and abs(number) < 1 << 53 else number
+    return None if value.as_float is None else content_float(value.as_float)
+
+
+def _sym_bool(value: SymBool, expression: ExpressionContent) -> Any:
+    return value.as_bool if value.as_expr is None else expression(value.as_expr.expr_str)

@@ -1,0 +1,1 @@
+"""How do two programs differ?"""

@@ -1,0 +1,267 @@
+"""What two programs are compared by, beside their nodes: for each section of a program its entries, and facts as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from graphwire.analysis.canonical.content import arm_of_spec
+from graphwire.analysis.canonical.symbol_names import parsed, renamed_expression
+from graphwire.errors import GraphwireError
+from graphwire.schema.arguments import value_name
+from graphwire.schema.graph import Argument, Graph
+from graphwire.schema.program import Program
+from graphwire.schema.symbols import RangeConstraint, SymBool, SymFloat, SymInt
+from graphwire.schema.tensor import TensorMeta
+from graphwire.schema.texts.constructor import Expression
+from graphwire.schema.texts.infix import format_infix, parse_infix
+from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version
+
+__all__ = ["SECTIONS", "Entries", "Facts", "Labels", "value_facts"]
+
+Facts = dict[str, str]
+"""What is known of one entry, each fact under what it is about."""
+
+Entries = dict[str, Facts]
+"""The entries of a section by what tells them apart."""
+
+
+class Labels:
+    """Readable names for the symbols of a program: `x.shape[0]` for a size of an input."""
+
+    def __init__(self, program: Program, numbers: Mapping[str, str], inputs: Mapping[int, str]) -> None:
+        """Name the symbols.
+
+        Args:
+            numbers: the name of each symbol in the canonical form, for the symbols that are no size of an input.
+            inputs: by position how the user inputs are called.
+        """
+        self._texts: dict[str, str] = {}
+        self._labels: dict[str, str] = {}
+        graph = program.graph_module.graph
+        for position, spec in enumerate(_user_inputs(program)):
+            name = value_name(spec) or ""
+            label = inputs.get(position, name)
+            meta = graph.tensor_values.get(name)
+            if meta is not None:
+                for dimension, size in enumerate(meta.sizes):
+                    self._note(size, f"{label}.shape[{dimension}]")
+            elif name in graph.sym_int_values:
+                self._note(graph.sym_int_values[name], label)
+        self._labels = {**numbers, **self._labels}
+
+    def _note(self, value: SymInt, label: str) -> None:
+        if value.as_expr is not None:
+            expression, _ = parsed(value.as_expr.expr_str)
+            if expression is not None and expression.head == "Symbol":
+                self._labels.setdefault(expression.args[0], label)
+
+    def infix(self, text: str) -> str:
+        """An expression, in either spelling, for a reader."""
+        if text not in self._texts:
+            expression, _ = parsed(text)
+            self._texts[text] = text if expression is None else self._written(expression)
+        return self._texts[text]
+
+    def range(self, text: str) -> str:
+        """The key of a range for a reader."""
+        try:
+            return self._written(parse_infix(text))
+        except GraphwireError:
+            return text
+
+    def _written(self, expression: Expression) -> str:
+        return format_infix(renamed_expression(expression, lambda name: self._labels.get(name, name)))
+
+    def value(self, value: SymInt | SymFloat | SymBool) -> str:
+        """A number or truth value that may be symbolic."""
+        if value.as_expr is not None:
+            return self.infix(value.as_expr.expr_str)
+        return str(next((part for part in msgspec.structs.astuple(value) if part is not None), "?"))
+
+
+def _user_inputs(program: Program) -> list[Argument]:
+    pairs = zip(program.graph_module.signature.input_specs, program.graph_module.graph.inputs, strict=True)
+    return [argument for spec, argument in pairs if spec.user_input or spec.constant_input]
+
+
+# --------------------------------------------------------------------------------------------------------- values
+
+
+def value_facts(graph: Graph, name: str, labels: Labels) -> Facts:
+    """What is known of a value."""
+    if (meta := graph.tensor_values.get(name)) is not None:
+        return _tensor_facts(meta, labels)
+    tables: tuple[tuple[str, Mapping[str, SymInt | SymFloat | SymBool]], ...] = (
+        ("int", graph.sym_int_values),
+        ("float", graph.sym_float_values),
+        ("bool", graph.sym_bool_values),
+    )
+    for kind, table in tables:
+        if name in table:
+            return {"kind": kind, "value": labels.value(table[name])}
+    if name in graph.custom_obj_values:
+        return {"kind": "object", "class": graph.custom_obj_values[name].class_fqn}
+    return {}
+
+
+def _tensor_facts(meta: TensorMeta, labels: Labels) -> Facts:
+    index = "" if meta.device.index is None else f":{meta.device.index}"
+    facts = {
+        "kind": "tensor",
+        "dtype": meta.dtype_text,
+        "shape": _listed(meta.sizes, labels),
+        "device": f"{meta.device.type}{index}",
+        "requires grad": "yes" if meta.requires_grad else "no",
+        "layout": meta.layout_name or meta.layout.name,
+        "offset": labels.value(meta.storage_offset),
+    }
+    if not _is_contiguous(meta, labels):
+        facts["strides"] = _listed(meta.strides, labels)
+    if meta.sparse is not None:
+        facts["sparse"] = _plain([meta.sparse])
+    return facts
+
+
+def _is_contiguous(meta: TensorMeta, labels: Labels) -> bool:
+    """Whether the strides are known to be the ones that follow from the sizes, and so need no mention."""
+    expected = 1
+    for size, stride in zip(reversed(meta.sizes), reversed(meta.strides), strict=False):
+        if size.as_int is None or (size.as_int != 1 and stride.as_int != expected):
+            return False
+        expected *= size.as_int
+    return len(meta.sizes) == len(meta.strides)
+
+
+def _listed(values: list[SymInt], labels: Labels) -> str:
+    return f"[{', '.join(map(labels.value, values))}]"
+
+
+def _argument_facts(graph: Graph, argument: Argument, labels: Labels) -> Facts:
+    name = value_name(argument)
+    if name is not None:
+        return value_facts(graph, name, labels)
+    return {"kind": "literal", "value": _plain(argument)}
+
+
+def _plain(record: Any) -> str:
+    tree = msgspec.to_builtins(record)
+    values = list(tree.values()) if isinstance(tree, dict) else []
+    return msgspec.json.encode(values[0] if len(values) == 1 else tree).decode()
+
+
+# -------------------------------------------------------------------------------------------------------- sections
+
+
+def _inputs(program: Program, labels: Labels) -> Entries:
+    found: Entries = {}
+    graph, position = program.graph_module.graph, 0
+    for spec, argument in zip(program.graph_module.signature.input_specs, graph.inputs, strict=True):
+        arm, held = arm_of_spec(spec)
+        targets = [field for field in held.__struct_fields__ if field.endswith("_name")]
+        facts = _argument_facts(graph, argument, labels)
+        if targets:
+            key = f"{arm.replace('_', ' ')} {getattr(held, targets[0])}"
+            if arm == "buffer":
+                facts["persistent"] = "yes" if held.persistent else "no"
+        elif arm == "token":
+            key = f"token {len([name for name in found if name.startswith('token ')])}"
+        else:
+            key = f"argument {position}"
+            position += 1
+        found[key] = facts
+    return found
+
+
+def _outputs(program: Program, labels: Labels) -> Entries:
+    found: Entries = {}
+    graph, position = program.graph_module.graph, 0
+    for spec, argument in zip(program.graph_module.signature.output_specs, graph.outputs, strict=True):
+        arm, held = arm_of_spec(spec)
+        targets = [field for field in held.__struct_fields__ if field.endswith("_name")]
+        if targets and arm != "user_input_mutation":
+            key = f"{arm.replace('_', ' ')} {getattr(held, targets[0])}"
+        else:
+            key = f"{arm.replace('_', ' ')} {position}"
+            position += 1
+        found[key] = _argument_facts(graph, argument, labels)
+    return found
+
+
+def _ranges(program: Program, labels: Labels) -> Entries:
+    return {
+        labels.range(text): {"range": _range(limits)} for text, limits in program.range_constraints.items()
+    }
+
+
+def _range(limits: RangeConstraint) -> str:
+    low = "(-∞" if limits.min_val is None else f"[{limits.min_val}"
+    high = "∞)" if limits.max_val is None else f"{limits.max_val}]"
+    return f"{low}, {high}"
+
+
+def _module_calls(program: Program, _labels: Labels) -> Entries:
+    found: Entries = {}
+    for entry in program.graph_module.module_call_graph:
+        facts: Facts = {}
+        if (call := entry.signature) is not None:
+            facts = {"inputs": _structure(call.in_spec), "outputs": _structure(call.out_spec)}
+            facts["argument names"] = ", ".join(call.forward_arg_names or ())
+        found[entry.fqn or "(root)"] = facts
+    return found
+
+
+def _structure(text: str) -> str:
+    """A container structure for a reader, such as `(*, {x: *})`; the text itself where it is none."""
+    try:
+        return _spelled(parse_treespec(text))
+    except (GraphwireError, RecursionError):
+        return text
+
+
+def _spelled(spec: TreeSpec) -> str:
+    if spec.type is None:
+        return "*"
+    name, _ = split_version(spec.type)
+    parts = ", ".join(map(_spelled, spec.children))
+    if name in ("builtins.tuple", "builtins.list"):
+        return f"({parts})" if name == "builtins.tuple" else f"[{parts}]"
+    context = spec.context if isinstance(spec.context, str) else msgspec.json.encode(spec.context).decode()
+    return f"{name.rpartition('.')[2]}{context}({parts})"
+
+
+def _versions(program: Program, _labels: Labels) -> Entries:
+    found = {f"opset {name}": {"version": str(version)} for name, version in program.opset_version.items()}
+    found |= {f"dialect {name}": {} for name in program.verifiers}
+    return found | {f"requires {name}": {} for name in program.requires}
+
+
+def _guards(program: Program, _labels: Labels) -> Entries:
+    return {text: {} for text in program.guards_code}
+
+
+def _encoded(program: Program, _labels: Labels) -> Entries:
+    return {
+        name: {"codec": value.codec, "data": _plain([value.tree]), "tensors": ", ".join(value.tensors)}
+        for name, value in program.encoded_values.items()
+    }
+
+
+def _namedtuples(program: Program, _labels: Labels) -> Entries:
+    fields = program.graph_module.treespec_namedtuple_fields
+    return {name: {"fields": ", ".join(definition.field_names)} for name, definition in fields.items()}
+
+
+SECTIONS: Final[dict[str, Callable[[Program, Labels], Entries]]] = {
+    "version": _versions,
+    "input": _inputs,
+    "output": _outputs,
+    "range": _ranges,
+    "guard": _guards,
+    "module call": _module_calls,
+    "namedtuple": _namedtuples,
+    "encoded value": _encoded,
+}
+"""The sections of a program, in the order in which they are shown. Nodes, weights and constants come after them."""

@@ -1,0 +1,270 @@
+"""The nodes of two graphs side by side: added, removed, moved, and changed in what."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from graphwire.analysis.canonical.argument_forms import References, argument_content
+from graphwire.analysis.canonical.effects import Effect
+from graphwire.analysis.canonical.encoding import content_bytes
+from graphwire.analysis.canonical.graph_content import steps_of
+from graphwire.analysis.canonical.node_order import Step
+from graphwire.analysis.diff.facts import Labels, value_facts
+from graphwire.analysis.diff.matching import increasing_run, match
+from graphwire.schema.arguments import arm_of, named_subgraphs_in, names_in
+from graphwire.schema.graph import Argument, Graph, GraphArgument, Node
+
+__all__ = ["Detail", "NodeChange", "Side", "diff_graphs", "module_path"]
+
+
+class Detail(msgspec.Struct, frozen=True):
+    """One thing that is another on the two sides; empty text for what is not there."""
+
+    what: str
+    a: str
+    b: str
+
+
+class NodeChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A node that only one side has, or that is another on the two sides."""
+
+    change: Literal["added", "removed", "changed", "moved"]
+    operator: str
+    """Of side B where it has the node."""
+    module: str
+    """The qualified name of the module that called it; empty for the root."""
+    name: str
+    """Of the node, as its own program calls it (side B where it has the node)."""
+    graph: str = ""
+    """The names of the subgraphs that it lies in, joined by slashes; empty in the top-level graph."""
+    index_a: int | None = None
+    index_b: int | None = None
+    details: list[Detail] = []
+    derived: bool = False
+    """Whether the node itself is the same, and only what it makes of other inputs is another in type or shape."""
+
+
+class Side(NamedTuple):
+    """One of two graphs."""
+
+    graph: Graph
+    identities: Mapping[str, str]
+    """What each input is, by its name: a text that is the same on both sides."""
+    labels: Labels
+
+
+def diff_graphs(a: Side, b: Side, place: str = "") -> tuple[list[NodeChange], dict[str, str]]:
+    """The differences of two graphs and the subgraphs in them.
+
+    Args:
+        place: the names of the subgraphs that they are, joined by slashes.
+
+    Returns:
+        The changes, in order of side B, what is removed where it was; and for each value of side A its name on side B.
+    """
+    steps_a, steps_b = steps_of(a.graph), steps_of(b.graph)
+    pairs = match(_keys(a, steps_a), _keys(b, steps_b), moved_levels=2)
+    names = _matched_names(a, b, steps_a, steps_b, pairs)
+    found: list[tuple[float, NodeChange]] = []
+    matched_a, matched_b = dict(pairs), {other: one for one, other in pairs}
+    moved = _moved(steps_a, steps_b, pairs)
+    for one, other in pairs:
+        node_a, node_b = a.graph.nodes[one], b.graph.nodes[other]
+        details = list(_node_details(a, b, node_a, node_b, names))
+        derived = bool(details) and all(detail.what.startswith("result") for detail in details)
+        if details or other in moved:
+            kind: Literal["changed", "moved"] = "changed" if details else "moved"
+            found.append((other, _change(kind, node_b, place, one, other, details, derived)))
+        found += ((other, each) for each in _subgraph_changes(a, b, node_a, node_b, place))
+    last = -1.0
+    for index, node in enumerate(a.graph.nodes):
+        if index in matched_a:
+            last = matched_a[index]
+        else:
+            found.append((last + 0.5, _change("removed", node, place, index, None)))
+    for index, node in enumerate(b.graph.nodes):
+        if index not in matched_b:
+            found.append((index, _change("added", node, place, None, index)))
+    return [change for _, change in sorted(found, key=lambda each: each[0])], names
+
+
+def _change(
+    kind: Literal["added", "removed", "changed", "moved"],
+    node: Node,
+    place: str,
+    one: int | None,
+    other: int | None,
+    details: Sequence[Detail] = (),
+    derived: bool = False,
+) -> NodeChange:
+    name = node.name or next((name for output in node.outputs for name in names_in(output)), "")
+    return NodeChange(
+        kind, node.target, module_path(node), name, place, one, other, list(details), derived=derived
+    )
+
+
+def module_path(node: Node) -> str:
+    """The qualified name of the module that called a node, as its metadata says it; empty for the root, or unknown."""
+    exact = node.metadata.get("graphwire.nn_module_stack")
+    if exact is not None:
+        try:
+            rows = json.loads(exact)
+            return str(rows[-1][1]) if rows else ""
+        except (ValueError, LookupError, TypeError):
+            return ""
+    innermost = node.metadata.get("nn_module_stack", "").rpartition(";")[2]
+    # `KEY,PATH,CLASS`, where the path may hold commas.
+    return innermost.partition(",")[2].rpartition(",")[0].partition("@")[0]
+
+
+# -------------------------------------------------------------------------------------------------------- matching
+
+
+def _keys(side: Side, steps: Sequence[Step]) -> list[tuple[Any, ...]]:
+    """What each node is known by, the most telling first: all that it computes from the inputs; itself and what its
+    arguments come from; itself; its place and operator; its place."""
+    values = {name: f"input {identity}".encode() for name, identity in side.identities.items()}
+    makers = {name: f"input {identity}" for name, identity in side.identities.items()}
+    keys: list[tuple[Any, ...]] = []
+    effects = 0
+    for step, node in zip(steps, side.graph.nodes, strict=True):
+        effects += step.effect is not Effect.PURE
+        turn = b"" if step.effect is Effect.PURE else str(effects).encode()
+        parts = [
+            step.operator.encode(),
+            step.shape,
+            turn,
+            *(values.get(name, name.encode()) for name in step.uses),
+        ]
+        computed = hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
+        for position, name in enumerate(step.makes):
+            values[name] = computed + position.to_bytes(4, "little")
+            makers[name] = step.operator
+        module = module_path(node)
+        itself = (module, step.operator, step.shape)
+        sources = tuple([makers.get(name, name) for name in step.uses])
+        keys.append((computed, (itself, sources), itself, itself[:2]))
+    return keys
+
+
+def _matched_names(
+    a: Side, b: Side, steps_a: Sequence[Step], steps_b: Sequence[Step], pairs: Sequence[tuple[int, int]]
+) -> dict[str, str]:
+    """The name on side B of each value of side A that both have."""
+    inputs_b = {identity: name for name, identity in b.identities.items()}
+    names = {name: inputs_b[identity] for name, identity in a.identities.items() if identity in inputs_b}
+    for one, other in pairs:
+        names.update(zip(steps_a[one].makes, steps_b[other].makes, strict=False))
+    return names
+
+
+def _moved(steps_a: Sequence[Step], steps_b: Sequence[Step], pairs: Sequence[tuple[int, int]]) -> set[int]:
+    """The indices on side B of nodes with effects that have changed places among each other; pure nodes never have."""
+    effects = [
+        (one, other)
+        for one, other in pairs
+        if steps_a[one].effect is not Effect.PURE and steps_b[other].effect is not Effect.PURE
+    ]
+    kept = increasing_run([other for _, other in effects])
+    return {other for _, other in effects} - {effects[place][1] for place in kept}
+
+
+# -------------------------------------------------------------------------------------------------------- one node
+
+
+def _node_details(a: Side, b: Side, node_a: Node, node_b: Node, names: Mapping[str, str]) -> Iterator[Detail]:
+    if node_a.target != node_b.target:
+        yield Detail("operator", node_a.target, node_b.target)
+    inputs_a = {_input_name(named.name, index): named.arg for index, named in enumerate(node_a.inputs)}
+    inputs_b = {_input_name(named.name, index): named.arg for index, named in enumerate(node_b.inputs)}
+    for name in dict.fromkeys([*inputs_a, *inputs_b]):
+        one, other = inputs_a.get(name), inputs_b.get(name)
+        if one is None or other is None or _told(one, names) != _told(other, None):
+            yield Detail(
+                name, "" if one is None else argument_text(one), "" if other is None else argument_text(other)
+            )
+    made_a, made_b = ([name for o in node.outputs for name in names_in(o)] for node in (node_a, node_b))
+    if len(made_a) != len(made_b):
+        yield Detail("results", str(len(made_a)), str(len(made_b)))
+    for position, (one_name, other_name) in enumerate(zip(made_a, made_b, strict=False)):
+        facts_a, facts_b = (
+            value_facts(a.graph, one_name, a.labels),
+            value_facts(b.graph, other_name, b.labels),
+        )
+        which = f"result {position}" if len(made_a) > 1 else "result"
+        for fact in dict.fromkeys([*facts_a, *facts_b]):
+            if facts_a.get(fact) != facts_b.get(fact):
+                yield Detail(f"{which} {fact}", facts_a.get(fact, ""), facts_b.get(fact, ""))
+
+
+def _input_name(name: str, index: int) -> str:
+    return name or f"input {index}"
+
+
+def _told(argument: Argument, names: Mapping[str, str] | None) -> bytes:
+    """An argument as text in which values have the names of side B, and subgraphs stand without what is in them.
+
+    Args:
+        names: the names on side B of the values of side A; None for an argument of side B.
+    """
+
+    found = References([], [])
+    content = argument_content(argument, found)
+    for place, name in found.values:
+        # One that side B does not have is equal to none of its names.
+        place[-1] = name if names is None else names.get(name, f"\0{name}")
+    return content_bytes(content)
+
+
+_MAX_TEXT = 120
+
+
+def argument_text(argument: Argument) -> str:
+    """An argument for a reader: names of values, literals as JSON."""
+    arm = arm_of(argument)
+    if arm == "as_graph":
+        return f"graph {argument.as_graph.name}" if argument.as_graph is not None else ""
+    text = _text(msgspec.to_builtins(getattr(argument, arm))) if arm else ""
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
+
+
+def _text(tree: Any) -> str:
+    if isinstance(tree, dict):
+        known = {key: value for key, value in tree.items() if value is not None}
+        if "name" in known or len(known) == 1:
+            return _text(known.get("name", next(iter(known.values()))))
+        return f"{{{', '.join(f'{key}: {_text(value)}' for key, value in known.items())}}}"
+    if isinstance(tree, list):
+        return f"[{', '.join(map(_text, tree))}]"
+    return tree if isinstance(tree, str) else json.dumps(tree)
+
+
+def _subgraph_changes(a: Side, b: Side, node_a: Node, node_b: Node, place: str) -> Iterator[NodeChange]:
+    graphs_a, graphs_b = _subgraphs_of(node_a), _subgraphs_of(node_b)
+    for one, other in zip(graphs_a, graphs_b, strict=False):
+        inner = f"{place}/{other.name}" if place else other.name
+        side_a = Side(one.graph, _positions(one.graph), a.labels)
+        side_b = Side(other.graph, _positions(other.graph), b.labels)
+        changes, names = diff_graphs(side_a, side_b, inner)
+        yield from changes
+        returned_a, returned_b = ([*map(argument_text, held.graph.outputs)] for held in (one, other))
+        if [_told(o, names) for o in one.graph.outputs] != [_told(o, None) for o in other.graph.outputs]:
+            details = [Detail("outputs", ", ".join(returned_a), ", ".join(returned_b))]
+            yield NodeChange(
+                "changed", node_b.target, module_path(node_b), other.name, inner, details=details
+            )
+
+
+def _subgraphs_of(node: Node) -> list[GraphArgument]:
+    """The subgraphs among a node's arguments, not those inside them."""
+    return [held for named in node.inputs for held in named_subgraphs_in(named.arg)]
+
+
+def _positions(graph: Graph) -> dict[str, str]:
+    inputs = [name for argument in graph.inputs for name in names_in(argument)]
+    return {name: str(position) for position, name in enumerate(inputs)}

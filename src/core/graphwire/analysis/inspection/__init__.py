@@ -1,0 +1,1 @@
+"""What does a file hold, and what does loading it involve?"""

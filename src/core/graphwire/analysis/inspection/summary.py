@@ -1,0 +1,371 @@
+"""What one reads first of a program: its versions, its interface, its size, and what it needs to be loaded.
+
+A summary can be made of any program, also of one that does not pass validation: what cannot be said is `?`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from graphwire.analysis.inspection.load_report import LoadReport
+from graphwire.analysis.inspection.tensor_sizes import (
+    HeldTensor,
+    Holding,
+    holding,
+    tensors_of_graph,
+    tensors_of_payloads,
+)
+from graphwire.analysis.validation.legal_names import spelled
+from graphwire.errors import GraphwireError
+from graphwire.schema.arguments import VALUE_TABLES, arguments_in
+from graphwire.schema.graph import Argument, Graph
+from graphwire.schema.program import PluginRequirement, Program
+from graphwire.schema.symbols import RangeConstraint, SymBool, SymFloat, SymInt
+from graphwire.schema.tensor import PayloadMeta
+from graphwire.schema.texts.constructor import parse_expression
+from graphwire.schema.texts.infix import format_infix
+
+__all__ = [
+    "Holding",
+    "Inspection",
+    "MethodInspection",
+    "ModuleSummary",
+    "Summary",
+    "SymbolSummary",
+    "ValueSummary",
+    "summarize",
+]
+
+UNKNOWN = "?"
+
+
+class ValueSummary(msgspec.Struct, frozen=True):
+    """An input that the caller passes, or an output."""
+
+    name: str
+    role: str
+    """The arm of its spec, such as `user_input`, `constant_input` or `buffer_mutation`."""
+    kind: str
+    """The arm of its argument without `as_`, such as `tensor`, `sym_int` or `string`."""
+    dtype: str = ""
+    """Of a tensor: torch's name of the element type, such as `float32`."""
+    shape: str = ""
+    """Of a tensor: the sizes as text, such as `[s77, 128]`."""
+    device: str = ""
+    """Of a tensor: where it lives, such as `cuda:0`."""
+    value: str = ""
+    """Of a literal or symbol: what it is. Of a mutation or gradient: what is changed or derived by."""
+
+
+class SymbolSummary(msgspec.Struct, frozen=True):
+    """A dynamic dimension, or an expression of some that has a range of its own."""
+
+    name: str
+    min_val: int | None
+    max_val: int | None
+    range: str
+    """Both ends as text, such as `[2, 512]` or `[0, ∞)`."""
+
+
+class ModuleSummary(msgspec.Struct, frozen=True):
+    """A submodule of the root."""
+
+    name: str
+    type: str
+    """The class's qualified name; empty when the document says none."""
+    nodes: int
+    """Calls of operators in it, and in what it contains."""
+    elements: int
+    """Elements of the parameters in it."""
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What one reads first of a program."""
+
+    name: str
+    torch_version: str
+    schema_version: str
+    opset_versions: dict[str, int]
+    dialects: list[str]
+    nodes: int
+    """Of all graphs."""
+    operators: dict[str, int]
+    """How often each operator is called, in all graphs, the most frequent first."""
+    subgraphs: int
+    values: int
+    """Named values of all graphs."""
+    inputs: list[ValueSummary]
+    """What the caller passes; parameters, buffers and constants are counted below."""
+    outputs: list[ValueSummary]
+    symbols: list[SymbolSummary]
+    guards: list[str]
+    parameters: Holding
+    buffers: Holding
+    constants: Holding
+    features: list[str]
+    """The extensions that a reader must know."""
+    plugins: list[PluginRequirement]
+    modules: list[ModuleSummary]
+    """The root's submodules, in the order of their first call."""
+
+
+class MethodInspection(msgspec.Struct, frozen=True):
+    """One program of an archive."""
+
+    name: str
+    format: str
+    program_bytes: int
+    """Of the document."""
+    stored_bytes: int
+    """Of the document as it lies in the file, compressed or not."""
+    summary: Summary
+    report: LoadReport
+    """Who wrote it, and what `load` does with it."""
+
+
+class Inspection(msgspec.Struct, frozen=True):
+    """What one reads first of an archive."""
+
+    file: str
+    size: int
+    """Bytes of the file."""
+    layout: str
+    """How the archive lays its records out, such as `pt2`."""
+    producer: str
+    """Who wrote it, such as `torch 2.13.0`; empty when the file does not say."""
+    methods: list[MethodInspection]
+    payload_bytes: int
+    """Of all weights, constants and sample inputs as they lie in the file."""
+    records: list[str]
+    """The names of everything in the archive."""
+
+
+def summarize(
+    program: Program,
+    *,
+    name: str = "model",
+    weights: Mapping[str, PayloadMeta] | None = None,
+    constants: Mapping[str, PayloadMeta] | None = None,
+) -> Summary:
+    """The summary of a program.
+
+    Args:
+        program: its records.
+        name: what the archive calls it.
+        weights: the payload records of its weights, by qualified name. Without any payload records, sizes come from
+            what the graph says of its inputs.
+        constants: the payload records of its constants.
+    """
+    module = program.graph_module
+    graphs = list(_graphs(module.graph))
+    operators = Counter(node.target for graph in graphs for node in graph.nodes)
+    write = _Writer()
+    if weights is None and constants is None:
+        tensors = tensors_of_graph(program)
+    else:
+        tensors = tensors_of_payloads(program, weights or {}, constants or {})
+    version = program.schema_version
+    return Summary(
+        name=name,
+        torch_version=program.torch_version,
+        schema_version=f"{spelled(version.major)}.{spelled(version.minor)}",
+        opset_versions=program.opset_version,
+        dialects=program.verifiers,
+        nodes=sum(operators.values()),
+        operators=dict(sorted(operators.items(), key=lambda each: (-each[1], each[0]))),
+        subgraphs=len(graphs) - 1,
+        values=sum(_count_values(graph) for graph in graphs),
+        inputs=_inputs(program, write),
+        outputs=_outputs(program, write),
+        symbols=[_symbol(text, limits) for text, limits in program.range_constraints.items()],
+        guards=program.guards_code,
+        parameters=holding(tensors["parameter"]),
+        buffers=holding(tensors["buffer"]),
+        constants=holding(tensors["constant"]),
+        features=program.requires,
+        plugins=program.plugins,
+        modules=_modules(graphs, tensors["parameter"]),
+    )
+
+
+def _graphs(root: Graph) -> Iterator[Graph]:
+    """The graph and every graph inside it, without recursion: a document may nest them as deep as it likes."""
+    pending = [root]
+    while pending:
+        graph = pending.pop()
+        yield graph
+        arguments = [named.arg for node in graph.nodes for named in node.inputs]
+        while arguments:
+            argument = arguments.pop()
+            if argument.as_graph is not None:
+                pending.append(argument.as_graph.graph)
+            arguments.extend(item for _, item in arguments_in(argument))
+
+
+def _count_values(graph: Graph) -> int:
+    return sum(len(getattr(graph, table)) for table in VALUE_TABLES.values())
+
+
+# ------------------------------------------------------------------------------------------------ inputs and outputs
+
+
+class _Writer:
+    """Writes symbolic values as infix text, each distinct expression once."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def expression(self, text: str) -> str:
+        if text not in self.texts:
+            try:
+                self.texts[text] = format_infix(parse_expression(text))
+            except GraphwireError:
+                self.texts[text] = UNKNOWN
+        return self.texts[text]
+
+    def symbol(self, value: SymInt | SymFloat | SymBool | None) -> str:
+        if value is None:
+            return UNKNOWN
+        if value.as_expr is not None:
+            return self.expression(value.as_expr.expr_str)
+        literal = next((part for part in msgspec.structs.astuple(value) if part is not None), UNKNOWN)
+        return _literal(literal)
+
+    def shape(self, sizes: Sequence[SymInt]) -> str:
+        return f"[{', '.join(map(self.symbol, sizes))}]"
+
+
+def _literal(value: Any) -> str:
+    if type(value) is int:
+        return spelled(value)
+    if isinstance(value, str | bool | float):
+        return str(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    return UNKNOWN
+
+
+def _value(write: _Writer, graph: Graph, role: str, argument: Argument, name: str = "") -> ValueSummary:
+    arm, held = _arm(argument)
+    kind = arm.removeprefix("as_")
+    if kind == "tensor":
+        return _tensor_value(write, graph, role, held.name)
+    if kind in ("sym_int", "sym_float", "sym_bool"):
+        if held.as_name is None:
+            return ValueSummary(name, role, kind, value=_literal(getattr(held, f"as_{kind[4:]}")))
+        known = getattr(graph, VALUE_TABLES[kind]).get(held.as_name)
+        return ValueSummary(held.as_name, role, kind, value=write.symbol(known))
+    if kind == "custom_obj":
+        return ValueSummary(held.name, role, kind, value=held.class_fqn)
+    if kind == "none":
+        return ValueSummary(name, role, kind, value="None")
+    return ValueSummary(name, role, kind, value=_literal(held))
+
+
+def _tensor_value(write: _Writer, graph: Graph, role: str, name: str, value: str = "") -> ValueSummary:
+    meta = graph.tensor_values.get(name)
+    if meta is None:
+        return ValueSummary(name, role, "tensor", UNKNOWN, UNKNOWN, UNKNOWN, value)
+    index = "" if meta.device.index is None else f":{spelled(meta.device.index)}"
+    return ValueSummary(
+        name=name,
+        role=role,
+        kind="tensor",
+        dtype=meta.dtype_text,
+        shape=write.shape(meta.sizes),
+        device=f"{meta.device.type}{index}",
+        value=value,
+    )
+
+
+_HELD = ("parameter", "buffer", "tensor_constant", "custom_obj")
+"""The arms of inputs that the program itself holds."""
+
+
+def _arm(spec: Any) -> tuple[str, Any]:
+    for arm in spec.__struct_fields__:
+        value = getattr(spec, arm)
+        if value is not None:
+            return arm, value
+    return UNKNOWN, None
+
+
+def _inputs(program: Program, write: _Writer) -> list[ValueSummary]:
+    graph = program.graph_module.graph
+    found: list[ValueSummary] = []
+    for index, spec in enumerate(program.graph_module.signature.input_specs):
+        role, held = _arm(spec)
+        if held is None or role in _HELD:
+            continue
+        if role == "token":
+            found.append(ValueSummary(held.arg.name, role, "token"))
+        elif role == "constant_input":
+            arm, literal = _arm(held.value)
+            text = "None" if arm == "as_none" else _literal(literal)
+            found.append(ValueSummary(held.name, role, arm.removeprefix("as_"), value=text))
+        else:
+            listed = graph.input_names or []
+            name = held.name or (listed[index] if index < len(listed) else None) or ""
+            found.append(_value(write, graph, role, held.arg, name))
+    return found
+
+
+def _outputs(program: Program, write: _Writer) -> list[ValueSummary]:
+    graph = program.graph_module.graph
+    found: list[ValueSummary] = []
+    for spec in program.graph_module.signature.output_specs:
+        role, held = _arm(spec)
+        if held is None:
+            continue
+        if role == "user_output":
+            found.append(_value(write, graph, role, held.arg, held.name or ""))
+        else:
+            fields = [field for field in held.__struct_fields__ if field.endswith("_name")]
+            target = getattr(held, fields[0]) if fields else ""
+            found.append(_tensor_value(write, graph, role, held.arg.name, target))
+    return found
+
+
+def _symbol(text: str, limits: RangeConstraint) -> SymbolSummary:
+    low = "(-∞" if limits.min_val is None else f"[{spelled(limits.min_val)}"
+    high = "∞)" if limits.max_val is None else f"{spelled(limits.max_val)}]"
+    return SymbolSummary(text, limits.min_val, limits.max_val, f"{low}, {high}")
+
+
+# ------------------------------------------------------------------------------------------------------ module tree
+
+
+def _modules(graphs: Sequence[Graph], parameters: Sequence[HeldTensor]) -> list[ModuleSummary]:
+    nodes: Counter[str] = Counter()
+    types: dict[str, str] = {}
+    for node in (node for graph in graphs for node in graph.nodes):
+        stack = node.metadata.get("nn_module_stack", "")
+        inside = _submodule(stack)
+        if inside is not None:
+            nodes[inside[0]] += 1
+            types.setdefault(*inside)
+    elements: Counter[str] = Counter()
+    for tensor in parameters:
+        top, dot, _ = tensor.name.partition(".")
+        if dot:
+            elements[top] += tensor.elements
+    tops = dict.fromkeys([*nodes, *elements])
+    return [ModuleSummary(top, types.get(top, ""), nodes[top], elements[top]) for top in tops]
+
+
+def _submodule(stack: str) -> tuple[str, str] | None:
+    """The root's submodule that a module stack leads into, and its class where the stack says it.
+
+    torch writes a stack as `KEY,PATH,CLASS` from the root inwards, joined by semicolons. A path may hold commas.
+    """
+    for level in stack.split(";", 2)[1:2]:
+        _, comma, rest = level.partition(",")
+        path, _, kind = rest.rpartition(",")
+        top, dot, _ = path.partition("@")[0].partition(".")
+        if comma and top:
+            return top, "" if dot else kind
+    return None

@@ -1,0 +1,1 @@
+"""Does a document obey the rules of its schema?"""

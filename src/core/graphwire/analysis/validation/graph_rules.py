@@ -1,0 +1,353 @@
+"""The rules of one graph: its nodes, its inputs and outputs, and what it says of its values.
+
+A walk visits every argument of every node, so what it does for a good document is kept small: names, targets, devices and
+expressions that were found good are remembered, and a place is only written out when there is a problem to report.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+
+from msgspec.structs import astuple
+
+from graphwire.analysis.validation import legal_names as names
+from graphwire.analysis.validation.argument_rules import RULES, Scope, check_argument
+from graphwire.analysis.validation.legal_names import is_value_name, quoted
+from graphwire.analysis.validation.value_rules import (
+    check_class,
+    check_composition,
+    check_indices,
+    check_meta,
+    check_metadata,
+    check_symbol,
+    check_target,
+    has_other_line_ends,
+    is_usual_meta,
+)
+from graphwire.analysis.validation.walk import Place, Walk
+from graphwire.schema.arguments import ARMS, VALUE_ARMS, VALUE_TABLES
+from graphwire.schema.graph import ARGUMENT_ARMS, Argument, ArgumentKind, Graph, Node, ValueMetadata
+from graphwire.schema.texts.metadata import GRAMMARS
+
+__all__ = ["check_graph"]
+
+_OVERLOAD = re.compile(r"torch\.ops\.(?!higher_order\.|prim\.)\w+\.\w+\.\w+", re.ASCII)
+"""The serialized name of an operator that may have a fake kernel."""
+
+_LITERALS = [index for index, arm in enumerate(ARGUMENT_ARMS) if arm not in RULES and not ARMS[arm].feature]
+"""The positions of arms of which there is nothing to check."""
+_is_literal = itemgetter(*_LITERALS)
+_UNSET = len(ARGUMENT_ARMS) - 1
+_TENSOR, _SYM_INT, _SYM_INTS, _TENSORS, _DEVICE = map(
+    ARGUMENT_ARMS.index, ("as_tensor", "as_sym_int", "as_sym_ints", "as_tensors", "as_device")
+)
+
+
+# ----------------------------------------------------------------------------------------------- metadata and nodes
+
+
+def _check_origin(walk: Walk, place: Place, owner: ValueMetadata) -> None:
+    if owner.metadata:
+        check_metadata(walk, (place, ".metadata"), owner.metadata)
+    check_indices(walk, place, "stack", owner.stack, walk.frames, "stack_frames")
+    check_indices(walk, place, "from_node", owner.from_node, walk.sources, "node_sources")
+
+
+def _check_indices(walk: Walk, place: Place, nodes: Sequence[Node]) -> None:
+    """Check where the stack traces and origins of nodes stand in their tables: all together, and each only to tell which."""
+    stacks = [each for node in nodes if (each := node.stack)]
+    origins = [each for node in nodes if (each := node.from_node)]
+    for lists, end in ((stacks, walk.frames), (origins, walk.sources)):
+        if lists and not 0 <= min(map(min, lists)) <= max(map(max, lists)) < end:
+            break
+    else:
+        return
+    for index, node in enumerate(nodes):
+        here = (place, ".nodes", index)
+        check_indices(walk, here, "stack", node.stack, walk.frames, "stack_frames")
+        check_indices(walk, here, "from_node", node.from_node, walk.sources, "node_sources")
+
+
+def _check_input_name(walk: Walk, place: Place, name: str, kind: ArgumentKind | None) -> None:
+    if names.is_parameter_name(name, keyword=True):
+        walk.good_keywords.add(name)
+    elif kind == ArgumentKind.KEYWORD or not names.is_parameter_name(name, keyword=False):
+        walk.report((place, ".name"), "name", f"{quoted(name)} cannot name an argument")
+
+
+def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -> bool:
+    """Whether nothing is wrong with an argument of a node; False also where it takes a closer look to tell."""
+    arms = astuple(argument)
+    if arms.count(None) != _UNSET:
+        return False
+    tensor = arms[_TENSOR]
+    if tensor is not None:
+        return defined.get(tensor.name) == "tensor"
+    if _is_literal(arms).count(None) != len(_LITERALS):
+        return True
+    integers = arms[_SYM_INTS] or ((arms[_SYM_INT],) if arms[_SYM_INT] is not None else ())
+    for integer in integers:
+        name = integer.as_name
+        if (name is None) == (integer.as_int is None) or (
+            name is not None and defined.get(name) != "sym_int"
+        ):
+            return False
+    if integers:
+        return True
+    tensors = arms[_TENSORS]
+    if tensors:
+        return {defined.get(each.name) for each in tensors} == {"tensor"}
+    device = arms[_DEVICE]
+    return device is not None and (device.type, device.index) in walk.good_devices
+
+
+def _are_good_names(walk: Walk, given: tuple[str, ...]) -> bool:
+    """Whether the inputs of a node can have these names, which are remembered then."""
+    named = [name for name in given if name]
+    known = walk.good_keywords
+    for name in named:
+        if name not in known:
+            if not names.is_parameter_name(name, keyword=True):
+                return False
+            known.add(name)
+    if len(set(named)) != len(named):
+        return False
+    walk.good_inputs.add(given)
+    return True
+
+
+def _made_by(scope: Scope, outputs: Sequence[Argument]) -> dict[str, str] | None:
+    """The kinds of the values that a node makes, by name; None where something may be wrong with them."""
+    defined, made = scope.defined, dict[str, str]()
+    for output in outputs:
+        arms = astuple(output)
+        if arms.count(None) != _UNSET:
+            return None
+        tensor, integer, tensors = arms[_TENSOR], arms[_SYM_INT], arms[_TENSORS]
+        if tensor is not None:
+            given, kind = (tensor.name,), "tensor"
+        elif integer is not None and integer.as_int is None and integer.as_name is not None:
+            given, kind = (integer.as_name,), "sym_int"
+        elif tensors:
+            given, kind = tuple([each.name for each in tensors]), "tensor"
+        else:
+            return None
+        good = scope.good[kind]
+        for name in given:
+            if name in defined or name in made or name not in good:
+                return None
+            made[name] = kind
+    return made
+
+
+def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
+    """Whether nothing is wrong with a node, as with most: then its results are defined. False also where `_check_node` has
+    to look closer to tell. Stack traces and origins are looked at for all nodes together."""
+    target = node.target
+    if target not in walk.good_targets:
+        if not names.is_operator_name(target):
+            return False
+        walk.good_targets.add(target)
+    if node.propagate:
+        return False
+    inputs, defined = node.inputs, scope.defined
+    given = tuple([named.name for named in inputs])
+    if given not in walk.good_inputs and not _are_good_names(walk, given):
+        return False
+    seen = scope.seen
+    for named in inputs:
+        argument = named.arg
+        if id(argument) not in seen and not _is_good_input(walk, defined, argument):
+            return False
+    metadata = node.metadata
+    if metadata and (
+        not _LOOKED_AT.isdisjoint(metadata) or has_other_line_ends(metadata.get("stack_trace", ""))
+    ):
+        return False
+    made = _made_by(scope, node.outputs)
+    if made is None:
+        return False
+    name = node.name
+    if name is not None and name not in made and name not in defined:
+        if not is_value_name(name):
+            return False
+        scope.containers.add(name)
+    defined.update(made)
+    seen.update(map(id, node.outputs))
+    return True
+
+
+def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int) -> None:
+    if node.target not in walk.good_targets:
+        check_target(walk, (place, ".target"), node.target)
+    given: set[str] = set()
+    for index, named in enumerate(node.inputs):
+        name = named.name
+        if name:
+            if name in given:
+                walk.report(
+                    ((place, ".inputs", index), ".name"),
+                    "duplicate",
+                    f"the input {quoted(name)} is given twice",
+                )
+            given.add(name)
+            if name not in walk.good_keywords:
+                _check_input_name(walk, (place, ".inputs", index), name, named.kind)
+        arms = astuple(named.arg)
+        tensor = arms[_TENSOR]
+        if tensor is not None and arms.count(None) == _UNSET and scope.defined.get(tensor.name) == "tensor":
+            continue  # as most inputs are, and nothing is wrong with them
+        check_argument(walk, scope, ((place, ".inputs", index), ".arg"), named.arg, nesting)
+    if node.propagate:
+        walk.use_feature("propagate", (place, ".propagate"))
+        if not _OVERLOAD.fullmatch(node.target):
+            walk.report(
+                (place, ".propagate"),
+                "propagate",
+                f"results of {quoted(node.target)} cannot be found at load: it is no overload of a library",
+            )
+        scope.propagating = True
+    for index, output in enumerate(node.outputs):
+        check_argument(walk, scope, (place, ".outputs", index), output, nesting, True)
+    scope.propagating = False
+    if node.name is not None and node.name not in scope.defined:
+        walk.check_name((place, ".name"), node.name)
+        scope.containers.add(node.name)
+    if node.metadata:
+        check_metadata(walk, (place, ".metadata"), node.metadata)
+
+
+# ----------------------------------------------------------------------------------------------------------- graphs
+
+_LOOKED_AT = frozenset(GRAMMARS)
+"""The metadata of which something is checked, beside stack traces."""
+_ELEMENT = re.compile(r"\[[0-9]{1,9}\]\Z")
+"""The end of a key of `value_metadata` that means an element of a node's results."""
+
+
+def _check_inputs(
+    walk: Walk, scope: Scope, place: Place, graph: Graph, literals: Sequence[str | None], nesting: int
+) -> None:
+    given = graph.input_names
+    if given is not None and len(given) != len(graph.inputs):
+        message = f"there are {len(graph.inputs)} inputs and {len(given)} names of them"
+        walk.report((place, ".input_names"), "count", message)
+    stated: Sequence[str | None] = literals if given is None else given
+    defined, good = scope.defined, scope.good["tensor"]
+    for index, argument in enumerate(graph.inputs):
+        here = (place, ".inputs", index)
+        name = stated[index] if index < len(stated) else None
+        tensor = argument.as_tensor
+        if (
+            name is None
+            and tensor is not None
+            and tensor.name in good
+            and tensor.name not in defined
+            and astuple(argument).count(None) == _UNSET
+        ):
+            defined[tensor.name] = "tensor"
+            scope.seen.add(id(argument))
+            continue
+        check_argument(walk, scope, here, argument, nesting, True)
+        if name is None:
+            continue
+        if all(getattr(argument, arm) is None for arm in VALUE_ARMS):
+            scope.define(walk, here, "literal", name)
+        elif given is not None and name not in scope.defined:
+            message = f"{quoted(name)} is not the name that the input itself carries"
+            walk.report((place, f".input_names[{index}]"), "mismatch", message)
+
+
+def _check_targets(walk: Walk, place: Place, graph: Graph, inputs: Sequence[str]) -> None:
+    """Check the names that inputs have as arguments: they are written into code, next to each other."""
+    noted = {
+        name: origin.target for name, origin in graph.value_metadata.items() if origin.target is not None
+    }
+    for name, target in noted.items():
+        walk.check_name(((place, ".value_metadata", name), ".target"), target)
+    if noted:
+        targets = [noted.get(name, name) for name in inputs]
+        if len(set(targets)) != len(targets):
+            walk.report((place, ".value_metadata"), "duplicate", "two inputs are arguments of one name")
+
+
+def check_graph(
+    walk: Walk, place: Place, graph: Graph, nesting: int, literals: Sequence[str | None] = ()
+) -> Scope:
+    """Check a graph and the graphs inside it.
+
+    Args:
+        walk: the validation that this is part of.
+        place: the graph's own.
+        graph: the graph.
+        nesting: how many arguments and graphs this one lies in.
+        literals: names of the inputs that carry none, by position, where the graph itself does not say them.
+
+    Returns:
+        The values that the graph defines.
+    """
+    scope = Scope(graph)
+    scope.containers.update(
+        origin.name for origin in graph.value_metadata.values() if origin.name is not None
+    )
+    _check_inputs(walk, scope, place, graph, literals, nesting)
+    _check_targets(walk, place, graph, list(scope.defined))
+    for index, node in enumerate(graph.nodes):
+        if nesting >= walk.nesting or not _is_good_node(walk, scope, node):
+            _check_node(walk, scope, (place, ".nodes", index), node, nesting)
+    _check_indices(walk, place, graph.nodes)
+    for index, output in enumerate(graph.outputs):
+        check_argument(walk, scope, (place, ".outputs", index), output, nesting)
+    scope.finish(walk)
+    _check_values(walk, scope, place, graph)
+    for key, origin in graph.value_metadata.items():
+        here = (place, ".value_metadata", key)
+        if key not in scope.defined:
+            walk.check_name(here, _ELEMENT.sub("", key))
+        if origin.name is not None:
+            walk.check_name((here, ".name"), origin.name)
+        if origin.value is not None:
+            check_meta(walk, (here, ".value"), origin.value)
+        _check_origin(walk, here, origin)
+    for name in graph.copies:
+        here = (place, ".copies", name)
+        walk.check_name(here, name)
+        if name in scope.defined or name in scope.containers:
+            walk.report(here, "duplicate", f"the node {quoted(name)} was defined before")
+    if graph.output_metadata is not None:
+        _check_origin(walk, (place, ".output_metadata"), graph.output_metadata)
+    return scope
+
+
+def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:
+    good = walk.good_metas
+    for name, meta in graph.tensor_values.items():
+        if id(meta) in good:
+            continue
+        before = len(walk.problems)
+        if not is_usual_meta(walk, meta):
+            check_meta(walk, (place, ".tensor_values", name), meta)
+        if len(walk.problems) == before:
+            good.add(id(meta))
+    for name, composition in graph.compositions.items():
+        here = (place, ".compositions", name)
+        check_composition(walk, here, composition)
+        if name not in graph.tensor_values:
+            walk.report(here, "undefined-value", f"nothing makes the tensor {quoted(name)}")
+    for kind in ("sym_int", "sym_float", "sym_bool"):
+        for name, value in scope.values[kind].items():
+            check_symbol(walk, (place, f".{VALUE_TABLES[kind]}", name), value)
+    for name, described in graph.custom_obj_values.items():
+        check_class(walk, (place, ".custom_obj_values", name), described)
+    for kind, table in scope.values.items():
+        if {kind}.issuperset(map(scope.defined.get, table)):
+            continue
+        for name in table:
+            if scope.defined.get(name) != kind:
+                walk.report(
+                    (place, f".{VALUE_TABLES[kind]}", name),
+                    "undefined-value",
+                    f"no input or node makes the {kind} value {quoted(name)}",
+                )

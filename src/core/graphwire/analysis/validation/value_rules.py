@@ -1,0 +1,210 @@
+"""The rules of single values: symbolic integers, tensor metadata, devices, operator names, indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from msgspec.structs import astuple
+
+from graphwire.analysis.validation import legal_names as names
+from graphwire.analysis.validation.legal_names import is_value_name, quoted, spelled
+from graphwire.analysis.validation.walk import Place, Walk, report_arms
+from graphwire.schema.graph import CustomObjArgument
+from graphwire.schema.scalars import Device, Layout
+from graphwire.schema.symbols import SymBool, SymExpr, SymFloat, SymInt
+from graphwire.schema.tensor import MAX_DIMENSIONS, MAX_ELEMENTS, Composition, TensorMeta, fault_of_extents
+from graphwire.schema.texts.growth import check_expression
+from graphwire.schema.texts.metadata import GRAMMARS
+
+__all__ = [
+    "check_class",
+    "check_composition",
+    "check_device",
+    "check_indices",
+    "check_lines",
+    "check_meta",
+    "check_metadata",
+    "check_symbol",
+    "check_target",
+    "has_other_line_ends",
+    "is_usual_meta",
+]
+
+
+_MOST = 2**63 - 1
+"""What torch counts elements with."""
+_USUAL_EXTENT = 1 << 26
+"""Sizes, strides and an offset up to here reach no element that could not be counted."""
+
+_USUAL_DIMENSIONS = 8
+_COUNTED_DIMENSIONS = 3
+"""Fewer of usual extents hold no more elements than can be counted."""
+
+
+def check_class(walk: Walk, place: Place | None, value: CustomObjArgument) -> None:
+    if not names.is_plain_text(value.class_fqn):
+        walk.report(place, "path", f"{quoted(value.class_fqn)} cannot name a class")
+
+
+def check_target(walk: Walk, place: Place | None, target: str) -> None:
+    if target in walk.good_targets:
+        return
+    if names.is_operator_name(target):
+        walk.good_targets.add(target)
+    else:
+        walk.report(
+            place, "target", f"{quoted(target)} is no operator's name such as torch.ops.aten.add.Tensor"
+        )
+
+
+def check_device(walk: Walk, place: Place | None, device: Device) -> None:
+    key = (device.type, device.index)
+    if key in walk.good_devices:
+        return
+    if is_value_name(device.type) and (device.index is None or 0 <= device.index < 1 << 15):
+        walk.good_devices.add(key)
+    else:
+        index = "no index" if device.index is None else f"index {spelled(device.index)}"
+        walk.report(place, "device", f"{quoted(device.type)} with {index} is no device")
+
+
+def _check_expression(walk: Walk, place: Place | None, expression: SymExpr) -> None:
+    text, hint = expression.expr_str, expression.hint
+    if text not in walk.good_expressions:
+        walk.check_text((place, ".expr_str"), "expression", check_expression, text)
+        if walk.texts[check_expression, text] is None:
+            walk.good_expressions.add(text)
+    if hint is not None and (hint.as_int, hint.as_bool, hint.as_float).count(None) != 2:
+        report_arms(walk, (place, ".hint"), hint)
+
+
+def check_symbol(walk: Walk, place: Place, value: SymInt | SymFloat | SymBool) -> None:
+    if astuple(value).count(None) != 1:
+        report_arms(walk, place, value)
+    if value.as_expr is not None:
+        _check_expression(walk, (place, ".as_expr"), value.as_expr)
+
+
+def _check_extent(walk: Walk, place: Place, extent: SymInt) -> None:
+    """Check a size, stride or offset that is not simply a whole number."""
+    whole, expression = extent.as_int, extent.as_expr
+    if whole is None and expression is not None and expression.expr_str in walk.good_expressions:
+        hint = expression.hint
+        if hint is None or (hint.as_int is not None and hint.as_bool is None and hint.as_float is None):
+            return
+    check_symbol(walk, place, extent)
+    if whole is not None and type(whole) is not int:
+        walk.report(place, "extent", f"{whole!r} is no integer")
+    elif whole is not None and not 0 <= whole <= _MOST:
+        walk.report(place, "extent", f"{spelled(whole)} is negative, or beyond 64 bits")
+
+
+def is_usual_meta(walk: Walk, meta: TensorMeta) -> bool:
+    """Whether nothing is wrong with a meta, as with most: one of a strided tensor of few dimensions, whose extents are
+    usual numbers. False also where `check_meta` has to look closer to tell."""
+    sizes, strides = meta.sizes, meta.strides
+    if (
+        not meta.dtype
+        or meta.layout != Layout.Strided
+        or meta.dtype_name is not None
+        or meta.layout_name is not None
+        or (meta.device.type, meta.device.index) not in walk.good_devices
+        or len(sizes) != len(strides)
+        or len(sizes) > _USUAL_DIMENSIONS
+    ):
+        return False
+    for extent in (*sizes, *strides, meta.storage_offset):
+        whole = extent.as_int
+        if type(whole) is not int or not 0 <= whole <= _USUAL_EXTENT or extent.as_expr is not None:
+            return False
+    return len(sizes) < _COUNTED_DIMENSIONS or prod([size.as_int or 1 for size in sizes]) <= MAX_ELEMENTS
+
+
+def check_meta(walk: Walk, place: Place, meta: TensorMeta) -> None:
+    sizes, strides, offset = meta.sizes, meta.strides, meta.storage_offset
+    wide, count = len(sizes) > MAX_DIMENSIONS, 1
+    if len(sizes) != len(strides) and (strides or meta.layout == Layout.Strided):
+        walk.report((place, ".strides"), "extent", f"there are {len(sizes)} sizes and {len(strides)} strides")
+    for field, extents in ((".sizes", sizes), (".strides", strides)):
+        for index, extent in enumerate(extents):
+            whole = extent.as_int
+            if type(whole) is not int or not 0 <= whole <= _MOST or extent.as_expr is not None:
+                _check_extent(walk, (place, field, index), extent)
+            elif whole > _USUAL_EXTENT:
+                wide = True
+            if whole and extents is sizes:
+                count *= whole
+    if wide or count > MAX_ELEMENTS or (offset.as_int or 0) > _USUAL_EXTENT:
+        _check_reach(walk, place, meta)
+    if offset.as_int != 0 or type(offset.as_int) is not int or offset.as_expr is not None:
+        _check_extent(walk, (place, ".storage_offset"), offset)
+    if (meta.device.type, meta.device.index) not in walk.good_devices:
+        check_device(walk, (place, ".device"), meta.device)
+    if not meta.dtype or not meta.layout or meta.dtype_name is not None or meta.layout_name is not None:
+        _check_kinds(walk, place, meta)
+
+
+def check_composition(walk: Walk, place: Place, composition: Composition) -> None:
+    for index, integer in enumerate(composition.integers):
+        check_symbol(walk, (place, f".integers[{index}]"), integer)
+    for index, part in enumerate(composition.parts):
+        here = (place, f".parts[{index}]")
+        check_meta(walk, (here, ".meta"), part.meta)
+        if part.composition is not None:
+            check_composition(walk, (here, ".composition"), part.composition)
+
+
+def _check_reach(walk: Walk, place: Place, meta: TensorMeta) -> None:
+    sizes, strides = [size.as_int for size in meta.sizes], [stride.as_int for stride in meta.strides]
+    offset = meta.storage_offset.as_int
+    if not all(value is None or 0 <= value <= _MOST for value in (*sizes, *strides, offset)):
+        return  # reported by itself
+    if fault := fault_of_extents(sizes, strides, offset):
+        walk.report(place, "extent", fault)
+
+
+def _check_kinds(walk: Walk, place: Place, meta: TensorMeta) -> None:
+    """Check an element type or layout that is not simply a number."""
+    for kind, number, name, feature in (
+        ("dtype", meta.dtype, meta.dtype_name, "dtypes"),
+        ("layout", meta.layout, meta.layout_name, "layouts"),
+    ):
+        if name is not None:
+            walk.use_feature(feature, place)
+            if number != 0 or not name.isidentifier() or len(name) > names.MAX_NAME:
+                message = f"{quoted(name)} cannot name a {kind} with the number {number:d}"
+                walk.report((place, f".{kind}"), "element-type", message)
+        elif number == 0:
+            walk.report((place, f".{kind}"), "element-type", f"the {kind} is unknown, and has no name")
+
+
+def check_indices(
+    walk: Walk, place: Place, field: str, indices: Sequence[int] | None, end: int, table: str
+) -> None:
+    if indices and (min(indices) < 0 or max(indices) >= end):
+        for position, index in enumerate(indices):
+            if not 0 <= index < end:
+                message = f"{spelled(index)} is no index of {table}, which ends at {end}"
+                walk.report((place, f".{field}[{position}]"), "index", message)
+
+
+def check_metadata(walk: Walk, place: Place, metadata: dict[str, str]) -> None:
+    """Check the texts that have a grammar, and that a stack trace, which torch writes into comments, ends no line of theirs."""
+    for key in metadata.keys() & GRAMMARS.keys():
+        walk.check_text((place, f"[{key!r}]"), "json", GRAMMARS[key], metadata[key])
+    if "stack_trace" in metadata and metadata["stack_trace"] not in walk.good_traces:
+        trace = metadata["stack_trace"]
+        check_lines(walk, (place, "['stack_trace']"), trace)
+        if not has_other_line_ends(trace):
+            walk.good_traces.add(trace)
+
+
+def has_other_line_ends(text: str) -> bool:
+    """Whether something but a line feed may end a line of a text."""
+    return "\r" in text or "\0" in text
+
+
+def check_lines(walk: Walk, place: Place, text: str) -> None:
+    if has_other_line_ends(text):
+        walk.report(place, "text", "a stack trace has line feeds, and no other end of a line")

@@ -1,0 +1,96 @@
+"""What a validation knows of the whole document while it walks through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from graphwire.analysis.validation import legal_names as names
+from graphwire.analysis.validation.legal_names import is_value_name, quoted
+from graphwire.errors import GraphwireError, Problem
+from graphwire.schema.graph import Graph
+from graphwire.schema.program import Program
+
+__all__ = ["Place", "Walk", "path_of", "report_arms"]
+
+Place = tuple[Any, str] | tuple[Any, str, str | int]
+"""The path before a step, the step, and its index or key where it is into a list or mapping: text is only made of it when
+there is a problem to report."""
+
+
+def path_of(place: Place | None) -> str:
+    """The text of a place, such as `graph_module.graph.nodes[7]`."""
+    steps: list[str] = []
+    while place is not None:
+        place, step, *keys = place
+        for key in keys:
+            steps.append(f"[{key}]" if isinstance(key, int) else f"[{quoted(key)}]")
+        steps.append(step)
+    return "".join(reversed(steps)).removeprefix(".")
+
+
+class Walk:
+    """What one validation knows of the whole document: its tables, what was seen, and what was found."""
+
+    def __init__(
+        self,
+        program: Program,
+        nesting: int,
+        constants: Collection[str] | None,
+        check_graph: Callable[[Walk, Place, Graph, int], object],
+    ) -> None:
+        self.check_graph = check_graph
+        """Checks a graph inside an argument."""
+        self.problems: list[Problem] = []
+        self.nesting = nesting
+        self.constants = None if constants is None else frozenset(constants)
+        self.frames = len(program.graph_module.stack_frames)
+        self.sources = len(program.graph_module.node_sources)
+        self.features: dict[str, Place | None] = {}
+        self.texts: dict[tuple[Callable[[str], Any], str], str | None] = {}
+        self.good_expressions: set[str] = set()
+        self.good_keywords: set[str] = set()
+        self.good_inputs: set[tuple[str, ...]] = set()
+        """The names of all inputs of a node."""
+        self.good_in_specs: set[tuple[str, bool]] = set()
+        """Specs of a call's inputs, and whether torch makes names of its positional arguments."""
+        self.good_targets: set[str] = set()
+        self.good_devices: set[tuple[str, int | None]] = set()
+        self.good_traces: set[str] = set()
+        self.good_metas: set[int] = set()
+        """Records by their id, which the program keeps alive: equal metas are mostly one."""
+
+    def report(self, place: Place | None, kind: str, message: str) -> None:
+        self.problems.append(Problem(path_of(place), kind, message))
+
+    def use_feature(self, feature: str, place: Place | None) -> None:
+        self.features.setdefault(feature, place)
+
+    def check_text(self, place: Place | None, kind: str, parse: Callable[[str], Any], text: str) -> None:
+        """Check a text against its grammar, each distinct text once, and report every place where a bad one stands."""
+        key = (parse, text)
+        if key not in self.texts:
+            try:
+                parse(text)
+                self.texts[key] = None
+            except (GraphwireError, ValueError) as error:
+                self.texts[key] = str(error)
+            except RecursionError:
+                self.texts[key] = "nested too deeply"
+        fault = self.texts[key]
+        if fault is not None:
+            self.report(place, kind, fault)
+
+    def check_path(self, place: Place | None, path: str) -> None:
+        if not names.is_attribute_path(path):
+            self.report(place, "path", f"{quoted(path)} is no attribute path such as layers.0.weight")
+
+    def check_name(self, place: Place | None, name: str) -> None:
+        if not is_value_name(name):
+            self.report(place, "name", f"{quoted(name)} cannot name a value: it is no plain identifier")
+
+
+def report_arms(walk: Walk, place: Place | None, union: Any) -> None:
+    present = [arm for arm in union.__struct_fields__ if getattr(union, arm) is not None]
+    found = " and ".join(present) if present else "none"
+    walk.report(place, "arm", f"exactly one arm of {type(union).__name__} must be set, and {found} is")

@@ -1,0 +1,82 @@
+"""What was found out on the way from a file to its program, put together for its reader."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from graphwire.analysis.inspection.load_report import LoadReport, Omission, StepReport
+from graphwire.errors import OpsetError, Problem
+from graphwire.evolve.documents.step import Taken
+from graphwire.evolve.documents.versions import Version, release_of
+from graphwire.evolve.opsets.graph_names import walk_nodes
+from graphwire.evolve.opsets.planner import Plan, plan_for
+from graphwire.evolve.targets.oldest_reader import first_reader_of
+from graphwire.hooks.registry import Registry
+from graphwire.schema.program import Program
+from graphwire.wire.payloads import Payloads
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A program's document and payloads as they lie in the file."""
+
+    version: Version
+    taken: list[Taken]
+    payloads: Payloads
+    renamed: list[tuple[str, str]] = field(default_factory=list)
+    """The weights with other names than in the file: the name there, and the name that they have here."""
+
+
+def plan_or_problems(program: Program, registry: Registry) -> Plan | tuple[Problem, ...]:
+    """The way to the installed opsets, or why there is none."""
+    try:
+        return plan_for(program, registry)
+    except OpsetError as error:
+        return tuple(error.problems)
+
+
+def report_of(
+    program: Program,
+    origin: Origin,
+    plan: Plan | tuple[Problem, ...],
+    *,
+    method: str,
+    layout: str,
+    format: str,
+) -> LoadReport:
+    """The report of a program that was read from an archive.
+
+    Args:
+        program: at the current schema, and the opsets of the file.
+        plan: the way to the installed opsets, or why there is none.
+    """
+    schema_steps = [each.schema for each in origin.taken if each.schema is not None]
+    steps = [StepReport(each.what, list(each.nodes)) for each in origin.taken]
+    if isinstance(plan, Plan):
+        for step in plan.steps:
+            name = f"opset {step.namespace} {step.from_version} → {step.to_version}"
+            steps.append(StepReport(name, [node.name or node.target for node in step.nodes]))
+    else:
+        steps += [StepReport(f"opset: {problem.message}") for problem in plan]
+    derived = [text for step in schema_steps for text in step.derived]
+    derived += [f"the name {new!r} of the weight {old!r}" for old, new in origin.renamed]
+    unstated = [node for _, node in walk_nodes(program.graph_module.graph) if node.propagate]
+    derived += [f"what {node.name or node.target} makes, by running it on metadata" for node in unstated]
+    dropped = [Omission(what, why) for step in schema_steps for what, why in step.dropped]
+    dropped += [Omission(name, why) for name, why in origin.payloads.unread.items()]
+    dropped += [Omission("example inputs", why) for why in origin.payloads.warnings]
+    absent = [text for step in schema_steps for text in step.absent]
+    if program.example_inputs is None and not origin.payloads.warnings:
+        absent.append("example inputs")
+    return LoadReport(
+        method=method,
+        producer=program.producer or f"torch {release_of(origin.version) or program.torch_version}",
+        schema_version=str(origin.version),
+        layout=layout,
+        format=format,
+        readable_from=first_reader_of(origin.version, program),
+        steps=steps,
+        derived=derived,
+        absent=absent,
+        dropped=dropped,
+    )

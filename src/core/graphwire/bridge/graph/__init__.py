@@ -1,0 +1,1 @@
+"""How do FX graphs become records, and come back?"""

@@ -1,0 +1,458 @@
+"""Arguments of nodes: FX values ⇄ the schema's arms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+import torch
+from torch.fx.immutable_collections import immutable_dict, immutable_list
+
+from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.graph.operators import decode_operator, encode_operator
+from graphwire.bridge.tensors.codecs import owner_of
+from graphwire.bridge.tensors.tensor_metas import (
+    DTYPES,
+    LAYOUT_KINDS,
+    LAYOUTS,
+    MEMORY_FORMAT_KINDS,
+    MEMORY_FORMATS,
+    NAMED_DTYPES,
+    NAMED_LAYOUTS,
+    SCALAR_TYPES,
+    decode_device,
+    dtype_name,
+    encode_device,
+)
+from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.errors import DecodeError, EncodeError, shown
+from graphwire.schema.arguments import ARMS, FREQUENT_FIRST, arm_of
+from graphwire.schema.graph import (
+    Argument,
+    ComplexValue,
+    ConstantArgument,
+    CustomObjArgument,
+    GraphArgument,
+    MappingEntry,
+    OptionalTensorArgument,
+    RangeValue,
+    SequenceValue,
+    SliceValue,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+    TreespecArgument,
+)
+from graphwire.schema.symbols import decode_float, encode_float
+
+Nodes = Mapping[torch.fx.Node, Argument]
+"""The arguments that refer to the values of a graph, by node: what an encoder's scope knows."""
+
+_NONE = Argument(as_none=True)
+
+
+# ----------------------------------------------------------------------------------------------------- encode
+
+
+def encode_argument(context: EncodeContext, nodes: Nodes, value: Any) -> Argument:
+    """An argument of a node, as the one arm that says it.
+
+    torch's own arms come first, so that a document that needs no more is one that torch reads.
+
+    Args:
+        nodes: the values in scope.
+
+    Raises:
+        EncodeError: no arm says it.
+    """
+    encoder = _ENCODERS.get(type(value))
+    if encoder is not None:
+        return encoder(context, nodes, value)
+    for kind, encoder in _BASES:
+        if isinstance(value, kind):
+            return encoder(context, nodes, value)
+    return _encode_operator(context, nodes, value)
+
+
+def _encode_node(context: EncodeContext, nodes: Nodes, node: torch.fx.Node) -> Argument:
+    argument = nodes.get(node)
+    if argument is None:
+        raise EncodeError(f"node {node.name!r} is used before it is defined, or outside of its graph")
+    return argument
+
+
+def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]) -> Argument:
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1:
+        (kind,) = kinds
+        encoder = _UNIFORM.get(kind)
+        if encoder is not None:
+            return encoder(values)
+    if not kinds:
+        return Argument(as_tensors=[])
+    if any(
+        map(_is_nested, values)
+    ):  # no arm of torch's has such; looked at twice on each level, it would never end
+        return _exact_sequence(context, nodes, "list", values)
+    items = [encode_argument(context, nodes, value) for value in values]
+    arms = {arm_of(item) for item in items}
+    for allowed, combine in _COMBINATIONS:
+        if arms <= allowed:
+            return combine(items)
+    if arms == {"as_ints"} and all(isinstance(value, tuple) for value in values):
+        return Argument(as_int_lists=[item.as_ints or [] for item in items])
+    if all(isinstance(value, list) for value in values):
+        if arms == {"as_floats"}:
+            return Argument(as_float_lists=[item.as_floats or [] for item in items])
+        if arms == {"as_tensors"}:
+            return Argument(as_nested_tensors=[item.as_tensors or [] for item in items])
+    return _exact_sequence(context, nodes, "list", values)
+
+
+def _is_nested(item: Any) -> bool:
+    """Whether an item of a sequence is more than a flat sequence."""
+    return isinstance(item, (dict, slice)) or (
+        isinstance(item, (list, tuple)) and any(isinstance(each, _CONTAINERS) for each in item)
+    )
+
+
+_CONTAINERS = (list, tuple, dict, slice)
+
+
+def _exact_sequence(
+    context: EncodeContext, nodes: Nodes, kind: Literal["list", "tuple"], values: Sequence[Any]
+) -> Argument:
+    context.features.add("sequences")
+    return Argument(
+        as_sequence=SequenceValue(kind, [encode_exactly(context, nodes, value) for value in values])
+    )
+
+
+def encode_exactly(context: EncodeContext, nodes: Nodes, value: Any) -> Argument:
+    """`encode_argument` for a place that does not say itself whether a sequence there is a tuple or a list."""
+    if not isinstance(value, tuple):
+        return encode_argument(context, nodes, value)
+    return _exact_sequence(context, nodes, "tuple", value)
+
+
+def _encode_dict(context: EncodeContext, nodes: Nodes, value: Mapping[Any, Any]) -> Argument:
+    if all(type(key) is str for key in value):
+        return Argument(
+            as_string_to_argument={k: encode_exactly(context, nodes, v) for k, v in value.items()}
+        )
+    context.features.add("mappings")
+    return Argument(
+        as_mapping=[
+            MappingEntry(encode_exactly(context, nodes, k), encode_exactly(context, nodes, v))
+            for k, v in value.items()
+        ]
+    )
+
+
+def _encode_dtype(context: EncodeContext, _nodes: Nodes, value: torch.dtype) -> Argument:
+    kind = SCALAR_TYPES.get(value)
+    if kind is not None:
+        return Argument(as_scalar_type=kind)
+    context.features.add("dtypes")
+    return Argument(as_dtype_name=dtype_name(value))
+
+
+def _encode_layout(context: EncodeContext, _nodes: Nodes, value: torch.layout) -> Argument:
+    kind = LAYOUT_KINDS.get(value)
+    if kind is not None:
+        return Argument(as_layout=kind)
+    context.features.add("layouts")
+    return Argument(as_layout_name=str(value).removeprefix("torch."))
+
+
+def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> Argument:
+    context.features.add("slices")
+    parts = (encode_exactly(context, nodes, part) for part in (value.start, value.stop, value.step))
+    return Argument(as_slice=SliceValue(*parts))
+
+
+def is_encoded(context: EncodeContext, value: Any) -> bool:
+    """Whether a constant codec owns a value that is no tensor. What the schema says itself is nobody's to own."""
+    return type(value) not in _PLAIN and owner_of(context.registry, value)[0] is not None
+
+
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, list, tuple, dict, slice))
+
+
+def class_of(value: Any) -> str:
+    """The class of an object, as a graph knows it."""
+    return torch_private.script_class(value) or f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def encode_object(context: EncodeContext, value: Any) -> str:
+    """The name of the payload that an object becomes which a node is given itself."""
+    return context.name_constant(value, "object")
+
+
+def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> Argument:
+    if is_encoded(context, value):
+        return Argument(as_custom_obj=CustomObjArgument(encode_object(context, value), class_of(value)))
+    try:
+        return Argument(as_operator=encode_operator(context, value).name)
+    except (EncodeError, TypeError):
+        raise EncodeError(
+            f"no argument of the schema says {shown(value)}",
+            remedy="Pass it as a graph input, or register a constant codec or operator handler for it",
+        ) from None
+
+
+Encoder = Callable[[EncodeContext, Nodes, Any], Argument]
+Decoder = Callable[[DecodeContext, "Scope", Any], Any]
+
+
+class _Literal(NamedTuple):
+    """An arm that is a literal of one Python type."""
+
+    arm: str
+    encode: Callable[[Any], Any]
+    decode: Decoder
+
+    def encoder(self) -> Encoder:
+        """What encodes an argument of the type."""
+        arm, encode, feature = self.arm, self.encode, ARMS[self.arm].feature
+
+        def encode_literal(context: EncodeContext, _nodes: Nodes, value: Any) -> Argument:
+            if feature:
+                context.features.add(feature)
+            return Argument(**{arm: encode(value)})
+
+        return encode_literal
+
+
+_LITERALS: dict[type, _Literal] = {
+    complex: _Literal(
+        "as_complex",
+        lambda value: ComplexValue(encode_float(value.real), encode_float(value.imag)),
+        lambda _c, _s, a: complex(decode_float(a.real), decode_float(a.imag)),
+    ),
+    range: _Literal(
+        "as_range",
+        lambda value: RangeValue(value.start, value.stop, value.step),
+        lambda _c, _s, a: range(a.start, a.stop, a.step),
+    ),
+    torch.device: _Literal("as_device", encode_device, lambda c, _s, a: decode_device(c, a)),
+    torch.memory_format: _Literal(
+        "as_memory_format", MEMORY_FORMAT_KINDS.__getitem__, lambda _c, _s, a: MEMORY_FORMATS[a]
+    ),
+}
+"""Types whose values are literals, and the arm of each. The types that most arguments have are in the tables below."""
+
+_ENCODERS: dict[type, Encoder] = {
+    torch.fx.Node: _encode_node,
+    int: lambda _c, _n, value: Argument(as_int=value),
+    float: lambda _c, _n, value: Argument(as_float=encode_float(value)),
+    bool: lambda _c, _n, value: Argument(as_bool=value),
+    str: lambda _c, _n, value: Argument(as_string=value),
+    type(None): lambda _c, _n, _value: _NONE,
+    list: _encode_sequence,
+    tuple: _encode_sequence,
+    immutable_list: _encode_sequence,
+    dict: _encode_dict,
+    immutable_dict: _encode_dict,
+    slice: _encode_slice,
+    torch.dtype: _encode_dtype,
+    torch.layout: _encode_layout,
+    **{kind: literal.encoder() for kind, literal in _LITERALS.items()},
+}
+_BASES: tuple[tuple[type, Encoder], ...] = (
+    (tuple, _encode_sequence),
+    (list, _encode_sequence),
+    (dict, _encode_dict),
+)
+"""For subclasses, such as `torch.Size` and named tuples."""
+
+_UNIFORM: dict[type, Callable[[Sequence[Any]], Argument]] = {
+    bool: lambda values: Argument(as_bools=list(values)),
+    int: lambda values: Argument(as_ints=list(values)),
+    float: lambda values: Argument(as_floats=[encode_float(value) for value in values]),
+    str: lambda values: Argument(as_strings=list(values)),
+}
+
+
+def _combined_ints(items: list[Argument]) -> Argument:
+    return Argument(as_sym_ints=[item.as_sym_int or SymIntArgument(as_int=item.as_int) for item in items])
+
+
+def _combined_floats(items: list[Argument]) -> Argument:
+    return Argument(
+        as_sym_floats=[item.as_sym_float or SymFloatArgument(as_float=item.as_float) for item in items]
+    )
+
+
+def _combined_bools(items: list[Argument]) -> Argument:
+    return Argument(
+        as_sym_bools=[item.as_sym_bool or SymBoolArgument(as_bool=item.as_bool) for item in items]
+    )
+
+
+def _combined_tensors(items: list[Argument]) -> Argument:
+    return Argument(as_tensors=[item.as_tensor for item in items])  # type: ignore[misc]
+
+
+def _combined_optionals(items: list[Argument]) -> Argument:
+    nothing = OptionalTensorArgument(as_none=True)
+    return Argument(
+        as_optional_tensors=[
+            nothing if item.as_none else OptionalTensorArgument(as_tensor=item.as_tensor) for item in items
+        ]
+    )
+
+
+_COMBINATIONS: tuple[tuple[frozenset[str], Callable[[list[Argument]], Argument]], ...] = (
+    (frozenset({"as_tensor"}), _combined_tensors),
+    (frozenset({"as_sym_int", "as_int"}), _combined_ints),
+    (frozenset({"as_sym_float", "as_float"}), _combined_floats),
+    (frozenset({"as_sym_bool", "as_bool"}), _combined_bools),
+    (frozenset({"as_tensor", "as_none"}), _combined_optionals),
+)
+"""The list arms for elements that are not all of one Python type: the arms that may be mixed, and how."""
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+class Scope(Protocol):
+    """What the decoder of one graph knows: its values so far, and how to make nodes for attributes."""
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """FX nodes by the name of their value."""
+        ...
+
+    @property
+    def results(self) -> Mapping[str, Any]:
+        """FX nodes whose value is a container, by their own name."""
+        ...
+
+    def subgraph(self, argument: GraphArgument) -> Any:
+        """The node that reads a subgraph."""
+
+    def treespec(self, argument: str | TreespecArgument) -> Any:
+        """The node that reads a container structure."""
+
+    def constant(self, argument: str | ConstantArgument) -> Any:
+        """The node that reads a tensor of the graph's own."""
+
+
+def decode_argument(context: DecodeContext, scope: Scope, argument: Argument) -> Any:
+    """The FX value of an argument.
+
+    Args:
+        scope: the graph that the argument stands in.
+
+    Raises:
+        DecodeError: it refers to what is not there.
+    """
+    for arm, decoder in _DECODERS:
+        content = getattr(argument, arm)
+        if content is not None:
+            return decoder(context, scope, content)
+    raise DecodeError("an argument without an arm that this version knows")
+
+
+def _value(scope: Scope, name: str) -> Any:
+    try:
+        return scope.values[name]
+    except KeyError:
+        raise DecodeError(f"there is no value {name!r} at this point of the graph") from None
+
+
+def _decode_sym(scope: Scope, argument: Any) -> Any:
+    if argument.as_name is not None:
+        return _value(scope, argument.as_name)
+    literal = getattr(argument, argument.__struct_fields__[1])
+    return decode_float(literal) if isinstance(argument, SymFloatArgument) else literal
+
+
+def _decode_optional(scope: Scope, argument: OptionalTensorArgument) -> Any:
+    return None if argument.as_tensor is None else _value(scope, argument.as_tensor.name)
+
+
+def _decode_custom_object(context: DecodeContext, scope: Scope, argument: CustomObjArgument) -> Any:
+    for known in (scope.values, context.constants):
+        try:
+            return known[argument.name]
+        except KeyError:
+            continue
+    raise DecodeError(f"there is no object {argument.name!r} among the inputs and constants")
+
+
+def _decode_mapping(context: DecodeContext, scope: Scope, entries: list[MappingEntry]) -> dict[Any, Any]:
+    return {
+        decode_argument(context, scope, entry.key): decode_argument(context, scope, entry.value)
+        for entry in entries
+    }
+
+
+def _decode_sequence(context: DecodeContext, scope: Scope, sequence: SequenceValue) -> Any:
+    items = [decode_argument(context, scope, item) for item in sequence.items]
+    return tuple(items) if sequence.kind == "tuple" else items
+
+
+def _decode_named(table: Mapping[str, Any], name: str, what: str) -> Any:
+    try:
+        return table[name]
+    except KeyError:
+        raise DecodeError(f"this torch has no {what} {name!r}", remedy="Install a newer torch") from None
+
+
+def _results(scope: Scope, name: str) -> Any:
+    try:
+        return scope.results[name]
+    except KeyError:
+        raise DecodeError(
+            f"no node before this point of the graph is {name!r} with several results"
+        ) from None
+
+
+def _tensors(scope: Scope, arguments: list[TensorArgument]) -> list[Any]:
+    return [_value(scope, argument.name) for argument in arguments]
+
+
+_OF_ARMS: dict[str, Decoder] = {
+    "as_tensor": lambda _c, scope, a: _value(scope, a.name),
+    "as_int": lambda _c, _v, a: a,
+    "as_ints": lambda _c, _v, a: list(a),
+    "as_sym_ints": lambda _c, scope, a: [_decode_sym(scope, item) for item in a],
+    "as_sym_int": lambda _c, scope, a: _decode_sym(scope, a),
+    "as_none": lambda _c, _v, _a: None,
+    "as_bool": lambda _c, _v, a: a,
+    "as_float": lambda _c, _v, a: decode_float(a),
+    "as_tensors": lambda _c, scope, a: _tensors(scope, a),
+    "as_scalar_type": lambda _c, _v, a: DTYPES[a],
+    "as_string": lambda _c, _v, a: a,
+    "as_layout": lambda _c, _v, a: LAYOUTS[a],
+    "as_bools": lambda _c, _v, a: list(a),
+    "as_floats": lambda _c, _v, a: [decode_float(item) for item in a],
+    "as_strings": lambda _c, _v, a: list(a),
+    "as_optional_tensors": lambda _c, scope, a: [_decode_optional(scope, item) for item in a],
+    "as_sym_bool": lambda _c, scope, a: _decode_sym(scope, a),
+    "as_sym_bools": lambda _c, scope, a: [_decode_sym(scope, item) for item in a],
+    "as_sym_float": lambda _c, scope, a: _decode_sym(scope, a),
+    "as_sym_floats": lambda _c, scope, a: [_decode_sym(scope, item) for item in a],
+    "as_custom_obj": _decode_custom_object,
+    "as_operator": lambda c, _v, a: decode_operator(c, a).target,
+    "as_optional_tensor": lambda _c, scope, a: _decode_optional(scope, a),
+    "as_nested_tensors": lambda _c, scope, a: [_tensors(scope, items) for items in a],
+    "as_int_lists": lambda _c, _v, a: [tuple(items) for items in a],
+    "as_string_to_argument": lambda c, scope, a: {k: decode_argument(c, scope, v) for k, v in a.items()},
+    "as_float_lists": lambda _c, _v, a: [[decode_float(item) for item in items] for items in a],
+    "as_sequence": _decode_sequence,
+    "as_mapping": _decode_mapping,
+    "as_slice": lambda c, v, a: slice(*(decode_argument(c, v, part) for part in (a.start, a.stop, a.step))),
+    "as_dtype_name": lambda _c, _v, a: _decode_named(NAMED_DTYPES, a, "element type"),
+    "as_layout_name": lambda _c, _v, a: _decode_named(NAMED_LAYOUTS, a, "layout"),
+    "as_graph": lambda _c, scope, a: scope.subgraph(a),
+    "as_constant": lambda _c, scope, a: scope.constant(a),
+    "as_treespec": lambda _c, scope, a: scope.treespec(a),
+    "as_results": lambda _c, scope, a: _results(scope, a),
+    **{literal.arm: literal.decode for literal in _LITERALS.values()},
+}
+"""What each arm becomes."""
+_DECODERS = tuple((arm, _OF_ARMS[arm]) for arm in FREQUENT_FIRST)

@@ -1,0 +1,288 @@
+"""The inputs of a node: the arguments of an FX call ⇄ named arguments, by the convention of the operator's handler."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import torch
+
+from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
+from graphwire.bridge.graph.arguments import Nodes, Scope, decode_argument, encode_argument
+from graphwire.errors import DecodeError, EncodeError, locate
+from graphwire.hooks.interfaces import NodeCodec
+from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument, Node
+from graphwire.wire.plain_trees import check_plugin_tree
+
+# ----------------------------------------------------------------------------------------------------- encode
+
+
+def encode_inputs(
+    context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
+) -> list[NamedArgument]:
+    """The arguments of a call as records.
+
+    Args:
+        nodes: the values in scope.
+
+    Raises:
+        EncodeError: an argument cannot be said, or the operator has no parameter for it.
+    """
+    if not isinstance(node.args, tuple) or (
+        node.kwargs and not all(isinstance(key, str) for key in node.kwargs)
+    ):
+        raise TypeError("the arguments of a node are no tuple and dict of names")
+    if called.codec is not None:
+        inputs = _encode_by_handler(context, nodes, called, called.codec, node)
+        if inputs is not None:
+            if called.is_own_form:
+                context.features.add("calls")
+            return inputs
+    return _ENCODERS[called.handler.convention](context, nodes, called, node)
+
+
+def _encode_by_handler(
+    context: EncodeContext, nodes: Nodes, called: Operator, codec: NodeCodec, node: torch.fx.Node
+) -> list[NamedArgument] | None:
+    """The inputs that a handler writes itself, as a reader would have them: of the types that the records say."""
+    own: dict[int, Argument] = {}
+
+    def encode(value: Any) -> Argument:
+        argument = encode_argument(context, nodes, value)
+        return own.setdefault(id(argument), argument)
+
+    inputs = codec.encode_node(called.target, node.args, node.kwargs, encode)
+    if inputs is None:
+        return None
+    place = f"the handler of {called.handler.namespace!r:.80} gives"
+    if type(inputs) is not list:
+        raise EncodeError(f"{place} a {type(inputs).__name__} as the inputs of a node", remedy=_RECORDS)
+    return [_read_again(named, own, place) for named in inputs]
+
+
+_RECORDS = "`encode_node` returns a list of `NamedArgument` records, each with an `Argument` of the types that it says"
+
+
+def _read_again(named: Any, own: Mapping[int, Argument], place: str) -> NamedArgument:
+    if type(named) is not NamedArgument:
+        raise EncodeError(f"{place} a {type(named).__name__} as an input of a node", remedy=_RECORDS)
+    if type(named.name) is not str:
+        what = type(named.name).__name__
+        raise EncodeError(f"{place} a {what} as the name of an input of a node", remedy=_RECORDS)
+    argument = own.get(id(named.arg))
+    given = named if argument is None else msgspec.structs.replace(named, arg=_NONE)
+    try:
+        tree = msgspec.to_builtins(given)
+        check_plugin_tree(tree, place.removesuffix(" gives"), f"the input {named.name!r:.80}", escaped=True)
+        made = msgspec.convert(tree, NamedArgument)
+        same = _is_same(made, given)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EncodeError(
+            f"{place} the input {named.name!r:.80} of a node as no record: {error}", remedy=_RECORDS
+        ) from error
+    if not same:
+        raise EncodeError(f"{place} the input {named.name!r:.80} of a node in other types", remedy=_RECORDS)
+    return made if argument is None else msgspec.structs.replace(made, arg=argument)
+
+
+def _is_same(made: Any, given: Any) -> bool:
+    """Whether a record is what a reader makes of it, all of its types too: another enumeration would come back as a number."""
+    if type(made) is not type(given):  # a plain number may stand for what the field says
+        return type(given) is int and isinstance(made, (float, enum.IntEnum)) and made == given
+    parts: Iterable[tuple[Any, Any]]
+    if isinstance(made, msgspec.Struct):
+        parts = zip(msgspec.structs.astuple(made), msgspec.structs.astuple(given), strict=True)
+    elif type(made) is list and len(made) == len(given):
+        parts = zip(made, given, strict=True)
+    elif type(made) is dict and made.keys() == given.keys():
+        parts = ((made[key], value) for key, value in given.items())
+    else:
+        return bool(made == given)
+    return all(_is_same(one, other) for one, other in parts)
+
+
+_NONE = Argument(as_none=True)
+_POSITIONAL, _KEYWORD = ArgumentKind.POSITIONAL, ArgumentKind.KEYWORD
+"""An enumeration takes longer to give its member than a record to be made of it."""
+
+
+def _encode(context: EncodeContext, nodes: Nodes, name: str, value: Any, kind: ArgumentKind) -> NamedArgument:
+    argument = encode_argument(context, nodes, value)
+    if not isinstance(value, tuple):
+        return NamedArgument(name, argument, kind)
+    if argument.as_sequence is not None:
+        argument.as_sequence.kind = "tuple"
+        return NamedArgument(name, argument, kind)
+    return NamedArgument(name, argument, kind, tuples=True)
+
+
+def _encode_by_schema(
+    context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
+) -> list[NamedArgument]:
+    args, kwargs, inputs = node.args, node.kwargs, []
+    if not kwargs and called.needed <= len(args) <= len(called.positional):
+        return [
+            NamedArgument(name, known, _POSITIONAL)
+            if type(value) is torch.fx.Node and (known := nodes.get(value)) is not None
+            else _encode(context, nodes, name, value, _POSITIONAL)
+            for name, value in zip(called.positional, args, strict=False)
+        ]
+    if len(args) > len(called.parameters):
+        raise EncodeError(f"{called.name} takes {len(called.parameters)} arguments, not {len(args)}")
+    given = 0
+    for position, (name, keyword_only) in enumerate(called.parameters):
+        if name in kwargs:
+            inputs.append(_encode(context, nodes, name, kwargs[name], _KEYWORD))
+            given += 1
+        elif position < len(args) and not keyword_only:
+            inputs.append(_encode(context, nodes, name, args[position], _POSITIONAL))
+    missing = called.required.difference([named.name for named in inputs])
+    if missing:
+        raise EncodeError(
+            f"{called.name} is not given {', '.join(sorted(missing))}, which has no default",
+            remedy="Give it all of them",
+        )
+    if given != len(kwargs):
+        unknown = sorted(set(kwargs) - {name for name, _ in called.parameters})
+        raise EncodeError(f"{called.name} has no parameter {', '.join(unknown)}")
+    return inputs
+
+
+def _encode_symbolic(
+    context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
+) -> list[NamedArgument]:
+    if len(node.args) < called.needed:  # of which FX would write an operation without operands
+        raise EncodeError(
+            f"{called.name} takes {called.needed} arguments by position, not {len(node.args)}",
+            remedy="Give it all of them",
+        )
+    names = [name for name, _ in called.parameters]
+    names += [""] * (len(node.args) - len(names))
+    positional = [
+        _encode(context, nodes, name, value, _POSITIONAL)
+        for name, value in zip(names, node.args, strict=False)
+    ]
+    return positional + _encode_keywords(context, nodes, node)
+
+
+def _encode_generic(
+    context: EncodeContext, nodes: Nodes, _called: Operator, node: torch.fx.Node
+) -> list[NamedArgument]:
+    positional = [_encode(context, nodes, "", value, _POSITIONAL) for value in node.args]
+    return positional + _encode_keywords(context, nodes, node)
+
+
+def _encode_keywords(context: EncodeContext, nodes: Nodes, node: torch.fx.Node) -> list[NamedArgument]:
+    return [_encode(context, nodes, name, value, _KEYWORD) for name, value in node.kwargs.items()]
+
+
+_ENCODERS = {"schema": _encode_by_schema, "symbolic": _encode_symbolic, "generic": _encode_generic}
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+def decode_inputs(
+    context: DecodeContext, scope: Scope, called: Operator, record: Node
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The positional and keyword arguments of the FX call that a node is.
+
+    Args:
+        scope: the graph that the node stands in.
+
+    Raises:
+        DecodeError: an argument refers to what is not there, or the operator has no parameter for it.
+    """
+    if called.codec is not None:
+        decode = functools.partial(decode_argument, context, scope)
+        call = called.codec.decode_node(called.target, record.inputs, decode)
+        if call is not None:
+            return call
+    return _DECODERS[called.handler.convention](called, record, _decode(context, scope, record.inputs))
+
+
+def _decode(context: DecodeContext, scope: Scope, inputs: list[NamedArgument]) -> list[Any]:
+    values = []
+    for index, named in enumerate(inputs):
+        try:
+            value = decode_argument(context, scope, named.arg)
+        except Exception as error:
+            locate(error, f"inputs[{index}]")
+            raise
+        values.append(tuple(value) if named.tuples and isinstance(value, list) else value)
+    return values
+
+
+def _is_plain(called: Operator, inputs: list[NamedArgument]) -> bool:
+    """Whether the inputs are the operator's first parameters, all of them positional, and it needs no others."""
+    count = len(inputs)
+    if not called.needed <= count <= len(called.positional):
+        return False
+    names = tuple([named.name for named in inputs])
+    return names == called.positional[:count] and _KEYWORD not in [n.kind for n in inputs]
+
+
+def _decode_by_schema(
+    called: Operator, record: Node, given: list[Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if _is_plain(called, record.inputs):
+        return tuple(given), {}
+    # An input without a name (documents of the first design have such) is the parameter at its position.
+    names = [
+        named.name or (called.parameters[index][0] if index < len(called.parameters) else "")
+        for index, named in enumerate(record.inputs)
+    ]
+    values = dict(zip(names, given, strict=True))
+    kinds = {name: named.kind for name, named in zip(names, record.inputs, strict=True)}
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    missing: list[str] = []
+    gap = False
+    for name, keyword_only in called.parameters:
+        if name not in values:
+            if name in called.required:
+                missing.append(name)
+            gap = True
+            continue
+        kind = kinds[name] or ArgumentKind.UNKNOWN
+        if keyword_only or gap or kind is ArgumentKind.KEYWORD:
+            kwargs[name] = values.pop(name)
+            gap = True
+        else:
+            args.append(values.pop(name))
+    if values:
+        raise DecodeError(
+            f"{record.target} has no parameter {', '.join(sorted(values))} on this installation",
+            remedy="The operator's signature has changed since the program was written; an opset upgrader is needed",
+        )
+    if missing:
+        raise DecodeError(f"{record.target} is not given {', '.join(missing)}, which has no default")
+    return tuple(args), kwargs
+
+
+def _decode_generic(
+    _called: Operator, record: Node, given: list[Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for named, value in zip(record.inputs, given, strict=True):
+        if named.kind is ArgumentKind.KEYWORD and named.name:
+            kwargs[named.name] = value
+        else:
+            args.append(value)
+    return tuple(args), kwargs
+
+
+def _decode_symbolic(
+    called: Operator, record: Node, given: list[Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    args, kwargs = _decode_generic(called, record, given)
+    if len(args) < called.needed:  # of which FX would write an operation without operands
+        raise DecodeError(f"{record.target} takes {called.needed} arguments by position, not {len(args)}")
+    return args, kwargs
+
+
+_DECODERS = {"schema": _decode_by_schema, "symbolic": _decode_symbolic, "generic": _decode_generic}

@@ -1,0 +1,112 @@
+"""`getitem` nodes that read what another one reads already: copies, which a record folds into one value.
+
+A record names an element of a node's results once. Of the nodes that read it, the one that stands first gives it the name;
+the others are stated beside the graph (`Graph.copies`), with the references that are to them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from graphwire.bridge.graph.values import DecodeScope, EncodeScope, state
+from graphwire.errors import DecodeError
+from graphwire.schema.graph import ElementCopy
+
+__all__ = ["add_copies", "element_of", "encode_copies"]
+
+_OUTPUT = ""
+"""What stands for the output among the names of users."""
+
+
+def encode_copies(scope: EncodeScope) -> dict[str, ElementCopy]:
+    """The copies of a graph by name. References of each user are counted from 0 for each value, in the order of its
+    arguments, whichever of the nodes that read the value each is to."""
+    if not scope.copies:
+        return {}
+    records = {node.name: ElementCopy(first.name) for node, first in scope.copies.items()}
+
+    def note(user: torch.fx.Node, used: torch.fx.Node, position: int) -> torch.fx.Node:
+        if used in scope.copies:
+            records[used.name].uses.setdefault(_name_of(user), []).append(position)
+        return used
+
+    for user in {user: None for node in scope.copies for user in node.users}:
+        _each_reference(user, lambda used: scope.copies.get(used, used), note)
+    return records
+
+
+def add_copies(scope: DecodeScope, graph: torch.fx.Graph) -> None:
+    """Make the copies again, and let them be used where they were. Of values that an upgrade has removed there are none.
+
+    Raises:
+        DecodeError: there is a node of the name of a copy.
+    """
+    copies = scope.record.copies
+    if not copies:
+        return
+    named = {node.name: node for node in graph.nodes}
+    last: dict[torch.fx.Node, torch.fx.Node] = {}
+    uses: dict[str, dict[tuple[torch.fx.Node, int], torch.fx.Node]] = {}
+    for name, copy in copies.items():
+        if name in named:
+            raise DecodeError(f"two nodes are named {name!r}")
+        first = named.get(copy.of)
+        if first is None or first.target is not operator.getitem or copy.of in copies:
+            continue
+        with graph.inserting_after(last.get(first, first)):
+            node = scope.call(operator.getitem, first.args, {}, name)
+        scope.complete(node, name, element_of(first), scope.metadata(name, {}))
+        state(scope, node, scope.record.value_metadata.get(name))
+        named[name] = last[first] = node
+        for by, positions in copy.uses.items():
+            uses.setdefault(by, {}).update(dict.fromkeys(((first, at) for at in positions), node))
+    output = graph.output_node()
+    for by, replaced in uses.items():
+        user = output if by == _OUTPUT else named.get(by)
+        if user is not None:
+            _each_reference(user, lambda used: used, _replacing(replaced))
+
+
+def element_of(reader: torch.fx.Node) -> Any:
+    """What is known of the element that a `getitem` node reads, by the node whose results it is of."""
+    whole, key = reader.args
+    assert isinstance(whole, torch.fx.Node)
+    value = element_of(whole) if whole.target is operator.getitem else whole.meta["val"]
+    return value[key]
+
+
+def _name_of(user: torch.fx.Node) -> str:
+    return _OUTPUT if user.op == "output" else user.name
+
+
+def _replacing(
+    replaced: dict[tuple[torch.fx.Node, int], torch.fx.Node],
+) -> Callable[[torch.fx.Node, torch.fx.Node, int], torch.fx.Node]:
+    return lambda _user, used, position: replaced.get((used, position), used)
+
+
+def _each_reference(
+    user: torch.fx.Node,
+    value_of: Callable[[torch.fx.Node], torch.fx.Node],
+    replace: Callable[[torch.fx.Node, torch.fx.Node, int], torch.fx.Node],
+) -> None:
+    """Put what `replace` gives in place of each node that a user refers to.
+
+    Args:
+        value_of: the node that stands for all that read the same.
+        replace: (the user, the node it refers to, how many references to the same value stand before) -> the node to refer to.
+    """
+    counts: dict[torch.fx.Node, int] = {}
+
+    def visit(used: torch.fx.Node) -> torch.fx.Node:
+        value = value_of(used)
+        counts[value] = counts.get(value, -1) + 1
+        return replace(user, used, counts[value])
+
+    args, kwargs = torch.fx.map_arg(user.args, visit), torch.fx.map_arg(user.kwargs, visit)
+    if args != user.args or kwargs != user.kwargs:
+        user.args, user.kwargs = args, kwargs

@@ -1,0 +1,468 @@
+"""Graphs: `torch.fx` ⇄ the schema.
+
+Placeholders, the output and what a graph reads of its module are here; the inputs of a node are in `calls`, its outputs
+in `results`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from graphwire.analysis.validation.legal_names import is_value_name
+from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
+from graphwire.bridge.graph.arguments import decode_argument, encode_argument, encode_exactly
+from graphwire.bridge.graph.calls import decode_inputs, encode_inputs
+from graphwire.bridge.graph.element_copies import add_copies, encode_copies
+from graphwire.bridge.graph.metadata import decode_metadata, encode_metadata
+from graphwire.bridge.graph.node_positions import deviations, move, place_by_rule
+from graphwire.bridge.graph.operators import decode_operator, encode_operator
+from graphwire.bridge.graph.propagation import propagated_values
+from graphwire.bridge.graph.results import decode_results, encode_results
+from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
+from graphwire.bridge.graph.values import (
+    CONTAINER_ARMS,
+    LITERAL_ARMS,
+    NOTHING,
+    DecodeScope,
+    EncodeScope,
+    decode_value,
+    encode_value,
+    name_of,
+    note_metadata,
+    note_stated,
+    state,
+)
+from graphwire.bridge.tensors.symbols import may_reason
+from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
+from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, locate
+from graphwire.schema.arguments import arm_of
+from graphwire.schema.graph import (
+    Argument,
+    ConstantArgument,
+    Graph,
+    GraphArgument,
+    Node,
+    TreespecArgument,
+    ValueMetadata,
+)
+
+_LITERALS = (int, float, bool, str, type(None))
+_ABSENT = object()
+_MAKERS = frozenset(("placeholder", "call_function"))
+"""The nodes whose values a record states."""
+
+
+# ----------------------------------------------------------------------------------------------------- encode
+
+
+_MOST_NODES = 1 << 20
+"""Nodes of a document, of which a reader takes no more: each has half a dozen lists and dicts and more."""
+
+
+def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_level: bool = False) -> Graph:
+    """The graph of a module as a record, with the graphs of its submodules inside the nodes that call them.
+
+    Args:
+        top_level: whether the graph is a program's own, whose specialised inputs are described by the signature.
+
+    Raises:
+        EncodeError: a node holds what the schema cannot say; `place` says which.
+    """
+    record = Graph([], [], [], {}, {}, {}, custom_obj_values={}, sym_float_values={}, value_metadata={})
+    scope = EncodeScope(record, module)
+    names = [node.name for node in module.graph.nodes]
+    if not {*map(type, names)} <= {str}:
+        raise TypeError("a node's name is no text")
+    _describe_values(context, module.graph)
+    for node in module.graph.nodes:
+        try:
+            _encode_node(context, scope, node, top_level)
+        except Exception as error:
+            locate(error, f"graph.{node.name}")
+            raise
+    if scope.attributes and len(set(names)) < len(names):
+        raise EncodeError("two nodes have one name", place="graph", remedy="Rename one of the nodes")
+    record.placed = deviations(module.graph.nodes, scope.order)
+    record.copies = encode_copies(scope)
+    context.graph_sizes[id(record)] = scope.inner_nodes + len(record.nodes)
+    return record
+
+
+def _measure(context: EncodeContext, scope: EncodeScope, graph: Graph, reader: torch.fx.Node) -> None:
+    """Count the nodes of a subgraph, which is written out wherever the node that reads it is used."""
+    uses: list[torch.fx.Node] = []
+    for user in reader.users:
+        torch.fx.map_arg((user.args, user.kwargs), lambda each: uses.append(each) if each is reader else None)
+    scope.inner_nodes += len(uses) * context.graph_sizes.get(id(graph), 0)
+    if scope.inner_nodes > _MOST_NODES:
+        raise EncodeError(
+            f"the subgraphs have more than {_MOST_NODES:,} nodes, where those that they share are written out",
+            remedy="Share fewer subgraphs inside of each other",
+        )
+
+
+def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
+    """Take down what the values of nodes are, all at once: inside the block, a fake tensor tells in half the time."""
+    directly = torch_private.no_torch_function()
+    with directly, directly:
+        for node in graph.nodes:
+            value = node.meta.get("val")
+            for each in value if type(value) is tuple or type(value) is list else (value,):
+                if type(each) is torch_private.FakeTensor and node.op in _MAKERS:
+                    try:
+                        context.described[id(each)] = encode_tensor_meta(context, each)
+                    except Exception as error:
+                        locate(error, f"graph.{node.name}")
+                        raise
+
+
+def _encode_node(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> None:
+    if node.op == "placeholder":
+        place_by_rule(scope.order, node, scope.attributes)
+        scope.record.inputs.append(_encode_placeholder(context, scope, node, top_level))
+    elif node.op == "call_function":
+        if node not in scope.folded:
+            place_by_rule(scope.order, node, scope.attributes)
+            scope.record.nodes.append(_encode_call(context, scope, node))
+    elif node.op == "get_attr":
+        _encode_attribute(context, scope, node)
+    elif node.op == "output":
+        place_by_rule(scope.order, node, scope.attributes)
+        _encode_output(context, scope, node)
+    else:
+        raise EncodeError(f"an exported graph has no {node.op!r} nodes", remedy="Export the program again")
+
+
+def _encode_placeholder(
+    context: EncodeContext, scope: EncodeScope, node: torch.fx.Node, top_level: bool
+) -> Argument:
+    note_metadata(context, scope, node.name, node)
+    if node.target != node.name:
+        _note_target(scope, node)
+    value = node.meta.get("val", NOTHING)
+    if value is NOTHING:
+        if node.users:
+            raise EncodeError(
+                "nothing is stated of an input that is used",
+                remedy="Let its `meta['val']` be the value that it takes",
+            )
+        value = None
+    if isinstance(value, _LITERALS) and (top_level or value is None or isinstance(value, str)):
+        argument = encode_argument(context, {}, value)
+        if not top_level and scope.record.input_names is None:
+            scope.record.input_names = [p.name for p in node.graph.find_nodes(op="placeholder")]
+    else:
+        argument = encode_value(context, scope, node.name, value)
+        if (held_as := torch_private.held_as(value)) is not None:
+            scope.record.held_as[node.name] = held_as
+    scope.nodes[node] = argument
+    return argument
+
+
+def _note_target(scope: EncodeScope, node: torch.fx.Node) -> None:
+    """Note the name of the argument that an input is, unless no code could be written with it."""
+    target = _text(node.target)
+    if is_value_name(target) and scope.targets[target] == 1:
+        noted = scope.record.value_metadata.setdefault(node.name, ValueMetadata())
+        noted.target = target
+
+
+def _text(target: Any) -> str:
+    if not isinstance(target, str):
+        raise TypeError("the target of a node that reads an attribute or an input is no text")
+    return target
+
+
+def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node) -> None:
+    path = _text(node.target)
+    if not node.users:  # an argument is where a record has an attribute, and this is none
+        warnings.warn(
+            f"the node {node.name!r} reads the attribute {path!r}, which nothing uses: it is not saved",
+            GraphwireWarning,
+            stacklevel=2,
+        )
+        return
+    value = scope.module
+    for part in path.split("."):
+        value = getattr(value, part, _ABSENT)
+    if value is _ABSENT:
+        raise EncodeError(
+            f"the graph's module has no attribute {path!r:.80}",
+            remedy="Give it back, or erase the nodes that read it",
+        )
+    if isinstance(value, torch.fx.GraphModule):
+        if not is_value_name(path):
+            raise EncodeError(
+                f"a subgraph is read from {path!r}, which is no attribute of the graph's own module",
+                remedy="Let the module itself have it as an attribute",
+            )
+        graph = context.subgraphs.get(id(value))
+        if graph is None:
+            graph = context.subgraphs[id(value)] = encode_graph(context, value)
+        _measure(context, scope, graph, node)
+        named = None if node.name == path else node.name
+        argument = Argument(as_graph=GraphArgument(path, graph, named))
+    elif isinstance(value, torch.Tensor):
+        context.features.add("constants")
+        key = context.name_constant(value, path)
+        usual = node.name == path.replace(".", "_")
+        argument = Argument(as_constant=key if usual else ConstantArgument(key, node.name))
+    elif isinstance(value, pytree.TreeSpec):
+        context.features.add("treespecs")
+        named = None if node.name == path else node.name
+        argument = Argument(
+            as_treespec=TreespecArgument(path, encode_treespec(value, context.registry), named)
+        )
+    else:
+        kind = type(value)
+        raise EncodeError(
+            f"attribute {path!r} is a {kind.__module__}.{kind.__qualname__}, which cannot be written"
+        )
+    scope.nodes[node] = argument
+    scope.attributes.add(node)
+    noted = scope.record.value_metadata[node.name] = encode_metadata(context, node.meta)
+    if isinstance(value, torch.Tensor):
+        note_stated(context, scope, noted, node, value)
+
+
+def _path_of(key: str) -> str:
+    """The attribute path of a tensor of the graph's own, by its name among the constants."""
+    return key.removeprefix(GRAPH_CONSTANT).partition(".")[2]
+
+
+def _encode_output(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node) -> None:
+    record, value = scope.record, node.args[0]
+    metadata = encode_metadata(context, node.meta)
+    metadata.stated = node.meta.get("val") is not None
+    if metadata != NOTHING:
+        record.output_metadata = metadata
+    if isinstance(value, (tuple, list)):
+        record.outputs = [encode_exactly(context, scope.nodes, v) for v in value]
+        record.output_list = isinstance(value, list)
+    else:
+        record.is_single_tensor_return = True
+        record.outputs = [encode_argument(context, scope.nodes, value)]
+
+
+def _encode_call(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node) -> Node:
+    called = encode_operator(context, node.target)
+    metadata = encode_metadata(context, node.meta)
+    record = Node(
+        target=called.name,
+        inputs=encode_inputs(context, scope.nodes, called, node),
+        outputs=[],
+        metadata=metadata.metadata,
+        name=node.name,
+        stack=metadata.stack,
+        from_node=metadata.from_node,
+    )
+    encode_results(context, scope, called, node, record, metadata)
+    return record
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+class _GraphScope(DecodeScope):
+    """The graph that is being decoded, with what it reads of its module."""
+
+    def __init__(self, context: DecodeContext, record: Graph) -> None:
+        super().__init__(context, record)
+        self.module = torch.nn.Module()
+        self._attributes: dict[str, torch.fx.Node] = {}
+        self._subgraphs: dict[str, Graph] = {}
+        self._treespecs: dict[str, str] = {}
+        self._constants: dict[str, str] = {}
+
+    def subgraph(self, argument: GraphArgument) -> torch.fx.Node:
+        """The node that reads a subgraph, which becomes an attribute of this graph's module."""
+        name = argument.node or argument.name
+        known = self._subgraphs.get(argument.name)
+        if known is None:
+            _check_free(self.module, argument.name)
+            graph, module = decode_graph(self.context, argument.graph)
+            self.module.register_module(argument.name, torch_private.graph_module(module, graph))
+            self._subgraphs[argument.name] = argument.graph
+        elif known != argument.graph:
+            raise DecodeError(f"two different subgraphs are named {argument.name!r}")
+        return self._attribute(name, argument.name)
+
+    def treespec(self, argument: str | TreespecArgument) -> torch.fx.Node:
+        """The node that reads a container structure, which becomes an attribute of this graph's module."""
+        if isinstance(argument, str):
+            argument = TreespecArgument(f"_spec_{len(self._attributes)}", argument)
+        known = self._treespecs.get(argument.name)
+        if known is None and not hasattr(self.module, argument.name):
+            setattr(self.module, argument.name, decode_treespec(argument.spec, self.context.registry))
+            self._treespecs[argument.name] = argument.spec
+        elif known != argument.spec:
+            raise DecodeError(f"two different attributes are named {argument.name!r}")
+        return self._attribute(argument.node or argument.name, argument.name)
+
+    def constant(self, argument: str | ConstantArgument) -> torch.fx.Node:
+        """The node that reads a tensor of the graph's own, which becomes an attribute of this graph's module."""
+        key = argument if isinstance(argument, str) else argument.name
+        target = _path_of(key)
+        name = target.replace(".", "_") if isinstance(argument, str) else argument.node
+        if name in self._attributes:
+            return self._attributes[name]
+        try:
+            tensor = self.context.constants[key]
+        except KeyError:
+            raise DecodeError(f"there is no constant {key!r}") from None
+        if self._constants.setdefault(target, key) != key:
+            raise DecodeError(f"two different constants are named {target!r}")
+        self._hold(target, tensor)
+        node = self._attribute(name, target)
+        noted = self.record.value_metadata.get(name)
+        if noted is None or not (noted.unstated or noted.value is not None):
+            node.meta["val"] = self.context.fakes.mode.from_tensor(tensor, static_shapes=True)
+        state(self, node, noted)
+        return node
+
+    def _hold(self, target: str, tensor: torch.Tensor) -> None:
+        """Let a tensor be the attribute of that path."""
+        *path, attribute = target.split(".")
+        owner = self.module
+        for part in path:
+            if part not in owner._modules:
+                _check_free(owner, part)
+                owner.add_module(part, torch.nn.Module())
+            owner = owner.get_submodule(part)
+        if getattr(owner, attribute, None) is tensor:
+            return
+        _check_free(owner, attribute)
+        if isinstance(tensor, torch.nn.Parameter):
+            owner.register_parameter(attribute, tensor)
+        else:
+            owner.register_buffer(attribute, tensor)
+
+    def _attribute(self, name: str, target: str) -> torch.fx.Node:
+        node = self._attributes.get(name)
+        if node is None:
+            node = self.graph.create_node("get_attr", target, name=name)
+            if node.name != name:
+                node.name = name
+            noted = self.record.value_metadata.get(name) or self.caller
+            if noted is not None:
+                node.meta.update(decode_metadata(self.context, noted))
+            self._attributes[name] = node
+        return node
+
+
+def _check_free(module: torch.nn.Module, name: str) -> None:
+    if hasattr(module, name):
+        raise DecodeError(f"{name!r} cannot be an attribute of the graph's module: it has one of that name")
+
+
+def decode_graph(
+    context: DecodeContext, record: Graph, *, literal_names: Sequence[str | None] = ()
+) -> tuple[torch.fx.Graph, torch.nn.Module]:
+    """The FX graph of a record, and the module whose attributes it reads.
+
+    Args:
+        literal_names: for each input the name that the signature has for it, where the input itself carries none.
+
+    Raises:
+        DecodeError: the record does not fit this installation; `place` says where.
+    """
+    scope = _GraphScope(context, record)
+    for index, argument in enumerate(record.inputs):
+        try:
+            _decode_placeholder(scope, index, argument, record.input_names or literal_names)
+        except Exception as error:
+            locate(error, f"graph.inputs[{index}]")
+            raise
+    for index, node in enumerate(record.nodes):
+        try:
+            _decode_call(scope, node)
+        except Exception as error:
+            locate(error, f"graph.nodes[{index}] ({node.name or node.target})")
+            raise
+    _decode_output(scope)
+    add_copies(scope, scope.graph)
+    move(scope.graph, record.placed)
+    return scope.graph, scope.module
+
+
+def _decode_placeholder(
+    scope: DecodeScope, index: int, argument: Argument, names: Sequence[str | None]
+) -> None:
+    arm = arm_of(argument)
+    if arm in CONTAINER_ARMS:
+        raise DecodeError(f"no input of a graph is {arm}")
+    if arm in LITERAL_ARMS:
+        name = (names[index] if index < len(names) else None) or f"arg{index}"
+    else:
+        name = name_of(argument)
+    value = decode_value(scope, argument, input_value=True)
+    held_as = scope.record.held_as.get(name)
+    if held_as is not None and isinstance(value, torch.Tensor):
+        torch_private.hold_as(value, held_as)
+    node = scope.graph.create_node("placeholder", name, name=name)
+    noted = scope.record.value_metadata.get(name)
+    target = name if noted is None or noted.target is None else noted.target
+    if node.target != target:
+        node.target = target
+    scope.add(name, node, value, scope.metadata(name, {}))
+
+
+def _decode_call(scope: _GraphScope, record: Node) -> None:
+    context = scope.context
+    called = decode_operator(context, record.target, record)
+    scope.caller = record
+    args, kwargs = decode_inputs(context, scope, called, record)
+    metadata = decode_metadata(context, record)
+    metadata.setdefault("nn_module_stack", {})
+    name = record.name or _value_name(record)
+    node = scope.call(called.target, args, kwargs, name)
+    scope.propagated = propagated_values(scope, record, node) if record.propagate else {}
+    decode_results(scope, called, record, node, metadata)
+    _note_assertion(context, record.target, node)
+
+
+def _value_name(record: Node) -> str | None:
+    """The name of the one value that a node of an older document makes; None for FX to choose a name."""
+    if len(record.outputs) != 1 or arm_of(record.outputs[0]) in CONTAINER_ARMS | LITERAL_ARMS:
+        return None
+    return name_of(record.outputs[0]) if record.is_hop_single_tensor_return is not False else None
+
+
+def _decode_output(scope: _GraphScope) -> None:
+    record = scope.record
+    scope.caller = None
+    try:
+        values = [decode_argument(scope.context, scope, argument) for argument in record.outputs]
+    except Exception as error:
+        locate(error, "graph.outputs")
+        raise
+    result: Any = values if record.output_list else tuple(values)
+    if record.is_single_tensor_return:
+        if len(values) != 1:
+            raise DecodeError(
+                f"a graph that returns one bare value has {len(values)} outputs", place="graph.outputs"
+            )
+        result = values[0]
+    node = scope.graph.output(result)
+    if record.output_metadata is not None:
+        node.meta.update(decode_metadata(scope.context, record.output_metadata))
+        if record.output_metadata.stated:
+            node.meta["val"] = torch.fx.node.map_arg(result, lambda each: each.meta.get("val"))
+
+
+def _note_assertion(context: DecodeContext, target: str, node: torch.fx.Node) -> None:
+    """Let the shape environment know what a node asserts of symbols."""
+    if target == "torch.ops.aten._assert_scalar.default":
+        condition = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
+        if isinstance(condition, torch.SymBool) and may_reason(context, (condition,)):
+            torch_private.defer_assertion(context.shape_env, condition, node)
+    elif target == "torch.ops.aten.sym_constrain_range_for_size.default":
+        size = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
+        if isinstance(size, torch.SymInt):
+            torch_private.constrain_for_size(context.shape_env, size)

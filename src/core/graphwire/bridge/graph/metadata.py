@@ -1,0 +1,401 @@
+"""Metadata of nodes (`node.meta`): torch's values ⇄ the schema's texts and tables.
+
+What torch's own schema has a text for is written as that text. Stack traces and provenance are written as tables with
+one row for each distinct frame and source, since a program repeats them on every node.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch.fx.traceback import NodeSource as TorchNodeSource
+from torch.fx.traceback import NodeSourceAction
+
+from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack
+from graphwire.bridge.graph.operators import name_of_operator
+from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function, operator_packet
+from graphwire.errors import DecodeError, EncodeError, SchemaError, UnknownTypeError, locate, shown
+from graphwire.schema.graph import ValueMetadata
+from graphwire.schema.program import NodeSource
+from graphwire.schema.texts.metadata import (
+    EXACT_SOURCE_FN,
+    EXACT_STACK,
+    EXACT_TORCH_FN,
+    SourceRow,
+    joined_module,
+    parse_functions,
+    parse_json,
+    parse_modules,
+    parse_parts,
+    parse_sources,
+    split_modules,
+)
+from graphwire.schema.texts.treespec import decode_value, encode_value
+from graphwire.schema.trees.unfolding import MAX_DEPTH, Unfolding
+from graphwire.wire.plain_trees import check_plugin_tree, check_unfolded
+
+DECLARED = "graphwire.meta."
+"""What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.texts.treespec.encode_value`)."""
+_KEPT = frozenset(("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "custom", "from_node"))
+_STACK_REMEDY = "Let `nn_module_stack` map keys to the qualified name and the class of a module"
+
+
+def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetadata:
+    """The metadata of a node: everything in `meta` that a program keeps (`val` is kept as the node's outputs).
+
+    Raises:
+        EncodeError: `custom` is no data that JSON can say.
+    """
+    texts: dict[str, str] = {}
+    sources = None
+    if trace := meta.get("stack_trace"):
+        if not isinstance(trace, str):  # and its hash may take forever
+            raise TypeError("the stack trace of a node is no text")
+        if trace not in context.traces:
+            context.traces[trace] = _with_line_feeds(trace)
+        texts["stack_trace"] = context.traces[trace]
+    if modules := meta.get("nn_module_stack"):
+        _encode_module_stack(context, modules, texts)
+    if functions := meta.get("source_fn_stack"):
+        _encode_source_fn(context, functions, texts)
+    if called := meta.get("torch_fn"):
+        _encode_torch_fn(called, texts)
+    if custom := meta.get("custom"):
+        if not isinstance(custom, dict):
+            raise EncodeError(
+                f"meta['custom'] of a node is a {type(custom).__name__}, of which torch wants entries",
+                remedy="Let it be a dict",
+            )
+        texts["custom"] = encode_custom(custom)
+    origin = meta.get("from_node")
+    if origin is not None:
+        sources = [encode_source(context, s) for s in origin if isinstance(s, TorchNodeSource)]
+    if context.registry.metadata_keys:
+        encode_declared(context, meta, texts)
+    return ValueMetadata(texts, None, sources)
+
+
+def keeps_any(context: EncodeContext, meta: dict[str, Any]) -> bool:
+    """Whether `meta` may have something that `encode_metadata` writes; of most inputs it has not."""
+    return not _KEPT.isdisjoint(meta) or not context.registry.metadata_keys.keys().isdisjoint(meta)
+
+
+def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
+    """`node.meta` without `val`, from a Node or ValueMetadata record."""
+    meta: dict[str, Any] = {}
+    if record.stack is not None and (trace := decode_stack(context, record.stack)) is not None:
+        meta["stack_trace"] = trace
+    texts = context.texts
+    for key, text in record.metadata.items():
+        known = texts.get((key, text))
+        if known is None:
+            known = texts[key, text] = _decode_text(context, key, text)
+        name, value = known
+        if value is None or (name == "from_node" and not context.provenance.take_length(len(text))):
+            continue
+        kind = type(value)
+        meta[name] = value.copy() if kind is dict or kind is list else value
+    if "custom" in meta:
+        custom = json.loads(record.metadata["custom"])
+        if isinstance(custom, dict):
+            meta["custom"] = custom
+        else:  # torch copies the entries where it generates code
+            del meta["custom"]
+    if record.from_node is not None and context.provenance.take(record.from_node):
+        meta["from_node"] = [context.sources[index] for index in record.from_node]
+    return meta
+
+
+def _decode_text(context: DecodeContext, key: str, text: str) -> tuple[str, Any]:
+    """What a text says under which name; None for what nobody here knows."""
+    decode = _DECODERS.get(key)
+    if decode is None and key.startswith(DECLARED):
+        decode = functools.partial(_decode_declared, key=key.removeprefix(DECLARED))
+    return (key, None) if decode is None or not text else decode(context, text)
+
+
+# ------------------------------------------------------------------------------------------------- stack traces
+
+
+def _with_line_feeds(trace: str) -> str:
+    """A trace as readers want it, who write it into comments of generated code: nothing but a line feed ends a line."""
+    if "\r" not in trace and "\0" not in trace:
+        return trace
+    return trace.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+
+
+def decode_stack(context: DecodeContext, indices: list[int]) -> str | None:
+    """The stack trace whose frames are the given rows of the table, as Python prints it; None for one beyond the bounds."""
+    key = tuple(indices)
+    text = context.stacks.get(key)
+    if text is None and context.traces.take(indices):
+        text = context.stacks[key] = "".join([context.frames[index] for index in indices])
+    return text
+
+
+# ----------------------------------------------------------------------------------------------- module stacks
+
+
+def _encode_module_stack(context: EncodeContext, stack: Any, texts: dict[str, str]) -> None:
+    if not isinstance(stack, dict):
+        raise EncodeError(f"the module stack is {shown(stack)}", remedy=_STACK_REMEDY)
+    modules = tuple(stack)
+    known = context.module_stacks.get(modules)
+    if known is None or known.stack != stack:
+        known = context.module_stacks[modules] = EncodedStack(stack, *_module_stack_text(context, stack))
+    texts[known.key] = known.text
+
+
+def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[str, str]:
+    """The key and text of a module stack. Stacks share the rows of their outer modules."""
+    known, rows = context.module_rows, []
+    for entry in stack.items():
+        parts = _module_parts(entry)
+        row = known.get(entry)
+        if row is None:
+            row = joined_module(parts) if type(entry[0]) is str else None
+            if row is None:
+                return EXACT_STACK, json.dumps([_module_parts(entry) for entry in stack.items()])
+            known[entry] = row
+        rows.append(row)
+    return "nn_module_stack", ";".join(rows)
+
+
+def _module_parts(entry: tuple[Any, Any]) -> tuple[str, str, str]:
+    """The key, path and type of a module, as texts."""
+    key, of_key = entry
+    if not isinstance(of_key, tuple) or len(of_key) != 2:
+        raise EncodeError(f"the module stack has {shown(of_key)} for a path and a type", remedy=_STACK_REMEDY)
+    path, kind = of_key
+    if not isinstance(path, str) or not (isinstance(kind, str) or callable(kind)):
+        wrong = kind if isinstance(path, str) else path
+        raise EncodeError(
+            f"the module stack has {shown(wrong)} in the entry of {shown(key)}", remedy=_STACK_REMEDY
+        )
+    return str(key), path, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _decode_module_stack(context: DecodeContext, text: str) -> tuple[str, Any]:
+    rows = split_modules(text, context.module_rows)
+    return "nn_module_stack", {} if rows is None else {key: (path, kind) for key, path, kind in rows}
+
+
+def _decode_exact_module_stack(_context: DecodeContext, text: str) -> tuple[str, Any]:
+    return "nn_module_stack", {key: (path, kind) for key, path, kind in parse_modules(text)}
+
+
+# -------------------------------------------------------------------------------------- functions and free data
+
+
+def _function_name(context: EncodeContext, function: Any) -> str:
+    if isinstance(function, str):
+        return function
+    return name_of_operator(context.registry, function) or name_of_function(function)
+
+
+def _encode_source_fn(context: EncodeContext, stack: list[tuple[str, Any]], texts: dict[str, str]) -> None:
+    try:
+        rows = [(name + "", _function_name(context, function)) for name, function in stack]
+    except (TypeError, ValueError):
+        raise EncodeError(
+            "the stack of source functions is no list of names and functions",
+            remedy="Let `source_fn_stack` hold pairs of a name and a function, or leave it out",
+        ) from None
+    if any("," in part or ";" in part for row in rows for part in row):
+        texts[EXACT_SOURCE_FN] = json.dumps(rows)
+    else:
+        texts["source_fn_stack"] = ";".join(",".join(row) for row in rows)
+
+
+def _decode_source_fn(context: DecodeContext, text: str) -> tuple[str, Any]:
+    rows = [row.partition(",") for row in text.split(";")]
+    return "source_fn_stack", [(name, _function(context, function)) for name, _, function in rows]
+
+
+def _decode_exact_source_fn(context: DecodeContext, text: str) -> tuple[str, Any]:
+    return "source_fn_stack", [
+        (name, _function(context, function)) for name, function in parse_functions(text)
+    ]
+
+
+def _function(context: DecodeContext, name: str) -> Any:
+    """The class or function of that name among those of torch and Python, and operators; else the name itself."""
+    known = function_table().get(name) or operator_packet(name)
+    if known is not None:
+        return known
+    handler = context.registry.op_handler(name)
+    resolved = None if handler is None else handler.resolve(name)
+    return name if resolved is None else resolved
+
+
+def _encode_torch_fn(parts: tuple[str, ...], texts: dict[str, str]) -> None:
+    text = ";".join(parts)
+    if text.count(";") != len(parts) - 1:
+        texts[EXACT_TORCH_FN] = json.dumps(parts)
+    else:
+        texts["torch_fn"] = text
+
+
+def encode_custom(custom: Any) -> str:
+    """`meta["custom"]` as JSON.
+
+    Raises:
+        EncodeError: it holds what JSON cannot say.
+    """
+    check_unfolded(custom, "meta['custom']")
+    try:
+        return json.dumps(custom)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EncodeError(
+            f"meta['custom'] is not data that JSON can say ({error})", remedy="Keep plain data there"
+        ) from None
+
+
+def encode_declared(context: EncodeContext, meta: Mapping[str, Any], texts: dict[str, str]) -> None:
+    """Add what plugins declare, and a node or a graph module has.
+
+    Raises:
+        EncodeError: a value is no data that can be written exactly.
+    """
+    for key in context.registry.metadata_keys:
+        if (value := meta.get(key)) is not None:
+            texts[DECLARED + key] = _declared_text(value, f"meta[{key!r}]")
+
+
+def _declared_text(value: Any, place: str) -> str:
+    try:
+        tree = encode_value(value, place)
+        check_plugin_tree(tree, "the metadata of a plugin's key", place, escaped=True)
+        text = json.dumps(tree)
+        decode_value(parse_json(text), place)
+    except RecursionError:
+        raise EncodeError("the value is nested too deeply, or holds itself", place=place) from None
+    except (DecodeError, SchemaError) as error:
+        raise EncodeError(f"the value could not be read again: {error.problem}", place=place) from error
+    return text
+
+
+def decode_declared(context: DecodeContext, metadata: Mapping[str, str]) -> dict[str, Any]:
+    """What plugins declare of the metadata of a graph module."""
+    found = {}
+    for key, text in metadata.items():
+        if key.startswith(DECLARED):
+            name, value = _decode_declared(context, text, key=key.removeprefix(DECLARED))
+            if value is not None:
+                found[name] = value
+    return found
+
+
+def _decode_declared(context: DecodeContext, text: str, *, key: str) -> tuple[str, Any]:
+    if key not in context.registry.metadata_keys:
+        return key, None
+    try:
+        return key, decode_value(parse_json(text), f"metadata[{key!r}]")
+    except RecursionError:
+        raise DecodeError(f"the metadata {key!r:.80} is nested too deeply") from None
+    except UnknownTypeError:  # an enum that nobody imported; a program computes the same without
+        return key, None
+
+
+_DECODERS: dict[str, Callable[[DecodeContext, str], tuple[str, Any]]] = {
+    "nn_module_stack": _decode_module_stack,
+    EXACT_STACK: _decode_exact_module_stack,
+    "source_fn_stack": _decode_source_fn,
+    EXACT_SOURCE_FN: _decode_exact_source_fn,
+    "torch_fn": lambda _context, text: ("torch_fn", tuple(text.split(";"))),
+    EXACT_TORCH_FN: lambda _context, text: ("torch_fn", tuple(parse_parts(text))),
+    "custom": lambda _context, text: ("custom", text),
+    "stack_trace": lambda _context, text: ("stack_trace", text),
+    "from_node": lambda context, text: ("from_node", decode_source_texts(context, text)),
+}
+
+
+# ---------------------------------------------------------------------------------------------------- provenance
+
+
+def encode_source(context: EncodeContext, source: TorchNodeSource) -> int:
+    """The index in the table of sources of a node's origin, with the origin's own origins before it. Each object is looked
+    at once, however many share it.
+
+    Raises:
+        EncodeError: an origin is its own.
+    """
+    seen = context.seen_sources
+    pending = [] if id(source) in seen else [(source, iter(source.from_node))]
+    inside = {id(source)}
+    while pending:
+        each, rest = pending[-1]
+        for origin in rest:
+            if id(origin) in inside:
+                raise EncodeError(
+                    f"an origin of the node {each.name!r:.80} comes from itself", place="from_node"
+                )
+            if id(origin) not in seen:
+                pending.append((origin, iter(origin.from_node)))
+                inside.add(id(origin))
+                break
+        else:
+            pending.pop()
+            inside.discard(id(each))
+            seen[id(each)] = (each, _row_of_source(context, each))
+    return seen[id(source)][1]
+
+
+def _row_of_source(context: EncodeContext, source: TorchNodeSource) -> int:
+    earlier = tuple([context.seen_sources[id(origin)][1] for origin in source.from_node])
+    action = "+".join([action.name.lower() for action in source.action])
+    key = (source.name, source.target, source.graph_id, source.pass_name, action, earlier)
+    index = context.sources.get(key)
+    if index is None:
+        index = context.sources[key] = len(context.source_records)
+        context.source_records.append(NodeSource(*key[:5], list(earlier)))
+    return index
+
+
+def decode_sources(records: list[NodeSource], unfolding: Unfolding) -> list[TorchNodeSource]:
+    """The table of sources as torch's objects; rows refer to earlier rows only, and to none where that is beyond the bounds.
+
+    Raises:
+        DecodeError: a pass did what this torch has no name for.
+    """
+    sources: list[TorchNodeSource] = []
+    for index, record in enumerate(records):
+        origins = record.from_node if unfolding.whole[index] else ()
+        try:
+            sources.append(_source(record, [sources[earlier] for earlier in origins]))
+        except Exception as error:
+            locate(error, f"node_sources[{index}]")
+            raise
+    return sources
+
+
+def _source(record: NodeSource, origins: list[TorchNodeSource]) -> TorchNodeSource:
+    source = TorchNodeSource(None, record.pass_name)
+    source.action = [_action(name) for name in record.action.split("+") if name]
+    source.from_node = origins
+    if record.name or record.target or record.graph_id != -1:
+        source.node_info = TorchNodeSource.NodeInfo(record.name, record.target, record.graph_id)
+    return source
+
+
+def _action(name: str) -> NodeSourceAction:
+    action = NodeSourceAction.__members__.get(name.upper())
+    if action is None:
+        raise DecodeError(f"this torch knows no action {name!r:.80} of a pass", place="action")
+    return action
+
+
+def decode_source_texts(context: DecodeContext, text: str) -> list[TorchNodeSource]:
+    """Provenance from the JSON text that torch writes on each node."""
+    return [_source_of_row(context, row, 1) for row in parse_sources(text)]
+
+
+def _source_of_row(context: DecodeContext, row: SourceRow, depth: int) -> TorchNodeSource:
+    record = NodeSource(row.name, row.target, row.graph_id, row.pass_name, row.action)
+    if row.from_node and depth == MAX_DEPTH:
+        context.provenance.omitted += 1
+        return _source(record, [])
+    return _source(record, [_source_of_row(context, origin, depth + 1) for origin in row.from_node])

@@ -1,0 +1,236 @@
+"""Extension `propagate`: what is known of values of which a document says nothing, found by running their node on metadata.
+
+A file never chooses what runs. Only operators that an upgrader installed here emits are run (`DecodeContext.propagates`), and
+of these only what `torch_metadata.obstacle` lets through, on arguments that fit the operator's schema, in a process that is
+left as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from graphwire.bridge.graph.values import (
+    CONTAINER_ARMS,
+    LITERAL_ARMS,
+    DecodeScope,
+    element_arguments,
+    name_of,
+)
+from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.bridge.torch_compat.metadata_runs import (
+    is_constructor,
+    obstacle,
+    run_on_metadata,
+    takes_numbers,
+)
+from graphwire.bridge.torch_compat.process_state import unchanged_process
+from graphwire.errors import DecodeError, GraphwireError
+from graphwire.schema.arguments import arm_of
+from graphwire.schema.graph import Argument, Node, SequenceValue
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "as_tensor": (torch.Tensor,),
+    "as_sym_int": (int, torch.SymInt),
+    "as_sym_float": (float, torch.SymFloat),
+    "as_sym_bool": (bool, torch.SymBool),
+}
+
+
+def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> dict[str, Any]:
+    """What is known of the values that a node makes, by their names, found by calling its operator with what is known of
+    its inputs.
+
+    Args:
+        scope: the graph so far.
+        record: the node, which the extension `propagate` leaves to be found.
+        node: the FX node made of it.
+
+    Raises:
+        DecodeError: the operator may not be run on metadata, or cannot, or gives something else than the record says.
+    """
+    operator: Any = node.target
+    reason = obstacle(operator)
+    if record.target not in scope.context.propagates:
+        reason = "no opset upgrader that is installed here emits it"
+    if reason is not None:
+        raise DecodeError(
+            f"what {record.target} makes cannot be found at load: {reason}",
+            remedy="The upgrader that wrote the node states what is known of its results (`like=`, `known=`)",
+        )
+    args, kwargs = torch.fx.map_arg((node.args, node.kwargs), _known)
+    _check_arguments(record, operator, args, kwargs)
+    inputs = [value for value in _leaves((*args, *kwargs.values())) if isinstance(value, torch.Tensor)]
+    if not inputs and not is_constructor(operator):
+        raise DecodeError(
+            f"{record.target} is given no tensor, of which something would be known", place="inputs"
+        )
+    try:
+        with unchanged_process(record.target):
+            result = run_on_metadata(scope.context.fakes.mode, operator, args, kwargs)
+    except GraphwireError:
+        raise
+    except Exception as error:
+        raise DecodeError(
+            f"what {record.target} makes cannot be found by running it on metadata ({type(error).__name__}: {error})",
+            remedy="Its library must register a fake implementation, or the upgrader state what is known of its results",
+        ) from error
+    scope.context.pending |= torch_private.fresh_unbacked_symbols(scope.context.shape_env)
+    single = record.outputs[0] if len(record.outputs) == 1 else None
+    if (
+        single is not None
+        and record.is_hop_single_tensor_return is False
+        and arm_of(single) not in CONTAINER_ARMS
+    ):
+        single = None
+    whole = single or Argument(as_sequence=SequenceValue("tuple", record.outputs))
+    grad = any(value.requires_grad for value in inputs)
+    return {name: _settled(value, grad) for name, value in _named(record, whole, result)}
+
+
+def _known(node: torch.fx.Node) -> Any:
+    """What is known of a value; of one that is a graph or a structure, the node, which no schema has a type for."""
+    return node.meta.get("val", node)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _leaves(each)
+    else:
+        yield value
+
+
+# ---------------------------------------------------------------------------------------------------- arguments
+
+
+def _is_int(value: Any) -> bool:
+    if isinstance(value, torch.SymInt):
+        return _is_simple(value)
+    return type(value) is int and -(2**63) <= value < 2**63
+
+
+def _is_float(value: Any) -> bool:
+    return type(value) is float or _is_int(value) or (isinstance(value, torch.SymFloat) and _is_simple(value))
+
+
+def _is_bool(value: Any) -> bool:
+    return type(value) is bool or (isinstance(value, torch.SymBool) and _is_simple(value))
+
+
+def _is_tensor(value: Any) -> bool:
+    if type(value) is not torch_private.FakeTensor or value.layout is not torch.strided:
+        return False
+    return all(map(_is_int, (*value.shape, *value.stride(), value.storage_offset())))
+
+
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "Tensor": _is_tensor,
+    "int": _is_int,
+    "SymInt": _is_int,
+    "float": _is_float,
+    "bool": _is_bool,
+    "SymBool": _is_bool,
+    "number": lambda value: _is_float(value) or _is_bool(value) or type(value) is complex,
+    "complex": lambda value: _is_float(value) or type(value) is complex,
+    "str": lambda value: type(value) is str,
+    "ScalarType": lambda value: isinstance(value, torch.dtype),
+    "Layout": lambda value: isinstance(value, torch.layout),
+    "Device": lambda value: isinstance(value, torch.device),
+    "MemoryFormat": lambda value: isinstance(value, torch.memory_format),
+    "Generator": lambda value: False,
+}
+"""For each type of a schema that metadata has values of, whether a value is one. A generator may be left out."""
+
+_SIMPLE = (sympy.Symbol, sympy.Integer, sympy.Rational, sympy.Float, sympy.Add, sympy.Mul)
+_SIMPLE_NAMES = frozenset(
+    "FloorDiv CleanDiv PythonMod Mod Max Min ToFloat Eq Ne Lt Le Gt Ge Equality Unequality StrictLessThan "
+    "StrictGreaterThan LessThan GreaterThan ModularIndexing CeilToInt FloorToInt IntTrueDiv".split()
+)
+_MOST_PARTS = 200
+"""Parts of a symbolic value that a kernel may compute with: each question to it walks all of them."""
+
+
+def _is_simple(value: Any) -> bool:
+    """Whether a symbolic value is small, and computed without powers."""
+    expression, _ = torch_private.symbolic_parts(value)
+    for count, part in enumerate(sympy.preorder_traversal(expression)):
+        if count >= _MOST_PARTS:
+            return False
+        if isinstance(part, sympy.Integer):
+            if abs(int(part)) >= 2**63:
+                return False
+        elif not isinstance(part, _SIMPLE) and type(part).__name__ not in _SIMPLE_NAMES:
+            return False
+    return True
+
+
+def _check_arguments(record: Node, operator: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Refuse arguments that do not fit an operator's schema, before its kernel sees them."""
+    schema = operator._schema
+    named = dict(zip((each.name for each in schema.arguments), args, strict=False)) | kwargs
+    if len(args) + len(kwargs) != len(named) or not named.keys() <= {each.name for each in schema.arguments}:
+        raise DecodeError(f"{record.target} has no such arguments", place="inputs")
+    for parameter in schema.arguments:
+        if parameter.name not in named:
+            if not parameter.has_default_value():
+                raise DecodeError(f"{record.target} is not given {parameter.name}", place="inputs")
+        elif (
+            str(parameter.type) == "Tensor"
+            and takes_numbers(operator)
+            and _TYPES["number"](named[parameter.name])
+        ):
+            continue
+        elif not _fits(named[parameter.name], str(parameter.real_type), parameter.N):
+            raise DecodeError(
+                f"{record.target} takes a {parameter.real_type} as {parameter.name}, small enough to be computed with, and "
+                f"is given {named[parameter.name]!r:.80}",
+                place="inputs",
+            )
+
+
+def _fits(value: Any, kind: str, length: int | None) -> bool:
+    if kind.startswith("Optional["):
+        return value is None or _fits(value, kind[9:-1], length)
+    if kind.startswith("List["):
+        inner = kind[5:-1]
+        if isinstance(value, (list, tuple)):
+            return len(value) <= _MOST_ELEMENTS and all(_fits(each, inner, None) for each in value)
+        return bool(length) and _fits(value, inner, None)  # torch repeats one number
+    return kind in _TYPES and _TYPES[kind](value)
+
+
+_MOST_ELEMENTS = 10_000
+"""Elements of a list that a kernel may be given."""
+
+# ------------------------------------------------------------------------------------------------------ results
+
+
+def _named(record: Node, argument: Argument, value: Any) -> Iterator[tuple[str, Any]]:
+    """The values of an output, by name."""
+    arm = arm_of(argument)
+    if arm in CONTAINER_ARMS:
+        elements = element_arguments(argument)
+        if not isinstance(value, (tuple, list, dict)) or len(value) != len(elements):
+            raise DecodeError(f"{record.target} does not give {len(elements)} results here")
+        for key, element in elements:
+            if isinstance(value, dict) and key not in value:
+                raise DecodeError(f"{record.target} gives no result {key!r:.80} here")
+            yield from _named(record, element, value[key])
+    elif arm not in LITERAL_ARMS:
+        if not isinstance(value, _KINDS.get(arm, ())):
+            raise DecodeError(f"{record.target} gives a {type(value).__name__}, where the record has {arm}")
+        yield name_of(argument), value
+
+
+def _settled(value: Any, grad: bool) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    if type(value) is not torch_private.FakeTensor:
+        raise DecodeError(f"a fake kernel gives a {type(value).__name__}, which is no fake tensor")
+    if grad and (value.is_floating_point() or value.is_complex()):
+        return value.detach().requires_grad_()
+    return value

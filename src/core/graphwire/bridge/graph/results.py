@@ -1,0 +1,375 @@
+"""The results of a node: what its FX node computes and the `getitem` nodes that take it apart ⇄ outputs.
+
+A node with several results is one node in a record; FX has a `getitem` node for each result that is used. Encoding folds
+those into the names of the outputs, decoding makes them again.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from graphwire.bridge.context import EncodeContext, Operator
+from graphwire.bridge.graph.metadata import decode_metadata, encode_metadata
+from graphwire.bridge.graph.values import (
+    CONTAINER_ARMS,
+    LITERAL_ARMS,
+    NOTHING,
+    DecodeScope,
+    EncodeScope,
+    decode_container,
+    decode_value,
+    element_arguments,
+    elements_of,
+    encode_container,
+    encode_value,
+    name_of,
+    note_stated,
+    state,
+)
+from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
+from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.errors import GraphwireWarning
+from graphwire.schema.arguments import arm_of
+from graphwire.schema.graph import Argument, Node, SequenceValue, ValueMetadata
+from graphwire.wire.plain_trees import check_unfolded
+
+# ----------------------------------------------------------------------------------------------------- encode
+
+
+def encode_results(
+    context: EncodeContext,
+    scope: EncodeScope,
+    called: Operator,
+    node: torch.fx.Node,
+    record: Node,
+    metadata: ValueMetadata,
+) -> None:
+    """State the results of an FX node in its record.
+
+    Args:
+        record: the node's record, which gets its outputs and their form.
+        metadata: that of the node, which an element shares unless its own is noted.
+
+    Raises:
+        EncodeError: no record says such a result.
+    """
+    value = node.meta.get("val")
+    elements = None if isinstance(value, torch.Tensor) else elements_of(value)
+    if called.handler.convention == "generic":
+        # A schema says whether an operator returns a tuple; what has none says it here, as torch does.
+        record.is_hop_single_tensor_return = elements is None or isinstance(value, dict)
+    if elements is None:
+        if value is None and called.returns is not None and len(called.returns) == 0 and not node.users:
+            return
+        argument = encode_value(context, scope, node.name, value)
+        record.outputs = [argument]
+        if argument.as_tensor is None:
+            _note_other_results(context, called)
+        if arm_of(argument) in LITERAL_ARMS and node.users:  # whoever uses it is given what the node returns
+            context.features.add("results")
+            argument = Argument(as_results=node.name)
+        scope.nodes[node] = argument
+        return
+    _note_other_results(context, called)
+    check_unfolded(value, "what is stated of the results")
+    arguments = _encode_elements(context, scope, [node], elements, f"{node.name}_unused", node.name, metadata)
+    if isinstance(value, dict):
+        context.features.add("outputs")
+        record.outputs = [encode_container(context, value, arguments)]
+        return
+    listed = _is_listed(called)
+    if isinstance(value, list) is not listed or not arguments:
+        record.container = "list" if isinstance(value, list) else "tuple"
+    record.outputs = [encode_container(context, value, arguments)] if listed else arguments
+    if not listed and len(arguments) == 1:  # or the one would be what the node returns
+        record.is_hop_single_tensor_return = False
+
+
+def _note_other_results(context: EncodeContext, called: Operator) -> None:
+    """Let no reader of torch be asked for what is stated instead of the one tensor that an operator returns: they look for
+    the name of a tensor where the operator's schema says so."""
+    returns = called.returns
+    if returns is not None and len(returns) == 1 and str(getattr(returns[0], "type", "")) == "Tensor":
+        context.features.add("results")
+
+
+def _is_listed(called: Operator) -> bool:
+    """Whether the operator has one result that is a list (`Tensor[]`), rather than several results."""
+    return called.returns is not None and len(called.returns) == 1
+
+
+def _encode_elements(
+    context: EncodeContext,
+    scope: EncodeScope,
+    nodes: Sequence[torch.fx.Node],
+    elements: list[tuple[Any, Any]],
+    stem: str,
+    path: str,
+    metadata: ValueMetadata,
+) -> list[Argument]:
+    """The elements of a container as arguments, each named by the `getitem` node that reads it.
+
+    Args:
+        nodes: those whose value the container is; none when nothing reads it.
+        elements: the elements, each with the index or key that it is read by.
+        stem: what the names of elements that nothing reads begin with.
+        path: the container's key in `value_metadata`.
+        metadata: that of the node, which an element shares unless its own is noted.
+    """
+    readers = _readers(context, scope, nodes, elements)
+    arguments = []
+    for index, (key, value) in enumerate(elements):
+        reading = readers.get(key, ())
+        unused, place = f"{stem}_{index}", f"{path}[{index}]"
+        first, own = None, NOTHING
+        if reading:
+            first = reading[0]
+            own = encode_metadata(context, first.meta)
+            note_stated(context, scope, own, first, value)
+            scope.order.setdefault(first)
+            for copy in reading[1:]:
+                _encode_copy(context, scope, copy, first, value)
+        inner = elements_of(value)
+        if inner is not None:
+            below = unused if first is None else f"{first.name}_unused"
+            argument = encode_container(
+                context, value, _encode_elements(context, scope, reading, inner, below, place, metadata)
+            )
+            if first is not None:
+                own.name = first.name
+                scope.record.value_metadata[place] = own
+        else:
+            name = unused if first is None else first.name
+            argument = encode_value(context, scope, name, value)
+            if first is not None and arm_of(argument) in LITERAL_ARMS:
+                own.name = first.name
+                scope.record.value_metadata[place] = own
+            elif first is not None and (name == unused or own != metadata):
+                scope.record.value_metadata[name] = own
+            for each in reading:
+                scope.nodes[each] = argument
+        arguments.append(argument)
+    return arguments
+
+
+def _encode_copy(
+    context: EncodeContext, scope: EncodeScope, copy: torch.fx.Node, first: torch.fx.Node, value: Any
+) -> None:
+    """Note a node that reads the same element as `first`."""
+    own = encode_metadata(context, copy.meta)
+    note_stated(context, scope, own, copy, value)
+    scope.record.value_metadata[copy.name] = own
+    scope.copies[copy] = first
+    scope.order.setdefault(copy)
+
+
+def _readers(
+    context: EncodeContext,
+    scope: EncodeScope,
+    nodes: Sequence[torch.fx.Node],
+    elements: list[tuple[Any, Any]],
+) -> dict[Any, list[torch.fx.Node]]:
+    """The `getitem` nodes of each element of a container, in the order in which they stand. The first gives the element its
+    name, the others are its copies. What else uses the container refers to it as a whole, and so does a reader that is no name
+    of the element."""
+    readers: dict[Any, list[torch.fx.Node]] = {}
+    known = {(type(key), key): value for key, value in elements}
+    for node in nodes:
+        scope.nodes[node] = Argument(as_results=nodes[0].name)
+        for user in node.users:
+            key = user.args[1] if user.target is operator.getitem and user.args[0] is node else None
+            if (
+                type(key) in (int, str, float, bool)
+                and (type(key), key) in known
+                and _is_name_of(context, user, known[type(key), key])
+            ):
+                scope.folded.add(user)
+                readers.setdefault(key, []).append(user)
+            else:
+                context.features.add("results")
+    for reading in readers.values():
+        if len(reading) > 1:
+            reading.sort(key=scope.place_of)
+    return readers
+
+
+def _is_name_of(context: EncodeContext, reader: torch.fx.Node, value: Any) -> bool:
+    """Whether a node that reads an element can be the name of it: a literal has none that could be referred to, and what the
+    node states is said of a tensor alone, where it is not what the element is."""
+    stated = reader.meta.get("val")
+    if (value is None or isinstance(value, str)) and reader.users:
+        return stated == value and all(user.op == "output" for user in reader.users)
+    if stated is value or stated is None or _says(context, stated, value):
+        return True
+    if not any(user.op == "output" for user in reader.users):
+        return False
+    warnings.warn(  # a node of its own would make an output what it states
+        f"what the node {reader.name!r} states of the element that it reads is not saved: the element is something else",
+        GraphwireWarning,
+        stacklevel=2,
+    )
+    return True
+
+
+def _says(context: EncodeContext, stated: Any, value: Any) -> bool:
+    """Whether what a reader states is said, once the value of the element is."""
+    if type(stated) is torch_private.FakeTensor:  # as most are
+        return True
+    if isinstance(stated, torch.Tensor):
+        return not is_traceable_wrapper_subclass(stated)
+    if type(stated) is not type(value):
+        return False
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return torch_private.symbolic_parts(stated) == torch_private.symbolic_parts(value)
+    parts, others = elements_of(value), elements_of(stated)
+    if parts is None or others is None:
+        return stated == value or stated != stated  # noqa: PLR0124 # which no number is but nan
+    return len(parts) == len(others) and all(
+        type(key) is type(other) and key == other and _are_same(context, a, b)
+        for (key, a), (other, b) in zip(parts, others, strict=True)
+    )
+
+
+def _are_same(context: EncodeContext, stated: Any, value: Any) -> bool:
+    if isinstance(stated, torch.Tensor) and isinstance(value, torch.Tensor) and stated is not value:
+        alike = torch_private.held_as(stated) == torch_private.held_as(value)
+        return alike and encode_tensor_meta(context, stated) == encode_tensor_meta(context, value)
+    return stated is value or (not isinstance(stated, torch.Tensor) and _says(context, stated, value))
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+def decode_results(
+    scope: DecodeScope, called: Operator, record: Node, node: torch.fx.Node, metadata: dict[str, Any]
+) -> None:
+    """Let the outputs of a record be what an FX node computes, with a `getitem` node for each element that something
+    may read.
+
+    Args:
+        metadata: the node's, without `val`.
+
+    Raises:
+        DecodeError: nothing is known of a result, or a name is given twice.
+    """
+    outputs = record.outputs
+    if not outputs and called.handler.convention == "schema" and record.container is None:
+        scope.complete(node, record.name, None, metadata)
+        return
+    single = outputs[0] if len(outputs) == 1 and record.is_hop_single_tensor_return is not False else None
+    if single is not None and arm_of(single) not in CONTAINER_ARMS:
+        value = decode_value(scope, single)
+        if arm_of(single) in LITERAL_ARMS:
+            scope.complete(node, record.name, value, metadata)
+            scope.results[node.name] = node
+        else:
+            scope.add(name_of(single), node, value, metadata)
+        return
+    whole = single or Argument(as_sequence=SequenceValue("tuple", outputs))
+    elements = element_arguments(whole)
+    values = [decode_value(scope, element) for _, element in elements]
+    value = decode_container(whole, values)
+    if record.container is not None or (isinstance(value, list) and not _is_listed(called)):
+        value = list(values) if record.container == "list" else tuple(values)
+    scope.complete(node, record.name, value, metadata)
+    scope.results[node.name] = node
+    _read_elements(scope, node, elements, values, f"{node.name}_unused", node.name, metadata)
+
+
+def _read_elements(
+    scope: DecodeScope,
+    node: torch.fx.Node,
+    elements: list[tuple[Any, Argument]],
+    values: list[Any],
+    stem: str,
+    path: str,
+    metadata: dict[str, Any],
+) -> None:
+    for index, ((key, element), value) in enumerate(zip(elements, values, strict=True)):
+        arm, unused = arm_of(element), f"{stem}_{index}"
+        if arm in CONTAINER_ARMS:
+            _read_container(scope, node, key, element, value, unused, f"{path}[{index}]", metadata)
+        elif arm in LITERAL_ARMS:
+            noted = scope.record.value_metadata.get(f"{path}[{index}]")
+            if noted is not None and noted.name is not None:
+                reader = scope.call(operator.getitem, (node, key), {}, noted.name)
+                scope.complete(reader, noted.name, value, decode_metadata(scope.context, noted))
+                state(scope, reader, noted)
+        else:
+            name = name_of(element)
+            if name != unused or name in scope.record.value_metadata:
+                _read_element(scope, node, key, name, value, metadata)
+            else:  # an edited graph may use what is called so
+                last = next(reversed(scope.graph.nodes))
+                scope.values.unread[name] = functools.partial(
+                    _read_late, scope, last, _read_element, node, key, name, value, metadata
+                )
+
+
+def _read_element(
+    scope: DecodeScope, node: torch.fx.Node, key: Any, name: str, value: Any, metadata: dict[str, Any]
+) -> None:
+    reader = scope.call(operator.getitem, (node, key), {}, name)
+    scope.add(name, reader, value, scope.metadata(name, metadata))
+    state(scope, reader, scope.record.value_metadata.get(name))
+
+
+def _read_late(scope: DecodeScope, last: torch.fx.Node, read: Callable[..., None], *of: Any) -> None:
+    """Read an element where it would have been read."""
+    with scope.graph.inserting_after(last):
+        read(scope, *of)
+
+
+def _read_container(
+    scope: DecodeScope,
+    node: torch.fx.Node,
+    key: Any,
+    element: Argument,
+    value: Any,
+    unused: str,
+    place: str,
+    metadata: dict[str, Any],
+    must: bool = False,
+) -> None:
+    noted = scope.record.value_metadata.get(place)
+    inner = element_arguments(element)
+    if noted is None and not must and not _is_read(element, unused):
+        last = next(reversed(scope.graph.nodes))
+        late = functools.partial(
+            _read_late, scope, last, _read_container, node, key, element, value, unused, place, metadata, True
+        )
+        scope.values.unread.update(dict.fromkeys(_names_in(element), late))
+        return
+    own = dict(metadata) if noted is None else decode_metadata(scope.context, noted)
+    name = None if noted is None else noted.name
+    reader = scope.call(operator.getitem, (node, key), {}, name)
+    scope.complete(reader, name, value, own)
+    state(scope, reader, noted)
+    scope.results[reader.name] = reader
+    values = list(value.values() if isinstance(value, dict) else value)
+    _read_elements(scope, reader, inner, values, f"{reader.name}_unused", place, metadata)
+
+
+def _names_in(element: Argument) -> Iterator[str]:
+    """The names of the values in a container."""
+    for _, item in element_arguments(element):
+        if arm_of(item) in CONTAINER_ARMS:
+            yield from _names_in(item)
+        elif arm_of(item) not in LITERAL_ARMS:
+            yield name_of(item)
+
+
+def _is_read(element: Argument, unused: str) -> bool:
+    """Whether some value in a container has a name that a reader gave it."""
+    arm = arm_of(element)
+    if arm in CONTAINER_ARMS:
+        inner = element_arguments(element)
+        return any(_is_read(item, f"{unused}_{index}") for index, (_, item) in enumerate(inner))
+    return arm not in LITERAL_ARMS and name_of(element) != unused

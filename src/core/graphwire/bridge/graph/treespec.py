@@ -1,0 +1,371 @@
+"""Treespecs of torch and their text: `torch.utils._pytree.TreeSpec` ⇄ `graphwire.schema.texts.treespec`.
+
+A container type is served by the treespec serializer of a plugin, or else as its registration with torch says
+(`torch.utils._pytree.register_pytree_node`, `torch.export.register_dataclass`). Nothing is imported by a name that a
+text gives. What torch can say is written as torch writes it, byte for byte.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+from typing import Any
+
+from graphwire.bridge.torch_compat import pytree as torch_pytree
+from graphwire.bridge.torch_compat.pytree import Registration
+from graphwire.errors import DecodeError, EncodeError, GraphwireError, LimitError, UnknownTypeError, said
+from graphwire.hooks.registry import Registry
+from graphwire.hooks.remedies import of_fault, of_name, of_plugin
+from graphwire.hooks.treespec_types import TreespecType
+from graphwire.schema.texts.treespec import (
+    MAX_DEPTH,
+    PROTOCOL,
+    TreeSpec,
+    decode_value,
+    dump_json,
+    encode_value,
+    is_plain_json,
+    load_json,
+    parse_treespec,
+    split_version,
+    treespec_nodes,
+    with_version,
+)
+from graphwire.wire.plain_trees import check_plugin_tree, check_unfolded
+
+__all__ = ["decode_treespec", "encode_treespec"]
+
+_quoted = json.encoder.encode_basestring_ascii
+_AT_FAULT = "This is a fault of whoever provides it"
+_LEAF_TEXT = '{"type": null, "context": null, "children_spec": []}'
+
+
+def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> str:
+    """The JSON text (protocol 1) of a `TreeSpec`.
+
+    Args:
+        plain: write a namedtuple or dataclass without a serialized name as a tuple or, with its fields as keys, a dict;
+            and a defaultdict whose factory cannot be written as a dict.
+            A dataclass's fields that are None are no children of it, and no keys.
+
+    Raises:
+        EncodeError: a container type that has no serializer and no serialized name, or a context that cannot be said;
+            the message names the class and what to add.
+        LimitError: containers nest deeper than `graphwire.schema.texts.treespec.MAX_DEPTH`.
+    """
+    if not torch_pytree.is_treespec(spec):
+        raise EncodeError(f"a {type(spec).__qualname__} is no torch.utils._pytree.TreeSpec")
+    return f"[{PROTOCOL}, {_encode(spec, registry, plain, MAX_DEPTH)}]"
+
+
+def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH) -> Any:
+    """The `TreeSpec` of a text that `encode_treespec`, or torch of any release, wrote.
+
+    Args:
+        text: JSON of protocol 1.
+        registry: the plugins whose serializers are used.
+        max_depth: how deep containers may nest.
+
+    Raises:
+        SchemaError: the text is no treespec.
+        LimitError: it nests deeper than `max_depth`.
+        UnknownTypeError: container types that nobody serves in this process, all of them named.
+        DecodeError: a context is none of its type.
+    """
+    spec = parse_treespec(text, max_depth=max_depth)
+    types = _types_of(spec, registry)
+    try:
+        return _decode(spec, types, "")
+    except RecursionError:
+        raise LimitError("a treespec nests containers too deep for Python's recursion limit") from None
+
+
+# ---------------------------------------------------------------------------------------------------------- encoding
+
+
+_NESTED = frozenset((list, tuple, dict))
+_FLAT = frozenset((str, int))
+"""Types of keys, of which most contexts are lists."""
+
+
+def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int) -> str:
+    container = spec.type
+    if container is None:
+        return _LEAF_TEXT
+    if not callable(container):  # and its hash may take forever
+        raise TypeError("the type of a treespec is neither a type nor a function that makes one")
+    if depth_left == 0:
+        raise LimitError(f"a treespec nests containers deeper than {MAX_DEPTH} levels")
+    context = torch_pytree.context_of(spec)
+    if type(context) in _NESTED and not (type(context) is list and {*map(type, context)} <= _FLAT):
+        check_unfolded(context, "the context of a container")
+    name, version, text, by = _encode_node(container, context, registry, plain)
+    children = []
+    for index, child in enumerate(torch_pytree.children_of(spec)):
+        try:
+            children.append(_encode(child, registry, plain, depth_left - 1))
+        except EncodeError as error:
+            error.within(f"children_spec[{index}]")
+            raise
+    _check_written(by, version, name, text, children, registry)
+    return _node_text(name, text, children)
+
+
+def _node_text(name: str, context: str, children: list[str]) -> str:
+    return f'{{"type": {_quoted(name)}, "context": {context}, "children_spec": [{", ".join(children)}]}}'
+
+
+def _encode_node(
+    container: Any, context: Any, registry: Registry, plain: bool
+) -> tuple[str, int, str, TreespecType | Registration]:
+    """A container's name in the text, the version of its context, the context as JSON, and who writes it."""
+    if plain and (names := torch_pytree.nameless_fields(container, context)) is not None:
+        bare: Any = dict if torch_pytree.is_registered_by_fields(container) else tuple
+        return _encode_node(bare, names if bare is dict else None, registry, plain=False)
+    if (by := registry.container_types.of(container)) is not None:
+        try:
+            version, tree = by.serializer.dump_context(context)
+        except GraphwireError:
+            if plain and container is collections.defaultdict:  # its factory has no name that a file may say
+                return _encode_node(dict, context[1], registry, plain=False)
+            raise
+        except Exception as error:
+            raise EncodeError(_failure(f"the treespec serializer of {by.name}", error)) from error
+        _check_context(by, version, tree)
+        text = _quoted(tree) if type(tree) is str else dump_json(tree)
+        return with_version(by.name, version), version, text, by
+    registered = torch_pytree.registration_of(container)
+    if registered is None or registered.reads_names:
+        raise _unnamed(container, registry)
+    registry.container_types.named(registered.name)  # raises where two plugins would serve it
+    if registered.to_dumpable is None:
+        if is_plain_json(context):
+            return registered.name, 1, _quoted(dump_json(context)), registered
+        # Torch would write it and read another value back: a tuple as a list, a member of an IntEnum as an int.
+        return with_version(registered.name, 2), 2, _quoted(dump_json(encode_value(context))), registered
+    try:
+        dumpable = registered.to_dumpable(context)
+    except Exception as error:
+        raise EncodeError(_failure(f"`to_dumpable_context` of {registered.name}", error)) from error
+    return registered.name, 1, dump_json(dumpable), registered
+
+
+def _check_written(
+    by: TreespecType | Registration,
+    version: int,
+    name: str,
+    text: str,
+    children: list[str],
+    registry: Registry,
+) -> None:
+    """Refuse a context that could not be read again. Of those in the box, which keep their contract, nothing is asked."""
+    if isinstance(by, TreespecType):
+        who = f"the treespec serializer of {by.name}"
+        owner = registry.owner_of("treespec_serializer", by.name)
+        if owner is not None and owner.distribution == "graphwire":
+            return
+    elif by.to_dumpable is None:
+        return
+    else:
+        who = f"the registration of {by.name} with torch"
+    # Only a serializer that fits its context looks into the children.
+    below = (
+        children if hasattr(getattr(by, "serializer", None), "fit_context") else [_LEAF_TEXT] * len(children)
+    )
+    try:
+        spec = parse_treespec(f"[{PROTOCOL}, {_node_text(name, text, below)}]")
+        _decode_context(_Served(by, version), spec)
+    except GraphwireError as error:
+        raise EncodeError(
+            f"{who} could not read again what it writes: {error.problem}", remedy=_AT_FAULT
+        ) from error
+
+
+def _check_context(by: TreespecType, version: Any, tree: Any) -> None:
+    """Refuse what is no context of any serializer."""
+    who = f"the treespec serializer of {by.name}"
+    if type(version) is not int or not 1 <= version <= by.serializer.version:
+        raise EncodeError(
+            f"{who} writes a context of version {version!r:.40}, and reads up to {by.serializer.version}",
+            remedy=_AT_FAULT,
+        )
+    if type(tree) is not str:
+        check_plugin_tree(tree, who, "context", escaped=True)
+
+
+def _failure(what: str, error: Exception) -> str:
+    return f"{what} fails: {said(error)}"
+
+
+def _unnamed(container: Any, registry: Registry) -> EncodeError:
+    name = torch_pytree.class_name(container)
+    bare = container.__qualname__
+    if container.__module__ in ("collections", "torch.return_types"):
+        return EncodeError(
+            f"no plugin serves the container type {name}",
+            remedy=of_name(registry, "treespec_serializer", name, "The plugin `treespecs` of graphwire does"),
+        )
+    plainly = ""
+    call = (
+        f"torch.utils._pytree.register_pytree_node({bare}, FLATTEN, UNFLATTEN, serialized_type_name={name!r})"
+    )
+    if torch_pytree.is_flattened(container) and torch_pytree.field_names(container) is not None:
+        call = f"torch.export.register_dataclass({bare}, serialized_type_name={name!r})"
+        plainly = '. Or save with containers="plain", which makes dicts of its kind'
+    return EncodeError(
+        f"the container type {name} has no serialized name",
+        remedy=f"Register it so, in the program that saves and in the one that loads: `{call}`" + plainly,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- decoding
+
+
+class _Served:
+    """A type of the text: who reads its contexts, and the version they have."""
+
+    __slots__ = ("by", "version")
+
+    def __init__(self, by: TreespecType | Registration, version: int) -> None:
+        self.by = by
+        self.version = version
+
+
+def _types_of(spec: TreeSpec, registry: Registry) -> dict[str, _Served]:
+    """Every type that a text names, found before anything is built."""
+    types: dict[str, _Served] = {}
+    unknown: dict[str, str] = {}
+    for place, node, _ in treespec_nodes(spec):
+        if node.type is None or node.type in types or node.type in unknown:
+            continue
+        served = _served(node.type, registry) or _dataclass_of_old(node)
+        if served is None:
+            unknown[node.type] = place
+        else:
+            types[node.type] = served
+    if unknown:
+        raise _unknown(unknown, registry)
+    return types
+
+
+def _served(name: str, registry: Registry) -> _Served | None:
+    for each, version in ((name, 1), split_version(name)):
+        by = registry.container_types.named(each) or _registered(each)
+        if by is not None and torch_pytree.is_flattened(by.container):
+            return _Served(by, version)
+    return None
+
+
+def _registered(name: str) -> Registration | None:
+    found = torch_pytree.registration_by_name(name)
+    return None if found is None or found.reads_names else found
+
+
+def _dataclass_of_old(node: TreeSpec) -> _Served | None:
+    """The dataclass that 2.1 or 2.2 wrote, from `[class, fields, fields that are None]` in place of JSON text."""
+    match node.context:
+        case [str(name), list(fields), list(none)] if all(type(each) is str for each in (*fields, *none)):
+            found = torch_pytree.registration_by_fields(name.rpartition(".")[2], [*fields, *none])
+            return None if found is None else _Served(found, 1)
+    return None
+
+
+def _decode(node: TreeSpec, types: dict[str, _Served], place: str) -> Any:
+    if node.type is None:
+        return torch_pytree.leaf_spec()
+    served = types[node.type]
+    try:
+        context = _decode_context(served, node)
+    except GraphwireError as error:
+        error.within(f"{place}.context" if place else "context")
+        raise
+    dot = "." if place else ""
+    children = [
+        _decode(child, types, f"{place}{dot}children_spec[{index}]")
+        for index, child in enumerate(node.children)
+    ]
+    return torch_pytree.make_treespec(served.by.container, context, children)
+
+
+def _decode_context(served: _Served, node: TreeSpec) -> Any:
+    by = served.by
+    if isinstance(by, TreespecType):
+        serializer = by.serializer
+        if not 1 <= served.version <= serializer.version:
+            raise DecodeError(
+                f"the context of {by.name} has version {served.version}; its serializer reads up to {serializer.version}",
+                remedy="Update the plugin that provides it",
+            )
+        try:
+            context = serializer.load_context(node.context, served.version)
+            arity = serializer.arity(by.container, context)
+            fit = getattr(serializer, "fit_context", None)
+            if fit is not None and arity in (None, len(node.children)):
+                context = fit(context, node.children)
+        except GraphwireError:
+            raise
+        except Exception as error:
+            raise DecodeError(_failure(f"the treespec serializer of {by.name}", error)) from error
+    else:
+        context, arity = _registered_context(by, served.version, node.context)
+    if arity is not None and arity != len(node.children):
+        raise DecodeError(f"a {by.name} with this context has {arity} children, not {len(node.children)}")
+    return context
+
+
+def _registered_context(registered: Registration, version: int, tree: Any) -> tuple[Any, int | None]:
+    """The context of a type in torch's table, and how many children it demands."""
+    if registered.from_dumpable is not None:
+        try:
+            return registered.from_dumpable(tree), None
+        except Exception as error:
+            raise DecodeError(_failure(f"`from_dumpable_context` of {registered.name}", error)) from error
+    if version > 2:
+        raise DecodeError(f"the context of {registered.name} has version {version}, which is not known")
+    # 2.1 and 2.2 wrote dataclasses with the context itself in place of its text.
+    context = load_json(tree) if isinstance(tree, str) else tree
+    if version == 2:
+        return decode_value(context), None
+    return _fields_context(registered, context) if registered.by_fields else (context, None)
+
+
+def _fields_context(registered: Registration, context: Any) -> tuple[Any, int]:
+    """A dataclass's context, checked, as its names are passed to the class as keywords."""
+    # 2.1 and 2.2 put the class's name first.
+    lists = context[-2:] if type(context) is list and len(context) in (2, 3) else []
+    if len(lists) != 2 or not all(
+        type(each) is list and all(type(name) is str for name in each) for each in lists
+    ):
+        raise DecodeError(
+            f"the context of the dataclass {registered.name} is no pair of lists of field names"
+        )
+    names = [*lists[0], *lists[1]]
+    # None for a class that is no dataclass but was registered like one: its fields are known to nobody.
+    fields = torch_pytree.field_names(registered.container)
+    if unknown := sorted(set(names) - set(names if fields is None else fields)):
+        raise DecodeError(f"the dataclass {registered.name} has no field {', '.join(map(repr, unknown))}")
+    if len(set(names)) != len(names):
+        raise DecodeError(f"a field of the dataclass {registered.name} is named twice")
+    return lists, len(lists[0])
+
+
+def _unknown(unknown: dict[str, str], registry: Registry) -> UnknownTypeError:
+    names = sorted({split_version(name)[0] for name in unknown})
+    what = "container types" if len(names) > 1 else "container type"
+    remedy = (
+        "Before you load, import the modules that register them "
+        "(torch.export.register_dataclass, torch.utils._pytree.register_pytree_node), "
+        "or install the plugins that provide their treespec serializers"
+    )
+    remedies = [remedy]
+    failures = registry.container_types.all.failures
+    remedies += [f"The serializer {name} is left out: {failures[name]}" for name in names if name in failures]
+    faults = [registry.fault_of("treespec_serializer", name) for name in names]
+    remedies += [of_fault(fault) for fault in faults if fault is not None]
+    if not any(faults):
+        remedies += [of_plugin(each) for each in registry.plugins if each.status in ("blocked", "broken")]
+    return UnknownTypeError(
+        f"nobody serves the {what} {', '.join(names)} in this process",
+        place=next(iter(unknown.values())),
+        remedy=". ".join(remedies),
+    )

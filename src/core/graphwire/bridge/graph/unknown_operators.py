@@ -1,0 +1,132 @@
+"""Operators that this installation does not have, kept for inspection: calls of placeholders that cannot be run.
+
+A placeholder knows how its node was written, so that a program saved again is what it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from graphwire.bridge.context import OpaqueOrigin, Operator
+from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.errors import UnknownOperatorError
+from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument, Node
+from graphwire.schema.program import install_advice
+
+__all__ = ["CallForm", "OpaqueOperator", "opaque_operator"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallForm:
+    """How a call was written, beyond what FX says of it."""
+
+    inputs: tuple[tuple[str, ArgumentKind | None, bool], ...] = ()
+    """Of each input: its name, how it is passed, and whether it is a tuple."""
+    convention: str = "generic"
+    returns: int = 1
+    """How many results its schema would state."""
+
+    @classmethod
+    def of(cls, record: Node | None) -> CallForm:
+        """The form of a node; of an operator that is no call but an argument, none."""
+        if record is None:
+            return cls()
+        inputs = tuple((named.name, named.kind, named.tuples) for named in record.inputs)
+        if record.is_hop_single_tensor_return is not None:
+            return cls(inputs)
+        return cls(inputs, "schema", len(record.outputs))
+
+
+class OpaqueOperator(torch_private.HigherOrderOperator):
+    """An operator by its name alone."""
+
+    def __init__(self, name: str, form: CallForm, origin: OpaqueOrigin) -> None:
+        # Not torch's `__init__`, which would put the name into a table of the whole process.
+        self._name = name
+        self.form = form
+        self.origin = origin
+        self.__name__ = "opaque_" + re.sub(r"\W+", "_", name.removeprefix("torch.ops."))
+        self.__qualname__ = self.__name__
+        # Not torch's either: generated code would look for the name in `torch.ops`.
+        self.__module__ = __name__
+        self._ns = "higher_order"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Fail: nobody here has the operator.
+
+        Raises:
+            UnknownOperatorError: always.
+        """
+        raise UnknownOperatorError(
+            f"the operator {self._name} is not on this installation: the program was loaded to be looked at",
+            remedy=install_advice(self.origin.plugins) if self.origin.plugins else "",
+        )
+
+    def __str__(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<opaque operator {self._name}>"
+
+
+class _OpaqueHandler:
+    """Writes the inputs of one opaque operator's nodes as they were."""
+
+    prefixes = ("",)
+    namespace = "opaque"
+    opset_version = 0
+
+    def __init__(self, form: CallForm) -> None:
+        self.convention = form.convention
+        self._form = form
+
+    def name_of(self, target: Any) -> str | None:
+        """The name of an opaque operator."""
+        return target.name() if isinstance(target, OpaqueOperator) else None
+
+    def resolve(self, name: str) -> None:
+        """Nothing: nobody here has such an operator."""
+
+    def encode_node(
+        self,
+        target: Any,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        encode: Callable[[Any], Argument],
+    ) -> list[NamedArgument]:
+        """The inputs, under the names and in the order that they had."""
+        inputs = []
+        positional, left = list(args), dict(kwargs)
+        for name, kind, tuples in self._form.inputs:
+            if kind is ArgumentKind.KEYWORD and name in left:
+                inputs.append(NamedArgument(name, encode(left.pop(name)), kind, tuples))
+            elif kind is not ArgumentKind.KEYWORD and positional:
+                inputs.append(NamedArgument(name, encode(positional.pop(0)), kind, tuples))
+        inputs += [NamedArgument("", encode(value), ArgumentKind.POSITIONAL) for value in positional]
+        return inputs + [NamedArgument(k, encode(v), ArgumentKind.KEYWORD) for k, v in left.items()]
+
+    def decode_node(
+        self, target: Any, inputs: Sequence[NamedArgument], decode: Callable[[Argument], Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The inputs by position, and those that are passed by name."""
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for named in inputs:
+            value = decode(named.arg)
+            value = tuple(value) if named.tuples and isinstance(value, list) else value
+            if named.kind is ArgumentKind.KEYWORD and named.name:
+                kwargs[named.name] = value
+            else:
+                args.append(value)
+        return tuple(args), kwargs
+
+
+def opaque_operator(target: OpaqueOperator) -> Operator:
+    """How the nodes of an operator that is not here are written and read."""
+    handler = _OpaqueHandler(target.form)
+    returns = [None] * target.form.returns if target.form.convention == "schema" else None
+    own = target.origin.own_forms
+    return Operator(target, target.name(), handler, codec=handler, is_own_form=own, returns=returns)

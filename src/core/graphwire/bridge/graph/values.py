@@ -1,0 +1,419 @@
+"""The values of one graph: what is known of each, by name, and the FX node that makes it.
+
+A value is a tensor, a symbolic number, an object, or a sequence or mapping of such.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.export.graph_signature import CustomObjArgument as TorchCustomObject
+
+from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
+from graphwire.bridge.graph.arguments import encode_argument, encode_object, is_encoded
+from graphwire.bridge.graph.metadata import decode_metadata, encode_metadata, keeps_any
+from graphwire.bridge.tensors.symbols import (
+    decode_int,
+    decode_sym_bool,
+    decode_sym_float,
+    encode_int,
+    encode_sym_bool,
+    encode_sym_float,
+)
+from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_tensor_meta
+from graphwire.bridge.tensors.tensor_subclasses import decode_composition, encode_composition
+from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.errors import DecodeError, EncodeError
+from graphwire.schema.arguments import arm_of, value_name
+from graphwire.schema.graph import (
+    Argument,
+    CustomObjArgument,
+    Graph,
+    MappingEntry,
+    Node,
+    SequenceValue,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+    ValueMetadata,
+)
+from graphwire.schema.signature import ConstantValue
+from graphwire.schema.symbols import decode_float
+from graphwire.schema.tensor import TensorMeta
+
+NOTHING = ValueMetadata()
+"""The metadata of a value of which nothing is noted."""
+
+LITERAL_ARMS = frozenset(ConstantValue.__struct_fields__)
+"""The arms of a value that is known when the program is written, and so needs no name."""
+
+_LIST_ARMS: dict[str, Callable[[Any], Argument]] = {
+    "as_tensors": lambda each: Argument(as_tensor=each),
+    "as_sym_ints": lambda each: Argument(as_sym_int=each),
+    "as_sym_floats": lambda each: Argument(as_sym_float=each),
+}
+"""The arms that list values of one kind, with what makes an argument of an element."""
+
+CONTAINER_ARMS = frozenset({*_LIST_ARMS, "as_sequence", "as_string_to_argument", "as_mapping"})
+"""The arms of a value that is made of values."""
+
+_set_args: Callable[[torch.fx.Node, tuple[Any, ...]], None] = torch.fx.Node.args.fset
+_set_kwargs: Callable[[torch.fx.Node, dict[str, Any]], None] = torch.fx.Node.kwargs.fset
+
+
+# ----------------------------------------------------------------------------------------------------- encode
+
+
+@dataclass(slots=True)
+class EncodeScope:
+    """The graph that is being encoded."""
+
+    record: Graph
+    module: torch.fx.GraphModule
+    nodes: dict[torch.fx.Node, Argument] = field(default_factory=dict)
+    """The arguments that refer to the values so far, by the node that makes each."""
+    order: dict[torch.fx.Node, None] = field(default_factory=dict)
+    """The nodes so far in the order that the record implies."""
+    attributes: set[torch.fx.Node] = field(default_factory=set)
+    """The `get_attr` nodes so far."""
+    folded: set[torch.fx.Node] = field(default_factory=set)
+    """`getitem` nodes that became the name of an element."""
+    copies: dict[torch.fx.Node, torch.fx.Node] = field(default_factory=dict)
+    """`getitem` nodes that read what another one reads, which gives the element its name."""
+    inner_nodes: int = 0
+    """How many nodes the subgraphs so far have, as often as they are used."""
+    _places: dict[torch.fx.Node, int] = field(default_factory=dict)
+    _targets: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def targets(self) -> Counter[str]:
+        """How many inputs of the graph are arguments of each name."""
+        if not self._targets:
+            self._targets.update(str(n.target) for n in self.module.graph.find_nodes(op="placeholder"))
+        return self._targets
+
+    def place_of(self, node: torch.fx.Node) -> int:
+        """How many nodes stand before a node."""
+        if not self._places:
+            self._places.update((each, index) for index, each in enumerate(self.module.graph.nodes))
+        return self._places[node]
+
+
+def encode_value(context: EncodeContext, scope: EncodeScope, name: str, value: Any) -> Argument:
+    """State what is known of a value that is no container, and return the argument that refers to it.
+
+    Raises:
+        EncodeError: there is a value of that name already, or no record says such a value.
+    """
+    record = scope.record
+    if (known := context.described.get(id(value))) is not None:  # a fake tensor, as most are
+        _undefined(record.tensor_values, name)
+        record.tensor_values[name] = known
+        return Argument(as_tensor=TensorArgument(name))
+    if isinstance(value, torch.Tensor):
+        _undefined(record.tensor_values, name)
+        record.tensor_values[name] = encode_tensor_meta(context, value)
+        if type(value) is not torch_private.FakeTensor:
+            composition = encode_composition(context, value)
+            if composition is not None:
+                record.compositions[name] = composition
+        return Argument(as_tensor=TensorArgument(name))
+    if isinstance(value, (bool, torch.SymBool)):
+        _undefined(record.sym_bool_values, name)
+        record.sym_bool_values[name] = encode_sym_bool(context, value)
+        return Argument(as_sym_bool=SymBoolArgument(as_name=name))
+    if isinstance(value, (int, torch.SymInt)):
+        _undefined(record.sym_int_values, name)
+        record.sym_int_values[name] = encode_int(context, value)
+        return Argument(as_sym_int=SymIntArgument(as_name=name))
+    if isinstance(value, (float, torch.SymFloat)):
+        _undefined(record.sym_float_values, name)
+        record.sym_float_values[name] = encode_sym_float(context, value)
+        return Argument(as_sym_float=SymFloatArgument(as_name=name))
+    if (class_name := _class_of_object(value)) is not None:
+        _undefined(record.custom_obj_values, name)
+        described = value.name if isinstance(value, TorchCustomObject) else name
+        if described is name and is_encoded(context, value):
+            described = encode_object(context, value)  # the value itself is known
+        record.custom_obj_values[name] = CustomObjArgument(described, class_name)
+        return Argument(as_custom_obj=CustomObjArgument(name, class_name))
+    if value is None or isinstance(value, str):
+        return encode_argument(context, {}, value)
+    kind = type(value)
+    raise EncodeError(f"a value of type {kind.__module__}.{kind.__qualname__} cannot stand in a graph")
+
+
+def _undefined(values: dict[str, Any], name: str) -> None:
+    if name in values:
+        raise EncodeError(f"two values are named {name!r}", remedy="Rename one of the nodes")
+
+
+def _class_of_object(value: Any) -> str | None:
+    """The class of a script object or opaque value that a graph only knows the class of."""
+    if isinstance(value, TorchCustomObject):
+        return str(value.class_fqn)
+    return torch_private.script_class(value)
+
+
+def elements_of(value: Any) -> list[tuple[Any, Any]] | None:
+    """The elements of a container, each with the index or key that `getitem` reads it by; None for another value."""
+    if isinstance(value, (tuple, list)):
+        return list(enumerate(value))
+    return list(value.items()) if isinstance(value, dict) else None
+
+
+def encode_container(context: EncodeContext, value: Any, elements: list[Argument]) -> Argument:
+    """A container of values as one argument.
+
+    Args:
+        value: the container.
+        elements: its elements as arguments, in order.
+    """
+    if isinstance(value, dict):
+        if all(type(key) is str for key in value):
+            return Argument(as_string_to_argument=dict(zip(value, elements, strict=True)))
+        context.features.add("mappings")
+        keys = (encode_argument(context, {}, key) for key in value)
+        return Argument(as_mapping=[MappingEntry(*entry) for entry in zip(keys, elements, strict=True)])
+    if isinstance(value, list) and all(element.as_tensor is not None for element in elements):
+        return Argument(as_tensors=[element.as_tensor for element in elements])  # type: ignore[misc]
+    context.features.add("sequences")
+    return Argument(as_sequence=SequenceValue("list" if isinstance(value, list) else "tuple", elements))
+
+
+def note_metadata(
+    context: EncodeContext, scope: EncodeScope, name: str, node: torch.fx.Node, *, always: bool = False
+) -> None:
+    """Note the metadata of a node that is no node in the record, under the name of its value."""
+    if always or keeps_any(context, node.meta):
+        metadata = encode_metadata(context, node.meta)
+        if always or metadata != NOTHING:
+            scope.record.value_metadata[name] = metadata
+
+
+def note_stated(
+    context: EncodeContext, scope: EncodeScope, own: ValueMetadata, reader: torch.fx.Node, value: Any
+) -> None:
+    """Note what a node states that reads something, where it is not what it reads.
+
+    Args:
+        own: what is noted of the reader.
+        value: what it reads.
+    """
+    stated = reader.meta.get("val")
+    own.unstated = value is not None and stated is None
+    if stated is value or not isinstance(stated, torch.Tensor):
+        return
+    meta, kind = _described(context, stated), torch_private.held_as(stated)
+    # As most values are; to ask whether it is some other kind of tensor takes as long as the rest of this.
+    is_fake = type(value) is torch_private.FakeTensor
+    if (is_fake or isinstance(value, torch.Tensor)) and (
+        meta is (other := _described(context, value)) or meta == other
+    ):
+        is_parameter = not is_fake and isinstance(value, torch.nn.Parameter)
+        held = "parameter" if is_parameter else torch_private.held_as(value)
+        if kind == held:
+            return
+    own.value = meta
+    if kind is not None:
+        scope.record.held_as[reader.name] = kind
+
+
+def _described(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
+    return context.described.get(id(tensor)) or encode_tensor_meta(context, tensor)
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+class _Values(dict[str, Any]):
+    """FX nodes by the name of their value; the nodes that read elements called unused are made when something uses these."""
+
+    def __init__(self) -> None:
+        self.unread: dict[str, Callable[[], None]] = {}
+        """What makes the reader of an element of which nothing is noted but a name that an unused one has."""
+
+    def __missing__(self, name: str) -> Any:
+        read = self.unread.pop(name, None)
+        if read is None:
+            raise KeyError(name)
+        read()
+        return self[name]
+
+
+class DecodeScope:
+    """The graph that is being decoded: its FX graph, and the nodes of its values so far."""
+
+    def __init__(self, context: DecodeContext, record: Graph) -> None:
+        self.context = context
+        self.record = record
+        self.graph = torch.fx.Graph()
+        self.values = _Values()
+        """FX nodes by the name of their value."""
+        self.results: dict[str, torch.fx.Node] = {}
+        """FX nodes whose value is a container, by their own name."""
+        self.propagated: dict[str, Any] = {}
+        """What was found, rather than stated, of values of the node in hand, by their name."""
+        self.caller: Node | None = None
+        """The node whose arguments are being decoded."""
+
+    def call(
+        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
+    ) -> torch.fx.Node:
+        """A new node that calls `target`.
+
+        The arguments are set when the node is there: `create_node` would search them for symbolic numbers, in Python, at
+        the cost of the node once more. They are set through the properties, because an assignment to any attribute of a
+        node takes it out of the graph's table of targets and puts it back.
+        """
+        node = self.graph.create_node("call_function", target, name=name)
+        _set_args(node, args)
+        if kwargs:
+            _set_kwargs(node, kwargs)
+        return node
+
+    def add(self, name: str, node: torch.fx.Node, value: Any, metadata: dict[str, Any]) -> None:
+        """Let `name` be the value of an FX node.
+
+        Raises:
+            DecodeError: there is a value of that name already.
+        """
+        if name in self.values:
+            raise DecodeError(f"two values are named {name!r}")
+        self.values[name] = node
+        self.complete(node, name, value, metadata)
+
+    def complete(self, node: torch.fx.Node, name: str | None, value: Any, metadata: dict[str, Any]) -> None:
+        """Give an FX node its name (None leaves the one it has), its value and its metadata."""
+        if name is not None and node.name != name:  # FX looks for hooks and tables at each assignment
+            node.name = name
+        node.meta.update(metadata)
+        node.meta["val"] = value
+        context = self.context
+        if context.pending and value is not None:
+            bindings = torch_private.unbacked_bindings(value, context.shape_env, context.pending)
+            if bindings and node.op != "placeholder":  # an input is given its value, whoever brought that
+                node.meta["unbacked_bindings"] = bindings
+
+    def metadata(self, name: str, otherwise: Mapping[str, Any]) -> dict[str, Any]:
+        """What is noted of a value, as `node.meta`; `otherwise` where nothing is."""
+        noted = self.record.value_metadata.get(name)
+        return dict(otherwise) if noted is None else decode_metadata(self.context, noted)
+
+
+def state(scope: DecodeScope, reader: torch.fx.Node, noted: ValueMetadata | None) -> None:
+    """Let a node that reads something state what it stated, where that is not what it reads: no value, or another."""
+    if noted is not None and noted.unstated:
+        reader.meta["val"] = None
+    elif noted is not None and noted.value is not None:
+        reader.meta["val"] = stated = decode_tensor_meta(scope.context, noted.value, input_value=False)
+        if (kind := scope.record.held_as.get(reader.name)) is not None:
+            torch_private.hold_as(stated, kind)
+
+
+def name_of(argument: Argument) -> str:
+    """The name of the value that an argument refers to.
+
+    Raises:
+        DecodeError: it refers to none.
+    """
+    name = value_name(argument)
+    if name is None:
+        raise DecodeError("a reference to a value is expected here")
+    return name
+
+
+def decode_value(scope: DecodeScope, argument: Argument, *, input_value: bool = False) -> Any:
+    """What is known of the value that an output or input defines: a fake tensor, a symbolic value, an object, or a
+    container of such.
+
+    Raises:
+        DecodeError: nothing is known of it, or no graph has such a value.
+    """
+    arm = arm_of(argument)
+    if arm in LITERAL_ARMS:
+        return _literal(argument, arm)
+    if arm in CONTAINER_ARMS:
+        values = [
+            decode_value(scope, element, input_value=input_value)
+            for _, element in element_arguments(argument)
+        ]
+        return decode_container(argument, values)
+    decoder = _VALUES.get(arm)
+    if decoder is None:
+        raise DecodeError(f"no value of a graph is {arm}")
+    try:
+        return decoder(scope.context, scope.record, argument, input_value)
+    except KeyError as error:
+        if error.args[0] in scope.propagated:
+            return scope.propagated[error.args[0]]
+        raise DecodeError(f"nothing is known of the value {error.args[0]!r}") from None
+
+
+def _tensor(context: DecodeContext, record: Graph, argument: Argument, input_value: bool) -> Any:
+    assert argument.as_tensor is not None  # the arm of the table below
+    name = argument.as_tensor.name
+    if record.compositions and (composition := record.compositions.get(name)) is not None:
+        value = decode_composition(context, composition, input_value=input_value)
+        if value is not None:
+            return value
+    return decode_tensor_meta(context, record.tensor_values[name], input_value=input_value)
+
+
+def _literal(argument: Argument, arm: str) -> Any:
+    if arm == "as_none":
+        return None
+    return decode_float(argument.as_float) if argument.as_float is not None else getattr(argument, arm)
+
+
+def _known_or(values: dict[str, Any], argument: Any, decode: Any, context: DecodeContext) -> Any:
+    if argument.as_name is None:
+        return getattr(argument, argument.__struct_fields__[1])
+    return decode(context, values[argument.as_name])
+
+
+def _custom_object(context: DecodeContext, record: CustomObjArgument) -> Any:
+    if record.name.startswith(GRAPH_CONSTANT) and record.name in context.constants:
+        return context.constants[record.name]
+    return TorchCustomObject(record.name, record.class_fqn)
+
+
+_VALUES: dict[str, Any] = {
+    "as_tensor": _tensor,
+    "as_sym_int": lambda c, r, a, _: _known_or(r.sym_int_values, a.as_sym_int, decode_int, c),
+    "as_sym_float": lambda c, r, a, _: _known_or(r.sym_float_values, a.as_sym_float, decode_sym_float, c),
+    "as_sym_bool": lambda c, r, a, _: _known_or(r.sym_bool_values, a.as_sym_bool, decode_sym_bool, c),
+    "as_custom_obj": lambda c, r, a, _: _custom_object(c, r.custom_obj_values[a.as_custom_obj.name]),
+}
+"""What is known of the value of each kind of argument that may define one."""
+
+
+def element_arguments(argument: Argument) -> list[tuple[Any, Argument]]:
+    """The elements of a container, each with the index or key that `getitem` reads it by."""
+    if argument.as_sequence is not None:  # as all results of a node together are
+        return list(enumerate(argument.as_sequence.items))
+    arm = arm_of(argument)
+    if (element := _LIST_ARMS.get(arm)) is not None:
+        return [(index, element(each)) for index, each in enumerate(getattr(argument, arm))]
+    if argument.as_string_to_argument is not None:
+        return list(argument.as_string_to_argument.items())
+    return [(_literal(entry.key, arm_of(entry.key)), entry.value) for entry in argument.as_mapping or ()]
+
+
+def decode_container(argument: Argument, values: list[Any]) -> Any:
+    """A container of what is known of its elements, or of anything else in their place.
+
+    Args:
+        argument: the container.
+        values: one for each element, in order.
+    """
+    if argument.as_string_to_argument is not None or argument.as_mapping is not None:
+        return dict(zip((key for key, _ in element_arguments(argument)), values, strict=True))
+    if argument.as_sequence is not None and argument.as_sequence.kind == "tuple":
+        return tuple(values)
+    return values

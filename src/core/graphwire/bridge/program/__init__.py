@@ -1,0 +1,1 @@
+"""How does an `ExportedProgram` become records and payloads, and come back?"""

@@ -1,0 +1,198 @@
+"""Finds the attribute of an exported program that is not of the type torch gives it.
+
+A program is a Python object that anybody may edit, and encoding trusts its attributes. Where that trust fails, the exception says
+what Python could not do; this module says which attribute is wrong. It costs nothing while programs are sound.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Union
+
+import sympy
+import torch
+from torch.export import ExportedProgram, ExportGraphSignature, ModuleCallEntry
+from torch.export.graph_signature import InputKind, InputSpec, OutputSpec
+from torch.fx.traceback import NodeSource, NodeSourceAction
+from torch.utils._pytree import TreeSpec
+
+from graphwire.analysis.validation.save_checks import UNREADABLE
+from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.errors import EncodeError, GraphwireError, is_of_caller, shown
+
+__all__ = ["EditsBlamed"]
+
+_Ranges = Mapping[sympy.Basic, torch_private.ValueRanges]
+
+_ATTRIBUTES: dict[type, dict[str, Any]] = {
+    ExportedProgram: {
+        "graph_module": torch.fx.GraphModule,
+        "graph_signature": ExportGraphSignature,
+        "module_call_graph": Sequence[ModuleCallEntry],
+        "state_dict": Mapping[str, Any],
+        "constants": Mapping[str, Any],
+        "range_constraints": _Ranges,
+        "verifiers": Sequence[type],
+        "_guards_code": Sequence[str],
+    },
+    ExportGraphSignature: {"input_specs": Sequence[InputSpec], "output_specs": Sequence[OutputSpec]},
+    torch_private.ValueRanges: {"lower": sympy.Basic | int, "upper": sympy.Basic | int},
+    NodeSource: {
+        "name": str,
+        "target": str,
+        "graph_id": int,
+        "pass_name": str,
+        "action": Sequence[NodeSourceAction],
+        "from_node": Sequence[NodeSource],
+    },
+    TreeSpec: {"type": Callable | None, "_children": Sequence[TreeSpec]},
+}
+"""What is read of torch's classes, beside those dataclasses that declare it themselves."""
+_NODE_META: dict[str, Any] = {
+    "stack_trace": str,
+    "nn_module_stack": dict[Any, tuple[str, Any]],
+    "source_fn_stack": Sequence[tuple[str, Any]],
+    "torch_fn": Sequence[str],
+    "custom": dict[str, Any],
+    "from_node": Sequence[NodeSource],
+}
+_MODULE_META: dict[str, Any] = {
+    "custom": dict | list | tuple | str | int | float,
+    "inline_constraints": _Ranges,
+}
+_NAMED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR, InputKind.CUSTOM_OBJ)
+"""The inputs that stand for something with a name."""
+_ABSENT = object()
+_REMEDY = "Give back what torch.export made, or export the program again"
+
+
+class EditsBlamed:
+    """A block that encodes a program: where it fails in a way that nobody foresaw, and an attribute of the program is of another
+    type than torch gives it, the error names that attribute.
+
+    Raises:
+        EncodeError: in the place of what is no error of ours, or of one that knows no reason.
+    """
+
+    __slots__ = ("_program",)
+
+    def __init__(self, program: ExportedProgram) -> None:
+        self._program = program
+
+    def __enter__(self) -> None:
+        """Nothing is done before there is an error."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> None:
+        if not isinstance(error, Exception) or is_of_caller(error):
+            return
+        if isinstance(error, GraphwireError) and error.remedy != UNREADABLE:
+            return
+        fault = _first_fault(self._program)
+        if fault is not None:
+            raise fault from error
+
+
+def _first_fault(program: ExportedProgram) -> EncodeError | None:
+    """An error that names the first attribute of another type than torch gives it; None where there is none."""
+    for place, value, wanted in _read(program):
+        fault = _fault(value, wanted, place)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _read(program: ExportedProgram) -> Iterator[tuple[str, Any, Any]]:
+    """What encoding reads: the place, the value and the type of each. None is read before what it is a part of is found sound."""
+    yield "", program, ExportedProgram
+    for index, spec in enumerate(program.graph_signature.input_specs):
+        if spec.kind in _NAMED:
+            yield f"graph_signature.input_specs[{index}].target", spec.target, str
+    for path, module in program.graph_module.named_modules():
+        if not isinstance(module, torch.fx.GraphModule):
+            continue
+        place = ".".join(filter(None, ("graph_module", path)))
+        yield f"{place}.meta", module.meta, dict
+        yield from _entries(f"{place}.meta", module.meta, _MODULE_META)
+        for index, node in enumerate(module.graph.nodes):
+            yield f"{place}.graph.nodes[{index}].name", node.name, str
+            named = f"{place}.graph.{node.name}"
+            if node.op in ("get_attr", "placeholder"):
+                yield f"{named}.target", node.target, str
+            yield f"{named}.args", node.args, tuple
+            yield f"{named}.kwargs", node.kwargs, Mapping[str, Any]
+            yield f"{named}.meta", node.meta, dict
+            yield from _entries(f"{named}.meta", node.meta, _NODE_META)
+
+
+def _entries(place: str, meta: dict[str, Any], wanted: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    for key, kind in wanted.items():
+        if meta.get(key) is not None:
+            yield f"{place}[{key!r}]", meta[key], kind
+
+
+def _fault(value: Any, wanted: Any, place: str) -> EncodeError | None:
+    """What is first found in `value` that is not as `wanted` says, a type or what annotations make of types."""
+    seen: set[int] = set()
+    pending = [(value, wanted, place)]
+    while pending:
+        value, wanted, place = pending.pop()
+        fitting = next((each for each in _choices(wanted) if _is(value, each)), _ABSENT)
+        if fitting is _ABSENT or (
+            typing.get_origin(fitting) is tuple and len(value) != len(typing.get_args(fitting))
+        ):
+            found = "nothing" if value is _ABSENT else shown(value)
+            return EncodeError(
+                f"{found} stands where torch has {_called(wanted)}", place=place, remedy=_REMEDY
+            )
+        if typing.get_args(fitting) or id(value) not in seen:
+            seen.add(id(value))
+            pending += reversed([*_parts(value, fitting, place)])
+    return None
+
+
+def _parts(value: Any, wanted: Any, place: str) -> Iterator[tuple[Any, Any, str]]:
+    """The parts of a value that is of the type wanted, the type of each, and its place."""
+    kind, of = typing.get_origin(wanted), typing.get_args(wanted)
+    if kind is tuple:
+        for index, (each, part) in enumerate(zip(value, of, strict=True)):
+            yield each, part, f"{place}[{index}]"
+    elif kind is not None and issubclass(kind, Mapping):
+        for key, each in value.items():
+            yield key, of[0], f"the keys of {place}"
+            yield each, of[1], f"{place}[{shown(key)}]"
+    elif kind is not None:
+        for index, each in enumerate(value):
+            yield each, of[0], f"{place}[{index}]"
+    else:
+        for name, part in _attributes(type(value)).items():
+            yield getattr(value, name, _ABSENT), part, ".".join(filter(None, (place, name.lstrip("_"))))
+
+
+def _attributes(kind: type) -> dict[str, Any]:
+    """The attributes of torch's classes that are read, and their types."""
+    if kind in _ATTRIBUTES:
+        return _ATTRIBUTES[kind]
+    declares = dataclasses.is_dataclass(kind) and kind.__module__.startswith("torch.export")
+    return typing.get_type_hints(kind) if declares else {}
+
+
+def _choices(wanted: Any) -> Sequence[Any]:
+    return typing.get_args(wanted) if typing.get_origin(wanted) in (Union, types.UnionType) else (wanted,)
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    kind = typing.get_origin(wanted) or wanted
+    if kind is Sequence and isinstance(value, str):
+        return False
+    return value is not _ABSENT if kind is Any else isinstance(value, kind)
+
+
+def _called(wanted: Any) -> str:
+    return " or ".join(
+        getattr(typing.get_origin(each) or each, "__name__", str(each)) for each in _choices(wanted)
+    )

@@ -1,0 +1,497 @@
+"""Programs: `ExportedProgram` ⇄ the schema and its payloads."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+from graphwire.analysis.inspection.load_report import Omission
+from graphwire.analysis.validation.save_checks import check_written
+from graphwire.bridge.context import (
+    GRAPH_CONSTANT,
+    DecodeContext,
+    EncodeContext,
+    OpaqueOrigin,
+)
+from graphwire.bridge.graph.arguments import class_of, decode_argument, encode_argument, is_encoded
+from graphwire.bridge.graph.graph import decode_graph, encode_graph
+from graphwire.bridge.graph.metadata import decode_declared, decode_sources, encode_custom, encode_declared
+from graphwire.bridge.graph.operators import check_operators
+from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
+from graphwire.bridge.graph.unknown_operators import OpaqueOperator
+from graphwire.bridge.program.attribute_types import EditsBlamed
+from graphwire.bridge.program.signature import (
+    decode_module_calls,
+    decode_signature,
+    encode_module_calls,
+    encode_signature,
+    name_copies,
+    name_outputs,
+)
+from graphwire.bridge.tensors.payloads import decode_payloads, encode_payloads
+from graphwire.bridge.tensors.storages import RecordTable, StorageTable
+from graphwire.bridge.tensors.symbols import (
+    decode_ranges,
+    decode_replacements,
+    encode_ranges,
+    encode_replacements,
+    ranges_by_expression,
+    settle_hints,
+)
+from graphwire.bridge.tensors.weight_checks import check_held_values, note_edited_values
+from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.bridge.torch_compat.pytree import (
+    children_of,
+    context_of,
+    is_namedtuple,
+    is_serialized_name,
+    registration_of,
+    unflatten,
+)
+from graphwire.bridge.torch_compat.verifiers import check_encoded, dialects_of, verifier_of
+from graphwire.errors import (
+    DecodeError,
+    EncodeError,
+    GraphwireError,
+    GraphwireWarning,
+    is_of_caller,
+    said,
+    told,
+)
+from graphwire.hooks.registry import Registry
+from graphwire.schema.graph import Argument, CustomObjArgument, Graph, TensorArgument
+from graphwire.schema.module_call import ModuleCallEntry, NamedTupleDef
+from graphwire.schema.program import (
+    SCHEMA_VERSION,
+    EncodedValue,
+    ExampleInputs,
+    GraphModule,
+    PluginRequirement,
+    Program,
+    SchemaVersion,
+)
+from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
+from graphwire.schema.trees.unfolding import OMITTED, WHY_OMITTED, provenance_of, traces_of
+from graphwire.version import PRODUCER
+from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
+from graphwire.wire.plain_trees import check_unfolded
+
+# ----------------------------------------------------------------------------------------------------- encode
+
+
+@dataclass(slots=True)
+class RecordTables:
+    """The records of one file: programs saved together share their storages."""
+
+    weights: RecordTable = field(default_factory=lambda: RecordTable(WEIGHTS, "weight_"))
+    constants: RecordTable = field(init=False)
+    sample_inputs: RecordTable = field(default_factory=lambda: RecordTable(SAMPLE_INPUTS, "tensor_"))
+
+    def __post_init__(self) -> None:
+        self.constants = RecordTable(CONSTANTS, "tensor_", weights=self.weights)
+
+
+def record_tables(programs: Iterable[ExportedProgram]) -> RecordTables:
+    """The tables for programs that are saved into one file."""
+    tables = RecordTables()
+    for program in programs:
+        with EditsBlamed(program):
+            tables.weights.measure(program.state_dict.values())
+            tables.constants.measure(program.constants.values())
+    return tables
+
+
+def encode_program(
+    program: ExportedProgram,
+    registry: Registry,
+    tables: RecordTables | None = None,
+    *,
+    plain_containers: bool = False,
+) -> tuple[Program, Payloads]:
+    """A program as a record, and its payloads, whose records lend the memory of the program's own tensors.
+
+    Args:
+        tables: the records of the file, made by `record_tables` for all programs that are saved into it.
+        plain_containers: write inputs and outputs of types without a serialized name as tuples and dicts.
+
+    Raises:
+        EncodeError: it holds what the schema cannot say; `place` says where.
+    """
+    tables = tables or record_tables([program])
+    context = EncodeContext(registry, constants={}, plain_containers=plain_containers)
+    with EditsBlamed(program):
+        return _encode_program(program, context, tables)
+
+
+def _encode_program(
+    program: ExportedProgram, context: EncodeContext, tables: RecordTables
+) -> tuple[Program, Payloads]:
+    module = program.graph_module
+    graph = encode_graph(context, module, top_level=True)
+    calls = encode_module_calls(context, program.module_call_graph, graph.copies)
+    _note_containers(context, graph, calls)
+    encoded: dict[str, EncodedValue] = {}
+    held = {**context.constants, **program.constants}
+    weights = encode_payloads(context, program.state_dict, tables.weights, encoded, others=held)
+    others = {*program.state_dict, *weights}
+    constants = encode_payloads(context, held, tables.constants, encoded, program.state_dict, others=others)
+    examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs)
+    custom, inline = module.meta.get("custom"), module.meta.get("inline_constraints")
+    metadata = {"custom": encode_custom(custom)} if custom else {}
+    encode_declared(context, module.meta, metadata)
+    ranges = encode_ranges(program.range_constraints)
+    record = Program(
+        graph_module=GraphModule(
+            graph=graph,
+            signature=encode_signature(
+                program.graph_signature,
+                graph,
+                [node.name for node in module.graph.find_nodes(op="placeholder")],
+            ),
+            module_call_graph=calls,
+            metadata=metadata,
+            treespec_namedtuple_fields=dict(_namedtuples(program.module_call_graph)),
+            node_sources=context.source_records,
+            inline_constraints=None if inline is None else encode_ranges(inline),
+            replacements=encode_replacements(context, program.range_constraints),
+        ),
+        opset_version=_opsets(context),
+        range_constraints=ranges,
+        schema_version=SchemaVersion(*SCHEMA_VERSION),
+        verifiers=dialects_of(program),
+        torch_version=str(torch.__version__),
+        guards_code=torch_private.guards_of(program),
+        requires=sorted(context.features),
+        producer=PRODUCER,
+        plugins=_requirements(context),
+        example_inputs=examples,
+        encoded_values=encoded,
+    )
+    _check_entry(record, EncodeError)
+    _check_encoded(context, program, record)
+    records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
+    payloads = Payloads(weights, constants, samples, records)
+    note_edited_values(record, payloads, {**held, **program.state_dict})
+    check_written(record, payloads.weights, payloads.constants)
+    return record, payloads
+
+
+def _check_encoded(context: EncodeContext, program: ExportedProgram, record: Program) -> None:
+    """Refuse a program whose record torch would not accept, when it is loaded."""
+    targets = {operator.target for operator in context.operators.values()}
+
+    def decoded() -> Any:
+        signature = decode_signature(record.graph_module.signature)
+        name_outputs(signature, program.graph)
+        return signature
+
+    check_encoded(program, targets, decoded, plain=context.features.isdisjoint(("constants", "treespecs")))
+
+
+def _note_containers(context: EncodeContext, graph: Graph, calls: Sequence[ModuleCallEntry]) -> None:
+    """Note who serves the program's container types; and require a feature for what torch's schema can say and torch's own
+    reader refuses."""
+    if any(output.as_string is not None or output.as_sym_bool is not None for output in graph.outputs):
+        context.features.add("outputs")
+    signatures = [call.signature for call in calls if call.signature is not None]
+    texts = {text for signature in signatures for text in (signature.in_spec, signature.out_spec)}
+    nodes = [node for text in texts for _, node, _ in treespec_nodes(parse_treespec(text))]
+    names = {node.type for node in nodes if node.type is not None}
+    if not all(map(is_serialized_name, names)):
+        context.features.add("containers")
+    context.provided.update(("treespec_serializer", split_version(name)[0]) for name in names)
+
+
+def _opsets(context: EncodeContext) -> dict[str, int]:
+    """The versions of the operator namespaces that the program uses; ATen's always, as torch writes it."""
+    used = {operator.handler.namespace for operator in context.operators.values()} | {"aten"}
+    versions = {
+        name: version
+        for name, version in context.registry.opset_versions.items()
+        if version > 0 and name in used
+    }
+    for origin in _origins(context):
+        versions.update(origin.opset_version)
+    return dict(sorted(versions.items()))
+
+
+def _origins(context: EncodeContext) -> list[OpaqueOrigin]:
+    """What the operators that nobody here has were kept with."""
+    return [
+        each.target.origin for each in context.operators.values() if isinstance(each.target, OpaqueOperator)
+    ]
+
+
+def _requirements(context: EncodeContext) -> list[PluginRequirement]:
+    """The plugins of other distributions that provided something, and what."""
+    provided: dict[tuple[str, str], set[str]] = {}
+    for kind, name in context.provided:
+        owner = context.registry.owner_of(kind, name)
+        if owner is not None and owner.distribution and owner.distribution != "graphwire":
+            provided.setdefault((owner.distribution, owner.version), set()).add(f"{kind}:{name}")
+    for requirement in (each for origin in _origins(context) for each in origin.plugins):
+        names = provided.setdefault((requirement.distribution, requirement.version), set())
+        names.update(requirement.provides)
+    return [
+        PluginRequirement(distribution, version, sorted(names))
+        for (distribution, version), names in sorted(provided.items())
+    ]
+
+
+def _namedtuples(calls: Sequence[Any]) -> Iterator[tuple[str, NamedTupleDef]]:
+    """The fields of each registered namedtuple in the treespecs, by serialized name."""
+    pending = [
+        spec for call in calls if call.signature for spec in (call.signature.in_spec, call.signature.out_spec)
+    ]
+    while pending:
+        spec = pending.pop()
+        pending.extend(children_of(spec))
+        container = context_of(spec) if spec.type is not None else None
+        if container is not None and is_namedtuple(container) and (found := registration_of(container)):
+            yield found.name, NamedTupleDef(list(container._fields))
+
+
+def _encode_examples(
+    context: EncodeContext, examples: Any, table: RecordTable
+) -> tuple[ExampleInputs | None, dict[str, Any]]:
+    """The example inputs as data. Inputs that are none are left out with a warning: the program does not need them."""
+    if examples is None:
+        return None, {}
+    features = set(context.features)
+    try:
+        check_unfolded(examples, "what is given")
+        leaves, spec = pytree.tree_flatten(examples)
+        held = {
+            f"leaf_{index}": leaf
+            for index, leaf in enumerate(leaves)
+            if isinstance(leaf, torch.Tensor) or is_encoded(context, leaf)
+        }
+        arguments = [
+            _encode_payload_reference(f"leaf_{index}", leaf)
+            if f"leaf_{index}" in held
+            else encode_argument(context, {}, leaf)
+            for index, leaf in enumerate(leaves)
+        ]
+        encoded: dict[str, EncodedValue] = {}
+        metas = encode_payloads(context, held, table, encoded)
+        text = encode_treespec(spec, context.registry, plain=context.plain_containers)
+        return ExampleInputs(text, arguments, encoded), metas
+    except Exception as error:
+        if is_of_caller(error):
+            raise
+        context.features = features
+        warnings.warn(f"the example inputs are not saved: {_why(error)}", GraphwireWarning, stacklevel=2)
+        return None, {}
+
+
+def _encode_payload_reference(name: str, value: Any) -> Argument:
+    if isinstance(value, torch.Tensor):
+        return Argument(as_tensor=TensorArgument(name))
+    return Argument(as_custom_obj=CustomObjArgument(name, class_of(value)))
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+def decode_program(
+    record: Program,
+    payloads: Payloads,
+    registry: Registry,
+    *,
+    device: torch.device | None = None,
+    graph_only: bool = False,
+    origin: OpaqueOrigin | None = None,
+    left_out: list[Omission] | None = None,
+    propagates: frozenset[str] = frozenset(),
+) -> ExportedProgram:
+    """The program that a validated record and its payloads hold.
+
+    Args:
+        device: where weights, metadata and device arguments are put; None for where they were.
+        graph_only: make the weights without elements (on the meta device) and read no payload.
+        origin: what operators that cannot be had here are kept with, for inspection; None makes them an error.
+        left_out: is given what is left out, without harm to what the program computes; None makes each a warning.
+        propagates: the operators whose results may be found by running them on metadata.
+
+    Raises:
+        DecodeError: this installation lacks something that the program needs.
+        ArchiveError: a payload reaches beyond its record.
+        ValidationError: weights or constants are missing, or not what the graph says of them.
+    """
+    place = _placement(device)
+    module_record = record.graph_module
+    frames = [frame.text for frame in module_record.stack_frames]
+    provenance = provenance_of(module_record.node_sources)
+    shape_env = torch_private.new_shape_env()
+    context = DecodeContext(
+        registry=registry,
+        shape_env=shape_env,
+        fakes=torch_private.FakeTensors(torch_private.fake_value_mode(shape_env)),
+        constants={},
+        place_device=place,
+        frames=frames,
+        traces=traces_of(frames),
+        sources=decode_sources(module_record.node_sources, provenance),
+        provenance=provenance,
+        ranges=decode_ranges(record.range_constraints),
+        origin=origin,
+        propagates=propagates,
+    )
+    check_operators(context, module_record.graph)
+    inline = decode_ranges(module_record.inline_constraints or {})
+    torch_private.reserve_unbacked(shape_env, [*context.ranges, *inline])
+    table = StorageTable(payloads.records, place, graph_only)
+    noted = record.producer is not None
+    encoded = record.encoded_values
+    state = decode_payloads(context, payloads.weights, WEIGHTS, table, encoded, ties_noted=noted)
+    constants = decode_payloads(
+        context, payloads.constants, CONSTANTS, table, encoded, ties_noted=noted, weights=state
+    )
+    check_held_values(record, payloads, {**constants, **state})
+    context.constants = constants
+    signature = decode_signature(module_record.signature)
+    names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
+    graph, root = decode_graph(context, module_record.graph, literal_names=names)
+    if module_record.graph.copies:
+        name_outputs(signature, graph)
+    settle_hints(context)
+    _check_entry(record, DecodeError)
+    calls = decode_module_calls(context, module_record.module_call_graph)
+    if module_record.graph.copies:
+        name_copies(calls, module_record.graph.copies, graph)
+    program = torch_private.exported_program(
+        root=root,
+        graph=graph,
+        graph_signature=signature,
+        state_dict=state,
+        range_constraints=ranges_by_expression(context, context.ranges),
+        module_call_graph=calls,
+        example_inputs=_decode_examples(context, record, payloads, table, calls, left_out),
+        constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
+        verifiers=[verifier_of(dialect) for dialect in record.verifiers],
+    )
+    if custom := module_record.metadata.get("custom"):
+        program.graph_module.meta["custom"] = json.loads(custom)
+    program.graph_module.meta.update(decode_declared(context, module_record.metadata))
+    if module_record.inline_constraints is not None:
+        program.graph_module.meta["inline_constraints"] = ranges_by_expression(context, inline)
+    decode_replacements(context, module_record.replacements)
+    torch_private.set_guards(program, list(record.guards_code))
+    if omitted := context.provenance.omitted + context.traces.omitted:
+        _leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), left_out)
+    torch_private.hand_over_mode(context.fakes.mode)
+    return program
+
+
+def _check_entry(record: Program, error: type[GraphwireError]) -> None:
+    """Refuse a program that lacks what `ExportedProgram.module` and `call_spec` ask first.
+
+    Raises:
+        error: it names no dialect, or its first call is not its own, with a signature.
+    """
+    if not record.verifiers:
+        raise error("the program names no dialect", place="verifiers", remedy=_WHOLE)
+    calls = record.graph_module.module_call_graph
+    if not calls or calls[0].signature is None:
+        raise error(
+            "the first call is not the program's own, with a signature",
+            place="graph_module.module_call_graph",
+            remedy=_WHOLE,
+        )
+
+
+_WHOLE = "torch makes no such program: export it again, or give back what was taken from it"
+
+
+def _placement(device: torch.device | None) -> Callable[[torch.device], torch.device]:
+    """Where a device that the document names is, on this machine. Tensors without elements stay without."""
+
+    def place(named: torch.device) -> torch.device:
+        if device is not None and named.type != "meta":
+            return device
+        return named
+
+    return place
+
+
+def _decode_examples(
+    context: DecodeContext,
+    record: Program,
+    payloads: Payloads,
+    table: StorageTable,
+    calls: Sequence[Any],
+    left_out: list[Omission] | None,
+) -> Any:
+    examples = record.example_inputs
+    if examples is None:
+        return None
+    try:
+        tensors = decode_payloads(
+            context, payloads.sample_inputs, SAMPLE_INPUTS, table, examples.encoded_values, ties_noted=True
+        )
+        scope = _ExampleScope(tensors)
+        leaves = [decode_argument(context, scope, leaf) for leaf in examples.leaves]
+        inputs = unflatten(leaves, decode_treespec(examples.spec, context.registry))
+        _check_examples(inputs, len(leaves), calls[0].signature)
+        return inputs
+    except Exception as error:
+        if is_of_caller(error):
+            raise
+        _leave_out(Omission("example inputs", _why(error)), left_out)
+        return None
+
+
+def _leave_out(omission: Omission, left_out: list[Omission] | None) -> None:
+    if left_out is None:
+        warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=3)
+    else:
+        left_out.append(omission)
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, GraphwireError) else told(said(error))
+
+
+def _check_examples(inputs: Any, leaves: int, called: Any) -> None:
+    """Refuse example inputs that the program cannot be called with: `ExportedProgram.module()` binds them to the names of its
+    arguments, and says each leaf for one of its inputs. They may be containers of other types: tracing makes a tuple of a
+    `torch.Size`.
+
+    Args:
+        leaves: how many the inputs have.
+        called: the signature of the program's call.
+
+    Raises:
+        DecodeError: they are of another structure.
+    """
+    match inputs:
+        case tuple() as args, dict() as kwargs if all(type(key) is str for key in kwargs):
+            names = called.forward_arg_names
+            if not names:
+                by_position, by_name = children_of(called.in_spec)
+                names = [*map(str, range(len(children_of(by_position)))), *context_of(by_name)]
+            fits = len(args) <= len(names) and sorted(names[len(args) :]) == sorted(kwargs)
+            if fits and leaves == called.in_spec.num_leaves:
+                return
+    raise DecodeError("they are not of the structure that the program's inputs have")
+
+
+@dataclass(frozen=True, slots=True)
+class _ExampleScope:
+    """Example inputs refer to payloads, and to nothing else."""
+
+    values: Mapping[str, Any]
+    results: Mapping[str, Any] = field(default_factory=dict)
+
+    def subgraph(self, argument: Any) -> Any:
+        """No example input is a subgraph."""
+        raise DecodeError(f"an example input cannot be {type(argument).__name__}")
+
+    treespec = constant = subgraph

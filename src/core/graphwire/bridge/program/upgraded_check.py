@@ -1,0 +1,46 @@
+"""Checks what opset upgraders made against the signatures that the installed operators have."""
+
+from __future__ import annotations
+
+from graphwire.errors import Problem
+from graphwire.evolve.opsets.graph_names import walk_nodes
+from graphwire.hooks.registry import Registry
+from graphwire.schema.program import Program
+
+__all__ = ["misfits"]
+
+
+def misfits(before: Program, after: Program, registry: Registry) -> list[Problem]:
+    """The nodes that upgraders wrote, and that the installed operators cannot be called by.
+
+    Args:
+        before: the program that they were given.
+        after: what they made of it.
+        registry: whose handlers resolve the operators.
+    """
+    known = {id(node) for _, node in walk_nodes(before.graph_module.graph)}
+    problems = []
+    for place, node in walk_nodes(after.graph_module.graph):
+        if id(node) in known:
+            continue
+        handler = registry.op_handler(node.target)
+        if handler is None or handler.convention != "schema" or hasattr(handler, "encode_node"):
+            continue
+        try:
+            schema = getattr(handler.resolve(node.target), "_schema", None)
+        except Exception:  # noqa: BLE001 a stranger's code; whoever needs the operator is told
+            continue
+        if schema is None:
+            continue
+        names = {argument.name for argument in schema.arguments}
+        given = {named.name for named in node.inputs if named.name}
+        for name in sorted(given - names):
+            message = f"{node.target} has no parameter {name}; it has {', '.join(sorted(names)) or 'none'}"
+            problems.append(Problem(place, "no-parameter", message))
+        if all(named.name for named in node.inputs):
+            required = {argument.name for argument in schema.arguments if not argument.has_default_value()}
+            for name in sorted(required - given):
+                problems.append(
+                    Problem(place, "no-argument", f"{node.target} is not given {name}, which has no default")
+                )
+    return problems

@@ -1,0 +1,62 @@
+"""Constant codecs asked: which of them owns a value, and what it writes of it, which is checked here for whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from graphwire.errors import EncodeError, GraphwireError, said
+from graphwire.hooks.interfaces import ConstantCodec, Tree
+from graphwire.hooks.registry import Registry
+from graphwire.wire.plain_trees import check_plugin_tree
+
+__all__ = ["class_name", "copy_of_tree", "owner_of", "written_by"]
+
+
+def owner_of(registry: Registry, value: Any) -> tuple[ConstantCodec | None, list[tuple[str, str]]]:
+    """The codec that owns a value, if any, and those before it that fail at the question, each with what it says: one that
+    fails owns nothing, so that it costs only what nobody else owns."""
+    failures: list[tuple[str, str]] = []
+    for codec in registry.constant_codecs.values():
+        try:
+            if codec.owns(value):
+                return codec, failures
+        except Exception as error:  # noqa: BLE001 a stranger's code
+            failures.append((codec.name, said(error)))
+    return None, failures
+
+
+def written_by(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, list[Any]]:
+    """The tree and the parts that a codec makes of a value.
+
+    Raises:
+        EncodeError: it fails, or gives what is no tree and no sequence of parts.
+    """
+    who = f"the constant codec {codec.name}"
+    parts: Any
+    try:
+        tree, parts = codec.encode(value)
+    except GraphwireError as error:
+        raise error.within(name) from None
+    except Exception as error:
+        raise EncodeError(f"{who} fails: {said(error)}", place=name) from error
+    if not isinstance(parts, Sequence) or isinstance(parts, (str, bytes)):
+        raise EncodeError(
+            f"{who} gives a {class_name(parts)} as its tensors",
+            place=name,
+            remedy="Let `encode` return the tree and a list of tensors",
+        )
+    check_plugin_tree(tree, who, name)
+    return copy_of_tree(tree), list(parts)
+
+
+def copy_of_tree(tree: Any) -> Any:
+    """A tree that shares no list and no dict with another one."""
+    return msgspec.to_builtins(tree, builtin_types=(bytes,)) if type(tree) in (list, dict) else tree
+
+
+def class_name(value: Any) -> str:
+    """The module and qualified name of a value's class."""
+    return f"{type(value).__module__}.{type(value).__qualname__}"

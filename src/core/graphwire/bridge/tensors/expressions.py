@@ -1,0 +1,308 @@
+"""Symbolic expressions between sympy and text: the one module that knows sympy's classes.
+
+Expressions are built without evaluation, with operands in the order that sympy itself keeps, so that what was written is
+what comes back, and no text can make sympy compute: evaluation would simplify on the way, and a large power never ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Any
+
+import sympy
+import torch.utils._sympy.functions as shape_functions
+from sympy.core.basic import Basic, _args_sortkey
+from sympy.core.function import Application
+from sympy.core.sorting import ordered
+from sympy.functions.elementary.piecewise import ExprCondPair
+from sympy.logic.boolalg import Boolean
+from sympy.printing.repr import srepr
+from torch.utils._sympy.numbers import int_oo
+
+from graphwire.bridge.torch_compat import releases as torch_releases
+from graphwire.errors import DecodeError, EncodeError, ExpressionError
+from graphwire.schema.texts.constructor import HEADS, Expression, parse_expression
+from graphwire.schema.texts.growth import growth_of
+
+__all__ = ["build_expression", "decode_expression", "encode_expression"]
+
+Builder = Callable[[Sequence[Any]], Any]
+Leaf = Callable[[Sequence[Any], MutableMapping[str, Any]], Any]
+
+
+# ------------------------------------------------------------------------------------------------------ to text
+
+
+def encode_expression(expression: Any) -> str:
+    """Return the constructor text of a sympy expression: what `sympy.srepr` prints, byte for byte.
+
+    Args:
+        expression: a `sympy.Basic`, as in `SymInt.node.expr`.
+
+    Raises:
+        EncodeError: it holds a function or constant that the expression grammar does not know, which it names.
+    """
+    try:
+        return _encoded(expression)
+    except RecursionError as error:
+        raise EncodeError("an expression that is nested too deeply to be written") from error
+
+
+def _encoded(expression: Any) -> str:
+    kind = type(expression)
+    writer = _WRITERS.get(kind)
+    if writer is not None:
+        return writer(expression)
+    head = _HEAD_OF.get(kind)
+    if head is None:
+        raise EncodeError(
+            f"{kind.__module__}.{kind.__qualname__} is no operation of the expression grammar",
+            remedy="The operations are listed in graphwire.schema.texts.constructor.HEADS",
+        )
+    return f"{head}({', '.join([_encoded(operand) for operand in expression.args])})"
+
+
+def _encoded_symbol(symbol: Any) -> str:
+    assumptions = symbol._assumptions_orig
+    return f"Symbol({symbol.name!r}{''.join([f', {key}={value}' for key, value in assumptions.items()])})"
+
+
+def _encoded_integer(number: Any) -> str:
+    return f"Integer({number.p})"
+
+
+def _encoded_rational(number: Any) -> str:
+    return f"Rational({number.p}, {number.q})"
+
+
+def _constant_writer(text: str) -> Callable[[Any], str]:
+    return lambda _constant: text
+
+
+_MAX_ORDERED = 1 << 16
+"""Terms times factors of a sum whose terms stand in the order in which sympy prints them: it makes a row of all factors for each
+term. A longer sum stands in the order that sympy keeps; 256 symbols do not make one."""
+
+
+def _encoded_sum(expression: Any) -> str:
+    args = expression.args
+    # sympy takes 40 µs to order a sum; most sums in shapes are a symbol plus a number.
+    plain = len(args) == 2 and args[0].is_Integer and type(args[1]) is sympy.Symbol
+    if plain:
+        terms = args[::-1]
+    elif len(args) * sum([len(term.args) or 1 for term in args]) > _MAX_ORDERED:
+        terms = args
+    else:
+        terms = expression.as_ordered_terms()
+    return f"Add({', '.join([_encoded(term) for term in terms])})"
+
+
+def _encoded_product(expression: Any) -> str:
+    args = expression.args
+    plain = len(args) == 2 and args[0].is_Integer and args[0].p >= -1 and args[1].is_Symbol
+    factors = args if plain else expression.as_ordered_factors()
+    return f"Mul({', '.join([_encoded(factor) for factor in factors])})"
+
+
+# ---------------------------------------------------------------------------------------------------- from text
+
+
+def decode_expression(expression: Expression | str, symbols: MutableMapping[str, Any]) -> Any:
+    """Build the sympy expression of a tree, or of constructor text.
+
+    Args:
+        expression: a tree from `parse_expression` or `parse_infix`, or constructor text.
+        symbols: the symbols known so far, by name; new ones are added. A symbol that the tree names without
+            assumptions, and `symbols` knows, is the known one.
+
+    Raises:
+        ExpressionError: the text is not of the grammar, it could come to more than `schema.texts.growth` bounds, a symbol
+            contradicts the known one of its name, or the operands do not fit the operation.
+        DecodeError: this torch does not have the operation.
+    """
+    tree = parse_expression(expression) if isinstance(expression, str) else expression
+    growth_of(tree)
+    return build_expression(tree, symbols)
+
+
+def build_expression(tree: Expression, symbols: MutableMapping[str, Any]) -> Any:
+    """Build the sympy expression of a tree whose growth is known to be within bounds; else as `decode_expression`."""
+    try:
+        return _decoded(tree, symbols)
+    except RecursionError as error:
+        raise ExpressionError("an expression that is nested too deeply to be built") from error
+
+
+def _decoded(tree: Expression, symbols: MutableMapping[str, Any]) -> Any:
+    head, args = tree
+    leaf = _LEAVES.get(head)
+    if leaf is not None:
+        return leaf(args, symbols)
+    operands = [_decoded(operand, symbols) for operand in tree.operands]
+    if head not in _BUILDERS:
+        raise DecodeError(f"this torch has no operation {head}", remedy="Install a newer torch")
+    kind = _OPERAND_KIND.get(head, sympy.Expr)
+    for operand in operands:
+        if not isinstance(operand, kind):
+            raise ExpressionError(f"{head} has {operand!s:.80} as operand, which is no {kind.__name__}")
+    try:
+        return _BUILDERS[head](operands)
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise ExpressionError(f"the operands of {head} do not fit it: {error}") from error
+
+
+def _decoded_symbol(args: Sequence[Any], symbols: MutableMapping[str, Any]) -> Any:
+    name, *assumptions = args
+    known = symbols.get(name)
+    if known is None:
+        try:
+            known = symbols[name] = sympy.Symbol(name, **dict(assumptions))
+        except ValueError as error:  # sympy's InconsistentAssumptions is one
+            raise ExpressionError(f"symbol {name!r} contradicts itself: {dict(assumptions)}") from error
+    elif assumptions and tuple(assumptions) != tuple(known._assumptions_orig.items()):
+        for key, value in assumptions:
+            if known._assumptions.get(key, value) not in (value, None):
+                raise ExpressionError(
+                    f"symbol {name!r} is said to be {key}={value}, and is known as {srepr(known)}",
+                    remedy="Every expression of a program must assume the same of a symbol",
+                )
+    return known
+
+
+def _decoded_integer(args: Sequence[Any], _symbols: Any) -> Any:
+    return sympy.Integer(args[0])
+
+
+def _decoded_rational(args: Sequence[Any], _symbols: Any) -> Any:
+    return sympy.Rational(*args)
+
+
+def _decoded_float(args: Sequence[Any], _symbols: Any) -> Any:
+    return sympy.Float(args[0], precision=args[1])
+
+
+def _constant_reader(constant: Any) -> Leaf:
+    return lambda _args, _symbols: constant
+
+
+def _sum(terms: Sequence[Any]) -> Any:
+    return sympy.Add._from_args(_in_order(terms)) if len(terms) > 1 else terms[0]
+
+
+def _product(factors: Sequence[Any]) -> Any:
+    """Make a product as sympy keeps it: one coefficient, then the other factors in order.
+
+    sympy prints the sign of a coefficient as a factor of its own: -2*s0 as Mul(-1, 2, s0).
+    """
+    if len(factors) > 1 and factors[0] is sympy.S.NegativeOne and factors[1].is_Number:
+        factors = [-factors[1], *factors[2:]]
+    return sympy.Mul._from_args(_in_order(factors)) if len(factors) > 1 else factors[0]
+
+
+def _in_order(operands: Sequence[Any]) -> list[Any]:
+    numbers = [operand for operand in operands if operand.is_Number]
+    return numbers + sorted((operand for operand in operands if not operand.is_Number), key=_args_sortkey)
+
+
+def _unevaluated(kind: Any) -> Builder:
+    def build(operands: Sequence[Any]) -> Any:
+        return kind(*operands, evaluate=False)
+
+    return build
+
+
+def _connective(kind: Any) -> Builder:
+    def build(operands: Sequence[Any]) -> Any:
+        # The constructors of And and Or simplify even where they are told not to.
+        made = Application.__new__(kind, *ordered(operands), evaluate=False)
+        made._argset = frozenset(operands)
+        return made
+
+    return build
+
+
+def _pair(operands: Sequence[Any]) -> Any:
+    if not isinstance(operands[1], Boolean):
+        raise TypeError(f"{operands[1]} is no condition")
+    return Basic.__new__(ExprCondPair, *operands)
+
+
+def _piecewise(pairs: Sequence[Any]) -> Any:
+    return Basic.__new__(sympy.Piecewise, *pairs)
+
+
+def _where(operands: Sequence[Any]) -> Any:
+    if not isinstance(operands[0], Boolean):
+        raise TypeError(f"{operands[0]} is no condition")
+    return shape_functions.Where(*operands, evaluate=False)
+
+
+def _ceiling_quotient(operands: Sequence[Any]) -> Any:
+    base, divisor = operands
+    return shape_functions.FloorDiv(_sum([base, divisor, sympy.S.NegativeOne]), divisor, evaluate=False)
+
+
+# -------------------------------------------------------------------------------------------------------- tables
+
+_CONSTANT_OF: dict[str, Any] = {
+    "true": sympy.true,
+    "false": sympy.false,
+    "oo": sympy.oo,
+    "-oo": -sympy.oo,
+    "int_oo": int_oo,
+    "-int_oo": -int_oo,
+    "zoo": sympy.zoo,
+    "nan": sympy.nan,
+}
+
+_CONNECTIVES = ("And", "Or", "Xor")
+
+_CLASS_OF: dict[str, Any] = {
+    **{head: kind for head in HEADS if (kind := torch_releases.shape_function(head)) is not None},
+    "ExprCondPair": ExprCondPair,
+}
+
+_BUILDERS: dict[str, Builder] = {
+    **{head: _unevaluated(kind) for head, kind in _CLASS_OF.items()},
+    **{head: _connective(_CLASS_OF[head]) for head in _CONNECTIVES},
+    "Add": _sum,
+    "Mul": _product,
+    "CeilDiv": _ceiling_quotient,
+    "ExprCondPair": _pair,
+    "Piecewise": _piecewise,
+    "Where": _where,
+}
+
+_LEAVES: dict[str, Leaf] = {
+    "Symbol": _decoded_symbol,
+    "Integer": _decoded_integer,
+    "Rational": _decoded_rational,
+    "Float": _decoded_float,
+    **{text: _constant_reader(constant) for text, constant in _CONSTANT_OF.items()},
+}
+
+_OPERAND_KIND: dict[str, Any] = {
+    **{head: Boolean for head in ("And", "Or", "Xor", "Not", "ITE")},
+    **{head: Basic for head in ("Equality", "Unequality", "ExprCondPair", "Piecewise", "Where")},
+    **{head: Basic for head in HEADS if head.startswith("BitwiseFn")},
+}
+
+_HEAD_OF: dict[type, str] = {kind: head for head, kind in _CLASS_OF.items() if isinstance(kind, type)} | {
+    sympy.Max: "Max",
+    sympy.Min: "Min",
+    sympy.Mod: "Mod",
+}
+
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    sympy.Symbol: _encoded_symbol,
+    sympy.Integer: _encoded_integer,
+    type(sympy.S.Zero): _encoded_integer,
+    type(sympy.S.One): _encoded_integer,
+    type(sympy.S.NegativeOne): _encoded_integer,
+    sympy.Rational: _encoded_rational,
+    type(sympy.S.Half): _encoded_rational,
+    sympy.Float: srepr,
+    sympy.Add: _encoded_sum,
+    sympy.Mul: _encoded_product,
+    **{type(constant): _constant_writer(text) for text, constant in _CONSTANT_OF.items()},
+}

@@ -1,0 +1,297 @@
+"""Tensors with elements ⇄ payloads: records of bytes, each a storage that any number of tensors share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import torch
+
+from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.tensors.coded_values import CodedValues, decode_coded
+from graphwire.bridge.tensors.storages import RecordTable, StorageTable, is_plain, placement_of
+from graphwire.bridge.tensors.tensor_metas import (
+    decode_device,
+    decode_dtype,
+    decode_layout,
+    decode_tensor_meta,
+    encode_tensor_meta,
+)
+from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.errors import ArchiveError, DecodeError, locate
+from graphwire.schema.program import EncodedValue
+from graphwire.schema.symbols import SymInt
+from graphwire.schema.tensor import PayloadMeta
+from graphwire.wire.payloads import WEIGHTS, known_integers, strided_bytes
+
+
+def encode_payloads(
+    context: EncodeContext,
+    values: Mapping[str, Any],
+    table: RecordTable,
+    encoded: dict[str, EncodedValue],
+    weights: Mapping[str, Any] | None = None,
+    others: Collection[str] = (),
+) -> dict[str, PayloadMeta]:
+    """The metas of named values, their storages added to `table` and what codecs wrote to `encoded`.
+
+    Args:
+        weights: where the values are constants, the program's weights, which some of them may be.
+        others: the names of the program's other values.
+
+    Raises:
+        EncodeError: a value is no plain tensor and no codec owns it, or what its codec writes could not be loaded.
+    """
+    owners = {id(weight): name for name, weight in reversed([*(weights or {}).items()])} if values else {}
+    coded = CodedValues(context, encoded, (values, others), _is_part, table.folder == WEIGHTS, owners)
+    plain: dict[str, torch.Tensor] = {}
+    for index, (name, value) in enumerate(values.items()):
+        if table.knows(value) or _is_part(value):
+            plain[name] = value
+        else:
+            plain.update(coded.encode(name, value, index))
+    placements = {name: placement_of(each) for name, each in plain.items() if not table.knows(each)}
+    table.add_all([tensor for name, tensor in plain.items() if placements.get(name) is None])
+    metas: dict[str, PayloadMeta] = {}
+    first: dict[int, str] = {}
+    for name, tensor in plain.items():
+        meta = metas[name] = _encode_tensor(context, tensor, table, placements.get(name))
+        known = first.setdefault(id(tensor), name)
+        if known is not name:
+            meta.same_as = known
+        if weights:
+            meta.weight = owners.get(id(tensor))
+    return metas
+
+
+def _is_part(value: Any) -> bool:
+    """Whether a value is written as a tensor, by no codec."""
+    return is_plain(value) or placement_of(value) is not None
+
+
+def _encode_tensor(
+    context: EncodeContext, tensor: torch.Tensor, table: RecordTable, placement: str | None
+) -> PayloadMeta:
+    meta = encode_tensor_meta(context, tensor)
+    is_parameter = isinstance(tensor, torch.nn.Parameter)
+    if placement is not None:
+        context.features.add("placement")
+        return PayloadMeta(
+            "", is_parameter, False, meta, placement=placement, buffer=torch_private.buffer_mark(tensor)
+        )
+    name, start, shared = table.place(tensor)
+    if start:
+        offset = tensor.storage_offset() - start // tensor.element_size()
+        meta = msgspec.structs.replace(meta, storage_offset=SymInt(as_int=offset))
+    record = PayloadMeta(name, is_parameter, False, meta, shared=shared)
+    record.buffer = torch_private.buffer_mark(tensor)
+    if tensor.is_conj() or tensor.is_neg():
+        context.features.add("lazy-bits")
+        record.conj, record.neg = tensor.is_conj(), tensor.is_neg()
+    return record
+
+
+# ----------------------------------------------------------------------------------------------------- decode
+
+
+def decode_payloads(
+    context: DecodeContext,
+    metas: Mapping[str, PayloadMeta],
+    folder: str,
+    table: StorageTable,
+    encoded: Mapping[str, EncodedValue],
+    *,
+    ties_noted: bool,
+    weights: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """The values of a folder's payloads by name; tensors that share a storage, or are one tensor, do so again.
+
+    Args:
+        weights: where the values are constants, the program's weights, which some of them may be.
+        ties_noted: whether the writer noted which names are one tensor. torch does not; there, parameters that lie in
+            one place in one way are taken for one parameter, as they were in the module.
+
+    Raises:
+        ArchiveError: a meta reaches beyond its record.
+        DecodeError: a value needs what this installation does not have.
+    """
+    values: dict[str, Any] = {}
+    ties: dict[Any, Any] = {}
+    for name, meta in metas.items():
+        try:
+            if meta.same_as is not None and meta.same_as in values:
+                values[name] = values[meta.same_as]
+                continue
+            if meta.weight is not None and meta.weight in weights:
+                values[name] = weights[meta.weight]
+                continue
+            tie = None if ties_noted or not meta.is_param else (meta.path_name, repr(meta.tensor_meta))
+            values[name] = ties.get(tie) if tie in ties else _decode_tensor(context, meta, folder, table)
+            if tie is not None:
+                ties[tie] = values[name]
+        except (RuntimeError, AssertionError, ValueError, TypeError) as error:
+            raise DecodeError(
+                f"torch cannot make this tensor: {error}",
+                place=f"{folder}{name}",
+                remedy="Where its device is not there, pass device= with one that is",
+            ) from error
+        except Exception as error:
+            locate(error, f"{folder}{name}")
+            raise
+    return _compose(context, values, encoded, folder, weights) if encoded else values
+
+
+def _compose(
+    context: DecodeContext,
+    plain: dict[str, Any],
+    encoded: Mapping[str, EncodedValue],
+    folder: str,
+    weights: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The values of a folder in order: the plain ones, and in place of the parts of another the value that a codec makes
+    of them. A value without tensors of its own stands where it is noted to, or last."""
+    owners: dict[str, str] = {}
+    for name, value in encoded.items():
+        for part in value.tensors:
+            owners.setdefault(part, name)
+    made: dict[str, Any] = {}
+    ties: dict[tuple[str, ...], Any] = {}
+
+    def value_of(name: str) -> Any:
+        # Parts have parts, as deep as a file says: this is no recursion, and makes nothing twice.
+        pending, begun = [name], set[str]()
+        while pending:
+            each = pending[-1]
+            if each in plain or each in made:
+                pending.pop()
+                continue
+            value = encoded.get(each)
+            if value is None:
+                raise DecodeError(f"there is no payload {each!r:.80}")
+            key = tuple(value.tensors)
+            if (tied := _tied(value, (weights, made), ties)) is not None:
+                made[each] = tied
+            elif missing := [part for part in key if part not in plain and part not in made]:
+                if each in begun:
+                    raise DecodeError(f"{each!r:.80} is a part of itself")
+                begun.add(each)
+                pending.extend(missing)
+                continue
+            else:
+                parts = [plain[part] if part in plain else made[part] for part in key]
+                made[each] = decode_coded(context.registry, each, value, parts)
+            if key:
+                ties[key] = made[each]
+        return plain[name] if name in plain else made[name]
+
+    outermost: dict[str, str] = {}
+
+    def named(part: str) -> str:
+        chain: dict[str, None] = {}
+        while part in owners and part not in chain and part not in outermost:
+            chain[part] = None
+            part = owners[part]
+        last = outermost.get(part, part)
+        outermost.update(dict.fromkeys(chain, last))
+        return last
+
+    values = {name: value_of(name) for name in map(named, plain)}
+    others: dict[str, Any] = {}
+    full = _reached(
+        encoded, (part for value in encoded.values() for part in value.tensors if part not in encoded)
+    )
+    here = _reached(encoded, plain)
+    for name, value in encoded.items():
+        if name in owners or name in values:
+            continue
+        if name in here or (name not in full and value.is_weight == (folder == WEIGHTS)):
+            others[name] = value_of(name)
+    return _merged(values, others, encoded)
+
+
+def _reached(encoded: Mapping[str, EncodedValue], payloads: Iterable[str]) -> set[str]:
+    """The values that have one of these payloads as a part, or as a part of their parts."""
+    users: dict[str, list[str]] = {}
+    for name, value in encoded.items():
+        for part in value.tensors:
+            users.setdefault(part, []).append(name)
+    pending, reached = [*payloads], set[str]()
+    while pending:
+        for name in users.get(pending.pop(), ()):
+            if name not in reached:
+                reached.add(name)
+                pending.append(name)
+    return reached
+
+
+def _merged(
+    values: dict[str, Any], others: dict[str, Any], encoded: Mapping[str, EncodedValue]
+) -> dict[str, Any]:
+    """Values in order, and others among them, each where it is noted to stand."""
+    indexes = {name: encoded[name].index for name in others}
+    waiting = sorted((index, name) for name, index in indexes.items() if index is not None)[::-1]
+    merged: dict[str, Any] = {}
+    for name, value in values.items():
+        while waiting and waiting[-1][0] <= len(merged):
+            other = waiting.pop()[1]
+            merged[other] = others[other]
+        merged[name] = value
+    return merged | {name: others[name] for _, name in waiting[::-1]} | others
+
+
+def _tied(
+    value: EncodedValue, known: Sequence[Mapping[str, Any]], ties: Mapping[tuple[str, ...], Any]
+) -> Any | None:
+    """What was made already and is the same value: of the same parts, or by its name."""
+    key = tuple(value.tensors)
+    if key in ties:
+        return ties[key]
+    name = value.same_as
+    return next((each[name] for each in known if name is not None and name in each), None)
+
+
+def _decode_tensor(
+    context: DecodeContext, meta: PayloadMeta, folder: str, table: StorageTable
+) -> torch.Tensor:
+    described = meta.tensor_meta
+    if meta.use_pickle or described is None:
+        raise DecodeError(
+            "the record is a pickle, which is not read because reading one runs code",
+            remedy="Write the program again with graphwire",
+        )
+    if decode_layout(described) is not torch.strided:
+        raise DecodeError(f"a payload of layout {decode_layout(described)} needs a constant codec")
+    if meta.placement == "fake":
+        tensor = decode_tensor_meta(context, described, input_value=True)
+    else:
+        tensor = _strided(context, meta, folder, table)
+    if meta.conj:
+        tensor = tensor.conj()
+    if meta.neg:
+        tensor = torch._neg_view(tensor)
+    if meta.is_param:
+        return torch.nn.Parameter(tensor, requires_grad=described.requires_grad)
+    tensor = tensor.requires_grad_() if described.requires_grad else tensor
+    if meta.buffer is not None:
+        torch_private.mark_buffer(tensor, meta.buffer)
+    return tensor
+
+
+def _strided(context: DecodeContext, meta: PayloadMeta, folder: str, table: StorageTable) -> torch.Tensor:
+    described = meta.tensor_meta
+    assert described is not None  # checked by the caller
+    dtype = decode_dtype(described)
+    sizes, strides = known_integers(described.sizes), known_integers(described.strides)
+    offset = described.storage_offset.as_int
+    needed = strided_bytes(sizes, strides, offset, dtype.itemsize)
+    if needed is None:
+        raise ArchiveError("the sizes, strides and offset describe no tensor")
+    if meta.placement == "meta" or table.graph_only:
+        return torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
+    device = decode_device(context, described.device)
+    storage = table.storage(meta.shared or folder + meta.path_name, device)
+    if needed > storage.nbytes():
+        raise ArchiveError(f"the tensor needs {needed:,} bytes, its record has {storage.nbytes():,}")
+    return torch.empty(0, dtype=dtype, device=device).set_(storage, offset, sizes, strides)

@@ -1,0 +1,301 @@
+"""Symbolic integers, floats and truth values: torch's ⇄ the schema's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import sympy
+import torch
+
+from graphwire.bridge.context import DecodeContext, EncodeContext, SymbolicInteger
+from graphwire.bridge.tensors.expressions import build_expression, decode_expression, encode_expression
+from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.bridge.torch_compat import releases as torch_releases
+from graphwire.errors import DecodeError, ExpressionError, shown
+from graphwire.schema.symbols import (
+    RangeConstraint,
+    SymBool,
+    SymExpr,
+    SymExprHint,
+    SymFloat,
+    SymInt,
+    decode_float,
+    encode_float,
+)
+from graphwire.schema.texts.constructor import Expression, parse_expression, symbols_of
+from graphwire.schema.texts.evaluation import Number, evaluate
+from graphwire.schema.texts.growth import MAX_REASONED, MAX_REASONED_IN_ALL, growth_of
+from graphwire.schema.texts.infix import parse_infix
+
+_KNOWN = {number: SymInt(as_int=number) for number in range(-1, 4097)}
+
+
+def encode_int(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
+    """An integer, known or symbolic, as a record. Equal values share one record."""
+    if isinstance(value, int):
+        return _KNOWN.get(value) or SymInt(as_int=int(value))
+    return symbolic_integer(context, value).record
+
+
+def encode_size(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
+    """A size, stride or offset of a tensor as a record. One that is symbolic and turned out to be a number is that
+    number: no tensor can be made with it being anything else."""
+    if isinstance(value, torch.SymInt):
+        expression, _ = torch_private.symbolic_parts(value)
+        if expression.is_Integer:
+            return encode_int(context, int(expression))
+    return encode_int(context, value)
+
+
+def symbolic_integer(context: EncodeContext, value: torch.SymInt) -> SymbolicInteger:
+    """A symbolic integer as a record, with a key that equal ones share. Taken apart once for all of torch's nodes that are
+    made of the same."""
+    node = torch_private.symbolic_node(value)
+    identity = torch_private.symbolic_identity(node)
+    known = context.integers.get(identity)
+    if known is None:
+        known = context.integers[identity] = _symbolic_integer(context, node, value)
+    return known
+
+
+def _symbolic_integer(context: EncodeContext, node: Any, value: torch.SymInt) -> SymbolicInteger:
+    expression, hint = torch_private.symbolic_parts(value)
+    hinted = None if hint is None else SymExprHint(as_int=int(hint))
+    text = _text(context, expression)
+    return SymbolicInteger(node, f"{text} = {hint}", SymInt(as_expr=SymExpr(text, hinted)))
+
+
+def encode_sym_float(context: EncodeContext, value: float | torch.SymFloat) -> SymFloat:
+    """A float, known or symbolic, as a record."""
+    if isinstance(value, float):
+        return SymFloat(as_float=encode_float(value))
+    expression, hint = torch_private.symbolic_parts(value)
+    known = None if hint is None else SymExprHint(as_float=encode_float(float(hint)))
+    return SymFloat(as_expr=SymExpr(_text(context, expression), known))
+
+
+def encode_sym_bool(context: EncodeContext, value: bool | torch.SymBool) -> SymBool:
+    """A truth value, known or symbolic, as a record. torch writes no hint for it."""
+    if isinstance(value, bool):
+        return SymBool(as_bool=value)
+    expression, _ = torch_private.symbolic_parts(value)
+    return SymBool(as_expr=SymExpr(_text(context, expression)))
+
+
+def _text(context: EncodeContext, expression: sympy.Basic) -> str:
+    text = context.expressions.get(expression)
+    if text is None:
+        text = context.expressions[expression] = encode_expression(expression)
+    return text
+
+
+def decode_int(context: DecodeContext, record: SymInt) -> int | torch.SymInt:
+    """The integer that a record says, in the program's shape environment."""
+    if record.as_expr is None:
+        assert record.as_int is not None  # validated
+        return record.as_int
+    hint = record.as_expr.hint
+    return _decode(context, record.as_expr, None if hint is None else hint.as_int, int)
+
+
+def decode_sym_float(context: DecodeContext, record: SymFloat) -> float | torch.SymFloat:
+    """The float that a record says, in the program's shape environment."""
+    if record.as_expr is None:
+        assert record.as_float is not None  # validated
+        return decode_float(record.as_float)
+    hint = record.as_expr.hint
+    known = None if hint is None or hint.as_float is None else decode_float(hint.as_float)
+    return _decode(context, record.as_expr, known, float)
+
+
+def decode_sym_bool(context: DecodeContext, record: SymBool) -> bool | torch.SymBool:
+    """The truth value that a record says, in the program's shape environment."""
+    if record.as_expr is None:
+        assert record.as_bool is not None  # validated
+        return record.as_bool
+    return _decode(context, record.as_expr, None, bool)
+
+
+def _decode(context: DecodeContext, record: SymExpr, hint: Any, kind: type) -> Any:
+    key = (record.expr_str, hint, kind)
+    value = context.values.get(key)
+    if value is None:
+        expression = _expression(context, record.expr_str)
+        if kind is not bool and not isinstance(expression, sympy.Expr):
+            raise DecodeError(f"{record.expr_str!r:.80} is a truth value, where a number is expected")
+        if hint is not None and isinstance(expression, sympy.Symbol):
+            torch_private.declare_symbol(context.shape_env, expression, None, hint)
+        value = context.values[key] = torch_private.symbolic_value(context.shape_env, expression, kind, hint)
+    return value
+
+
+def may_reason(context: DecodeContext, values: Iterable[Any]) -> bool:
+    """Whether torch's shape environment may compute with `values` now: their expressions are small, those so far were few, and
+    none of the program has a symbol in an exponent, for which a large number could be put."""
+    sizes = [torch_private.expression_size(value, MAX_REASONED) for value in values if type(value) is not int]
+    context.reasoned += sum(sizes)
+    small = max(sizes, default=0) <= MAX_REASONED and context.reasoned <= MAX_REASONED_IN_ALL
+    return small and not context.exponents
+
+
+def _expression(context: DecodeContext, text: str) -> sympy.Basic:
+    """The expression of a text, parsed once, with its symbols declared."""
+    expression = context.expressions.get(text)
+    if expression is None:
+        known = len(context.symbols)
+        tree = parse_expression(text)
+        exponents = growth_of(tree).exponents
+        expression = build_expression(tree, context.symbols)
+        replaced = context.shape_env.replacements
+        if exponents and any(context.symbols[name] in replaced for name in exponents):
+            raise ExpressionError(
+                f"{text!r:.80} has a symbol in an exponent, for which something else stands"
+            )
+        context.exponents.update(exponents)
+        context.expressions[text] = expression
+        for name in list(context.symbols)[known:]:
+            _declare(context, name)
+    return expression
+
+
+def _declare(context: DecodeContext, name: str) -> None:
+    symbol = context.symbols[name]
+    ranges = context.ranges.get(name) or _widest_range(symbol)
+    torch_private.declare_symbol(context.shape_env, symbol, ranges, None)
+    if torch_private.is_unbacked(symbol):
+        context.pending.add(symbol)
+
+
+def _widest_range(symbol: sympy.Symbol) -> Any:
+    """The range of a symbol of which the document says none: torch expects every symbol to have one."""
+    infinity = torch_private.int_oo if symbol.is_integer else sympy.oo
+    lower = sympy.Integer(1) if symbol.is_integer and symbol.is_positive else -infinity
+    return torch_private.ValueRanges(lower, infinity)
+
+
+def _check_ranges(constraints: Any) -> None:
+    """Raises a TypeError for what does not give ranges by expressions: others may fail, or never end, when they are hashed."""
+    for expression, ranges in constraints.items():
+        bounds = (ranges.lower, ranges.upper) if isinstance(ranges, torch_private.ValueRanges) else (None,)
+        if not all(isinstance(each, (sympy.Basic, int)) for each in (expression, *bounds)):
+            raise TypeError(f"{shown(expression)} has {shown(ranges)} for its range")
+
+
+def encode_ranges(constraints: Mapping[sympy.Basic, Any]) -> dict[str, RangeConstraint]:
+    """The ranges of a program's symbols and expressions, by infix text. A bound that is no integer (a range over the
+    reals) is narrowed to the integers inside."""
+    _check_ranges(constraints)
+    return {
+        str(expression): RangeConstraint(_bound(ranges.lower, up=True), _bound(ranges.upper, up=False))
+        for expression, ranges in constraints.items()
+    }
+
+
+def _bound(bound: Any, *, up: bool) -> int | None:
+    if bound in (torch_private.int_oo, -torch_private.int_oo, sympy.oo, -sympy.oo):
+        return None
+    return int(sympy.ceiling(bound) if up else sympy.floor(bound))
+
+
+_FLOATS = ("zf", "zuf")
+"""What the names of symbols for floats begin with, whose ranges are of real numbers."""
+
+
+def decode_ranges(constraints: Mapping[str, RangeConstraint]) -> dict[str, Any]:
+    """The ranges that a document states, by infix text."""
+    ranges = {}
+    for text, constraint in constraints.items():
+        infinity = sympy.oo if text.startswith(_FLOATS) else torch_private.int_oo
+        lower = -infinity if constraint.min_val is None else sympy.Integer(constraint.min_val)
+        upper = infinity if constraint.max_val is None else sympy.Integer(constraint.max_val)
+        if constraint.min_val is not None and constraint.max_val is not None and lower > upper:
+            raise DecodeError(
+                f"no value lies between {lower} and {upper}", place=f"range_constraints[{text!r}]"
+            )
+        ranges[text] = torch_private.ValueRanges(lower, upper)
+    return ranges
+
+
+def encode_replacements(context: EncodeContext, symbols: Iterable[sympy.Basic]) -> dict[str, str]:
+    """What tracing found each of `symbols` to be equal to, by symbol. Those that it found nothing of are left out."""
+    integer = next(iter(context.integers.values()), None)
+    if integer is None:
+        return {}
+    found = torch_private.replacements(integer.node.shape_env, symbols)
+    return {str(symbol): _text(context, expression) for symbol, expression in found.items()}
+
+
+def decode_replacements(context: DecodeContext, replacements: Mapping[str, str]) -> None:
+    """Let the shape environment know the equalities that a document states, after its graph and ranges were decoded."""
+    for name, text in replacements.items():
+        torch_private.replace_symbol(context.shape_env, context.symbols[name], _expression(context, text))
+
+
+def settle_hints(context: DecodeContext) -> None:
+    """Give each symbol that never stood alone the value that a linear expression of it implies (a program over
+    `2*s0` alone still has to know `s0`), and each condition the value that follows from those of its symbols."""
+    backed = torch_releases.backed_values(context.shape_env)
+    trees: dict[str, Expression] = {}
+    for text, hint, kind in context.values:
+        if type(hint) is not int or kind is not int:
+            continue
+        free = context.expressions[text].free_symbols
+        if len(free) != 1 or not free.isdisjoint(backed):
+            continue
+        (symbol,) = free
+        tree = trees.get(text) or trees.setdefault(text, parse_expression(text))
+        value = _solution(tree, symbol.name, hint)
+        if value is not None:
+            torch_private.declare_symbol(context.shape_env, symbol, None, value)
+    known = {
+        symbol.name: int(value) if value.is_Integer else float(value) for symbol, value in backed.items()
+    }
+    _settle_conditions(context, known)
+
+
+def _solution(tree: Expression, name: str, hint: int) -> int | None:
+    """The whole number that the one symbol of `tree` is where `tree` is `hint`, if `tree` is a line."""
+    origin, next_to_it = evaluate(tree, {name: 0}), evaluate(tree, {name: 1})
+    if origin is None or next_to_it is None:
+        return None
+    slope = next_to_it - origin
+    if type(slope) is not int or type(origin) is not int or slope == 0 or (hint - origin) % slope:
+        return None
+    value = (hint - origin) // slope
+    return value if evaluate(tree, {name: value}) == hint else None
+
+
+def _settle_conditions(context: DecodeContext, known: Mapping[str, Number]) -> None:
+    for (text, _hint, kind), value in context.values.items():
+        if (
+            kind is bool
+            and {symbol.name for symbol in context.expressions[text].free_symbols} <= known.keys()
+        ):
+            held = evaluate(parse_expression(text), known)
+            torch_private.hint_symbolic_value(value, None if held is None else bool(held))
+
+
+def _unseen_symbol(name: str) -> sympy.Symbol:
+    """A symbol as torch makes those of its kind."""
+    if name.startswith(_FLOATS):
+        return sympy.Symbol(name)
+    return sympy.Symbol(name, positive=None if name.startswith("u") else True, integer=True)
+
+
+def ranges_by_expression(context: DecodeContext, ranges: Mapping[str, Any]) -> dict[sympy.Basic, Any]:
+    """Ranges that are given by text, by expression, after the graph was decoded. A symbol that the graph does not show is made
+    as torch makes symbols: a positive integer, an integer without backing, or a float."""
+    result = {}
+    for text, values in ranges.items():
+        expression = parse_infix(text)
+        for name in symbols_of(expression):
+            if name not in context.symbols:
+                context.symbols[name] = _unseen_symbol(name)
+                _declare(context, name)
+                context.pending.discard(context.symbols[name])
+        try:
+            result[decode_expression(expression, context.symbols)] = values
+        except ExpressionError as error:
+            raise error.within(f"range_constraints[{text[:80]!r}]") from None
+    return result

@@ -1,0 +1,237 @@
+"""What is known of a tensor without its elements: torch's ⇄ the schema's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from graphwire.analysis.validation.weight_checks import Facts
+from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext
+from graphwire.bridge.tensors.sparse import decode_sparse, encode_sparse
+from graphwire.bridge.tensors.symbols import decode_int, encode_size, may_reason, symbolic_integer
+from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.errors import DecodeError
+from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, MemoryFormat, ScalarType
+from graphwire.schema.symbols import SymInt
+from graphwire.schema.tensor import SparseMeta, TensorMeta
+
+SCALAR_TYPES: dict[torch.dtype, ScalarType] = {
+    getattr(torch, name): kind for kind, name in DTYPE_NAMES.items()
+}
+DTYPES: dict[ScalarType, torch.dtype] = {kind: dtype for dtype, kind in SCALAR_TYPES.items()}
+NAMED_DTYPES: dict[str, torch.dtype] = {
+    str(value).removeprefix("torch."): value
+    for value in vars(torch).values()
+    if isinstance(value, torch.dtype)
+}
+
+LAYOUTS: dict[Layout, torch.layout] = {
+    Layout.SparseCoo: torch.sparse_coo,
+    Layout.SparseCsr: torch.sparse_csr,
+    Layout.SparseCsc: torch.sparse_csc,
+    Layout.SparseBsr: torch.sparse_bsr,
+    Layout.SparseBsc: torch.sparse_bsc,
+    Layout._mkldnn: torch._mkldnn,
+    Layout.Strided: torch.strided,
+}
+LAYOUT_KINDS: dict[torch.layout, Layout] = {layout: kind for kind, layout in LAYOUTS.items()}
+NAMED_LAYOUTS: dict[str, torch.layout] = {
+    str(value).removeprefix("torch."): value
+    for value in vars(torch).values()
+    if isinstance(value, torch.layout)
+}
+
+MEMORY_FORMATS: dict[MemoryFormat, torch.memory_format] = {
+    MemoryFormat.ContiguousFormat: torch.contiguous_format,
+    MemoryFormat.ChannelsLast: torch.channels_last,
+    MemoryFormat.ChannelsLast3d: torch.channels_last_3d,
+    MemoryFormat.PreserveFormat: torch.preserve_format,
+}
+MEMORY_FORMAT_KINDS: dict[torch.memory_format, MemoryFormat] = {f: kind for kind, f in MEMORY_FORMATS.items()}
+
+
+_MOST_DEVICE = 127
+"""torch counts devices with eight bits, and wraps around."""
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """torch's name of an element type, without the prefix."""
+    return str(dtype).removeprefix("torch.")
+
+
+def encode_device(device: torch.device) -> Device:
+    """A device as a record."""
+    return Device(device.type, device.index)
+
+
+def decode_device(context: DecodeContext, record: Device) -> torch.device:
+    """The device that a record names, moved to where `device=` of the load puts it."""
+    key = (record.type, record.index)
+    device = context.devices.get(key)
+    if device is None:
+        if record.index is not None and not 0 <= record.index <= _MOST_DEVICE:
+            raise DecodeError(f"there is no device {record.type!r}:{record.index}")
+        try:
+            named = (
+                torch.device(record.type) if record.index is None else torch.device(record.type, record.index)
+            )
+        except RuntimeError:
+            raise DecodeError(f"this torch knows no device {record.type!r}:{record.index}") from None
+        device = context.devices[key] = context.place_device(named)
+    return device
+
+
+def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
+    """A tensor's type, shape and place as a record. Equal ones share one record."""
+    layout, sizes = tensor.layout, tensor.shape
+    if layout is not torch.strided:
+        # Strides of 0 are what torch writes here, and must find to read the document.
+        return _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0, encode_sparse(tensor))
+    strides, offset = tensor.stride(), tensor.storage_offset()
+    numbers: tuple[Any, ...] = (sizes, strides, offset)
+    is_symbolic = torch_private.may_have_symbolic_sizes(tensor)
+    if is_symbolic:
+        numbers = torch_private.identities((*sizes, *strides, offset))
+    key = (tensor.dtype, numbers, tensor.requires_grad, torch_private.device_of(tensor))
+    record = context.tensor_metas.get(key)
+    if record is None:
+        same: Any = key
+        if is_symbolic:  # symbols of other identities may be equal
+            extents = [
+                n if type(n) is int else symbolic_integer(context, n).key for n in (*sizes, *strides, offset)
+            ]
+            same = (key[0], tuple(extents), *key[2:])
+            record = context.tensor_metas.get(same)
+        if record is None:
+            record = context.tensor_metas[same] = _tensor_meta(context, tensor, sizes, strides, offset)
+        context.tensor_metas[key] = record
+    return record
+
+
+def _tensor_meta(
+    context: EncodeContext,
+    tensor: torch.Tensor,
+    sizes: Sequence[Any],
+    strides: Sequence[Any],
+    offset: Any,
+    sparse: SparseMeta | None = None,
+) -> TensorMeta:
+    dtype = SCALAR_TYPES.get(tensor.dtype, ScalarType.UNKNOWN)
+    layout = LAYOUT_KINDS.get(tensor.layout, Layout.Unknown)
+    names: dict[str, str] = {}
+    if dtype is ScalarType.UNKNOWN:
+        names["dtype_name"] = dtype_name(tensor.dtype)
+        context.features.add("dtypes")
+    if layout is Layout.Unknown:
+        names["layout_name"] = str(tensor.layout).removeprefix("torch.")
+        context.features.add("layouts")
+    return TensorMeta(
+        dtype=dtype,
+        sizes=[encode_size(context, size) for size in sizes],
+        requires_grad=tensor.requires_grad,
+        device=encode_device(tensor.device),
+        strides=[encode_size(context, stride) for stride in strides],
+        storage_offset=encode_size(context, offset),
+        layout=layout,
+        sparse=sparse,
+        **names,
+    )
+
+
+_QUANTIZED = frozenset("qint8 quint8 qint32 quint4x2 quint2x4".split())
+"""Element types that a constant codec makes tensors of, and no graph has values of."""
+
+
+def decode_dtype(record: TensorMeta) -> torch.dtype:
+    """The element type that a record names.
+
+    Raises:
+        DecodeError: this torch has no such type.
+    """
+    if record.dtype is not ScalarType.UNKNOWN:
+        return DTYPES[record.dtype]
+    dtype = NAMED_DTYPES.get(record.dtype_name or "")
+    if dtype is None:
+        raise DecodeError(
+            f"this torch has no element type {record.dtype_text!r}", remedy="Install a newer torch"
+        )
+    if record.dtype_name in _QUANTIZED:
+        raise DecodeError(f"torch makes no tensor of {record.dtype_name} without its scale")
+    return dtype
+
+
+def decode_layout(record: TensorMeta) -> torch.layout:
+    """The layout that a record names.
+
+    Raises:
+        DecodeError: this torch has no such layout.
+    """
+    layout = LAYOUTS.get(record.layout) or NAMED_LAYOUTS.get(record.layout_name or "")
+    if layout is None:
+        raise DecodeError(f"this torch has no layout {record.layout_name or record.layout!r}")
+    return layout
+
+
+def _decode_extents(context: DecodeContext, records: list[SymInt]) -> list[Any]:
+    return [record.as_int if record.as_expr is None else decode_int(context, record) for record in records]
+
+
+def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_value: bool) -> torch.Tensor:
+    """A fake tensor of the type, shape and place that a record says, which nothing else shares.
+
+    Args:
+        input_value: whether it stands for a graph input. Tracing the program again starts from these, so their
+            storage has its full size, unless its sizes are such that torch must not compute with them; a value inside
+            the graph gets an empty storage of its own, which with symbolic sizes is 20 times faster to make.
+    """
+    found = context.described.get(id(record))
+    if found is None:
+        found = context.described[id(record)] = _described(context, record)
+    sizes, strides, offset, dtype = found.sizes, found.strides, found.offset, found.dtype
+    if found.layout is not torch.strided:
+        meta = decode_sparse(record.sparse or SparseMeta(), sizes, dtype, found.layout)
+    elif found.known and offset == 0:
+        meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
+    elif found.known or not input_value or not may_reason(context, (*sizes, *strides, offset)):
+        meta = torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
+    else:
+        meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
+        if type(offset) is not int or offset != 0:
+            meta = meta.as_strided(sizes, strides, offset)
+    return context.fakes.make(meta, found.device, record.requires_grad)
+
+
+def _described(context: DecodeContext, record: TensorMeta) -> DescribedTensor:
+    dtype, layout = decode_dtype(record), decode_layout(record)
+    device = decode_device(context, record.device)
+    sizes = _decode_extents(context, record.sizes)
+    strides = _decode_extents(context, record.strides) if layout is torch.strided else []
+    offset = decode_int(context, record.storage_offset)
+    known = not context.values or all(type(number) is int for number in (*sizes, *strides, offset))
+    return DescribedTensor(record, dtype, layout, device, sizes, strides, offset, known)
+
+
+def target_device(device: str | int | torch.device | None) -> torch.device | None:
+    """The device that a caller asks for.
+
+    Raises:
+        DecodeError: torch knows no such device.
+    """
+    if device is None or isinstance(device, torch.device):
+        return device
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        raise DecodeError(
+            f"torch knows no device {device!r:.80}", remedy="Name one as torch does: cpu, cuda, cuda:0"
+        ) from error
+
+
+def seen_facts(tensor: torch.Tensor) -> Facts:
+    """What is compared of a tensor that a codec makes: what is seen from outside, and not where its parts lie."""
+    kind = LAYOUT_KINDS.get(tensor.layout)
+    layout = str(tensor.layout).removeprefix("torch.") if kind is None else kind.name
+    sizes = [size if type(size) is int else None for size in tensor.shape]
+    return Facts(dtype_name(tensor.dtype), layout, sizes, [])

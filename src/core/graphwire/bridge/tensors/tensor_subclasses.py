@@ -1,0 +1,102 @@
+"""What is known of a value that is a tensor subclass: of which tensors without elements it consists.
+
+A constant codec takes such a value apart and makes it again, as it does with a constant; what stands for its parts are
+fake tensors, and symbolic integers stand where a constant has numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from graphwire.bridge.context import DecodeContext, EncodeContext
+from graphwire.bridge.tensors.codecs import owner_of
+from graphwire.bridge.tensors.symbols import decode_int, encode_int
+from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_tensor_meta
+from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.errors import DecodeError, EncodeError
+from graphwire.schema.symbols import SymInt
+from graphwire.schema.tensor import Composition, Part
+from graphwire.wire.plain_trees import check_plugin_tree
+
+_INTEGER = "graphwire.integer"
+_SYMBOLS = frozenset((torch.SymInt,))
+
+
+def encode_composition(context: EncodeContext, tensor: torch.Tensor) -> Composition | None:
+    """How a value that is no plain fake tensor consists of such; None where no codec knows it.
+
+    Raises:
+        EncodeError: a codec gives what is no tree.
+    """
+    codec, _ = owner_of(context.registry, tensor)
+    if codec is None:
+        return None
+    try:
+        tree, tensors = codec.encode(tensor)
+        parts = list(tensors)
+    except Exception:  # noqa: BLE001 a codec need not know values without elements, and these only inform
+        return None
+    if not all(isinstance(part, torch.Tensor) for part in parts):
+        return None
+    who = f"the constant codec {codec.name}"
+    check_plugin_tree(tree, who, "composition", besides=_SYMBOLS)
+    integers: list[SymInt] = []
+    bare = _without_symbols(context, tree, integers, who)
+    return Composition(codec.name, bare, [_encode_part(context, part) for part in parts], integers)
+
+
+def _encode_part(context: EncodeContext, tensor: torch.Tensor) -> Part:
+    plain = type(tensor) is torch_private.FakeTensor
+    return Part(encode_tensor_meta(context, tensor), None if plain else encode_composition(context, tensor))
+
+
+def _without_symbols(context: EncodeContext, tree: Any, integers: list[SymInt], who: str) -> Any:
+    if isinstance(tree, torch.SymInt):
+        integers.append(encode_int(context, tree))
+        return {_INTEGER: len(integers) - 1}
+    if isinstance(tree, dict):
+        if _INTEGER in tree:
+            raise EncodeError(f"{who} gives a dict with the key {_INTEGER!r}, which stands for a size")
+        return {key: _without_symbols(context, item, integers, who) for key, item in tree.items()}
+    if isinstance(tree, list):
+        return [_without_symbols(context, item, integers, who) for item in tree]
+    return tree
+
+
+def decode_composition(context: DecodeContext, record: Composition, *, input_value: bool) -> Any:
+    """The value over fake tensors; None where this process has not what it takes to make it, which only a constant of its
+    class demands."""
+    codec = context.registry.constant_codecs.get(record.codec)
+    if codec is None:
+        return None
+    parts = [_decode_part(context, part, input_value) for part in record.parts]
+    integers = [decode_int(context, integer) for integer in record.integers]
+    tree = _with_symbols(record.tree, integers)
+    if any(part is None for part in parts):
+        return None
+    try:
+        made = codec.decode(tree, parts)
+    except Exception:  # noqa: BLE001 as above
+        return None
+    return made if isinstance(made, torch.Tensor) else None
+
+
+def _decode_part(context: DecodeContext, part: Part, input_value: bool) -> Any:
+    if part.composition is not None:
+        return decode_composition(context, part.composition, input_value=input_value)
+    return decode_tensor_meta(context, part.meta, input_value=input_value)
+
+
+def _with_symbols(tree: Any, integers: list[Any]) -> Any:
+    if isinstance(tree, dict):
+        if tree.keys() == {_INTEGER}:
+            index = tree[_INTEGER]
+            if type(index) is not int or not 0 <= index < len(integers):
+                raise DecodeError(f"{index!r:.80} is no row of the integers of a tensor subclass")
+            return integers[index]
+        return {key: _with_symbols(item, integers) for key, item in tree.items()}
+    if isinstance(tree, list):
+        return [_with_symbols(item, integers) for item in tree]
+    return tree

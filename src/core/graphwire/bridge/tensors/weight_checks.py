@@ -1,0 +1,121 @@
+"""Weights and constants against what the graph says of them: noted when a program is saved, checked when one is loaded."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from graphwire.analysis.validation.weight_checks import (
+    difference,
+    facts_of,
+    mismatches,
+    missing_values,
+    plain_differences,
+)
+from graphwire.bridge.tensors.tensor_metas import seen_facts
+from graphwire.errors import DecodeError, GraphwireWarning, Problem, ValidationError
+from graphwire.schema.program import Program
+from graphwire.schema.signature import held_by
+from graphwire.wire.payloads import Payloads
+
+_SHOWN = 5
+"""Values that a warning tells of."""
+
+
+def note_edited_values(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> None:
+    """Name in the record the weights and constants that are not what the graph says, with a warning: that can be meant, and
+    mostly is not.
+
+    Args:
+        values: the weights and constants by qualified name.
+    """
+    edited = list(_differences(record, payloads, values))
+    if edited:
+        record.edited_values = [name for name, _ in edited]
+        warnings.warn(
+            f"{_told(edited)}. They are kept as they are, and so is the graph; export the program again if it shall know",
+            GraphwireWarning,
+            stacklevel=3,
+        )
+
+
+def check_held_values(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> None:
+    """Refuse weights and constants that are missing, or not what the graph says, though nobody noted that they were edited.
+
+    torch notes no edits, so for a program that it wrote this is a warning.
+
+    Args:
+        values: the weights and constants by qualified name.
+
+    Raises:
+        DecodeError: none is there at all, as in a document without payloads.
+        ValidationError: there are such; the error holds all of them.
+    """
+    missing = missing_values(record, payloads.weights, payloads.constants, payloads.unread)
+    if missing and not payloads.weights and not payloads.constants:
+        raise DecodeError(
+            f"the program needs {len(missing)} weights and constants, and none is there ({missing[0].message})",
+            remedy="Give them yourself: from_schema(program, payloads)",
+        )
+    differences = [
+        each for each in _differences(record, payloads, values) if each[0] not in record.edited_values
+    ]
+    if differences and record.producer is None:
+        warnings.warn(
+            f"{_told(differences)}. Somebody edited them before the program was saved, or they are another program's",
+            GraphwireWarning,
+            stacklevel=3,
+        )
+        differences = []
+    problems = [*missing, *mismatches(record, differences), *_wrong_kinds(record, values)]
+    if problems:
+        raise ValidationError(
+            problems, remedy="The file is damaged, or these are the weights of another program"
+        )
+
+
+def _wrong_kinds(record: Program, values: Mapping[str, Any]) -> Iterator[Problem]:
+    """Each value that a codec wrote and that cannot be what the signature says: an object as a weight, a tensor as an object."""
+    if not record.encoded_values:
+        return
+    for spec in record.graph_module.signature.input_specs:
+        held = held_by(spec)
+        if held is None or held.name not in record.encoded_values or held.name not in values:
+            continue
+        is_tensor = isinstance(values[held.name], torch.Tensor)
+        if is_tensor is (spec.custom_obj is not None):
+            kind = type(values[held.name])
+            place = f"encoded_values[{held.name!r:.80}]"
+            what = "an object" if is_tensor else f"a {held.kind}, a tensor"
+            message = (
+                f"{held.name!r:.80} is {what}, and of it is made a {kind.__module__}.{kind.__qualname__}"
+            )
+            yield Problem(place, "kind", message)
+
+
+def _differences(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from plain_differences(record, payloads.weights, payloads.constants)
+    yield from _encoded_differences(record, values)
+
+
+def _encoded_differences(record: Program, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each tensor that a codec wrote and that is another one than the graph says."""
+    if not record.encoded_values:
+        return
+    stated = record.graph_module.graph.tensor_values
+    for held in filter(None, map(held_by, record.graph_module.signature.input_specs)):
+        tensor = values.get(held.name)
+        if held.name not in record.encoded_values or not isinstance(tensor, torch.Tensor):
+            continue
+        if held.value in stated and (told := difference(seen_facts(tensor), facts_of(stated[held.value]))):
+            yield held.name, told
+
+
+def _told(differences: Sequence[tuple[str, str]]) -> str:
+    shown = [f"{name}: {how}" for name, how in differences[:_SHOWN]]
+    more = len(differences) - len(shown)
+    rest = f"; and {more} more" if more else ""
+    return f"weights or constants are not what the graph says of them ({'; '.join(shown)}{rest})"

@@ -1,0 +1,1 @@
+"""Which private or changing parts of torch does graphwire use?"""

@@ -1,0 +1,1 @@
+"""What is a document of one schema version made of, and how is it rewritten?"""

@@ -1,0 +1,22 @@
+"""Names for new values of a graph."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Container
+
+from graphwire.evolve.documents.plain_values import TABLES
+from graphwire.evolve.documents.trees import Record
+
+__all__ = ["free_name", "value_names"]
+
+
+def value_names(graph: Record) -> set[str]:
+    """The names of a graph's values."""
+    return {name for table in TABLES.values() for name in graph.get(table) or ()}
+
+
+def free_name(stem: str, taken: Container[str | None], separator: str = "_") -> str:
+    """The first of `stem`, `stem_1`, `stem_2` … that is not taken."""
+    numbered = (f"{stem}{separator}{index}" for index in itertools.count(1))
+    return next(name for name in itertools.chain((stem,), numbered) if name not in taken)

@@ -1,0 +1,30 @@
+"""Edits that steps of the schema have in common: of a union's arm, of an expression, of fields that an older version lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from graphwire.evolve.documents.trees import Edit, Record, Where
+
+__all__ = ["of_arm", "of_expression", "without"]
+
+
+def of_arm(arm: str, change: Callable[[Any], Record]) -> Edit:
+    """An edit that puts `change` of an arm's content in place of the union; other unions stay."""
+
+    def edit(union: Record, where: Where) -> Record:
+        content = union.get(arm)
+        return union if content is None else change(content)
+
+    return edit
+
+
+def of_expression(convert: Callable[[str], str]) -> Edit:
+    """An edit of a symbolic value that converts the text of its expression."""
+    return of_arm("as_expr", lambda value: {"as_expr": {**value, "expr_str": convert(value["expr_str"])}})
+
+
+def without(record: Record, *fields: str) -> Record:
+    """A record without some of its fields."""
+    return {key: value for key, value in record.items() if key not in fields}

@@ -1,0 +1,71 @@
+"""The order in which values introduce symbols: the loaders of 2.1 and 2.2 take the tensors in order, and fail on an expression
+of a symbol that has not stood alone before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from graphwire.evolve.documents.trees import Record, Report, Where
+
+__all__ = ["report_unmet_symbols", "symbols_first"]
+
+_SYMBOL = re.compile(r"\bs\d+\b", re.ASCII)
+
+
+def symbols_first(tree: Record) -> Record:
+    """A program whose tensors with symbols that stand alone come before those with expressions of them, where one has."""
+    module = tree["graph_module"]
+    values = module["graph"]["tensor_values"]
+    ordered, unmet = _in_order(values)
+    if [*ordered, *unmet] == list(values):
+        return tree
+    graph = {**module["graph"], "tensor_values": {name: values[name] for name in (*ordered, *unmet)}}
+    return {**tree, "graph_module": {**module, "graph": graph}}
+
+
+def report_unmet_symbols(graph: Record, where: Where, report: Report) -> Record:
+    """Report the first tensor with an expression of a symbol that stands alone in none."""
+    for name, text in _in_order(graph["tensor_values"])[1].items():
+        construct = f"the size {text}, of a symbol that is no size by itself"
+        report(where.at(f".tensor_values[{name!r}]").obstacle(construct, "torch-2.3"))
+        break
+    return graph
+
+
+def _in_order(values: Record) -> tuple[list[str], dict[str, str]]:
+    """The tensors that can be taken one after the other, and the others, each with an expression that keeps it back."""
+    waiting = {name: _expressions(value) for name, value in values.items()}
+    known: set[str] = set()
+    ordered: list[str] = []
+    while True:
+        unmet = {}
+        for name, texts in waiting.items():
+            text = _unmet(texts, known)
+            if text is None:
+                known.update(filter(_SYMBOL.fullmatch, texts))
+                ordered.append(name)
+            else:
+                unmet[name] = text
+        if len(unmet) in (0, len(waiting)):
+            return ordered, unmet
+        waiting = {name: waiting[name] for name in unmet}
+
+
+def _expressions(value: Record) -> list[str]:
+    """The expressions in a tensor's sizes and strides, in the order in which they are read."""
+    meta = value.get("meta", value)
+    found = [each.get("as_expr") for each in (*meta["sizes"], *meta["strides"])]
+    return [expression["expr_str"] for expression in found if expression is not None]
+
+
+def _unmet(texts: Iterable[str], known: set[str]) -> str | None:
+    """The first of some expressions that has a symbol which was not met before; None where all were."""
+    met = set(known)
+    for text in texts:
+        if _SYMBOL.fullmatch(text):
+            met.add(text)
+        elif not met.issuperset(_SYMBOL.findall(text)):
+            return text
+    return None

@@ -1,0 +1,218 @@
+"""What torch's schema can say, and since when its own reader reads it: one row for every field, element type and extension.
+
+A step down, `supports`, and the note of a file's first reader ask these tables and that of the arms of arguments
+(`schema.arguments`) alone. What has no row is refused, so a new field of `schema` cannot reach a reader of torch before
+somebody says what becomes of it.
+
+A row has the first version of torch's schema whose **reader** reads the construct, measured as `schema.arguments` says.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from graphwire.evolve.documents.versions import Version
+from graphwire.schema import graph, module_call, program, scalars, signature, symbols, tensor
+from graphwire.schema.arguments import ARMS
+from graphwire.schema.scalars import ScalarType
+
+__all__ = ["EXTENSIONS", "FIELDS", "TYPES", "Field", "fields_of_torch"]
+
+V1, V2, V5_1, V5_3, V7_3 = Version(1), Version(2), Version(5, 1), Version(5, 3), Version(7, 3)
+V8_2, V8_7, V8_8, V8_14 = Version(8, 2), Version(8, 7), Version(8, 8), Version(8, 14)
+V8_15, V8_17, V8_20 = Version(8, 15), Version(8, 17), Version(8, 20)
+
+TYPES: Final[dict[ScalarType, Version]] = {
+    **dict.fromkeys(ScalarType, V1),
+    ScalarType.UINT16: V8_2,
+    ScalarType.FLOAT8E4M3FN: V8_7,
+    ScalarType.FLOAT8E5M2: V8_7,
+    ScalarType.FLOAT8E4M3FNUZ: V8_14,
+    ScalarType.FLOAT8E5M2FNUZ: V8_14,
+    ScalarType.FLOAT8E8M0FNU: V8_20,
+    ScalarType.UINT32: V8_20,
+    ScalarType.UINT64: V8_20,
+}
+"""Every element type with a number."""
+
+EXTENSIONS: Final[dict[str, Literal["said", "shown", "refused"]]] = {
+    **dict.fromkeys(program.FEATURES, "refused"),
+    "sequences": "said",
+    "codecs": "shown",
+    "outputs": "shown",
+}
+"""Every extension that a document can require: `said` in torch's terms where they have a word, else an obstacle; `shown`, an
+obstacle at each place where it is used; `refused`, an obstacle also where the document does not show its use."""
+
+
+# ----------------------------------------------------------------------------------------------------------- fields
+
+
+class Field(NamedTuple):
+    """What becomes of a field of a record."""
+
+    since: Version | None = V1
+    """The first version of torch's schema that has it; None for a field of ours."""
+    fate: Literal["kept", "left out", "said", "refused"] = "kept"
+    """Below that version, or in any document for torch for a field of ours. `kept`: the step says it otherwise or drops it."""
+    says: str = ""
+    """What the message calls it, where it is refused."""
+    feature: str = ""
+    """The extension that it is, if a reader must know it."""
+    names: bool = False
+    """Whether its text, or the keys of its table, are names of values or nodes of the graph."""
+
+
+def _fields(listed: str, since: Version | None = V1, **options: Any) -> dict[str, Field]:
+    return {name: Field(since, **options) for name in listed.split()}
+
+
+def _left_out(listed: str, **options: Any) -> dict[str, Field]:
+    return _fields(listed, None, fate="left out", **options)
+
+
+def _said(listed: str) -> dict[str, Field]:
+    return _fields(listed, None, fate="said")
+
+
+def _named(listed: str, since: Version | None = V1) -> dict[str, Field]:
+    return _fields(listed, since, names=True)
+
+
+def _refused(says: str, since: Version) -> Field:
+    return Field(since, "refused", says)
+
+
+def _extension(feature: str) -> Field:
+    return Field(None, "refused", program.FEATURES[feature], feature)
+
+
+FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
+    program.Program: {
+        **_fields("graph_module opset_version range_constraints schema_version"),
+        **_fields("verifiers torch_version", V7_3),
+        **_fields("guards_code", V8_14),
+        **_left_out("requires producer readable_from plugins example_inputs edited_values"),
+        **_said("encoded_values"),
+    },
+    program.GraphModule: {
+        **_fields("graph signature module_call_graph"),
+        **_fields("metadata", V7_3),
+        **_fields("treespec_namedtuple_fields", V8_7),
+        **_said("stack_frames node_sources"),
+        **_left_out("inline_constraints replacements"),
+    },
+    program.SchemaVersion: _fields("major minor"),
+    program.StackFrame: _said("file line name source stripped"),
+    program.NodeSource: _said("name target graph_id pass_name action from_node"),
+    program.PluginRequirement: _left_out("distribution version provides"),
+    program.EncodedValue: _said("codec tree tensors buffer is_weight requires_grad is_param same_as index"),
+    program.ExampleInputs: _left_out("spec leaves encoded_values"),
+    graph.Graph: {
+        **_fields("inputs outputs nodes is_single_tensor_return"),
+        **_named("tensor_values sym_int_values sym_bool_values"),
+        **_named("custom_obj_values", V5_1),
+        **_named("sym_float_values", V8_2),
+        **_left_out("input_names value_metadata placed copies compositions held_as", names=True),
+        **_left_out("output_metadata output_list"),
+    },
+    graph.Node: {
+        **_fields("target inputs outputs metadata"),
+        **_fields("is_hop_single_tensor_return", V8_7),
+        **_named("name", V8_17),
+        **_said("stack from_node"),
+        **_left_out("container"),
+        "propagate": _extension("propagate"),
+    },
+    graph.ValueMetadata: {
+        **_left_out("metadata stack from_node unstated stated target value"),
+        **_left_out("name", names=True),
+    },
+    graph.NamedArgument: {**_fields("name arg"), **_fields("kind", V8_7), **_left_out("tuples")},
+    graph.Argument: {
+        arm: Field(row.argument, "said" if row.resolved or row.feature else "kept", row.says)
+        for arm, row in ARMS.items()
+    },
+    **{
+        row.record: _said(" ".join(row.record.__struct_fields__))
+        for row in ARMS.values()
+        if row.record is not None
+    },
+    graph.TensorArgument: _named("name"),
+    graph.TokenArgument: _named("name", V5_3),
+    graph.SymIntArgument: {**_named("as_name"), **_fields("as_int")},
+    graph.SymFloatArgument: {**_named("as_name", V8_2), **_fields("as_float", V8_2)},
+    graph.SymBoolArgument: {**_named("as_name"), **_fields("as_bool")},
+    graph.OptionalTensorArgument: _fields("as_tensor as_none"),
+    graph.CustomObjArgument: {**_named("name"), **_fields("class_fqn", V5_1)},
+    graph.ComplexValue: _fields("real imag", V8_14),
+    graph.GraphArgument: {**_fields("name graph"), **_left_out("node")},
+    graph.ElementCopy: _left_out("of uses", names=True),
+    signature.GraphSignature: _fields("input_specs output_specs"),
+    signature.InputSpec: {
+        **_fields("user_input parameter buffer tensor_constant"),
+        "custom_obj": _refused("an input that is a script object", V5_1),
+        "token": _refused("a token, which orders effects", V5_3),
+        **_fields("constant_input", V5_3),
+    },
+    signature.OutputSpec: {
+        **_fields("user_output loss_output buffer_mutation gradient_to_parameter gradient_to_user_input"),
+        "user_input_mutation": _refused("an input that the program changes", V5_1),
+        "token": _refused("a token, which orders effects", V5_3),
+        "parameter_mutation": _refused("a parameter that the program changes", V8_14),
+    },
+    signature.UserInputSpec: {**_fields("arg"), **_left_out("name", names=True)},
+    signature.UserOutputSpec: {**_fields("arg"), **_left_out("name", names=True)},
+    signature.ConstantValue: _fields("as_none as_int as_float as_string as_bool", V5_3),
+    signature.InputToConstantInputSpec: {**_named("name", V5_3), **_fields("value", V5_3)},
+    signature.InputToParameterSpec: _fields("arg parameter_name"),
+    signature.InputToBufferSpec: {**_fields("arg buffer_name"), **_fields("persistent", V5_1)},
+    signature.InputToTensorConstantSpec: {**_fields("arg tensor_constant_name"), **_left_out("persistent")},
+    signature.InputToCustomObjSpec: _fields("arg custom_obj_name", V5_1),
+    signature.InputTokenSpec: _fields("arg", V5_3),
+    signature.LossOutputSpec: _fields("arg"),
+    signature.BufferMutationSpec: _fields("arg buffer_name"),
+    signature.ParameterMutationSpec: _fields("arg parameter_name", V8_14),
+    signature.GradientToParameterSpec: _fields("arg parameter_name"),
+    signature.GradientToUserInputSpec: {**_fields("arg"), **_named("user_input_name")},
+    signature.UserInputMutationSpec: {**_fields("arg", V5_1), **_named("user_input_name", V5_1)},
+    signature.OutputTokenSpec: _fields("arg", V5_3),
+    module_call.ModuleCallEntry: _fields("fqn signature"),
+    module_call.ModuleCallSignature: {
+        **_fields("inputs outputs in_spec out_spec"),
+        **_fields("forward_arg_names", V8_2),
+        **_left_out("input_names output_names", names=True),
+    },
+    module_call.NamedTupleDef: _fields("field_names", V8_7),
+    symbols.SymExprHint: {**_fields("as_int"), **_fields("as_bool as_float", V2)},
+    symbols.SymExpr: _fields("expr_str hint"),
+    symbols.SymInt: _fields("as_expr as_int"),
+    symbols.SymFloat: _fields("as_expr as_float", V8_2),
+    symbols.SymBool: _fields("as_expr as_bool"),
+    symbols.RangeConstraint: _fields("min_val max_val"),
+    scalars.Device: _fields("type index"),
+    tensor.TensorMeta: {
+        **_fields("dtype sizes requires_grad device strides storage_offset layout"),
+        "dtype_name": _extension("dtypes"),
+        "layout_name": _extension("layouts"),
+        **_left_out("sparse"),
+    },
+    tensor.SparseMeta: _left_out("dense_dim coalesced index_dtype block"),
+    tensor.Composition: _left_out("codec tree parts integers"),
+    tensor.Part: _left_out("meta composition"),
+    tensor.PayloadConfig: _fields("config", V8_14),
+    tensor.PayloadMeta: {
+        **_fields("path_name is_param use_pickle tensor_meta", V8_14),
+        **_left_out("same_as weight shared buffer"),
+        **_said("conj neg placement"),
+    },
+}
+"""Every field of every record that a program, or the config of its payloads, consists of. `said` of ours: written otherwise, or
+an obstacle through the extension that it belongs to."""
+
+
+def fields_of_torch(kind: type[msgspec.Struct]) -> frozenset[str]:
+    """The fields of a record that torch's schema has."""
+    return frozenset(name for name, row in FIELDS[kind].items() if row.since is not None)

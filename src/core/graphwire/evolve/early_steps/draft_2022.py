@@ -1,0 +1,290 @@
+"""The first published design (2022). A document is a graph module whose weights stand inside it; no file of a release has it.
+
+It has tensors and integers as values described once per graph, positional arguments and keyword arguments, and no
+signature: a weight is the tensor value of its own name, and the graph's inputs are the caller's.
+
+The step to schema 1 brought the signature, named arguments, conditions, call specs, ranges and operator versions. What the
+draft has no place for stands in its `metadata` under `graphwire.schema_1` (JSON), so that the step up finds it again.
+Without that, upward: the inputs and outputs are tuples of tensors (one output: the tensor alone), there are no ranges, and ATen
+is of version 10. Positional arguments have no names in schema 1 then: they are passed by position.
+
+Weights: `evolve.early_steps.embedded` takes them out of a draft, and puts them in.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from graphwire.errors import SchemaError
+from graphwire.evolve.documents.step import Step
+from graphwire.evolve.documents.trees import ROOT, Record, Report, Where, name_of, node_label
+from graphwire.evolve.documents.versions import DRAFT, Version
+from graphwire.evolve.early_steps.draft_arguments import (
+    argument_down,
+    argument_up,
+    literal_integers,
+    meta_down,
+    meta_up,
+    result_down,
+    result_up,
+    size_down,
+    size_up,
+    value_name,
+)
+from graphwire.schema.texts.treespec import LEAF, TreeSpec, format_treespec
+
+OLDER, NEWER = DRAFT, Version(1)
+
+KEPT = "graphwire.schema_1"
+"""The key of `metadata` with the parts of a schema 1 document that the draft has no place for."""
+
+_MODULES = ("_operator.", "math.", "builtins.", "torch.")
+_OPS = "torch.ops."
+_FIRST = "1"
+
+
+# ------------------------------------------------------------------------------------------------------------- up
+
+
+def up(tree: Record) -> Record:
+    """The draft as schema 1.
+
+    Raises:
+        SchemaError: the document's own note of what schema 1 had is damaged.
+    """
+    kept = _kept(tree.get("metadata") or {})
+    names = {
+        name: kept["names"].get(name) or value_name(name) for name in (*tree["parameters"], *tree["buffers"])
+    }
+    graph = _graph_up(tree["graph"], names)
+    user_inputs = [argument["name"] for argument in tree["graph"]["inputs"]]
+    user_outputs = [argument["name"] for argument in tree["graph"]["outputs"]]
+    graph["inputs"] = [{"as_tensor": {"name": name}} for name in names.values()] + graph["inputs"]
+    signature = {
+        "inputs_to_parameters": {names[name]: name for name in tree["parameters"]},
+        "inputs_to_buffers": {names[name]: name for name in tree["buffers"]},
+        "user_inputs": user_inputs,
+        "user_outputs": user_outputs,
+        "buffers_to_mutate": {},
+        "backward_signature": None,
+    }
+    module = {
+        "graph": graph,
+        "signature": signature,
+        "call_spec": kept["call_spec"]
+        or {
+            "in_spec": format_treespec(_tuple_of(len(user_inputs))),
+            "out_spec": format_treespec(LEAF if len(user_outputs) == 1 else _tuple_of(len(user_outputs))),
+        },
+        "module_call_graph": kept["module_call_graph"],
+    }
+    return {
+        "graph_module": module,
+        "opset_version": kept["opset_version"],
+        "range_constraints": kept["range_constraints"],
+        "equality_constraints": [],
+        "schema_version": 1,
+        "example_inputs": None,
+    }
+
+
+_WITHOUT_NOTE: Record = {
+    "names": {},
+    "call_spec": None,
+    "module_call_graph": [],
+    "opset_version": {"aten": 10},
+    "range_constraints": {},
+}
+
+
+def _kept(metadata: dict[str, str]) -> Record:
+    text = metadata.get(KEPT)
+    if text is None:
+        return _WITHOUT_NOTE
+    try:
+        kept = json.loads(text)
+        return {
+            key: type(default)(kept[key]) if default else kept[key] for key, default in _WITHOUT_NOTE.items()
+        }
+    except (ValueError, TypeError, KeyError) as error:
+        raise SchemaError(
+            "the note of a schema 1 document is damaged", place=f"metadata[{KEPT!r}]"
+        ) from error
+
+
+def _tuple_of(count: int) -> TreeSpec:
+    return TreeSpec("builtins.tuple", "null", [LEAF] * count)
+
+
+def _graph_up(graph: Record, names: dict[str, str]) -> Record:
+    made = {
+        content.get("as_symint", {}).get("name") for node in graph["nodes"] for content in node["outputs"]
+    }
+    literals = {
+        value["name"]: value["value"]["as_int"]
+        for value in graph["symint_values"]
+        if value["name"] not in made and value["value"].get("as_int") is not None
+    }
+    nodes = []
+    for node in graph["nodes"]:
+        inputs = [("", argument) for argument in node["args"]] + list(node["kwargs"].items())
+        nodes.append(
+            {
+                "target": node["target"] if node["target"].startswith(_MODULES) else _OPS + node["target"],
+                "inputs": [
+                    {"name": name, "arg": argument_up(argument, names, literals, _module_up)}
+                    for name, argument in inputs
+                ],
+                "outputs": [result_up(result) for result in node["outputs"]],
+                "metadata": _metadata_up(node["metadata"]),
+            }
+        )
+    return {
+        "inputs": _tensors(graph["inputs"], names),
+        "outputs": _tensors(graph["outputs"], names),
+        "nodes": nodes,
+        "tensor_values": {
+            names.get(value["name"], value["name"]): {"meta": meta_up(value["meta"])}
+            for value in graph["tensor_values"]
+        },
+        "sym_int_values": {
+            value["name"]: size_up(value["value"])
+            for value in graph["symint_values"]
+            if value["name"] not in literals
+        },
+        "sym_bool_values": {},
+        "is_single_tensor_return": False,
+        "constants": {},
+    }
+
+
+def _tensors(references: list[Record], names: dict[str, str]) -> list[Record]:
+    return [{"as_tensor": {"name": names.get(each["name"], each["name"])}} for each in references]
+
+
+def _module_up(module: Record) -> Record:
+    graph = _graph_up(module["graph"], {})
+    bare = module["metadata"].get("graphwire.is_single_tensor_return") == "true"
+    return {"name": module["name"], "graph": {**graph, "is_single_tensor_return": bare}}
+
+
+def _metadata_up(metadata: Record) -> dict[str, str]:
+    own = {key: metadata[key] for key in ("stack_trace", "nn_module_stack") if metadata.get(key)}
+    return {**own, **(metadata.get("extra") or {})}
+
+
+# ----------------------------------------------------------------------------------------------------------- down
+
+
+def down(tree: Record, report: Report) -> Record:
+    """Schema 1 as the draft, with weights that say where they lie, and hold no bytes yet."""
+    module, place = tree["graph_module"], ROOT.at(".graph_module")
+    signature = module["signature"]
+    parameters, buffers = signature["inputs_to_parameters"], signature["inputs_to_buffers"]
+    names = {**parameters, **buffers}
+    for name in signature["buffers_to_mutate"].values():
+        report(place.at(".signature.buffers_to_mutate").obstacle(f"the buffer {name!r} that changes", _FIRST))
+    if signature.get("backward_signature") is not None:
+        report(place.at(".signature.backward_signature").obstacle("gradients as outputs", _FIRST))
+    graph = _graph_down(module["graph"], names, place.at(".graph"), report)
+    weights = set(names.values())
+    graph["inputs"] = [argument for argument in graph["inputs"] if argument["name"] not in weights]
+    kept = {
+        "names": {qualified: value for value, qualified in names.items()},
+        "call_spec": module["call_spec"],
+        "module_call_graph": module["module_call_graph"],
+        "opset_version": tree["opset_version"],
+        "range_constraints": tree["range_constraints"],
+    }
+    metas = {value["name"]: value["meta"] for value in graph["tensor_values"]}
+    return {
+        "name": "",
+        "graph": graph,
+        "metadata": {KEPT: json.dumps(kept)},
+        "parameters": {name: _unread(name, metas) for name in parameters.values()},
+        "buffers": {name: _unread(name, metas) for name in buffers.values()},
+    }
+
+
+def _unread(name: str, metas: dict[str, Record]) -> Record:
+    """A weight without bytes: what a writer puts in, or where the bytes are, follows (`evolve.early_steps.embedded`)."""
+    location = {"location": name, "offset": "0", "length": "0", "checksum": ""}
+    return {"storage": {"data_location": "External", "data": location}, "meta": metas.get(name)}
+
+
+def _graph_down(graph: Record, names: dict[str, str], where: Where, report: Report) -> Record:
+    literals = literal_integers(graph)
+    convert: Any = lambda value, place: _module_down(value, place, report)  # noqa: E731
+    nodes = []
+    for index, node in enumerate(graph["nodes"]):
+        here = Where(where, f".nodes[{index}]", node_label(node))
+        arguments = [
+            (
+                each["name"],
+                argument_down(each["arg"], names, literals, here.at(f".inputs[{i}].arg"), report, convert),
+            )
+            for i, each in enumerate(node["inputs"])
+        ]
+        nodes.append(
+            {
+                "target": node["target"].removeprefix(_OPS),
+                "args": [argument for name, argument in arguments if not name],
+                "kwargs": {name: argument for name, argument in arguments if name},
+                "outputs": [
+                    result_down(output, here.at(f".outputs[{i}]"), report)
+                    for i, output in enumerate(node["outputs"])
+                ],
+                "metadata": _metadata_down(node["metadata"]),
+            }
+        )
+    values = [{"name": name, "value": size_down(value)} for name, value in graph["sym_int_values"].items()]
+    values += [{"name": name, "value": {"as_int": number}} for number, name in literals.items()]
+    return {
+        "inputs": _references(graph["inputs"], names, where.at(".inputs"), report),
+        "outputs": _references(graph["outputs"], names, where.at(".outputs"), report),
+        "nodes": nodes,
+        "tensor_values": [
+            {"name": names.get(name, name), "meta": meta_down(value["meta"])}
+            for name, value in graph["tensor_values"].items()
+        ],
+        "symint_values": values,
+    }
+
+
+def _references(arguments: list[Record], names: dict[str, str], where: Where, report: Report) -> list[Record]:
+    for index, argument in enumerate(arguments):
+        if argument.get("as_tensor") is None:
+            report(where.at(f"[{index}]").obstacle("an input or output that is no tensor", _FIRST))
+    given = [name_of(argument) or "" for argument in arguments]
+    return [{"name": names.get(name, name)} for name in given]
+
+
+def _module_down(value: Record, where: Where, report: Report) -> Record:
+    bare = "true" if value["graph"].get("is_single_tensor_return") else "false"
+    return {
+        "name": value["name"],
+        "graph": _graph_down(value["graph"], {}, where.at(".graph"), report),
+        "metadata": {"graphwire.is_single_tensor_return": bare},
+        "parameters": {},
+        "buffers": {},
+    }
+
+
+def _metadata_down(metadata: dict[str, str]) -> Record:
+    own = ("stack_trace", "nn_module_stack")
+    extra = {key: text for key, text in metadata.items() if key not in own}
+    return {**{key: metadata.get(key, "") for key in own}, "extra": extra}
+
+
+STEP = Step(
+    OLDER,
+    NEWER,
+    up,
+    down,
+    derived=(
+        "the signature, from the names of the weights",
+        "the structure of inputs and outputs, where the document notes none",
+    ),
+    absent=("ranges of symbols and operator versions, where the document notes none",),
+)

@@ -1,0 +1,142 @@
+"""Tensors that stand inside a document, as the two oldest schemas have them.
+
+    schema 1      constants of the top-level graph: base64 of what `torch.save` wrote of the tensor
+    draft-2022    every weight: the bytes of its storage, big-endian, or where they lie outside of the document
+
+`upgrade` leaves them behind, since the current schema has none in its documents: a loader takes them out of the document that
+it read, before or after, and passes them on as payloads. Writing a draft ends with putting them in.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, cast
+
+from graphwire.errors import SchemaError
+from graphwire.evolve.documents.trees import MALFORMED, Record
+from graphwire.evolve.documents.versions import DRAFT, Version, version_of
+from graphwire.evolve.early_steps.draft_arguments import meta_up
+from graphwire.schema.scalars import DTYPE_NAMES, ITEM_SIZES, ScalarType
+
+__all__ = ["EmbeddedTensor", "ExternalBytes", "embed", "embedded_tensors", "swapped"]
+
+
+class ExternalBytes(NamedTuple):
+    """Bytes outside of the document: big-endian storage."""
+
+    location: str
+    """The file's name, as the document says it: whoever reads it decides which file that is, if any."""
+    offset: int
+    """In bytes, from the start of the file."""
+    length: int
+    """In bytes."""
+    checksum: str
+    """SHA-256 of the bytes in hexadecimal; empty when the document gives none."""
+
+
+class EmbeddedTensor(NamedTuple):
+    """One tensor that a document holds, or says where to find."""
+
+    name: str
+    """Its qualified name, as in the upgraded document's signature."""
+    kind: Literal["parameter", "buffer", "constant"]
+    encoding: Literal["torch.save", "storage"]
+    data: bytes | ExternalBytes
+    """A torch.save zip; or the bytes of the storage, little-endian unless they are external."""
+    meta: Record | None
+    """The tensor's meta as the current schema has it; None where only the bytes say it."""
+
+
+def embedded_tensors(tree: Any) -> list[EmbeddedTensor]:
+    """The tensors inside a document of any version, in the document's order; none in a document of 2.2 or later.
+
+    Raises:
+        SchemaError: a tensor is not as its schema says.
+    """
+    version = version_of(tree)
+    if version == Version(1):
+        constants = _table(tree, "graph_module", "graph", "constants")
+        return [
+            EmbeddedTensor(name, "constant", "torch.save", _bytes_of(name, data), None)
+            for name, data in constants.items()
+        ]
+    if version != DRAFT:
+        return []
+    found = [_draft_tensor(name, "parameter", tensor) for name, tensor in _table(tree, "parameters").items()]
+    return found + [_draft_tensor(name, "buffer", tensor) for name, tensor in _table(tree, "buffers").items()]
+
+
+def _table(tree: Any, *steps: str) -> Record:
+    """The mapping at a path; empty where there is none."""
+    for step in steps:
+        tree = tree.get(step) or {}
+        if not isinstance(tree, dict):
+            raise SchemaError(f"a mapping is expected, not {type(tree).__name__}", place=".".join(steps))
+    return cast("Record", tree)
+
+
+def _bytes_of(name: str, data: Any) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, TypeError, ValueError) as error:
+        raise SchemaError(
+            f"the bytes of {name!r} are no base64 text", place=f"constants[{name!r}]"
+        ) from error
+
+
+def _draft_tensor(name: str, kind: Literal["parameter", "buffer"], tensor: Record) -> EmbeddedTensor:
+    place = f"{kind}s[{name!r}]"
+    try:
+        meta = meta_up(tensor["meta"])
+        meta = {**meta, "storage_offset": {"as_int": meta["storage_offset"]}}
+        match tensor["storage"]:
+            case {"data_location": "Internal", "data": {"buffer": data}}:
+                content: bytes | ExternalBytes = swapped(_bytes_of(name, data), ScalarType(meta["dtype"]))
+            case {"data_location": "External", "data": dict(data)}:
+                content = ExternalBytes(
+                    str(data["location"]), int(data["offset"]), int(data["length"]), str(data["checksum"])
+                )
+            case _:
+                raise SchemaError("a storage is neither internal nor external", place=place)
+    except MALFORMED as error:
+        raise SchemaError("a tensor is not as the draft says", place=place) from error
+    return EmbeddedTensor(name, kind, "storage", content, meta)
+
+
+def embed(draft: Record, storage_of: Callable[[str], bytes | memoryview]) -> Record:
+    """A draft with its weights inside.
+
+    Args:
+        draft: as `downgrade` made it.
+        storage_of: the little-endian bytes of the storage of a weight, by its qualified name, such as its meta describes.
+    """
+    return {
+        **draft,
+        **{
+            table: {name: _with_bytes(tensor, storage_of(name)) for name, tensor in draft[table].items()}
+            for table in ("parameters", "buffers")
+        },
+    }
+
+
+def _with_bytes(tensor: Record, data: bytes | memoryview) -> Record:
+    buffer = swapped(bytes(data), ScalarType(tensor["meta"]["dtype"]))
+    return {**tensor, "storage": {"data_location": "Internal", "data": {"buffer": buffer}}}
+
+
+def swapped(data: bytes, dtype: ScalarType) -> bytes:
+    """The bytes of elements in the other byte order; its own reverse."""
+    name = DTYPE_NAMES.get(dtype, "")
+    size = ITEM_SIZES.get(name, 1) // (2 if name.startswith("complex") else 1)
+    if size == 1:
+        return data
+    if len(data) % size:
+        raise SchemaError(f"{len(data)} bytes are no whole number of elements of {name}")
+    result = bytearray(len(data))
+    for byte in range(size):
+        result[byte::size] = data[size - 1 - byte :: size]
+    return bytes(result)

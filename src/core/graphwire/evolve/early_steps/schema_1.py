@@ -1,0 +1,213 @@
+"""Schema 1 (torch 2.1). It has a call spec, six name maps for a signature, and a wrapper around each tensor's meta.
+
+The step to 2 (torch 2.2) replaced the name maps by specs and the call spec by the root's entry in the module call graph,
+brought `dialect` and hints that are no integers, and dropped equality constraints and example inputs.
+
+Upward: an input tuple of a tuple and a dict with identifiers as keys is `(args, kwargs)` (2.1 writes no kwargs where there
+are none, so that a call with a tuple and such a dict reads the same); any other is the positional arguments alone. A
+constant of the graph becomes an input; its tensor stands in the document (`evolve.early_steps.embedded`). Bounds that
+2.1 made too strict are relaxed (`evolve.operators.size_assertions`).
+Downward: tensor constants become buffers, as 2.1 keeps them; a hint that is no integer is dropped; a size that only a run knows
+is 2 at least, as 2.1 writes it, which otherwise finds no answer to whether it is 0 or 1 (it runs with these all the same). 2.1
+cannot read a backward signature, nor the calls of modules, though it writes them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from graphwire.evolve.documents.module_stacks import module_stack_down, module_stack_up
+from graphwire.evolve.documents.range_bounds import from_greatest, report_small_sizes, to_greatest
+from graphwire.evolve.documents.record_edits import of_arm, without
+from graphwire.evolve.documents.step import Step
+from graphwire.evolve.documents.trees import ROOT, Edits, Record, Report, Where, rewrite
+from graphwire.evolve.documents.versions import Version, first_release
+from graphwire.evolve.early_steps.explicit_arms import with_all_arms
+from graphwire.evolve.early_steps.signature_maps import signature_down, signature_up
+from graphwire.evolve.early_steps.tensor_constants import lift_constants
+from graphwire.evolve.operators.size_assertions import relax_size_assertions
+from graphwire.schema.texts.treespec import LEAF, TreeSpec, format_treespec, parse_treespec
+
+OLDER, NEWER = Version(1), Version(2)
+
+DIALECT = "ATEN"
+_NO_KWARGS = TreeSpec("builtins.dict", "[]", [])
+_UNBACKED = re.compile(r"\bi\d+\b")
+_LEAST_SIZE = 2
+"""What 2.1 takes a size for that only a run knows, and the least that it reads of others."""
+
+
+def up(tree: Record) -> Record:
+    """1 as 2."""
+    tree = rewrite(tree, _UP)
+    module = dict(tree["graph_module"])
+    call = module.pop("call_spec")
+    module["signature"] = signature_up(module["signature"], module["graph"])
+    module["graph"], module["signature"] = lift_constants(module["graph"], module["signature"])
+    root = {
+        "fqn": "",
+        "signature": {
+            "inputs": [],
+            "outputs": [],
+            "in_spec": in_spec_up(call["in_spec"]),
+            "out_spec": call["out_spec"],
+        },
+    }
+    entries = [entry for entry in module["module_call_graph"] if entry["fqn"]]
+    module["module_call_graph"] = [root, *entries]
+    tree = without(tree, "equality_constraints", "example_inputs")
+    tree = relax_size_assertions({**tree, "graph_module": module, "dialect": DIALECT})
+    return from_greatest(tree)
+
+
+def down(tree: Record, report: Report) -> Record:
+    """2 as 1."""
+    report_small_sizes(tree, report, _LEAST_SIZE, first_release(NEWER))
+    sizes: set[str] = set()
+    rewrite(tree, Edits(tensor_meta=lambda meta, where: _note_sizes(meta, sizes)))
+    tree = rewrite({**tree, "range_constraints": _as_sizes(tree["range_constraints"], sizes)}, _DOWN)
+    module = dict(tree["graph_module"])
+    module["signature"] = signature_down(module["signature"], report)
+    root, *entries = module["module_call_graph"] or [{}]
+    for index, entry in enumerate(entries, 1):
+        if entry.get("signature") is not None:
+            place = ROOT.at(f".graph_module.module_call_graph[{index}].signature")
+            report(place.obstacle(f"the call of the module {entry['fqn']}", first_release(NEWER)))
+    call = root.get("signature") or {
+        "in_spec": format_treespec(_tuple_of(module["signature"]["user_inputs"])),
+        "out_spec": format_treespec(_tuple_of(module["signature"]["user_outputs"])),
+    }
+    module["call_spec"] = {"in_spec": in_spec_down(call["in_spec"]), "out_spec": call["out_spec"]}
+    module["module_call_graph"] = entries
+    rest = without(tree, "dialect")
+    tree = {**rest, "graph_module": module, "equality_constraints": [], "example_inputs": None}
+    return with_all_arms(to_greatest(tree))
+
+
+def _note_sizes(meta: Record, sizes: set[str]) -> Record:
+    """Add the unbacked symbols that a tensor's sizes are made of."""
+    for size in meta["sizes"]:
+        if (expression := size.get("as_expr")) is not None:
+            sizes.update(_UNBACKED.findall(expression["expr_str"]))
+    return meta
+
+
+def _as_sizes(ranges: dict[str, Record], sizes: set[str]) -> dict[str, Record]:
+    return {
+        name: {**limits, "min_val": max(limits["min_val"], _LEAST_SIZE)}
+        if name in sizes and limits["max_val"] >= _LEAST_SIZE
+        else limits
+        for name, limits in ranges.items()
+    }
+
+
+def _tuple_of(leaves: list[str]) -> TreeSpec:
+    return TreeSpec("builtins.tuple", "null", [LEAF] * len(leaves))
+
+
+def in_spec_up(text: str) -> str:
+    """The structure of `(args, kwargs)` from what 2.1 wrote."""
+    spec = parse_treespec(text)
+    if _is_call(spec):
+        return text
+    return format_treespec(TreeSpec("builtins.tuple", "null", [spec, _NO_KWARGS]))
+
+
+def in_spec_down(text: str) -> str:
+    """What 2.1 writes for the structure of `(args, kwargs)`."""
+    spec = parse_treespec(text)
+    if len(spec.children) == 2 and spec.children[1] == _NO_KWARGS:
+        return format_treespec(spec.children[0])
+    return text
+
+
+def _is_call(spec: TreeSpec) -> bool:
+    if spec.type != "builtins.tuple" or [child.type for child in spec.children] != [
+        "builtins.tuple",
+        "builtins.dict",
+    ]:
+        return False
+    try:
+        keys = json.loads(spec.children[1].context)
+    except (TypeError, ValueError):
+        return False
+    return bool(keys) and all(isinstance(key, str) and key.isidentifier() for key in keys)
+
+
+def _hint_up(expression: Record) -> Record:
+    hint = expression.get("hint")
+    return {"as_expr": {**expression, "hint": None if hint is None else {"as_int": hint}}}
+
+
+def _hint_down(expression: Record) -> Record:
+    hint = expression.get("hint") or {}
+    return {"as_expr": {"expr_str": expression["expr_str"], "hint": hint.get("as_int")}}
+
+
+def _condition_up(text: str) -> Record:
+    return {"as_expr": {"expr_str": text, "hint": None}}
+
+
+def _condition_down(expression: Record) -> Record:
+    return {"as_expr": expression["expr_str"]}
+
+
+def _graph_up(graph: Record, where: Where) -> Record:
+    values = {name: value["meta"] for name, value in graph["tensor_values"].items()}
+    graph = {**graph, "tensor_values": values}
+    if where.path == "graph_module.graph" and graph.get("constants"):
+        return graph  # lifted when the signature is there
+    return without(graph, "constants")
+
+
+def _graph_down(graph: Record, where: Where) -> Record:
+    values = {name: {"meta": meta} for name, meta in graph["tensor_values"].items()}
+    return {**graph, "tensor_values": values, "constants": {}}
+
+
+def _metadata_up(node: Record, where: Where) -> Record:
+    metadata: dict[str, Any] = {}
+    for key, text in node["metadata"].items():
+        if key == "source_fn":
+            metadata["source_fn_stack"] = text
+        else:
+            metadata[key] = module_stack_up(text) if key == "nn_module_stack" else text
+    return {**node, "metadata": metadata}
+
+
+def _metadata_down(node: Record, where: Where) -> Record:
+    metadata: dict[str, Any] = {}
+    for key, text in node["metadata"].items():
+        if key == "source_fn_stack":
+            metadata["source_fn"] = text.rsplit(";", 1)[-1]
+        else:
+            metadata[key] = module_stack_down(text) if key == "nn_module_stack" else text
+    return {**node, "metadata": metadata}
+
+
+_UP = Edits(
+    node=_metadata_up,
+    graph=_graph_up,
+    sym_int=of_arm("as_expr", _hint_up),
+    sym_bool=of_arm("as_expr", _condition_up),
+)
+_DOWN = Edits(
+    node=_metadata_down,
+    graph=_graph_down,
+    sym_int=of_arm("as_expr", _hint_down),
+    sym_bool=of_arm("as_expr", _condition_down),
+)
+
+STEP = Step(
+    OLDER,
+    NEWER,
+    up,
+    down,
+    derived=(
+        "the specs of inputs and outputs, from six maps of names",
+        "the structure of keyword arguments, from the last positional one",
+    ),
+    dropped=(("equality constraints", "equal sizes have one symbol"),),
+)

@@ -1,0 +1,122 @@
+"""Schema 2 (torch 2.2). Signatures are specs, its version is a plain number, and files write every arm of a union.
+
+The step to 5.1 (torch 2.3) brought unions with one key, operators as arguments, the class of a script object, buffers that are
+not persistent, inputs that are script objects or that the program changes, and symbolic storage offsets. A symbol
+without backing was `i0` and became `u0`.
+
+Upward every buffer is persistent (its tensor is in the state dict), and the class of a script object is `unknown`.
+Downward a buffer that is not persistent becomes one that is. 2.2 cannot call a program with keyword arguments, nor read a list
+of texts, though it writes both; and it names container types that are not Python's own otherwise.
+"""
+
+from __future__ import annotations
+
+from graphwire.evolve.documents.expression_text import renamed_symbols
+from graphwire.evolve.documents.record_edits import of_arm, of_expression, without
+from graphwire.evolve.documents.step import Step
+from graphwire.evolve.documents.symbol_order import symbols_first
+from graphwire.evolve.documents.trees import Edit, Edits, Record, Report, Where, arm_of, rewrite, treespecs
+from graphwire.evolve.documents.versions import Version, first_release
+from graphwire.evolve.early_steps.explicit_arms import with_all_arms, without_nulls
+from graphwire.schema.texts.treespec import treespec_nodes
+
+OLDER, NEWER = Version(2), Version(5, 1)
+
+_COMMON = ("builtins.", "collections.")
+"""What the names of containers begin with that every release knows by the same name and context."""
+
+UNKNOWN_CLASS = "unknown"
+
+
+def up(tree: Record) -> Record:
+    """2 as 5.1."""
+    tree = rewrite(
+        without_nulls(tree),
+        Edits(
+            argument=_OBJECT_UP,
+            graph=lambda graph, where: {**graph, "custom_obj_values": _objects(graph)},
+            tensor_meta=lambda meta, where: {**meta, "storage_offset": {"as_int": meta["storage_offset"]}},
+            sym_int=_renamed("i", "u"),
+            sym_bool=_renamed("i", "u"),
+            input_spec=_PERSISTENT,
+        ),
+    )
+    return {**tree, "range_constraints": _renamed_keys(tree, "i", "u")}
+
+
+def down(tree: Record, report: Report) -> Record:
+    """5.1 as 2."""
+    _report_calls(tree, report)
+    rewrite(tree, Edits(node=lambda node, where: _tensor_results(node, where, report)))
+    tree = symbols_first(tree)
+    tree = rewrite(
+        tree,
+        Edits(
+            argument=_OBJECT_DOWN,
+            graph=lambda graph, where: without(graph, "custom_obj_values"),
+            tensor_meta=lambda meta, where: _plain_offset(meta, where, report),
+            sym_int=_renamed("u", "i"),
+            sym_bool=_renamed("u", "i"),
+            input_spec=_NOT_PERSISTENT,
+        ),
+    )
+    return with_all_arms({**tree, "range_constraints": _renamed_keys(tree, "u", "i")})
+
+
+def _report_calls(tree: Record, report: Report) -> None:
+    first = first_release(NEWER)
+    for where, spec in treespecs(tree):
+        if where.step == ".in_spec" and len(spec.children) == 2 and spec.children[1].children:
+            report(where.obstacle("keyword arguments", first))
+        for _, node, _ in treespec_nodes(spec):
+            if node.type is not None and not node.type.startswith(_COMMON):
+                report(where.obstacle(f"the container type {node.type}", first))
+
+
+def _tensor_results(node: Record, where: Where, report: Report) -> Record:
+    """2.2 reads of a higher-order operator one tensor, or a list of tensors."""
+    arms = {arm_of(output) for output in node["outputs"]}
+    plain = arms <= {"as_tensor"} or (arms == {"as_tensors"} and len(node["outputs"]) == 1)
+    if node["target"].startswith("torch.ops.higher_order.") and not plain:
+        construct = "a result of a higher-order operator that is no tensor"
+        report(where.obstacle(construct, first_release(NEWER)))
+    return node
+
+
+_OBJECT_UP = of_arm("as_custom_obj", lambda each: {"as_custom_obj": {**each, "class_fqn": UNKNOWN_CLASS}})
+_OBJECT_DOWN = of_arm("as_custom_obj", lambda each: {"as_custom_obj": {"name": each["name"]}})
+_PERSISTENT = of_arm("buffer", lambda buffer: {"buffer": {**buffer, "persistent": True}})
+_NOT_PERSISTENT = of_arm("buffer", lambda buffer: {"buffer": without(buffer, "persistent")})
+
+
+def _objects(graph: Record) -> Record:
+    found = (argument.get("as_custom_obj") for argument in graph["inputs"])
+    return {described["name"]: described for described in found if described is not None}
+
+
+def _plain_offset(meta: Record, where: Where, report: Report) -> Record:
+    offset = meta["storage_offset"].get("as_int")
+    if offset is None:
+        report(where.obstacle("a symbolic storage offset", first_release(NEWER)))
+        return meta
+    return {**meta, "storage_offset": offset}
+
+
+def _renamed(old: str, new: str) -> Edit:
+    return of_expression(lambda text: renamed_symbols(text, old, new))
+
+
+def _renamed_keys(tree: Record, old: str, new: str) -> Record:
+    return {renamed_symbols(key, old, new): limits for key, limits in tree["range_constraints"].items()}
+
+
+STEP = Step(
+    OLDER,
+    NEWER,
+    up,
+    down,
+    absent=(
+        "which buffers are not persistent (all are taken as persistent)",
+        "the classes of script objects",
+    ),
+)

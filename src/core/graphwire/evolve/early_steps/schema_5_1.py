@@ -1,0 +1,118 @@
+"""Schema 5.1 (torch 2.3). Its version is a pair of numbers, unions have one key, script objects and operators are arguments.
+
+The step to 5.3 (torch 2.4) brought tokens (inputs and outputs that order effects), a spec of its own for an input that was
+specialised to a literal, and a record for the tensor of an optional tensor.
+
+Loaders before 2.4 read no literal as output, no namedtuple by its name, and no backed symbol that may be 0; that of 2.1
+none that may be 1 either.
+
+Upward an input that is a literal gets the free name `arg` and its position. Downward that name is dropped, and values that are
+called like a Python builtin get another name (`evolve.documents.reserved_names`); paths of modules lose their commas, on which
+2.3 fails.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from graphwire.evolve.documents.module_stacks import stack_with_commas, stack_without_commas
+from graphwire.evolve.documents.range_bounds import from_greatest, report_small_sizes, to_greatest
+from graphwire.evolve.documents.record_edits import of_arm
+from graphwire.evolve.documents.reserved_names import without_builtin_names
+from graphwire.evolve.documents.step import Step
+from graphwire.evolve.documents.trees import (
+    Edit,
+    Edits,
+    Record,
+    Report,
+    Where,
+    arm_of,
+    name_of,
+    rewrite,
+    treespecs,
+)
+from graphwire.evolve.documents.versions import Version, first_release
+from graphwire.schema.signature import ConstantValue
+from graphwire.schema.texts.treespec import treespec_nodes
+
+OLDER, NEWER = Version(5, 1), Version(5, 3)
+
+LEAST_SIZE = 1
+"""The least that the ranges of inputs' sizes begin with in 2.2 and 2.3: on 0 they fail."""
+
+LITERALS = frozenset(ConstantValue.__struct_fields__)
+
+
+def up(tree: Record) -> Record:
+    """5.1 as 5.3."""
+    tree = to_greatest(rewrite(tree, Edits(argument=_OPTIONAL_UP, node=_with_stack(stack_with_commas))))
+    module = tree["graph_module"]
+    names = {name_of(argument) for argument in module["graph"]["inputs"]} | set(
+        module["graph"]["tensor_values"]
+    )
+    specs = []
+    for index, spec in enumerate(module["signature"]["input_specs"]):
+        user = spec.get("user_input")
+        if user is not None and arm_of(user["arg"]) in LITERALS:
+            name = next(n for n in (f"arg{i}" for i in itertools.count(index)) if n not in names)
+            names.add(name)
+            specs.append({"constant_input": {"name": name, "value": user["arg"]}})
+        else:
+            specs.append(spec)
+    signature = {**module["signature"], "input_specs": specs}
+    return {**tree, "graph_module": {**module, "signature": signature}}
+
+
+def down(tree: Record, report: Report) -> Record:
+    """5.3 as 5.1."""
+    report_small_sizes(tree, report, LEAST_SIZE, first_release(NEWER))
+    _report_namedtuples(tree, report)
+    tree = rewrite(
+        without_builtin_names(tree),
+        Edits(argument=_OPTIONAL_DOWN, input_spec=_LITERAL_DOWN, node=_with_stack(stack_without_commas)),
+    )
+    return from_greatest(tree)
+
+
+def _report_namedtuples(tree: Record, report: Report) -> None:
+    """2.3 knows no name of a namedtuple's class, and makes a class of its own for each, which is no user's."""
+    for where, spec in treespecs(tree):
+        for _, node, _ in treespec_nodes(spec):
+            if node.type == "collections.namedtuple" and isinstance(node.context, str):
+                construct = f"the container type {node.context}, a namedtuple"
+                report(where.obstacle(construct, first_release(NEWER)))
+
+
+def _optional(convert: Callable[[Any], Any]) -> Edit:
+    """An edit of lists of optional tensors that converts each tensor."""
+
+    def of_item(item: Record) -> Record:
+        tensor = item.get("as_tensor")
+        return item if tensor is None else {"as_tensor": convert(tensor)}
+
+    return of_arm("as_optional_tensors", lambda items: {"as_optional_tensors": list(map(of_item, items))})
+
+
+_OPTIONAL_UP = _optional(lambda name: {"name": name})
+_OPTIONAL_DOWN = _optional(lambda tensor: tensor["name"])
+_LITERAL_DOWN = of_arm("constant_input", lambda constant: {"user_input": {"arg": constant["value"]}})
+
+
+def _with_stack(convert: Callable[[dict[str, str]], dict[str, str]]) -> Edit:
+    def of_node(node: Record, where: Where) -> Record:
+        return (
+            {**node, "metadata": convert(node["metadata"])} if "nn_module_stack" in node["metadata"] else node
+        )
+
+    return of_node
+
+
+STEP = Step(
+    OLDER,
+    NEWER,
+    up,
+    down,
+    derived=("names for inputs that are literals",),
+)

@@ -1,0 +1,1 @@
+"""How did operators change between schemas and releases?"""

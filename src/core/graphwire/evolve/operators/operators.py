@@ -1,0 +1,91 @@
+"""The walk over a document that gives operators the forms of the next version of the schema, or of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias
+
+from graphwire.evolve.documents.step import Taken
+from graphwire.evolve.documents.trees import Edits, Node, Record, Report, Where, node_label, rewrite
+from graphwire.evolve.documents.versions import Version, first_release, version_with
+from graphwire.evolve.operators.availability import ARRIVALS
+from graphwire.evolve.operators.form_editor import FormEditor, GraphValues
+from graphwire.evolve.operators.schema_forms import CHANGES
+from graphwire.evolve.opsets.changes import EditNode
+
+__all__ = ["operators_down", "operators_up"]
+
+_Functions: TypeAlias = dict[Version, dict[str, list[EditNode]]]
+
+
+def _by_version(functions: Iterable[tuple[str | int, str, EditNode | None]]) -> _Functions:
+    """Functions by the version of the schema and the operator, of rows `(release, operator, function)`."""
+    found: _Functions = {}
+    for release, target, function in functions:
+        version = version_with(str(release))
+        if version is not None and function is not None:
+            found.setdefault(version, {}).setdefault(target, []).append(function)
+    return found
+
+
+_UP: Final = _by_version((row.since, row.target, row.up) for row in CHANGES)
+_DOWN: Final = _by_version((row.since, row.newer_target, row.down) for row in (*CHANGES, *ARRIVALS))
+
+
+def operators_up(tree: Record, newer: Version) -> tuple[Record, list[Taken]]:
+    """A document that has just become one of `newer`, with the operators' forms of that version, and what was rewritten."""
+    done: dict[str, list[str]] = {}
+
+    def note(node: Node, edit: FormEditor) -> None:
+        if edit.nodes != [node]:
+            what = f"operator {edit.target.removeprefix('torch.ops.')} in the form of {newer}"
+            done.setdefault(what, []).append(node_label(node))
+
+    tree = _edited(tree, _UP.get(newer), first_release(newer), note)
+    return tree, [Taken(what, tuple(nodes)) for what, nodes in done.items()]
+
+
+def operators_down(tree: Record, newer: Version, report: Report) -> Record:
+    """A document of `newer` that is about to step down, with the operators' forms of the version below.
+
+    Operators and parameters that came with `newer` are reported, unless a node computes the same without them.
+    """
+
+    def note(node: Node, edit: FormEditor) -> None:
+        for obstacle in edit.obstacles:
+            report(obstacle)
+
+    return _edited(tree, _DOWN.get(newer), first_release(newer), note)
+
+
+def _edited(
+    tree: Record,
+    functions: Mapping[str, Iterable[EditNode]] | None,
+    first: str,
+    note: Callable[[Node, FormEditor], None],
+) -> Record:
+    """A document whose nodes were edited by the functions for their operators.
+
+    Args:
+        first: the release that an obstacle names, such as `torch-2.9`.
+        note: receives each edited node, as it was, and its editor.
+    """
+    if functions is None:
+        return tree
+
+    def of_graph(graph: Record, where: Where) -> Record:
+        values = GraphValues(graph)
+        nodes: list[Node] = []
+        for index, node in enumerate(graph["nodes"]):
+            found = functions.get(node["target"])
+            if found is None:
+                nodes.append(node)
+                continue
+            edit = FormEditor(values, node, Where(where, f".nodes[{index}]", node_label(node)), first)
+            for function in found:
+                edit.apply(function)
+            note(node, edit)
+            nodes += edit.nodes
+        return values.added_to(nodes)
+
+    return rewrite(tree, Edits(graph=of_graph))

@@ -1,0 +1,280 @@
+"""Operators whose form changed with a release that brought a version of the schema.
+
+The schema's version is the only thing that tells releases apart in a file, and every release to 2.12 has its own; so a change
+of an operator belongs to the step between two of them (`evolve.operators.release_forms` has those after 2.12). Upward a form is
+rewritten after its step, downward before it: a change always sees the records of the newer version. Forms are as the files of
+the releases have them. Later steps depend on them: how results are passed (8.7) and what nodes are called (8.17) follows from
+the forms of their time, so these changes cannot wait until a document has the current version.
+
+    target                       change                                                              older → newer torch
+    cond                         one bare result → a list of one; branches return a tuple              2.1 → 2.2
+    cond                         one list of n results → n results                                     2.2 → 2.3
+    map_impl                     torch.ops.map_impl → torch.ops.higher_order.map_impl                  2.1 → 2.2
+    map_impl                     graph, count, tensors … → graph, mapped tensors, other tensors        2.2 → 2.3
+    while_loop                   additional inputs as a fourth argument                                2.3 → 2.4
+    auto_functionalized          named by its Python module → named as the others are                  2.4 → 2.5
+    wrap_with_set_grad_enabled   the same                                                              2.4 → 2.5
+    scan                         without dimension and direction: xs and results are permuted, flipped 2.6 → 2.7
+    invoke_subgraph              one list of operands → operands                                       2.7 → 2.8
+    auto_functionalized_v2       downward auto_functionalized, where nothing is a view                 2.9 ← 2.10
+    aten.can_cast                parameter `from` → `from_`                                            2.3 → 2.4
+    flash attention on a CPU     → aten._scaled_dot_product_flash_attention_for_cpu                    2.2 → 2.3
+    aten.rrelu_with_noise        → aten.rrelu_with_noise_functional, with its noise as a second result       2.5 → 2.6
+
+The dtype and cache flag of wrap_with_autocast may be None in files of 2.6 and 2.7: every release takes None for its own
+default, so it stays. That 2.13 still runs auto_functionalized, and every form here, is tested (`tests/evolve`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from graphwire.evolve.documents.trees import Record
+from graphwire.evolve.operators.flash_attention import FLASH, FLASH_FOR_CPU, attention_down, attention_up
+from graphwire.evolve.operators.form_editor import FormEditor
+from graphwire.evolve.opsets.changes import Change, renamed, renamed_parameter
+
+__all__ = ["CHANGES"]
+
+
+def _tensors(arguments: Iterable[Record]) -> list[Record] | None:
+    """The tensors that arguments are; None where one is something else."""
+    tensors: list[Any] = [argument.get("as_tensor") for argument in arguments]
+    return None if None in tensors else tensors
+
+
+def _listed(edit: FormEditor) -> list[Record] | None:
+    """The tensors of a node whose only result is a list of them."""
+    outputs = edit.node["outputs"]
+    return outputs[0].get("as_tensors") if len(outputs) == 1 else None
+
+
+def _apart(tensors: Iterable[Record]) -> list[Record]:
+    """An argument for each tensor."""
+    return [{"as_tensor": tensor} for tensor in tensors]
+
+
+# ----------------------------------------------------------------------------------------------------------- cond
+
+
+def cond_tuple_up(edit: FormEditor) -> None:
+    """2.1 → 2.2: what a branch returns bare is a tuple of it."""
+    tensors = _tensors(edit.node["outputs"])
+    if tensors is not None:
+        edit.node["outputs"] = [{"as_tensors": tensors}]
+    _mark_branches(edit, bare=False)
+
+
+def cond_tuple_down(edit: FormEditor) -> None:
+    """2.2 → 2.1."""
+    listed = _listed(edit)
+    if listed is not None and len(listed) == 1:
+        edit.node["outputs"] = _apart(listed)
+        _mark_branches(edit, bare=True)
+
+
+def _mark_branches(edit: FormEditor, *, bare: bool) -> None:
+    inputs = []
+    for named in edit.node["inputs"]:
+        inner = named["arg"].get("as_graph")
+        if inner is not None and len(inner["graph"]["outputs"]) == 1:
+            graph = {**inner["graph"], "is_single_tensor_return": bare}
+            inputs.append({**named, "arg": {"as_graph": {**inner, "graph": graph}}})
+        else:
+            inputs.append(named)
+    edit.node["inputs"] = inputs
+
+
+def cond_results_up(edit: FormEditor) -> None:
+    """2.2 → 2.3: several results stand side by side; one stays a list of one."""
+    listed = _listed(edit)
+    if listed is not None and len(listed) > 1:
+        edit.node["outputs"] = _apart(listed)
+
+
+def cond_results_down(edit: FormEditor) -> None:
+    """2.3 → 2.2."""
+    tensors = _tensors(edit.node["outputs"])
+    if tensors is not None and len(tensors) > 1:
+        edit.node["outputs"] = [{"as_tensors": tensors}]
+
+
+# ------------------------------------------------------------------------------------------ map, while_loop, subgraph
+
+
+def map_up(edit: FormEditor) -> None:
+    """2.2 → 2.3: the mapped tensors and the others are two lists."""
+    body, *rest = edit.arguments
+    if rest and (count := rest[0].get("as_int")) is not None:
+        tensors = [argument["as_tensor"] for argument in rest[1:]]
+        edit.call(body, {"as_tensors": tensors[:count]}, {"as_tensors": tensors[count:]})
+
+
+def map_down(edit: FormEditor) -> None:
+    """2.3 → 2.2."""
+    body, *rest = edit.arguments
+    lists = [argument.get("as_tensors") for argument in rest]
+    if len(lists) != 2 or lists[0] is None or lists[1] is None:
+        edit.refuse()
+    edit.call(body, {"as_int": len(lists[0])}, *_apart([*lists[0], *lists[1]]))
+
+
+def while_loop_up(edit: FormEditor) -> None:
+    """2.3 → 2.4: the additional inputs, of which there were none."""
+    if len(edit.arguments) == 3:
+        edit.call(*edit.arguments, {"as_tensors": []})
+
+
+def while_loop_down(edit: FormEditor) -> None:
+    """2.4 → 2.3."""
+    if len(edit.arguments) != 4 or edit.arguments[3].get("as_tensors") != []:
+        edit.refuse()
+    edit.call(*edit.arguments[:3])
+
+
+def invoke_up(edit: FormEditor) -> None:
+    """2.7 → 2.8: operands side by side."""
+    body, name, *operands = edit.arguments
+    if len(operands) == 1 and (tensors := operands[0].get("as_tensors")) is not None:
+        edit.call(body, name, *_apart(tensors))
+
+
+def invoke_down(edit: FormEditor) -> None:
+    """2.8 → 2.7."""
+    body, name, *operands = edit.arguments
+    tensors = _tensors(operands)
+    if tensors is None:
+        edit.refuse()
+    edit.call(body, name, {"as_tensors": tensors})
+
+
+# ----------------------------------------------------------------------------------------------------------- scan
+
+
+def scan_up(edit: FormEditor) -> None:
+    """2.6 → 2.7: always along dimension 0, forward. Another dimension is moved to the front before; for the other
+    direction the mapped tensors are flipped before, and the results of the steps after."""
+    if len(edit.arguments) != 6:
+        return
+    body, init, xs, dim, reverse, additional = edit.arguments
+    tensors, outputs = xs["as_tensors"], edit.node["outputs"]
+    if dim["as_int"] != 0:
+        tensors = [_moved(edit, tensor, dim["as_int"]) for tensor in tensors]
+    if reverse["as_bool"]:
+        tensors = [_flipped(edit, tensor) for tensor in tensors]
+        carried = len(init["as_tensors"])
+        outputs = [*outputs[:carried], *(_unflipped(edit, output) for output in outputs[carried:])]
+    edit.call(body, init, {"as_tensors": tensors}, additional)
+    edit.node["outputs"] = outputs
+
+
+def scan_down(edit: FormEditor) -> None:
+    """2.7 → 2.6."""
+    if len(edit.arguments) != 4:
+        edit.refuse()
+    body, init, xs, additional = edit.arguments
+    edit.call(body, init, xs, {"as_int": 0}, {"as_bool": False}, additional)
+
+
+def _moved(edit: FormEditor, tensor: Record, dim: int) -> Record:
+    meta = edit.values.meta(tensor["name"])
+    first, *others = range(len(meta["sizes"]))[dim], *range(len(meta["sizes"]))
+    order = [first, *(index for index in others if index != first)]
+    permuted = {field: [meta[field][index] for index in order] for field in ("sizes", "strides")}
+    name = edit.values.make_tensor(f"{tensor['name']}_moved", {**meta, **permuted})
+    inputs = {"self": {"as_tensor": tensor}, "source": {"as_int": dim}, "destination": {"as_int": 0}}
+    edit.emit("torch.ops.aten.movedim.int", inputs, name)
+    return {"name": name}
+
+
+def _flipped(edit: FormEditor, tensor: Record) -> Record:
+    name = edit.values.make_tensor(f"{tensor['name']}_flipped", edit.values.meta(tensor["name"]))
+    _flip(edit, tensor["name"], name)
+    return {"name": name}
+
+
+def _unflipped(edit: FormEditor, output: Record) -> Record:
+    name = output["as_tensor"]["name"]
+    if "_unused_" in name and not edit.values.uses(name):
+        return output
+    backward = edit.values.make_tensor(f"{name}_flipped", edit.values.meta(name))
+    _flip(edit, backward, name, after=True)
+    return {"as_tensor": {"name": backward}}
+
+
+def _flip(edit: FormEditor, source: str, name: str, *, after: bool = False) -> None:
+    inputs = {"self": {"as_tensor": {"name": source}}, "dims": {"as_ints": [0]}}
+    edit.emit("torch.ops.aten.flip.default", inputs, name, after=after)
+
+
+# -------------------------------------------------------------------------------------------------- functionalization
+
+
+def functionalized_down(edit: FormEditor) -> None:
+    """2.10 → 2.9: auto_functionalized_v2 names each changed tensor by its place among `_all_bases`; auto_functionalized
+    passes it under its own name. A changed tensor that is a view of its base has no older form."""
+    bases = edit.argument("_all_bases").get("as_tensors")
+    inputs, used = [], []
+    for each in edit.node["inputs"]:
+        name, base = each["name"], each["arg"].get("as_int")
+        if not name.startswith("_"):
+            inputs.append(each)
+        elif name.endswith("_base_index") and bases is not None and base is not None:
+            used.append(base)
+            own = name[1 : -len("_base_index")]
+            inputs.append({"name": own, "arg": {"as_tensor": bases[base]}, "kind": each.get("kind", 2)})
+        elif name != "_all_bases":
+            edit.refuse()
+    if bases is None or used != list(range(len(bases))):
+        edit.refuse()
+    edit.retarget("torch.ops.higher_order.auto_functionalized")
+    edit.node["inputs"] = inputs
+
+
+# ---------------------------------------------------------------------------------------------------------- rrelu
+
+RRELU = "torch.ops.aten.rrelu_with_noise.default"
+RRELU_FUNCTIONAL = "torch.ops.aten.rrelu_with_noise_functional.default"
+
+
+def noise_up(edit: FormEditor) -> None:
+    """2.5 → 2.6: up to 2.5 the schema did not say that the operator writes its noise. Since 2.6 it does, and a functional
+    graph calls another operator, which gives the noise as a second result."""
+    meta = edit.values.meta(edit.argument("noise")["as_tensor"]["name"])
+    (result,) = edit.node["outputs"]
+    name = edit.values.make_tensor(f"{result['as_tensor']['name']}_noise", meta)
+    edit.retarget(RRELU_FUNCTIONAL)
+    edit.node["outputs"] = [result, *_apart([{"name": name}])]
+
+
+def noise_down(edit: FormEditor) -> None:
+    """2.6 → 2.5, where nothing uses the noise that comes out; else the operator stays, which 2.5 does not have."""
+    result, noise = (output["as_tensor"]["name"] for output in edit.node["outputs"])
+    if not edit.values.uses(noise):
+        edit.values.drop_tensor(noise)
+        edit.retarget(RRELU)
+        edit.node["outputs"] = _apart([{"name": result}])
+
+
+# ---------------------------------------------------------------------------------------------------------- table
+
+_HOP = "torch.ops.higher_order."
+_PYTHON = "torch._higher_order_ops."
+
+CHANGES: Final[tuple[Change, ...]] = (
+    Change("2.2", f"{_HOP}cond", cond_tuple_up, cond_tuple_down),
+    renamed("2.2", "torch.ops.map_impl", f"{_HOP}map_impl"),
+    Change("2.3", f"{_HOP}cond", cond_results_up, cond_results_down),
+    Change("2.3", f"{_HOP}map_impl", map_up, map_down),
+    Change("2.3", FLASH, attention_up, attention_down, FLASH_FOR_CPU),
+    Change("2.4", f"{_HOP}while_loop", while_loop_up, while_loop_down),
+    renamed_parameter("2.4", "torch.ops.aten.can_cast.default", "from", "from_"),
+    renamed("2.5", f"{_PYTHON}auto_functionalize.auto_functionalized", f"{_HOP}auto_functionalized"),
+    renamed("2.5", f"{_PYTHON}wrap.wrap_with_set_grad_enabled", f"{_HOP}wrap_with_set_grad_enabled"),
+    Change("2.6", RRELU, noise_up, noise_down, RRELU_FUNCTIONAL),
+    Change("2.7", f"{_HOP}scan", scan_up, scan_down),
+    Change("2.8", f"{_HOP}invoke_subgraph", invoke_up, invoke_down),
+    Change("2.10", f"{_HOP}auto_functionalized_v2", down=functionalized_down),
+)
+"""Every change of a form, oldest first."""

@@ -1,0 +1,408 @@
+"""The graph editor: what an opset upgrader may do to one node.
+
+An upgrader is a function of a `NodeEditor`. It reads the node by parameter names and writes plain values:
+
+    def split(edit: NodeEditor) -> None:
+        unit = edit.emit("torch.ops.lib.unit.default", {"x": edit.value("x"), "eps": edit.value("eps", 1e-6)})
+        edit.retarget("torch.ops.lib.project.default", {"x": unit, "weight": edit.value("weight")})
+
+The node keeps the names of its outputs and what is known of them unless the upgrader says otherwise. What is known of a
+new value is stated (`like=`, `known=`), or left to be found when the program is loaded, by running the node on metadata
+(extension `propagate`). Records are never changed: the walk makes new ones, and shares what stays as it was. The cost is
+linear in the number of nodes and arguments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+from msgspec.structs import replace
+
+from graphwire.errors import OpsetError
+from graphwire.evolve.documents.plain_values import Value, decode_value, defined_values, encode_value
+from graphwire.evolve.opsets.rewriting import GraphRewrite
+from graphwire.schema.graph import Argument, ArgumentKind, CustomObjArgument, NamedArgument, Node
+from graphwire.schema.symbols import SymBool, SymFloat, SymInt
+from graphwire.schema.tensor import TensorMeta
+from graphwire.schema.texts.constructor import parse_expression
+from graphwire.schema.texts.infix import format_infix
+
+__all__ = ["Known", "NodeEditor", "Value"]
+
+Known: TypeAlias = TensorMeta | SymInt | SymFloat | SymBool | CustomObjArgument
+"""What a graph says of a value."""
+
+Result: TypeAlias = "Value | Known | str"
+"""A result of an emitted node: an output of the edited node, which the new node makes from now on; what is known of a new
+value; or the kind of a new value (`tensor`, `sym_int` …) of which nothing is stated."""
+
+_MISSING: Any = object()
+_KINDS: dict[type, str] = {
+    TensorMeta: "tensor",
+    SymInt: "sym_int",
+    SymFloat: "sym_float",
+    SymBool: "sym_bool",
+    CustomObjArgument: "custom_obj",
+}
+
+
+class NodeEditor:
+    """One node of a graph, and what may be done to it. Made by the walk; an upgrader keeps none."""
+
+    def __init__(self, rewrite: GraphRewrite, node: Node, place: str) -> None:
+        self.place = place
+        """Where the node is, such as `graph_module.graph.nodes[7]`."""
+        self._rewrite = rewrite
+        self._node = replace(node, inputs=list(node.inputs), outputs=list(node.outputs))
+        self._before: list[Node] = []
+        self._after: list[Node] = []
+        self._removed = False
+        self._original = self.outputs
+
+    # ---------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def target(self) -> str:
+        """The serialized name of the node's operator."""
+        return self._node.target
+
+    @property
+    def name(self) -> str:
+        """The node's name; empty where the document gives none."""
+        return self._node.name or ""
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """The values that the node makes, in order."""
+        return tuple(value for output in self._node.outputs for value in defined_values(output))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the arguments that are given; empty text for a positional one without a name."""
+        return tuple(named.name for named in self._node.inputs)
+
+    def has(self, parameter: str | int) -> bool:
+        """Whether an argument is given: by its name, or by its position among those without one."""
+        return self._position(parameter) is not None
+
+    def argument(self, parameter: str | int) -> Argument | None:
+        """The record of an argument; None where it is not given."""
+        position = self._position(parameter)
+        return None if position is None else self._node.inputs[position].arg
+
+    def value(self, parameter: str | int, default: Any = _MISSING) -> Any:
+        """The plain value of an argument (`evolve.documents.plain_values`): a literal, a `Value`, or a list of them.
+
+        Args:
+            parameter: its name in the operator's schema, or its position among those without one.
+            default: what the operator takes where the argument is not given.
+
+        Raises:
+            OpsetError: it is not given, and there is no default.
+        """
+        argument = self.argument(parameter)
+        if argument is not None:
+            return decode_value(argument)
+        if default is _MISSING:
+            self.refuse(f"{self.target} has no argument {parameter!r} here")
+        return default
+
+    def known(self, value: Value) -> Any:
+        """What the graph says of a value: a `TensorMeta`, `SymInt` …; None for one that is only found at load."""
+        return self._rewrite.known(value)
+
+    def tensor(self, value: Any) -> TensorMeta:
+        """What is known of a tensor.
+
+        Raises:
+            OpsetError: it is no tensor, or nothing is known of it before the program is loaded.
+        """
+        if not isinstance(value, Value) or value.kind != "tensor":
+            self.refuse(f"a tensor is expected, not {value!r:.80}")
+        known = self.known(value)
+        if known is None:
+            self.refuse(f"nothing is known of {value.name!r} before the program is loaded")
+        meta: TensorMeta = known
+        return meta
+
+    def dtype(self, value: Any) -> str:
+        """A tensor's element type by torch's name, such as `float32`. Raises as `tensor`."""
+        return self.tensor(value).dtype_text
+
+    def sizes(self, value: Any) -> list[int | str]:
+        """A tensor's sizes in elements; a symbolic one as an expression such as `2*s0`. Raises as `tensor`."""
+        sizes: list[int | str] = []
+        for size in self.tensor(value).sizes:
+            if size.as_expr is not None:
+                sizes.append(format_infix(parse_expression(size.as_expr.expr_str)))
+            elif size.as_int is not None:
+                sizes.append(size.as_int)
+        return sizes
+
+    def device(self, value: Any) -> str:
+        """Where a tensor lives, such as `cpu` or `cuda:0`. Raises as `tensor`."""
+        device = self.tensor(value).device
+        return device.type if device.index is None else f"{device.type}:{device.index}"
+
+    # -------------------------------------------------------------------------------------------------- arguments
+
+    def set(self, parameter: str | int, value: Any, *, keyword: bool | None = None) -> None:
+        """Give an argument: replace its value, or add it behind the others.
+
+        Args:
+            parameter: its name in the operator's schema, or its position among those without one.
+            value: a plain value, a `Value`, or an `Argument`.
+            keyword: whether a new one is passed by name; None leaves that to the operator's schema.
+        """
+        position = self._position(parameter)
+        if position is not None:
+            old = self._node.inputs[position]
+            self._node.inputs[position] = self._named(old.name, value, old.kind)
+            return
+        if isinstance(parameter, int):
+            self.refuse(f"{self.target} has no argument at position {parameter} here")
+        kind = None if keyword is None else ArgumentKind.KEYWORD if keyword else ArgumentKind.POSITIONAL
+        self._node.inputs.append(self._named(parameter, value, kind))
+
+    def default(self, parameter: str, value: Any, *, keyword: bool | None = None) -> None:
+        """Give an argument that is not given: what its default was, where the default is another now."""
+        if not self.has(parameter):
+            self.set(parameter, value, keyword=keyword)
+
+    def rename(self, parameter: str, new: str) -> None:
+        """Give an argument under another name; nothing where it is not given."""
+        position = self._position(parameter)
+        if position is not None:
+            self._node.inputs[position] = replace(self._node.inputs[position], name=new)
+
+    def drop(self, parameter: str | int) -> None:
+        """Give an argument no longer; nothing where it is not given."""
+        position = self._position(parameter)
+        if position is not None:
+            del self._node.inputs[position]
+
+    # ------------------------------------------------------------------------------------------------------ nodes
+
+    def retarget(self, target: str, inputs: Mapping[str, Any] | Sequence[Any] | None = None) -> None:
+        """Let the node call another operator. Its outputs keep their names, and what is known of them.
+
+        Args:
+            target: the serialized name.
+            inputs: all its arguments, by parameter name or, for an operator without a schema, by position; None keeps those
+                it has.
+        """
+        self._node.target = target
+        if inputs is not None:
+            self._node.inputs = self._inputs(inputs, {})
+
+    def emit(
+        self,
+        target: str,
+        inputs: Mapping[str, Any] | Sequence[Any],
+        *,
+        keywords: Mapping[str, Any] | None = None,
+        like: Value | None = None,
+        known: Known | None = None,
+        makes: Value | None = None,
+        after: bool = False,
+    ) -> Value:
+        """A new node with one result, which stands before this one.
+
+        Args:
+            target: the serialized name of its operator.
+            inputs: its arguments, by parameter name or, for an operator without a schema, by position.
+            keywords: more arguments, each passed by name.
+            like: a value that the result equals in type, shape and place.
+            known: what is known of the result otherwise. Without both a tensor's is found at load (extension `propagate`).
+            makes: an output of this node, which the new one makes from now on, under the same name.
+            after: let it stand behind this node.
+
+        Returns:
+            The result.
+
+        Raises:
+            OpsetError: the arguments cannot be written.
+        """
+        result: Result = "tensor"
+        if makes is not None:
+            result = makes
+        elif known is not None:
+            result = known
+        elif like is not None:
+            result = self.known(like) or like.kind
+        return self.emit_all(target, inputs, [result], keywords=keywords, after=after)[0]
+
+    def emit_all(
+        self,
+        target: str,
+        inputs: Mapping[str, Any] | Sequence[Any],
+        results: Sequence[Result],
+        *,
+        keywords: Mapping[str, Any] | None = None,
+        listed: bool = False,
+        after: bool = False,
+    ) -> tuple[Value, ...]:
+        """A new node with any number of results. Arguments as those of `emit`.
+
+        Args:
+            results: the results, in order.
+            listed: whether the operator returns them as one `Tensor[]`.
+        """
+        stem = _stem(target)
+        single = len(results) == 1 and not listed
+        named = "" if single else self._rewrite.fresh(stem)
+        made, unstated = self._results(results, stem if single else "getitem")
+        node = Node(
+            target=target,
+            inputs=self._inputs(inputs, keywords or {}),
+            outputs=_outputs(made, listed),
+            metadata=dict(self._node.metadata),
+            name=named or made[0].name,
+            stack=self._node.stack,
+            from_node=self._node.from_node,
+            propagate=unstated,
+        )
+        (self._after if after else self._before).append(node)
+        return made
+
+    def set_outputs(self, results: Sequence[Result], *, listed: bool = False) -> tuple[Value, ...]:
+        """Say anew what the node makes: outputs that it has keep their names, new ones get fresh names.
+
+        An output that is left out must be unused, replaced, or made by another node in the end.
+        """
+        made, unstated = self._results(results, self._node.name or "value", kept=self.outputs)
+        self._node.outputs = _outputs(made, listed)
+        self._node.container = None
+        self._node.propagate = self._node.propagate or unstated
+        return made
+
+    def replace(self, output: Value, by: Value) -> None:
+        """Let everything that uses an output of this node use another value of the same kind instead.
+
+        Raises:
+            OpsetError: it is no output of this node, or the kinds differ.
+        """
+        if output not in self._original:
+            self.refuse(f"{output.name!r} is no output of {self.target}")
+        self._rewrite.rename(output, by)
+
+    def remove(self) -> None:
+        """Remove the node. Its outputs must be unused, replaced, or made by another node."""
+        self._removed = True
+        self._node.outputs = []
+
+    # --------------------------------------------------------------------------------------------------- metadata
+
+    def declare(self, value: Value, known: Known) -> None:
+        """State what is known of a value that this node or an emitted one makes."""
+        self._rewrite.declare(value, known)
+
+    def propagate(self, *values: Value) -> None:
+        """Let what is known of outputs of this node be found at load; of all of them when none is named."""
+        for value in values or self.outputs:
+            self._rewrite.forget(value)
+        self._node.propagate = True
+
+    # ---------------------------------------------------------------------------------------------------- refusing
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Say that this node cannot be written in the other version.
+
+        Args:
+            reason: one sentence without a full stop.
+
+        Raises:
+            OpsetError: always; the walk adds the place.
+        """
+        raise OpsetError(reason)
+
+    # ----------------------------------------------------------------------------------------------------- private
+
+    def _position(self, parameter: str | int) -> int | None:
+        if isinstance(parameter, str):
+            found = (index for index, named in enumerate(self._node.inputs) if named.name == parameter)
+            return next(found, None)
+        unnamed = [
+            index
+            for index, named in enumerate(self._node.inputs)
+            if not named.name or named.kind is not ArgumentKind.KEYWORD
+        ]
+        return unnamed[parameter] if -len(unnamed) <= parameter < len(unnamed) else None
+
+    def _named(self, name: str, value: Any, kind: ArgumentKind | None) -> NamedArgument:
+        try:
+            argument = encode_value(value)
+        except TypeError as error:
+            raise OpsetError(f"the argument {name!r} cannot be written: {error}") from None
+        return NamedArgument(name, argument, kind, isinstance(value, tuple) and argument.as_sequence is None)
+
+    def _inputs(
+        self, inputs: Mapping[str, Any] | Sequence[Any], keywords: Mapping[str, Any]
+    ) -> list[NamedArgument]:
+        if isinstance(inputs, Mapping):
+            first = [self._named(name, value, None) for name, value in inputs.items()]
+        else:
+            first = [self._named("", value, ArgumentKind.POSITIONAL) for value in inputs]
+        return first + [self._named(name, value, ArgumentKind.KEYWORD) for name, value in keywords.items()]
+
+    def _results(
+        self, results: Sequence[Result], stem: str, kept: Iterable[Value] | None = None
+    ) -> tuple[tuple[Value, ...], bool]:
+        """The values of results, and whether nothing is stated of one of them."""
+        made = []
+        unstated = False
+        for result in results:
+            if isinstance(result, Value):
+                if kept is None:
+                    self._take(result)
+                elif result not in kept:
+                    self.refuse(f"{result.name!r} is no output of {self.target}")
+                value = result
+            elif isinstance(result, str):
+                value = Value(self._rewrite.fresh(stem), result)
+            else:
+                described = result.class_fqn if isinstance(result, CustomObjArgument) else ""
+                value = Value(self._rewrite.fresh(stem), _KINDS[type(result)], described)
+                self._rewrite.declare(value, result)
+            unstated = unstated or self.known(value) is None
+            made.append(value)
+        return tuple(made), unstated
+
+    def _take(self, value: Value) -> None:
+        """Take an output from this node, for another one to make."""
+        if value not in self.outputs:
+            self.refuse(f"{value.name!r} is no output of {self.target}")
+        rest = tuple(each for each in self.outputs if each != value)
+        listed = any(output.as_tensors is not None for output in self._node.outputs)
+        self._node.outputs = _outputs(rest, listed)
+
+    def finished(self) -> Iterator[Node]:
+        """The nodes that stand where the edited one stood. For the walk."""
+        yield from self._before
+        if not self._removed:
+            node, outputs = self._node, self.outputs
+            single = len(outputs) == 1 and node.outputs[0].as_tensors is None
+            if single and node.is_hop_single_tensor_return is not False:
+                node.name = outputs[0].name
+            elif node.name is not None and any(node.name == each.name for each in self._made()):
+                node.name = self._rewrite.fresh(node.name)
+            yield node
+        yield from self._after
+
+    def _made(self) -> Iterator[Value]:
+        yield from self.outputs
+        for node in (*self._before, *self._after):
+            yield from (value for output in node.outputs for value in defined_values(output))
+
+
+def _outputs(values: Sequence[Value], listed: bool) -> list[Argument]:
+    return [encode_value(list(values))] if listed else [encode_value(value) for value in values]
+
+
+def _stem(target: str) -> str:
+    """What the name of a new value begins with, as torch makes it of the operator's name."""
+    parts = target.split(".")
+    name = parts[3] if parts[:2] == ["torch", "ops"] and len(parts) > 3 else parts[-1]
+    return re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)

@@ -1,0 +1,120 @@
+"""What else in a program depends on its graph: the signature's names, and the list of extensions in use."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from operator import attrgetter
+from typing import Final
+
+from msgspec.structs import replace
+
+from graphwire.evolve.documents.plain_values import subgraphs
+from graphwire.schema.arguments import ARMS, INSIDE, features_of, subgraphs_in
+from graphwire.schema.graph import Argument, Graph, Node
+from graphwire.schema.module_call import ModuleCallEntry
+from graphwire.schema.program import GraphModule, Program
+from graphwire.schema.signature_names import renamed_argument, with_outputs
+
+__all__ = ["graphs_in", "module_with_names", "new_requirements", "uses_operator", "walk_nodes"]
+
+
+def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tuple[str, Node]]:
+    """Every node of a graph and of the graphs inside it, each with its place."""
+    for index, node in enumerate(graph.nodes):
+        here = f"{place}.nodes[{index}]"
+        yield here, node
+        for position, named in enumerate(node.inputs):
+            if named.arg.as_tensor is not None:
+                continue
+            for below, inner in subgraphs(named.arg):
+                yield from walk_nodes(inner, f"{here}.inputs[{position}].arg{below}")
+
+
+_HOLDERS = ("as_graph", *INSIDE)
+"""The arms with graphs inside."""
+_held = attrgetter(*_HOLDERS)
+_NOTHING: Final = (None,) * len(_HOLDERS)
+
+
+def graphs_in(graph: Graph) -> Iterator[Graph]:
+    """A graph, and every graph inside it."""
+    graphs = [graph]
+    for each in graphs:  # grows while it is walked
+        yield each
+        for node in each.nodes:
+            for named in node.inputs:
+                argument = named.arg
+                if argument.as_tensor is None and _held(argument) != _NOTHING:
+                    graphs += subgraphs_in(argument)
+
+
+def uses_operator(graph: Graph, targets: Collection[str]) -> bool:
+    """Whether a node of a graph, or of a graph inside it, calls one of some operators, by their serialized names."""
+    return any(node.target in targets for each in graphs_in(graph) for node in each.nodes)
+
+
+def module_with_names(module: GraphModule, names: Mapping[str, str]) -> GraphModule:
+    """A graph module whose signature and module calls use the new names of values that others replaced."""
+    if not names:
+        return module
+    return replace(
+        module,
+        signature=with_outputs(module.signature, names),
+        module_call_graph=[_renamed_entry(entry, names) for entry in module.module_call_graph],
+    )
+
+
+def _renamed_entry(entry: ModuleCallEntry, names: Mapping[str, str]) -> ModuleCallEntry:
+    if entry.signature is None:
+        return entry
+    signature = replace(
+        entry.signature,
+        inputs=[renamed_argument(argument, names) for argument in entry.signature.inputs],
+        outputs=[renamed_argument(argument, names) for argument in entry.signature.outputs],
+    )
+    return replace(entry, signature=signature)
+
+
+_OF_NODES = {*(row.feature for row in ARMS.values() if row.feature), "propagate"} - {
+    "dtypes",
+    "layouts",
+    "results",
+}
+"""The extensions whose use shows in arguments and nodes alone; of the others, a reader cannot tell who needs them."""
+
+
+def new_requirements(old: Program, new: Program) -> list[str]:
+    """The extensions that a program requires after its graph was rewritten."""
+    if new is old:
+        return old.requires
+    used: set[str] = set()
+    for _, node in walk_nodes(new.graph_module.graph):
+        if node.propagate:
+            used.add("propagate")
+        for argument in (*(named.arg for named in node.inputs), *node.outputs):
+            used.update(features_of(argument))
+    used |= _features_of_values(new.graph_module.graph)
+    elsewhere: set[str] = set()
+    for argument in _arguments_elsewhere(new):
+        elsewhere.update(features_of(argument))
+    return sorted((set(old.requires) - _OF_NODES) | used | elsewhere)
+
+
+def _features_of_values(graph: Graph) -> set[str]:
+    """The extensions that element types and layouts of values need."""
+    metas = graph.tensor_values.values()
+    dtypes = any(meta.dtype_name is not None for meta in metas)
+    layouts = any(meta.layout_name is not None for meta in metas)
+    return {name for name, needed in (("dtypes", dtypes), ("layouts", layouts)) if needed}
+
+
+def _arguments_elsewhere(program: Program) -> Iterator[Argument]:
+    """The arguments of a program that stand in no node of its top-level graph or of a graph inside it."""
+    module = program.graph_module
+    for entry in module.module_call_graph:
+        if entry.signature is not None:
+            yield from (*entry.signature.inputs, *entry.signature.outputs)
+    if program.example_inputs is not None:
+        yield from program.example_inputs.leaves
+    for graph in graphs_in(module.graph):
+        yield from (*graph.inputs, *graph.outputs)

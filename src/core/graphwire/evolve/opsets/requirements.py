@@ -1,0 +1,194 @@
+"""What a program needs of plugins: what is missing here, told whole, and the list brought up to date.
+
+A document says which distribution brought each operator, container type and codec that it uses (`Program.plugins`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from graphwire.errors import MissingPluginError, Problem
+from graphwire.evolve.opsets.graph_names import walk_nodes
+from graphwire.hooks.registry import Registry
+from graphwire.hooks.remedies import of_requirements
+from graphwire.schema.program import PluginRequirement, Program
+from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
+
+__all__ = ["MissingPlugin", "check_plugins", "kept_requirements", "missing_plugins", "with_requirements"]
+
+_OWN = "graphwire"
+_OPERATOR = "op_handler"
+_TYPE = "treespec_serializer"
+_WHAT = {
+    _OPERATOR: "the operator",
+    _TYPE: "the container type",
+    "constant_codec": "the codec",
+}
+
+
+class MissingPlugin(NamedTuple):
+    """A distribution whose plugin a program needs, and that is not in force here."""
+
+    requirement: PluginRequirement
+    provides: tuple[str, ...]
+    """What is missing of it: `KIND:NAME`."""
+
+    @property
+    def needs(self) -> list[tuple[str, str]]:
+        """What is missing of it, as kinds and names."""
+        return [(kind, name) for kind, _, name in (each.partition(":") for each in self.provides)]
+
+
+def missing_plugins(program: Program, registry: Registry, *, operators: bool = True) -> list[MissingPlugin]:
+    """The plugins that a program needs and that are not in force.
+
+    Args:
+        operators: whether those that bring nothing but operators count.
+    """
+    missing = []
+    for requirement in program.plugins:
+        lacking = tuple(
+            each
+            for each in requirement.provides
+            if (operators or not each.startswith(_OPERATOR)) and not _provided(each, requirement, registry)
+        )
+        if lacking:
+            missing.append(MissingPlugin(requirement, lacking))
+    return missing
+
+
+def check_plugins(program: Program, registry: Registry, *, operators: bool = True) -> None:
+    """Do nothing for a program whose plugins are all in force.
+
+    Args:
+        operators: whether plugins that bring nothing but operators count.
+
+    Raises:
+        MissingPluginError: plugins are missing; the message names all of them, what each is needed for, at which nodes, and
+            what to do.
+    """
+    missing = missing_plugins(program, registry, operators=operators)
+    if not missing:
+        return
+    places = _places(program, {name for each in missing for name in each.provides})
+    remedies = [of_requirements([(each.requirement, each.needs) for each in missing], registry)]
+    if any(name.startswith(_OPERATOR) for each in missing for name in each.provides):
+        remedies.append('Or pass unknown_ops="opaque" to look at the graph without running it')
+    problems = [
+        Problem(
+            _shortened(places.get(name, ["plugins"])),
+            "missing-plugin",
+            f"{_told(name)} comes with {each.requirement.distribution} {each.requirement.version}",
+        )
+        for each in missing
+        for name in each.provides
+    ]
+    count = len(missing)
+    raise MissingPluginError(
+        f"the program needs {count} plugin{'s that are' if count != 1 else ' that is'} not in force here",
+        problems=problems,
+        remedy=". ".join(remedies),
+    )
+
+
+def kept_requirements(
+    program: Program, registry: Registry, namespaces: Collection[str]
+) -> tuple[PluginRequirement, ...]:
+    """What a program needs for operators that are only kept here.
+
+    Args:
+        namespaces: those whose operators are kept though a plugin here has them, in another version.
+    """
+    kept = []
+    for requirement in program.plugins:
+        names = []
+        for each in requirement.provides:
+            kind, _, name = each.partition(":")
+            handler = registry.op_handler(name) if kind == _OPERATOR else None
+            foreign = handler is not None and handler.namespace in namespaces
+            if kind == _OPERATOR and (foreign or not _provided(each, requirement, registry)):
+                names.append(each)
+        if names:
+            kept.append(PluginRequirement(requirement.distribution, requirement.version, names))
+    return tuple(kept)
+
+
+def with_requirements(program: Program, registry: Registry) -> Program:
+    """A program whose list of plugins says what its operators need now, after they were rewritten."""
+    needed: dict[tuple[str, str], set[str]] = {}
+    for requirement in program.plugins:
+        kept = {each for each in requirement.provides if not each.startswith(f"{_OPERATOR}:")}
+        if kept:
+            needed.setdefault((requirement.distribution, requirement.version), set()).update(kept)
+    recorded = {each: requirement for requirement in program.plugins for each in requirement.provides}
+    for name in {node.target for _, node in walk_nodes(program.graph_module.graph)}:
+        owner = registry.owner_of(_OPERATOR, name)
+        provided = f"{_OPERATOR}:{name}"
+        if owner is not None and owner.distribution and _normal(owner.distribution) != _OWN:
+            needed.setdefault((owner.distribution, owner.version), set()).add(provided)
+        elif provided in recorded:
+            requirement = recorded[provided]
+            needed.setdefault((requirement.distribution, requirement.version), set()).add(provided)
+    plugins = [
+        PluginRequirement(distribution, version, sorted(names))
+        for (distribution, version), names in sorted(needed.items())
+    ]
+    return replace(program, plugins=plugins)
+
+
+def _provided(provided: str, requirement: PluginRequirement, registry: Registry) -> bool:
+    """Whether a plugin in force provides something, for which no part of the box itself stands in."""
+    kind, _, name = provided.partition(":")
+    owner = registry.owner_of(kind, name)
+    if owner is None:
+        return False
+    # The box has a handler for every operator's name, which finds those that somebody else registered with torch.
+    return (
+        kind != _OPERATOR or _normal(owner.distribution) != _OWN or _normal(requirement.distribution) == _OWN
+    )
+
+
+def _places(program: Program, names: set[str]) -> dict[str, list[str]]:
+    """Where each of some names is used, as far as that can be told from the graph."""
+    places: dict[str, list[str]] = {}
+    for place, node in walk_nodes(program.graph_module.graph):
+        if (name := f"{_OPERATOR}:{node.target}") in names:
+            places.setdefault(name, []).append(place)
+    for key, value in program.encoded_values.items():
+        if (name := f"constant_codec:{value.codec}") in names:
+            places.setdefault(name, []).append(f"encoded_values[{key!r}]")
+    if any(name.startswith(f"{_TYPE}:") for name in names):
+        for place, text in _treespecs(program):
+            for each in sorted(
+                {node.type for _, node, _ in treespec_nodes(parse_treespec(text)) if node.type}
+            ):
+                if (name := f"{_TYPE}:{split_version(each)[0]}") in names:
+                    places.setdefault(name, []).append(place)
+    return places
+
+
+def _treespecs(program: Program) -> Iterator[tuple[str, str]]:
+    for index, call in enumerate(program.graph_module.module_call_graph):
+        if call.signature is not None:
+            place = f"graph_module.module_call_graph[{index}].signature"
+            yield f"{place}.in_spec", call.signature.in_spec
+            yield f"{place}.out_spec", call.signature.out_spec
+
+
+def _shortened(places: Sequence[str], most: int = 4) -> str:
+    first = [places[0], *(place.removeprefix("graph_module.graph.") for place in places[1:most])]
+    return ", ".join(first) + (f" and {len(places) - most} more" if len(places) > most else "")
+
+
+def _told(provided: str) -> str:
+    kind, _, name = provided.partition(":")
+    return f"{_WHAT.get(kind, kind)} {name}"
+
+
+def _normal(name: str) -> str:
+    """A name as packaging compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()

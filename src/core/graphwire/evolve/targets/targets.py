@@ -1,0 +1,132 @@
+"""Targets: what a program can be written for, and whether it can.
+
+A target is a release of torch (`torch-2.6`), the one that is installed (`torch`), or a version of the schema (`8.14`, `1`,
+`draft-2022`, `compact-5.3`), which stands for the first release that has it.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+from typing import Final, Literal, NamedTuple
+
+from graphwire.errors import Obstacle, SchemaVersionError
+from graphwire.evolve.documents.trees import Record
+from graphwire.evolve.documents.versions import COMPACT_5_3, DRAFT, RELEASES, Version, first_release
+from graphwire.evolve.targets.chain import obstacles_to
+
+__all__ = ["TARGETS", "Target", "supported", "supports", "target_named"]
+
+Layout = Literal["A1", "A2", "A3", "A4", "B1", "B2"]
+
+
+class Target(NamedTuple):
+    """A reader that a program is written for."""
+
+    name: str
+    """Such as `torch-2.6`."""
+    version: Version
+    """The schema that it reads."""
+    release: str
+    """The release of torch, such as `2.6`: of a version the first that has it."""
+    layout: Layout | None
+    """Its archive; None for a target that has only documents."""
+    none: Literal["[]", "true"]
+    """What JSON has for None."""
+    nonfinite: Literal["token", "text"]
+    """What JSON has for a float that is not finite: a bare token (`Infinity`), or text (`"Infinity"`)."""
+
+
+_LAYOUTS: Final[dict[str, Layout]] = {
+    "2.1": "A1",
+    "2.2": "A2",
+    "2.3": "A3",
+    **dict.fromkeys(("2.4", "2.5", "2.6", "2.7"), "A4"),
+    "2.8": "B1",
+    **dict.fromkeys(("2.9", "2.10", "2.11", "2.12", "2.13", "2.14", "2.15"), "B2"),
+}
+
+
+def _target(name: str, version: Version, layout: Layout | None) -> Target:
+    return Target(
+        name,
+        version,
+        (name if name.startswith("torch-") else first_release(version)).removeprefix("torch-"),
+        layout,
+        "true" if version >= Version(8, 2) or version == DRAFT else "[]",
+        "text" if version >= Version(8, 7) else "token",
+    )
+
+
+def _targets() -> dict[str, Target]:
+    targets = {
+        f"torch-{release}": _target(f"torch-{release}", version, _LAYOUTS[release])
+        for release, version in RELEASES.items()
+    }
+    for release, version in RELEASES.items():
+        targets.setdefault(str(version), _target(str(version), version, _LAYOUTS[release]))
+    targets[str(COMPACT_5_3)] = _target(str(COMPACT_5_3), COMPACT_5_3, _LAYOUTS["2.4"])
+    targets[str(DRAFT)] = _target(str(DRAFT), DRAFT, None)
+    return targets
+
+
+TARGETS: Final[dict[str, Target]] = _targets()
+"""Every target by name: the releases, oldest first, then the versions."""
+
+INSTALLED: Final = "torch"
+"""The target that means the release of torch that is installed; also the name of its distribution."""
+
+_PATCH = re.compile(r"(torch-\d+\.\d+)(?:\.\d+)?(?:\+\w+)?|schema-(.+)", re.ASCII)
+
+
+def target_named(name: str) -> Target:
+    """The target of a name; a release may have its patch number (`torch-2.6.0`), a version `schema-` before it, and `torch`
+    is the release that is installed.
+
+    Raises:
+        SchemaVersionError: there is no such target, or no torch is installed.
+    """
+    if not isinstance(name, str):
+        raise SchemaVersionError(f"a target is given by its name, not by {name!r:.80}", remedy=_listed())
+    if name == INSTALLED:
+        name = _installed()
+    found = _PATCH.fullmatch(name)
+    target = TARGETS.get((found[1] or found[2]) if found else name)
+    if target is None:
+        hint = f"Did you mean 'torch-{name}'? " if f"torch-{name}" in TARGETS else ""
+        raise SchemaVersionError(f"there is no target {name!r:.80}", remedy=f"{hint}{_listed()}")
+    return target
+
+
+def _listed() -> str:
+    return f"Targets: {INSTALLED} (the release that is installed), {', '.join(TARGETS)}"
+
+
+def _installed() -> str:
+    """The target of the torch that is installed, found without importing it.
+
+    Raises:
+        SchemaVersionError: none is.
+    """
+    try:
+        return "-".join((INSTALLED, ".".join(metadata.version(INSTALLED).split(".")[:2])))
+    except metadata.PackageNotFoundError:
+        raise SchemaVersionError(
+            "the target 'torch' is the release that is installed, and none is", remedy=_listed()
+        ) from None
+
+
+def supports(tree: Record, target: Target | str) -> list[Obstacle]:
+    """Everything in a document of the current version that `target` cannot say; empty when it can be written for it.
+
+    Raises:
+        SchemaVersionError: there is no such target.
+    """
+    if isinstance(target, str):
+        target = target_named(target)
+    return obstacles_to(tree, target.version, target.release)[1]
+
+
+def supported(tree: Record) -> dict[str, list[Obstacle]]:
+    """What `supports` says of every target, by name."""
+    return {name: supports(tree, target) for name, target in TARGETS.items()}

@@ -1,0 +1,61 @@
+"""Stack traces of the first writers' files, which are rows of a table, as today's writers write them: as text on each node."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from graphwire.evolve.documents.plain_values import mapped
+from graphwire.schema.graph import Graph, NamedArgument, Node, ValueMetadata
+from graphwire.schema.program import Program
+from graphwire.schema.trees.unfolding import WHY_OMITTED, TraceTexts
+
+__all__ = ["with_trace_texts"]
+
+Owner = TypeVar("Owner", Node, ValueMetadata)
+
+
+def with_trace_texts(program: Program, left_out: list[str]) -> Program:
+    """A program without a table of stack frames; the very same one where it has none.
+
+    Args:
+        left_out: is given the reason why stack traces are left out, if some are.
+    """
+    module = program.graph_module
+    if not module.stack_frames:
+        return program
+    traces = TraceTexts(module.stack_frames)
+    graph = _graph(module.graph, traces)
+    if traces.omitted:
+        left_out.append(WHY_OMITTED.format(traces.omitted))
+    return replace(program, graph_module=replace(module, graph=graph, stack_frames=[]))
+
+
+def _graph(graph: Graph, traces: TraceTexts) -> Graph:
+    output = graph.output_metadata
+    return replace(
+        graph,
+        nodes=[_node(node, traces) for node in graph.nodes],
+        value_metadata={name: _texted(each, traces) for name, each in graph.value_metadata.items()},
+        output_metadata=None if output is None else _texted(output, traces),
+    )
+
+
+def _node(node: Node, traces: TraceTexts) -> Node:
+    inputs = [_input(named, traces) for named in node.inputs]
+    return replace(_texted(node, traces), inputs=inputs)
+
+
+def _input(named: NamedArgument, traces: TraceTexts) -> NamedArgument:
+    argument = mapped(named.arg, {}, lambda _, graph: _graph(graph, traces), "")
+    return named if argument is named.arg else replace(named, arg=argument)
+
+
+def _texted(owner: Owner, traces: TraceTexts) -> Owner:
+    """A node, or what is known of a value, with its trace as text. A text that stands there already counts, as in a load."""
+    if owner.stack is None:
+        return owner
+    text = None if "stack_trace" in owner.metadata else traces.of(owner.stack)
+    metadata = {**owner.metadata, "stack_trace": text} if text else owner.metadata
+    return replace(owner, metadata=metadata, stack=None)

@@ -1,0 +1,1 @@
+"""What do the texts inside records mean: expressions, guards, treespecs, metadata?"""

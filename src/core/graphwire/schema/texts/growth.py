@@ -1,0 +1,255 @@
+"""How much an expression could become: bounds on what anybody has to compute who puts numbers into it, or expands it.
+
+An expression is a few characters for a number that no memory holds: `9**9**9`, `2**(s0 + 10**11)`. Nothing here computes one.
+Torch's shape environment does, with sympy, which knows no bound. So an expression that could outgrow a bound is refused
+wherever programs are checked or built; that of a real program stays four orders of magnitude below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from graphwire.errors import ExpressionError
+from graphwire.schema.texts.constructor import Expression, parse_expression
+from graphwire.schema.texts.infix import parse_infix
+
+__all__ = [
+    "MAX_BITS",
+    "MAX_REASONED",
+    "MAX_REASONED_IN_ALL",
+    "MAX_ROOT_BITS",
+    "MAX_SYMBOLIC_EXPONENT",
+    "MAX_TERMS",
+    "Growth",
+    "check_expression",
+    "check_range_key",
+    "growth_of",
+]
+
+MAX_BITS = 1 << 14
+"""Bits of any number that an expression can come to, with 64 bits for a symbol: what a number of 4300 digits has."""
+MAX_TERMS = 1024
+"""Terms of a product or power of sums, written out as one sum. A sum itself may have any number."""
+MAX_SYMBOLIC_EXPONENT = 64
+"""Any number inside an exponent that has symbols, and what such an exponent counts as: torch shifts sizes of 64 bits."""
+MAX_EXPONENT_BITS = 16
+"""Bits of all numbers together inside an exponent that is no number itself."""
+MAX_ROOT_BITS = 1024
+"""Bits of a number whose root is taken: sympy looks for its factors."""
+MAX_REASONED = 40
+"""Numbers, symbols and operations of an expression that torch's shape environment is let to reason about while a program is
+built or its module is made. Those of a real program have a dozen; sympy takes a second for sixty."""
+MAX_REASONED_IN_ALL = 4096
+"""Those of all expressions of a program that it is let to reason about."""
+MAX_DECIMAL_EXPONENT = 400
+"""The power of ten of a float; a double reaches 308."""
+
+_FLOAT_BITS = 1100
+_POWERS = frozenset({"Pow", "FloatPow", "PowByNatural"})
+_SHIFTS = frozenset({"LShift", "RShift"})
+_EXPONENTIAL = frozenset(
+    f"{prefix}{name}" for prefix in ("", "OpaqueUnaryFn_") for name in ("exp", "sinh", "cosh")
+)
+_REMEDY = "No size is such a number; the text was not written by torch"
+_EULER = Expression("Integer", (3,))
+"""What an exponential counts as a power of."""
+
+
+class Growth(NamedTuple):
+    """What an expression could come to."""
+
+    nodes: int
+    """Numbers, symbols and operations that it is made of."""
+    bits: int
+    """Bits of the greatest number that it, or a part of it, can be."""
+    terms: int
+    """Terms of the greatest sum that it, or a part of it, can be written out as."""
+    whole: bool
+    """Whether it is a whole number where its symbols are."""
+    exponents: tuple[str, ...] = ()
+    """The symbols that stand in an exponent."""
+
+
+def check_expression(text: str) -> None:
+    """Check constructor text: its grammar, and what it could come to.
+
+    Raises:
+        ExpressionError: it is none, or could come to more than the bounds of this module.
+    """
+    growth_of(parse_expression(text))
+
+
+def check_range_key(text: str) -> None:
+    """Check infix text that has a range: its grammar, what it could come to, and that it is of those that torch may solve
+    for their symbol when it makes the module of a program.
+
+    Raises:
+        ExpressionError: it is none, could come to more than the bounds of this module, or is beyond what is solved.
+    """
+    growth = growth_of(parse_infix(text))
+    if growth.nodes > MAX_REASONED or growth.exponents:
+        raise ExpressionError(
+            f"what has a range is an expression of {growth.nodes} parts, or has a symbol in an exponent",
+            remedy=f"Ranges are of symbols, and of expressions with at most {MAX_REASONED} parts",
+        )
+
+
+def growth_of(expression: Expression) -> Growth:
+    """What `expression` could come to.
+
+    Raises:
+        ExpressionError: it, or a part of it, could come to more than the bounds of this module.
+    """
+    try:
+        return _growth(expression)
+    except RecursionError:
+        raise ExpressionError("an expression that is nested too deeply for the stack that is left") from None
+
+
+def _growth(expression: Expression) -> Growth:
+    head = expression.head
+    leaf = _LEAVES.get(head)
+    if leaf is not None:
+        return leaf(expression)
+    operands = expression.operands
+    if not operands:
+        return Growth(1, 64, 1, True)
+    if head in _POWERS or head in _SHIFTS:
+        return _checked(head, _power(head, operands))
+    if head in _EXPONENTIAL:
+        return _checked(head, _power(head, (_EULER, *operands)))
+    parts = [_growth(operand) for operand in operands]
+    bits = [part.bits for part in parts]
+    most, terms, whole = max(bits), 1, all(part.whole for part in parts)
+    if head == "Add":
+        terms = sum([part.terms for part in parts])
+        # The sum of fractions has all their denominators.
+        most += len(parts).bit_length() + (
+            0 if whole else sum([part.bits for part in parts if not part.whole])
+        )
+    elif head == "Mul":
+        terms = math.prod([part.terms for part in parts])
+        most = sum(bits)
+    elif head in _FLOATS:
+        most, whole = sum(bits) + 64, False
+    elif not whole:
+        most, whole = sum(bits), head in _ROUNDED
+    exponents = tuple({name: None for part in parts for name in part.exponents})
+    return _checked(head, Growth(1 + sum([part.nodes for part in parts]), most, terms, whole, exponents))
+
+
+def _checked(head: str, growth: Growth) -> Growth:
+    if growth.bits > MAX_BITS:
+        raise ExpressionError(
+            f"{head} can come to a number of {growth.bits} bits; at most {MAX_BITS} are computed",
+            remedy=_REMEDY,
+        )
+    if growth.terms > MAX_TERMS and head != "Add":
+        raise ExpressionError(
+            f"{head} is a sum of {growth.terms:.6g} terms when it is written out; at most {MAX_TERMS} are computed",
+            remedy=_REMEDY,
+        )
+    return growth
+
+
+def _power(head: str, operands: Sequence[Expression]) -> Growth:
+    """The growth of a power or a shift: of its base as often as its exponent says."""
+    base, exponent = _growth(operands[0]), _growth(operands[1])
+    nodes, exponents = 1 + base.nodes + exponent.nodes, base.exponents
+    times = _number(operands[1])
+    if times is None:
+        symbols = _symbols_of_exponent(operands[1])
+        exponents = tuple(dict.fromkeys((*exponents, *symbols, *exponent.exponents)))
+        # Without symbols it is a number that sympy computes, and the power after it.
+        times = MAX_SYMBOLIC_EXPONENT if symbols else 1 << min(exponent.bits, MAX_BITS.bit_length())
+    count = math.ceil(abs(times)) if abs(times) <= MAX_BITS else MAX_BITS + 1
+    if head in _SHIFTS:
+        return Growth(nodes, base.bits + (count if head == "LShift" else 0), 1, base.whole, exponents)
+    terms = 1
+    if base.terms > 1 and count:
+        # As many as there are ways to choose `count` of the terms, with repetition.
+        terms = math.comb(count + base.terms - 1, count) if count + base.terms < MAX_TERMS else MAX_TERMS + 1
+    whole = head == "PowByNatural" or (head == "Pow" and base.whole and type(times) is int and times >= 0)
+    if operands[1].head == "Rational" and base.bits * max(count, 1) > MAX_ROOT_BITS:
+        raise ExpressionError(
+            f"a root of a number of {base.bits} bits; at most {MAX_ROOT_BITS} are computed", remedy=_REMEDY
+        )
+    bits = max(base.bits, _FLOAT_BITS) if head == "FloatPow" else base.bits * max(count, 1)
+    return Growth(nodes, bits, terms, whole, exponents)
+
+
+def _number(expression: Expression) -> int | float | None:
+    """The number that an exponent is; None for one with symbols."""
+    head, args = expression
+    if head == "Integer":
+        return int(args[0])
+    if head == "Rational":
+        return float(args[0] / args[1]) if max(abs(args[0]), args[1]) <= MAX_BITS else math.inf
+    if head == "Float":
+        return float(args[0])
+    return None
+
+
+def _symbols_of_exponent(expression: Expression) -> list[str]:
+    """The symbols of an exponent, which itself is made of symbols and small numbers, and is no power again."""
+    found: list[str] = []
+    bits = 0
+    pending = [expression]
+    while pending:
+        part = pending.pop()
+        number = _number(part)
+        if part.head == "Symbol":
+            found.append(part.args[0])
+        elif number is not None and abs(number) > MAX_SYMBOLIC_EXPONENT:
+            raise ExpressionError(
+                f"an exponent with symbols holds a number greater than {MAX_SYMBOLIC_EXPONENT}",
+                remedy=_REMEDY,
+            )
+        elif part.head in _POWERS or part.head in _SHIFTS or part.head in _EXPONENTIAL:
+            raise ExpressionError("a power in the exponent of another", remedy=_REMEDY)
+        bits += 0 if number is None else math.ceil(abs(number)).bit_length()
+        if bits > MAX_EXPONENT_BITS:  # which they could come to as factors
+            raise ExpressionError(
+                f"the numbers of an exponent have more than {MAX_EXPONENT_BITS} bits together", remedy=_REMEDY
+            )
+        pending.extend(part.operands)
+    return found
+
+
+def _of_integer(expression: Expression) -> Growth:
+    return Growth(1, max(expression.args[0].bit_length(), 1), 1, True)
+
+
+def _of_rational(expression: Expression) -> Growth:
+    return Growth(1, expression.args[0].bit_length() + expression.args[1].bit_length(), 1, False)
+
+
+def _of_float(expression: Expression) -> Growth:
+    decimal, precision = expression.args
+    digits, _, exponent = decimal.partition("e")
+    if len(digits) > MAX_BITS // 3 or len(exponent) > 8 or abs(int(exponent or 0)) > MAX_DECIMAL_EXPONENT:
+        raise ExpressionError(
+            f"a Float beyond {MAX_DECIMAL_EXPONENT} as power of ten", remedy="A double reaches 308"
+        )
+    return Growth(1, precision + 4 * (len(digits) + abs(int(exponent or 0))), 1, False)
+
+
+_LEAVES: dict[str, Callable[[Expression], Growth]] = {
+    "Integer": _of_integer,
+    "Rational": _of_rational,
+    "Float": _of_float,
+    "Symbol": lambda _expression: Growth(1, 64, 1, True),
+}
+_ROUNDED = frozenset(
+    "FloorDiv CleanDiv CeilDiv CeilToInt FloorToInt RoundToInt TruncToInt ceiling floor sign ModularIndexing"
+    " Equality Unequality LessThan StrictLessThan GreaterThan StrictGreaterThan And Or Xor Not".split()
+)
+"""Operations whose value is whole, whatever their operands are."""
+_FLOATS = frozenset(
+    "ToFloat TruncToFloat FloatTrueDiv IntTrueDiv RoundDecimal acos asin asinh atan cos log sin tan tanh".split()
+) | frozenset(
+    f"OpaqueUnaryFn_{name}" for name in "sqrt cos sin tan tanh asin acos atan log asinh log2".split()
+)
+"""Operations whose value is a float, of 53 bits and an exponent."""

@@ -1,0 +1,401 @@
+"""Symbolic expressions in infix text, read and written, never evaluated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NoReturn
+
+from graphwire.schema.texts.constructor import (
+    CONSTANTS,
+    DEFAULT_LIMITS,
+    Expression,
+    ExpressionLimits,
+    call,
+    check_length,
+    float_number,
+    integer,
+    rational,
+    refuse,
+    symbol,
+    whole,
+)
+
+__all__ = ["format_infix", "parse_infix"]
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<name>[A-Za-z_][A-Za-z0-9_]*)
+    | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    | (?P<string>'[^'\\]*')
+    | (?P<sign>\*\*|//|<=|>=|==|!=|[-+*/<>=()~&|^,])
+    )\s*""",
+    re.VERBOSE | re.ASCII,
+)
+_RELATIONS = {
+    "<=": "LessThan",
+    "<": "StrictLessThan",
+    ">=": "GreaterThan",
+    ">": "StrictGreaterThan",
+    "==": "Equality",
+    "!=": "Unequality",
+}
+_NAMES = {"Eq": "Equality", "Ne": "Unequality", "Le": "LessThan", "Lt": "StrictLessThan"} | {
+    "Ge": "GreaterThan",
+    "Gt": "StrictGreaterThan",
+}
+_CONNECTIVES = {"|": "Or", "^": "Xor", "&": "And"}
+_POWER: dict[str, int] = dict.fromkeys(_RELATIONS, 1) | {
+    "|": 2,
+    "^": 3,
+    "&": 4,
+    "+": 5,
+    "-": 5,
+    "*": 6,
+    "/": 6,
+    "//": 6,
+    "**": 8,
+}
+"""How tightly an operator binds: as in Python, where a sign (7) lies between a product and a power."""
+
+MINUS_ONE = integer(-1)
+_NUMBERS = frozenset({"Integer", "Rational", "Float"})
+
+
+def _is_negative(number: Expression) -> bool:
+    return str(number.args[0]).startswith("-")
+
+
+def _negated(operand: Expression) -> Expression:
+    """Return minus `operand`, with the sign where sympy writes it: in a number, or as first factor of a product."""
+    head, args = operand
+    if head in _NUMBERS and not _is_negative(operand):
+        return Expression(head, (f"-{args[0]}" if head == "Float" else -int(args[0]), *args[1:]))
+    if head in ("oo", "int_oo"):
+        return Expression(f"-{head}", ())
+    if head == "Mul" and args[0] != MINUS_ONE:
+        return Expression("Mul", (MINUS_ONE, *args))
+    return Expression("Mul", (MINUS_ONE, operand))
+
+
+def _inverses(divisor: Expression) -> tuple[int, list[Expression]]:
+    """Return `divisor` as a whole number, and powers to multiply with."""
+    head, args = divisor
+    if head == "Integer" and not _is_negative(divisor) and args[0] != 0:
+        return int(args[0]), []
+    if head == "Mul":
+        parts = [_inverses(factor) for factor in divisor.operands]
+        if all(number == 1 for number, _ in parts[1:]):
+            return parts[0][0], [power for _, powers in parts for power in powers]
+    if head == "Pow" and divisor.operands[1].head in ("Integer", "Rational"):
+        base, exponent = divisor.operands
+        if not _is_negative(exponent):
+            return 1, [Expression("Pow", (base, _negated(exponent)))]
+    return 1, [Expression("Pow", (divisor, MINUS_ONE))]
+
+
+class _InfixReader:
+    """Reads one infix text by operator precedence; a chain of one operator makes one node, or a loop, not a recursion."""
+
+    def __init__(self, text: str, limits: ExpressionLimits) -> None:
+        self.text, self.limits, self.index = text, limits, 0
+        self.kinds: list[str] = []
+        self.words: list[str] = []
+        self.places: list[int] = []
+        position = 0
+        while position < len(text):
+            found = _TOKEN.match(text, position)
+            if found is None:
+                refuse("not part of the expression grammar", text, position)
+            kind = str(found.lastgroup)
+            self.kinds.append(kind)
+            self.words.append(found[kind])
+            self.places.append(position)
+            position = found.end()
+        self.kinds.append("end")
+        self.words.append("")
+        self.places.append(len(text))
+
+    def refuse(self, problem: str, remedy: str = "") -> NoReturn:
+        refuse(problem, self.text, self.places[self.index], remedy)
+
+    def take(self, word: str) -> bool:
+        """Step over `word` if it comes next, and say whether it did."""
+        if self.words[self.index] != word or self.kinds[self.index] == "string":
+            return False
+        self.index += 1
+        return True
+
+    def expect(self, word: str) -> None:
+        if not self.take(word):
+            self.refuse(f"{word!r} is missing")
+
+    def read(self, power: int, depth: int) -> Expression:
+        """Read an operand and every operator after it that binds at least as tightly as `power`."""
+        if depth > self.limits.depth:
+            self.refuse(f"operations nested deeper than {self.limits.depth}")
+        negative = power <= 7 and self.take("-")
+        left = self.read(8, depth + 1) if negative else self.operand(depth)
+        if self.words[self.index] == "**" and power <= 8:
+            self.index += 1
+            left = Expression("Pow", (left, self.read(7, depth + 1)))
+        if power <= 6:
+            left = self.product(left, negative, depth)
+        elif negative:
+            left = _negated(left)
+        while True:
+            word = self.words[self.index]
+            binding = _POWER.get(word, 0) if self.kinds[self.index] == "sign" else 0
+            if not binding or binding < power or binding > 5:
+                return left
+            left = self.chain(left, word, binding, depth)
+
+    def chain(self, left: Expression, word: str, binding: int, depth: int) -> Expression:
+        """Read the rest of a sum, a conjunction and so on, or the right side of a relation."""
+        operands = [left]
+        if binding == 1:
+            self.index += 1
+            operands.append(self.read(2, depth + 1))
+            if self.words[self.index] in _RELATIONS:
+                self.refuse("a chain of relations", "Write the relations one by one, joined by &")
+            return call(_RELATIONS[word], operands)
+        while _POWER.get(self.words[self.index]) == binding:
+            minus = self.words[self.index] == "-"
+            self.index += 1
+            operand = self.read(binding + 1, depth + 1)
+            operands.append(_negated(operand) if minus else operand)
+        return Expression(_CONNECTIVES.get(word, "Add"), tuple(operands))
+
+    def product(self, first: Expression, negative: bool, depth: int) -> Expression:
+        """Read the rest of a product: its sign first, its rational coefficient next, then its factors."""
+        factors = [first]
+        nested = 0
+        while (word := self.words[self.index]) in ("*", "/", "//"):
+            self.index += 1
+            operand = self.read(7, depth + 1)
+            if word == "*":
+                factors.append(operand)
+            elif word == "//":
+                nested += 1
+                if depth + nested > self.limits.depth:
+                    self.refuse(f"operations nested deeper than {self.limits.depth}")
+                factors = [Expression("FloorDiv", (self.joined(factors, negative), operand))]
+                negative = False
+            else:
+                whole, powers = _inverses(operand)
+                if powers and factors == [Expression("Integer", (1,))]:
+                    factors = []
+                if whole != 1 and factors and factors[0].head == "Integer" and not _is_negative(factors[0]):
+                    factors[0] = rational(int(factors[0].args[0]), whole)
+                elif whole != 1:
+                    factors.insert(0, rational(1, whole))
+                factors.extend(powers)
+        return self.joined(factors, negative)
+
+    @staticmethod
+    def joined(factors: list[Expression], negative: bool) -> Expression:
+        if len(factors) > 1:
+            return Expression("Mul", (MINUS_ONE, *factors) if negative else tuple(factors))
+        if negative and factors[0].head == "Mul":
+            return Expression("Mul", (MINUS_ONE, factors[0]))
+        return _negated(factors[0]) if negative else factors[0]
+
+    def operand(self, depth: int) -> Expression:
+        """Read a number, a name, a call, a parenthesis, or a negation."""
+        kind, word = self.kinds[self.index], self.words[self.index]
+        if kind == "number":
+            self.index += 1
+            if word.isdigit():
+                return integer(whole(word, self.limits))
+            if len(word) > self.limits.digits:
+                whole(word, self.limits)
+            return float_number(word.lower() if word[0] != "." else f"0{word.lower()}")
+        if kind == "name":
+            self.index += 1
+            return self.called(word, depth) if self.words[self.index] == "(" else self.named(word)
+        if self.take("("):
+            inner = self.read(1, depth + 1)
+            self.expect(")")
+            return inner
+        if self.take("~"):
+            return call("Not", [self.read(7, depth + 1)])
+        if not self.take("-"):
+            self.refuse("an operand is missing")
+        return _negated(self.read(7, depth + 1))
+
+    @staticmethod
+    def named(word: str) -> Expression:
+        if word in ("True", "False"):
+            return Expression(word.lower(), ())
+        return Expression(word, ()) if word in CONSTANTS else symbol(word)
+
+    def called(self, name: str, depth: int) -> Expression:
+        self.expect("(")
+        if name == "Float":
+            decimal = self.words[self.index][1:-1] if self.kinds[self.index] == "string" else ""
+            self.index += 1
+            for word in (",", "precision", "="):
+                self.expect(word)
+            precision = (
+                whole(self.words[self.index], self.limits) if self.kinds[self.index] == "number" else 0
+            )
+            self.index += 1
+            self.expect(")")
+            return float_number(decimal, precision)
+        operands: list[Expression] = []
+        while not self.take(")"):
+            if operands:
+                self.expect(",")
+            operands.append(self.pair(depth) if name == "Piecewise" else self.read(1, depth + 1))
+        if name == "sqrt":
+            return call("Pow", [*operands, rational(1, 2)])
+        if name == "Rational" and [operand.head for operand in operands] == ["Integer", "Integer"]:
+            return rational(*(int(operand.args[0]) for operand in operands))
+        return call(_NAMES.get(name, name), operands)
+
+    def pair(self, depth: int) -> Expression:
+        self.expect("(")
+        value = self.read(1, depth + 1)
+        self.expect(",")
+        condition = self.read(1, depth + 1)
+        self.expect(")")
+        return Expression("ExprCondPair", (value, condition))
+
+
+def parse_infix(text: str, limits: ExpressionLimits = DEFAULT_LIMITS) -> Expression:
+    """Read infix text, such as `2*s0 - 1`, into the tree that constructor text would give, symbols without assumptions.
+
+    Raises:
+        ExpressionError: the text is outside of the grammar or the limits; it names the offending piece.
+    """
+    check_length(text, limits)
+    reader = _InfixReader(text, limits)
+    try:
+        tree = reader.read(1, 0)
+    except RecursionError:
+        refuse("an expression that is nested too deeply for the stack that is left")
+    if reader.kinds[reader.index] != "end":
+        reader.refuse("text after the end of the expression")
+    return tree
+
+
+_BINDING = {"Mod": 4, "PythonMod": 4, "ModularIndexing": 4, "Where": 4, "PowByNatural": 6, "FloatPow": 8}
+"""Calls that sympy's `str` puts in parentheses of their own, as if they were loose operators."""
+
+_OPERATORS = {head: word for word, head in _RELATIONS.items() if word not in ("==", "!=")}
+_CALLED = {head: name for name, head in _NAMES.items()} | {"true": "True", "false": "False"}
+_ATOM = 9
+
+
+def format_infix(expression: Expression) -> str:
+    """Return infix text as sympy's `str` spells it, wherever that text parses back to an equal tree.
+
+    Deviations from `str`: a float keeps all its digits; `Identity` and `CleanDiv` keep their names; a product or power
+    that sympy would spell like another one is spelled as a call, such as `Mul(2, 3)`. Assumptions are left out.
+
+    Raises:
+        ExpressionError: the tree is nested too deeply to be printed.
+    """
+    try:
+        return _infix(expression, 0)
+    except RecursionError:
+        refuse("an expression that is nested too deeply to be written")
+
+
+def _infix(expression: Expression, power: int) -> str:
+    text, binding = _spelled(expression)
+    return f"({text})" if binding < power else text
+
+
+def _spelled_leaf(expression: Expression) -> tuple[str, int] | None:
+    """Return the text and binding of a number, symbol or constant, or None for an operation."""
+    head, args = expression
+    if head == "Symbol":
+        return str(args[0]), _ATOM
+    if head == "Integer":
+        return str(args[0]), 5 if _is_negative(expression) else _ATOM
+    if head == "Rational" and args[1] != 1 and args[0] != 0:
+        return f"{args[0]}/{args[1]}", 5 if _is_negative(expression) else 6
+    if head == "Rational":
+        return f"Rational({args[0]}, {args[1]})", _ATOM
+    if head == "Float":
+        plain = args[1] == 53 and not str(args[0]).lstrip("-").isdigit()
+        if plain:
+            return str(args[0]), 5 if _is_negative(expression) else _ATOM
+        return f"Float('{args[0]}', precision={args[1]})", _ATOM
+    if head in CONSTANTS:
+        return _CALLED.get(head, head), 5 if head[0] == "-" else _ATOM
+    return None
+
+
+def _spelled(expression: Expression) -> tuple[str, int]:
+    """Return the text of `expression`, and how tightly its outermost operator binds."""
+    if (leaf := _spelled_leaf(expression)) is not None:
+        return leaf
+    head, args = expression
+    operands = expression.operands
+    if head == "Add" and len(args) > 1:
+        return _sum(operands), 5
+    if head == "Mul" and (text := _product(operands)):
+        return text, 5 if text[0] == "-" else 6
+    if head == "Pow" and (spelled := _power(*operands)):
+        return spelled
+    if head == "FloorDiv":
+        return f"({_infix(operands[0], _ATOM)}//{_infix(operands[1], _ATOM)})", 4
+    if head in _OPERATORS:
+        return f"{_infix(operands[0], 5)} {_OPERATORS[head]} {_infix(operands[1], 5)}", 1
+    for word, connective in _CONNECTIVES.items():
+        if head == connective and len(args) > 1:
+            return f" {word} ".join(_infix(operand, _POWER[word] + 1) for operand in operands), _POWER[word]
+    if head == "Not":
+        return f"~{_infix(operands[0], 8)}", 7
+    if head == "Piecewise":
+        pairs = [f"({', '.join([_infix(part, 0) for part in pair.operands])})" for pair in operands]
+        return f"Piecewise({', '.join(pairs)})", _ATOM
+    listed = ", ".join([_infix(operand, 0) for operand in operands])
+    return f"{_CALLED.get(head, head)}({listed})", _BINDING.get(head, _ATOM)
+
+
+def _sum(terms: Sequence[Expression]) -> str:
+    words = [_infix(terms[0], 5) if terms[0].head != "Add" else _infix(terms[0], 6)]
+    for term in terms[1:]:
+        text = _infix(term, 5) if term.head != "Add" else _infix(term, 6)
+        words.append(f" - {text[1:]}" if text[0] == "-" else f" + {text}")
+    return "".join(words)
+
+
+def _product(factors: Sequence[Expression]) -> str:
+    """Return a product's text, or nothing where no text but a call would parse back to it."""
+    sign = "-" if factors[0] == MINUS_ONE else ""
+    rest = list(factors[1:] if sign else factors)
+    divisor = ""
+    if len(rest) > 1 and rest[0].head == "Rational" and not _is_negative(rest[0]):
+        numerator, denominator = rest[0].args
+        if numerator == 0 or denominator == 1:
+            return ""
+        divisor = f"/{denominator}"
+        rest = rest[1:] if numerator == 1 else [integer(int(numerator)), *rest[1:]]
+    if not rest or (len(rest) == 1 and not (sign or divisor)):
+        return ""
+    lead = rest[0]
+    plain = lead.head not in _NUMBERS or (
+        lead.head != "Rational" and not _is_negative(lead) and lead.args != (1,)
+    )
+    if not plain or (lead.head in _NUMBERS and len(rest) == 1):
+        return ""
+    if any(factor.head in _NUMBERS for factor in rest[1:]) or (len(rest) == 1 and lead.head == "Mul"):
+        return ""
+    words = [_infix(lead, 7) if lead.head != "Pow" else _infix(lead, 6)]
+    for factor in rest[1:]:
+        text = _infix(factor, 7) if factor.head != "Pow" else _infix(factor, 6)
+        words.append(text[1:] if text.startswith("1/") else f"*{text}")
+    return f"{sign}{''.join(words)}{divisor}"
+
+
+def _power(base: Expression, exponent: Expression) -> tuple[str, int] | None:
+    """Return a power's text and binding, or None where no text but a call would parse back to it."""
+    if exponent == MINUS_ONE and base.head not in ("Mul", "Pow", *_NUMBERS):
+        return f"1/{_infix(base, _ATOM)}", 6
+    if exponent == Expression("Rational", (1, 2)):
+        return f"sqrt({_infix(base, 0)})", _ATOM
+    return f"{_infix(base, _ATOM)}**{_infix(exponent, _ATOM)}", 8

@@ -1,0 +1,1 @@
+"""How do records become plain trees, and come back?"""

@@ -1,0 +1,89 @@
+"""Records to plain trees and back."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from graphwire.errors import SchemaError, SchemaVersionError, UnsupportedFeatureError
+from graphwire.schema.program import FEATURES, SCHEMA_VERSION, Program
+from graphwire.schema.tensor import TensorMeta
+from graphwire.schema.trees.reading import program_of
+
+Record = TypeVar("Record")
+
+# msgspec finds out about a type when it is first read, and threads that meet there crash the process (seen with 0.22).
+# While a module is imported there is one thread. The same is done wherever another type is read.
+msgspec.json.Decoder(Program)
+msgspec.json.Decoder(TensorMeta)
+
+
+def to_tree(record: Any) -> Any:
+    """A record as dicts, lists and scalars, in the shape that torch's JSON has. Not to be changed: the metas of a program's
+    values, most of it, are made once for each distinct record, and stand in the tree under each name."""
+    if not isinstance(record, Program):
+        return _plain(record)
+    module = record.graph_module
+    graph = msgspec.structs.replace(module.graph, tensor_values={})
+    bare = msgspec.structs.replace(record, graph_module=msgspec.structs.replace(module, graph=graph))
+    tree = _plain(bare)
+    metas: dict[int, Any] = {}
+    values = tree["graph_module"]["graph"]["tensor_values"] = {}
+    for name, meta in module.graph.tensor_values.items():
+        made = metas.get(id(meta))
+        if made is None:
+            made = metas[id(meta)] = _plain(meta)
+        values[name] = made
+    return tree
+
+
+def _plain(record: Any) -> Any:
+    return msgspec.to_builtins(record, builtin_types=(bytes, bytearray, memoryview))
+
+
+def from_tree(tree: Any, kind: type[Record]) -> Record:
+    """The record of type `kind` that a tree holds.
+
+    Raises:
+        SchemaError: the tree has another shape; `place` says where.
+    """
+    try:
+        return program_of(tree) if kind is Program else msgspec.convert(tree, kind)  # type: ignore[return-value]
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at `$")
+        place = path.rstrip("`").removeprefix(".")
+        raise SchemaError(text, place=place, remedy="The document is damaged, or of another kind") from None
+    except RecursionError:
+        raise SchemaError("the document is nested too deeply") from None
+
+
+def program_from_tree(tree: Any) -> Program:
+    """The program that a tree of the current schema holds.
+
+    Raises:
+        SchemaVersionError: the tree is of another major version.
+        UnsupportedFeatureError: the tree requires an extension that this version does not know.
+        SchemaError: the tree has another shape.
+    """
+    if not isinstance(tree, dict):
+        raise SchemaError(f"a program is a mapping, not {type(tree).__name__}")
+    version = tree.get("schema_version")
+    major = version.get("major") if isinstance(version, dict) else version
+    if major != SCHEMA_VERSION[0]:
+        raise SchemaVersionError(
+            f"schema version {version!r} is not {SCHEMA_VERSION[0]}.x",
+            place="schema_version",
+            remedy="A newer graphwire may read it",
+        )
+    required = tree.get("requires", [])
+    if not isinstance(required, list):
+        raise SchemaError("a list of feature names is expected", place="requires")
+    unknown = [str(name) for name in required if name not in FEATURES]
+    if unknown:
+        raise UnsupportedFeatureError(
+            f"the document requires {', '.join(unknown)}, which this version does not know",
+            place="requires",
+            remedy="Install a newer graphwire",
+        )
+    return from_tree(tree, Program)

@@ -1,0 +1,104 @@
+"""Programs from bytes that msgspec reads, or from trees.
+
+What is known of a program's values is most of its document, and says a few dozen things a thousand times: equal metas
+become one record, which is read, checked and let go of once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+from msgspec.structs import astuple
+
+from graphwire.schema.graph import Graph
+from graphwire.schema.program import GraphModule, Program
+from graphwire.schema.tensor import TensorMeta
+
+__all__ = ["ProgramDecoder", "program_of"]
+
+
+class _UnreadGraph(Graph, omit_defaults=True):
+    tensor_values: dict[str, msgspec.Raw]  # type: ignore[assignment]
+
+
+class _UnreadModule(GraphModule, omit_defaults=True):
+    graph: _UnreadGraph
+
+
+class _UnreadProgram(Program, omit_defaults=True):
+    """A program whose values' metas are still bytes; those of subgraphs are records."""
+
+    graph_module: _UnreadModule
+
+
+class _Protocol(Protocol):
+    """`msgspec.json` or `msgspec.msgpack`."""
+
+    Decoder: Any
+    encode: Any
+
+
+class ProgramDecoder:
+    """Programs from bytes of a protocol that msgspec knows.
+
+    To be made while a module is imported, for the sake of threads; see `schema.trees.conversion`.
+    """
+
+    def __init__(self, protocol: _Protocol) -> None:
+        self._protocol = protocol
+        self._programs = protocol.Decoder(_UnreadProgram)
+        self._metas = protocol.Decoder(list[TensorMeta])
+
+    def decode(self, data: bytes) -> Program:
+        """The program of a document.
+
+        Raises:
+            msgspec.MsgspecError, ValueError, RecursionError: the bytes are none.
+        """
+        program = self._programs.decode(data)
+        unread = program.graph_module.graph.tensor_values
+        texts = [bytes(raw) for raw in unread.values()]
+        distinct = dict.fromkeys(texts)
+        metas = self._metas.decode(self._protocol.encode([msgspec.Raw(text) for text in distinct]))
+        known = dict(zip(distinct, metas, strict=True))
+        return _with_values(program, {name: known[text] for name, text in zip(unread, texts, strict=True)})
+
+
+def program_of(tree: Any) -> Program:
+    """The program of a tree.
+
+    Raises:
+        msgspec.ValidationError, RecursionError: the tree has another shape.
+    """
+    try:
+        module = tree["graph_module"]
+        graph = module["graph"]
+        given = graph["tensor_values"].items()
+    except (LookupError, TypeError, AttributeError):
+        return msgspec.convert(tree, Program)
+    known: dict[bytes, TensorMeta] = {}
+    values: dict[str, TensorMeta] = {}
+    try:
+        for name, described in given:
+            if type(name) is not str:
+                return msgspec.convert(tree, Program)
+            text = msgspec.msgpack.encode(described)
+            meta = known.get(text)
+            if meta is None:
+                meta = known[text] = msgspec.convert(described, TensorMeta)
+            values[name] = meta
+    except (msgspec.MsgspecError, ValueError, OverflowError, TypeError):
+        return msgspec.convert(tree, Program)  # which says where the fault is
+    bare = {**tree, "graph_module": {**module, "graph": {**graph, "tensor_values": {}}}}
+    return _with_values(msgspec.convert(bare, Program), values)
+
+
+def _with_values(program: Program, values: dict[str, TensorMeta]) -> Program:
+    module = program.graph_module
+    graph = Graph(*astuple(module.graph))
+    graph.tensor_values = values
+    whole = Program(*astuple(program))
+    whole.graph_module = GraphModule(*astuple(module))
+    whole.graph_module.graph = graph
+    return whole

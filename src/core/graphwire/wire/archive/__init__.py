@@ -1,0 +1,1 @@
+"""How do records of bytes become one file, and how are they read back and checked?"""

@@ -1,0 +1,240 @@
+"""The directory of an archive: read, and checked whole before any record is."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias
+
+from graphwire.errors import ArchiveError, LimitError
+from graphwire.wire.archive import zip_layout as layout
+from graphwire.wire.archive.source import Source
+from graphwire.wire.limits import Limits
+
+__all__ = ["Directory", "Entry", "read_directory"]
+
+_FLAGS_READ = (
+    layout.FLAG_DESCRIPTOR | layout.FLAG_UTF8 | 0b110
+)  # bits 1 and 2 tell how hard the deflater tried
+_RENEWED = "The file is damaged or was cut: fetch or write it again"
+
+
+class Entry(NamedTuple):
+    """One member, as the directory tells it."""
+
+    name: str
+    raw_name: bytes
+    flags: int
+    method: int
+    crc: int
+    stored_bytes: int
+    """Bytes of it in the file."""
+    size: int
+    """Bytes of it when it is read."""
+    spare_bytes: int
+    """Bytes of its line in the directory that say nothing: a comment, extra fields beyond the zip64 one."""
+    offset: int
+    """Of its local header, from the start of the file."""
+    end: int
+    """Where the next member's header, or the directory, begins."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it only names a folder."""
+        return self.size == 0 and self.name.endswith("/")
+
+
+_Row: TypeAlias = tuple[str, bytes, int, int, int, int, int, int, int]
+"""An entry as far as its own bytes tell it: all fields but the last."""
+
+
+class Directory(NamedTuple):
+    """What an archive says of itself."""
+
+    entries: list[Entry]
+    """Every member, in the order of the directory, entries of folders among them."""
+    spare_bytes: int
+    """Bytes of the end records that say nothing: a comment, an extension."""
+
+
+class _End(NamedTuple):
+    records: int
+    size: int
+    offset: int
+    spare_bytes: int
+
+
+def read_directory(source: Source, limits: Limits) -> Directory:
+    """The directory of an archive.
+
+    Raises:
+        ArchiveError: this is no zip archive, or its directory is damaged or lies; the record is named where there is one.
+        LimitError: it has more records, or longer names, than `limits` allow.
+    """
+    end = _find_end(source)
+    if end.records > limits.records:
+        raise LimitError(
+            f"the archive has {end.records:,} records, more than {limits.records:,}",
+            remedy="Raise Limits.records",
+        )
+    if end.records * layout.CENTRAL_ENTRY.size > end.size:
+        raise ArchiveError("the archive's directory is too small for its count of records", remedy=_RENEWED)
+    directory = source.read_at(end.offset, end.size)
+    rows = []
+    position = 0
+    for _ in range(end.records):
+        row, position = _read_entry(directory, position, end.offset, limits)
+        rows.append(row)
+    if position != end.size:
+        raise ArchiveError("the archive's directory has bytes that belong to no record", remedy=_RENEWED)
+    return Directory(_separate(rows, end.offset), end.spare_bytes)
+
+
+def _find_end(source: Source) -> _End:
+    """The end record, in its zip64 form where there is one."""
+    if source.size == 0:
+        raise ArchiveError("the file is empty", remedy="Was it saved, and saved to the end?")
+    head = source.read_at(0, min(4, source.size))
+    if head not in (layout.LOCAL_MAGIC, layout.END_MAGIC):
+        raise ArchiveError(
+            f"this is no archive (it starts with {head!r}, not with a zip header)",
+            remedy="graphwire reads files that graphwire.save or torch.export.save wrote",
+        )
+    tail_size = min(source.size, layout.END.size + layout.MAX16)
+    tail = source.read_at(source.size - tail_size, tail_size)
+    at = tail_size - layout.END.size
+    while at >= 0:  # the last end record whose comment ends with the file; none of ours has a comment
+        at = tail.rfind(layout.END_MAGIC, 0, at + 4)
+        if at < 0 or (
+            tail_size - at >= layout.END.size
+            and at + layout.END.size + int.from_bytes(tail[at + 20 : at + 22], "little") == tail_size
+        ):
+            break
+        at -= 1
+    if at < 0:
+        raise ArchiveError(
+            "the archive has no end record: the file was cut, or bytes were added to it", remedy=_RENEWED
+        )
+    _, disk, start_disk, here, count, size, offset, _ = layout.END.unpack_from(tail, at)
+    end_at = source.size - tail_size + at
+    end = _End(count, size, offset, tail_size - at - layout.END.size)
+    if disk != start_disk or here != count or disk not in (0, layout.MAX16):
+        raise ArchiveError("the archive spans several files", remedy="Join them into one zip file")
+    locator_at = end_at - layout.END64_LOCATOR.size
+    if locator_at >= 0:
+        locator = source.read_at(locator_at, layout.END64_LOCATOR.size)
+        if locator.startswith(layout.END64_LOCATOR_MAGIC):
+            end, end_at = _read_end64(source, locator, locator_at, end)
+    if end.offset + end.size != end_at:
+        raise ArchiveError("the archive's directory is not where its end record says", remedy=_RENEWED)
+    return end
+
+
+def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) -> tuple[_End, int]:
+    _, disk, at, disks = layout.END64_LOCATOR.unpack(locator)
+    if disk != 0 or disks > 1:
+        raise ArchiveError("the archive spans several files", remedy="Join them into one zip file")
+    if at + layout.END64.size > locator_at:
+        raise ArchiveError("the archive's zip64 end record is not where its locator says", remedy=_RENEWED)
+    magic, rest, _, _, disk, start_disk, here, count, size, offset = layout.END64.unpack(
+        source.read_at(at, layout.END64.size)
+    )
+    if (
+        magic != layout.END64_MAGIC
+        or at + 12 + rest != locator_at
+        or disk != 0
+        or start_disk != 0
+        or here != count
+    ):
+        raise ArchiveError("the archive's zip64 end record is damaged", remedy=_RENEWED)
+    full = _End(count, size, offset, short.spare_bytes + rest - (layout.END64.size - 12))
+    for narrow, value, ones in zip(
+        short[:3], full[:3], (layout.MAX16, layout.MAX32, layout.MAX32), strict=True
+    ):
+        if narrow not in (ones, value):
+            raise ArchiveError("the archive's two end records contradict each other", remedy=_RENEWED)
+    return full, at
+
+
+def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> tuple[_Row, int]:
+    """The entry at `position` of the directory, and where the next one begins. Records end before offset `limit`."""
+    names_at = position + layout.CENTRAL_ENTRY.size
+    if names_at > len(directory):
+        raise ArchiveError("the archive's directory is cut short", remedy=_RENEWED)
+    fields = layout.CENTRAL_ENTRY.unpack_from(directory, position)
+    magic, _, _, flags, method, _, _, crc, stored_bytes, size, name_bytes, extra_bytes, comment_bytes = (
+        fields[:13]
+    )
+    disk, _, _, offset = fields[13:]
+    following = names_at + name_bytes + extra_bytes + comment_bytes
+    if magic != layout.CENTRAL_MAGIC or following > len(directory):
+        raise ArchiveError("the archive's directory is damaged", remedy=_RENEWED)
+    raw_name = directory[names_at : names_at + name_bytes]
+    if name_bytes > limits.name_bytes:
+        raise LimitError(f"a record's name has {name_bytes:,} bytes, more than {limits.name_bytes:,}")
+    try:
+        name = raw_name.decode("utf-8" if flags & layout.FLAG_UTF8 else "cp437")
+    except UnicodeDecodeError as error:
+        raise ArchiveError(f"the record name {raw_name[:80]!r} is no UTF-8 text", remedy=_RENEWED) from error
+    layout.check_name(name)
+    spare_bytes = extra_bytes + comment_bytes
+    if layout.MAX32 in (stored_bytes, size, offset):
+        spare_bytes -= min(spare_bytes, 4 + 8 * (stored_bytes, size, offset).count(layout.MAX32))
+        extra = directory[names_at + name_bytes : names_at + name_bytes + extra_bytes]
+        size, stored_bytes, offset = _read_zip64(extra, name, (size, stored_bytes, offset))
+    problem = _entry_problem(flags, method, stored_bytes, size, disk)
+    if not problem and offset + layout.LOCAL_HEADER.size + name_bytes + stored_bytes > limit:
+        problem = "reaches past the end of the records"
+    if problem:
+        raise ArchiveError(f"the record {problem}", place=f"record {name!r}", remedy=_RENEWED)
+    return (name, raw_name, flags, method, crc, stored_bytes, size, spare_bytes, offset), following
+
+
+def _entry_problem(flags: int, method: int, stored_bytes: int, size: int, disk: int) -> str:
+    if flags & 1:
+        return "is encrypted"
+    if flags & ~_FLAGS_READ:
+        return f"has flags that we do not read ({flags:#06x})"
+    if method not in (layout.STORED, layout.DEFLATED):
+        return f"is compressed by a method that we do not read ({method})"
+    if method == layout.STORED and stored_bytes != size:
+        return f"is stored, yet has {stored_bytes:,} bytes in the file and {size:,} bytes to read"
+    if disk not in (0, layout.MAX16):
+        return "lies on another disk"
+    return ""
+
+
+def _read_zip64(extra: bytes, name: str, narrow: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Size, stored size and offset, each from the zip64 field where its own field is all ones."""
+    at = 0
+    while at + 4 <= len(extra):
+        kind = int.from_bytes(extra[at : at + 2], "little")
+        length = int.from_bytes(extra[at + 2 : at + 4], "little")
+        content = extra[at + 4 : at + 4 + length]
+        at += 4 + length
+        if kind != layout.ZIP64_FIELD:
+            continue
+        wanted = [index for index, value in enumerate(narrow) if value == layout.MAX32]
+        if len(content) < 8 * len(wanted):
+            break
+        values = list(narrow)
+        for order, index in enumerate(wanted):
+            values[index] = int.from_bytes(content[8 * order : 8 * order + 8], "little")
+        return values[0], values[1], values[2]
+    raise ArchiveError("the record's size or offset is missing", place=f"record {name!r}", remedy=_RENEWED)
+
+
+def _separate(rows: list[_Row], directory_at: int) -> list[Entry]:
+    """The entries, each knowing where the next member begins; refuses equal names and overlaps."""
+    names: set[str] = set()
+    for row in rows:
+        if row[0] in names:
+            raise ArchiveError("two records have this name", place=f"record {row[0]!r}", remedy=_RENEWED)
+        names.add(row[0])
+    ends: dict[int, int] = {}
+    following = directory_at
+    for name, raw_name, _, _, _, stored_bytes, _, _, offset in sorted(rows, key=itemgetter(-1), reverse=True):
+        if offset + layout.LOCAL_HEADER.size + len(raw_name) + stored_bytes > following:
+            raise ArchiveError("the record overlaps another one", place=f"record {name!r}", remedy=_RENEWED)
+        ends[offset] = following
+        following = offset
+    return [Entry(*row, ends[row[-1]]) for row in rows]

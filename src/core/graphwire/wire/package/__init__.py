@@ -1,0 +1,1 @@
+"""Where in an archive do the documents and payloads of programs lie?"""

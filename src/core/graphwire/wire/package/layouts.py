@@ -1,0 +1,405 @@
+"""The layouts of program archives: where each release of torch since 2.1 keeps a program and what belongs to it.
+
+    A1   torch 2.1         flat; the state dict, lifted constants included, is a torch.save file in spite of its name
+    A2   torch 2.2         flat; constants beside it
+    A3   torch 2.3         flat; both under names that say what they are
+    A4   torch 2.4 to 2.7  flat; the example inputs beside them
+    B1   torch 2.8         a root folder, several programs; weights and constants are torch.save files
+    B2   torch 2.9 on      likewise; each storage is a record, and a config says what lies in it. Ours, too
+
+In B1 and B2 the example inputs are a torch.save file; graphwire writes a third config instead.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, locate
+from graphwire.schema.tensor import PayloadConfig, PayloadMeta
+from graphwire.wire.archive.archive_record import ArchiveRecord, SwappedRecord
+from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record, extent
+from graphwire.wire.torch_files.sample_inputs import read_sample_inputs
+from graphwire.wire.torch_files.torch_save_reader import StateDict, number_width, read_state_dict, read_tensor
+
+__all__ = [
+    "BARE",
+    "LAYOUTS",
+    "PROVIDERS",
+    "Layout",
+    "LayoutSpec",
+    "config_members",
+    "executable_members",
+    "layout_named",
+    "open_layout",
+    "schema_version_text",
+]
+
+MODELS = "models/"
+_ONLY = "model"
+"""The name of the program where a layout holds one and does not name it."""
+BARE = "document"
+"""The layout of one document without an archive: for a target that has none, whose documents hold the weights."""
+PROVIDERS = "data/wire_formats.json"
+"""Who provides the wire formats that are not the box's, by suffix: what a reader without them can say."""
+_CONFIGS = msgspec.json.Decoder(PayloadConfig)
+"""Made here rather than at the first config, for the sake of threads; see `schema.trees.conversion`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutSpec:
+    """One layout: the names of its members, in which `{name}` stands for the program's."""
+
+    name: str
+    releases: str
+    """Of torch, that write it."""
+    document: str
+    """The program; of B1 and B2 with the suffix of a wire format in place of `.json`."""
+    weights: str
+    """A torch.save file, or in B2 a config."""
+    constants: str
+    """Likewise; empty where constants are among the weights."""
+    sample_inputs: str
+    """A torch.save file; empty where there is none."""
+    extra: str
+    """The folder of what the caller added."""
+    sign: str
+    """The member that only this layout has, of those that are looked for later (`_DETECTED`); `*` stands for any text."""
+    untyped: frozenset[str] = frozenset()
+    """The element types, among those without a class of storages of their own, that all these releases read."""
+    is_flat: bool = True
+    """Whether records stand at the archive's top level, one of them `version`, and there is one program."""
+    has_configs: bool = False
+    """Whether each storage is a record of its own, described by configs."""
+
+    def member(self, kind: str, name: str) -> str:
+        """The member of a program that holds its `document`, `weights`, `constants` or `sample_inputs`."""
+        return str(getattr(self, kind)).format(name=name)
+
+    def is_seen_in(self, reader: ArchiveReader) -> bool:
+        """Whether an archive has the layout's sign."""
+        start, anything, end = self.sign.partition("*")
+        if not anything:
+            return self.sign in reader
+        return any(name.startswith(start) and name.endswith(end) for name in reader.names)
+
+
+_PROGRAM = "serialized_exported_program.json"
+_STATE = "serialized_state_dict"
+_CONSTANTS = "serialized_constants"
+_EXAMPLES = "serialized_example_inputs.pt"
+_FLAT_EXTRA = "extra_files/"
+
+_SINCE_2_2 = frozenset("complex32 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz".split())
+_SINCE_2_3 = _SINCE_2_2 | {"uint16", "uint32", "uint64"}
+_SINCE_2_8 = _SINCE_2_3 | {"float8_e8m0fnu", "float4_e2m1fn_x2"}
+
+LAYOUTS: dict[str, LayoutSpec] = {
+    spec.name: spec
+    for spec in (
+        LayoutSpec("A1", "2.1", _PROGRAM, f"{_STATE}.json", "", "", _FLAT_EXTRA, _PROGRAM),
+        LayoutSpec(
+            "A2",
+            "2.2",
+            _PROGRAM,
+            f"{_STATE}.json",
+            f"{_CONSTANTS}.json",
+            "",
+            _FLAT_EXTRA,
+            f"{_CONSTANTS}.json",
+            _SINCE_2_2,
+        ),
+        LayoutSpec(
+            "A3",
+            "2.3",
+            _PROGRAM,
+            f"{_STATE}.pt",
+            f"{_CONSTANTS}.pt",
+            "",
+            _FLAT_EXTRA,
+            f"{_STATE}.pt",
+            _SINCE_2_3,
+        ),
+        LayoutSpec(
+            "A4",
+            "2.4 to 2.7",
+            _PROGRAM,
+            f"{_STATE}.pt",
+            f"{_CONSTANTS}.pt",
+            _EXAMPLES,
+            _FLAT_EXTRA,
+            _EXAMPLES,
+            _SINCE_2_3 | {"float8_e8m0fnu"},  # 2.7 alone; the schemas before it cannot name the type
+        ),
+        LayoutSpec(
+            "B1",
+            "2.8",
+            f"{MODELS}{{name}}.json",
+            f"{WEIGHTS}{{name}}.pt",
+            f"{CONSTANTS}{{name}}.pt",
+            f"{SAMPLE_INPUTS}{{name}}.pt",
+            "extra/",
+            f"{WEIGHTS}*.pt",
+            _SINCE_2_8,
+            is_flat=False,
+        ),
+        LayoutSpec(
+            "B2",
+            "2.9 and later",
+            f"{MODELS}{{name}}.json",
+            f"{WEIGHTS}{{name}}_weights_config.json",
+            f"{CONSTANTS}{{name}}_constants_config.json",
+            f"{SAMPLE_INPUTS}{{name}}.pt",
+            "extra/",
+            f"{MODELS}*",
+            is_flat=False,
+            has_configs=True,
+        ),
+    )
+}
+"""Every layout, by name, oldest first."""
+
+_DETECTED = ("B1", "B2", "A2", "A4", "A3", "A1")
+"""The layouts in the order in which an archive is compared with them."""
+
+
+def layout_named(name: str) -> LayoutSpec:
+    """The layout of that name; `pt2` is the newest.
+
+    Raises:
+        ArchiveError: there is none.
+    """
+    spec = LAYOUTS.get("B2" if name == "pt2" else name)
+    if spec is None:
+        raise ArchiveError(f"there is no layout {name!r}", remedy=f"There are {', '.join(LAYOUTS)}")
+    return spec
+
+
+def config_members(name: str) -> dict[str, str]:
+    """The configs of a program in B2, by the attribute of Payloads whose metas they hold. The third one is ours."""
+    spec = LAYOUTS["B2"]
+    return {
+        "weights": spec.member("weights", name),
+        "constants": spec.member("constants", name),
+        "sample_inputs": f"{SAMPLE_INPUTS}{name}_sample_inputs_config.json",
+    }
+
+
+def open_layout(reader: ArchiveReader) -> Layout:
+    """The layout of an archive, found by the names of its members.
+
+    Raises:
+        MissingRecordError: the archive holds no program.
+    """
+    if _PROGRAM not in reader and not any(map(_is_document, reader.names)):
+        code = any(name.startswith("data/aotinductor/") for name in reader.names)
+        found = "Was it written by graphwire or torch.export?"
+        if code:
+            found = "It holds compiled code, which is never loaded"
+        elif "data.pkl" in reader:
+            found = "torch.save or torch.jit.save wrote it. Export the module, and save what torch.export.export makes"
+        raise MissingRecordError("the archive holds no program", place=MODELS, remedy=found)
+    flat = _PROGRAM in reader
+    tried = (LAYOUTS[name] for name in _DETECTED)
+    return Layout(next(spec for spec in tried if spec.is_flat == flat and spec.is_seen_in(reader)), reader)
+
+
+def _is_document(member: str) -> bool:
+    """A program's name may have slashes."""
+    return member.startswith(MODELS) and "." in member.rpartition("/")[2]
+
+
+class Layout:
+    """An archive, read as one of the layouts.
+
+    Args:
+        spec: which one.
+        reader: the archive, open as long as this is used.
+    """
+
+    def __init__(self, spec: LayoutSpec, reader: ArchiveReader) -> None:
+        self.spec = spec
+        self.reader = reader
+
+    @property
+    def title(self) -> str:
+        """The layout's name, for a person."""
+        return f"{self.spec.name} (torch {self.spec.releases})"
+
+    @cached_property
+    def members(self) -> dict[str, str]:
+        """The programs' members in the archive, by program name.
+
+        Raises:
+            ArchiveError: two members hold one program.
+        """
+        if self.spec.is_flat:
+            return {_ONLY: _PROGRAM}
+        members: dict[str, str] = {}
+        for member in filter(_is_document, self.reader.names):
+            name = member.removeprefix(MODELS).rpartition(".")[0]
+            if name in members:
+                raise ArchiveError(f"two members hold the program {name!r}: {members[name]} and {member}")
+            members[name] = member
+        return members
+
+    @cached_property
+    def extra_files(self) -> tuple[str, ...]:
+        """The paths of what the caller of `save` added."""
+        folder = self.spec.extra
+        return tuple(name.removeprefix(folder) for name in self.reader.names if name.startswith(folder))
+
+    @cached_property
+    def payload_records(self) -> tuple[str, ...]:
+        """The members that hold payloads' bytes."""
+        if self.spec.is_flat:
+            wanted = (self.spec.weights, self.spec.constants, self.spec.sample_inputs)
+            return tuple(name for name in wanted if name and name in self.reader)
+        return tuple(n for n in self.reader.names if n.startswith("data/") and not n.endswith("_config.json"))
+
+    def payloads_of(self, name: str, *, copied: bool = False) -> Payloads:
+        """A program's payloads; no element of a tensor is read. What is not read is noted (`unread`, `warnings`).
+
+        Args:
+            copied: read each record into memory and check it, rather than map it, when it is asked for.
+
+        Raises:
+            ArchiveError: a member is missing or damaged.
+            DecodeError: a torch.save file holds no dict of tensors.
+            LimitError: the archive is beyond the limits.
+        """
+        weights = self._state(name, "weights", WEIGHTS, "weight_", copied)
+        constants = self._state(name, "constants", CONSTANTS, "tensor_", copied)
+        payloads = Payloads(
+            weights.metas,
+            constants.metas,
+            records={**weights.records, **constants.records},
+            encoded={**weights.encoded, **constants.encoded},
+            unread={**weights.unread, **constants.unread},
+        )
+        config = config_members(name)["sample_inputs"]
+        if not self.spec.is_flat and config in self.reader:
+            samples = self._read_config(config, SAMPLE_INPUTS, copied)
+            payloads.sample_inputs = samples.metas
+            payloads.records = {**payloads.records, **samples.records}
+        elif self.spec.sample_inputs:
+            member = self.spec.member("sample_inputs", name)
+            stem = self._stem(name, "tensor_")
+            read_sample_inputs(self.reader, member, stem, copied=copied, payloads=payloads)
+        return payloads
+
+    # ------------------------------------------------------------------------------------------------- payloads
+
+    def _stem(self, name: str, stem: str) -> str:
+        """What the names of the records begin with that stand for storages inside of torch.save files."""
+        return stem if len(self.members) == 1 else f"{stem}{name}_"
+
+    def _state(self, name: str, kind: str, folder: str, stem: str, copied: bool) -> StateDict:
+        """The weights or the constants of a program. Where both forms are there, the older one counts, as for torch."""
+        spec = self.spec if self.spec.is_flat else LAYOUTS["B1"]
+        member = spec.member(kind, name)
+        if not member:
+            return StateDict()
+        if member not in self.reader:
+            if spec.is_flat:
+                raise MissingRecordError(f"the archive has no {kind}", place=f"record {member!r}")
+            return self._read_config(config_members(name)[kind], folder, copied)
+        if self.reader.size(member) == 0:
+            return StateDict()
+        try:
+            return read_state_dict(self.reader.nested(member), folder, self._stem(name, stem), copied=copied)
+        except Exception as error:
+            locate(error, f"record {member!r}")
+            raise
+
+    def _read_config(self, member: str, folder: str, copied: bool) -> StateDict:
+        try:
+            config = _CONFIGS.decode(self.reader.read(member)).config
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise ArchiveError(f"the payload config is damaged: {error}", place=member) from None
+        state = StateDict()
+        swapped = "byteorder" in self.reader and self.reader.read("byteorder") == b"big"
+        for name, meta in config.items():
+            if meta.use_pickle:
+                self._add_pickled(state, name, meta, folder, copied)
+                continue
+            state.metas[name] = meta
+            full_name = folder + meta.path_name
+            if full_name not in self.reader or meta.placement is not None or full_name in state.records:
+                continue
+            record: Record = ArchiveRecord(self.reader, full_name, copied=copied)
+            if meta.tensor_meta is not None:
+                if not record.nbytes and meta.tensor_meta.device.type == "meta" and extent(meta.tensor_meta):
+                    meta.placement, meta.path_name = "meta", ""  # as torch writes it
+                    continue
+                if swapped and (width := number_width(meta.tensor_meta.dtype_text)) > 1:
+                    record = SwappedRecord(record, width)
+            state.records[full_name] = record
+        return state
+
+    def _add_pickled(self, state: StateDict, name: str, meta: PayloadMeta, folder: str, copied: bool) -> None:
+        """A tensor that torch pickled, though it could be written as it is, or an object."""
+        member = folder + meta.path_name
+        if meta.path_name.startswith(("custom_obj_", "opaque_obj_")):
+            state.unread[name] = "a pickled object, which is not read because reading it would run code"
+            return
+        if (
+            member in state.pickled
+        ):  # torch gives each a record; one that is read for many names would take any time
+            state.unread[name] = "a pickle that is another value's too"
+            return
+        state.pickled.add(member)
+        try:
+            read_tensor(state, name, self.reader.nested(member), folder, f"{meta.path_name}.", copied=copied)
+        except GraphwireError as error:
+            state.unread[name] = error.problem
+
+
+_EXECUTABLE_SUFFIXES = {
+    **dict.fromkeys((".so", ".dll", ".dylib", ".pyd", ".o", ".a", ".cubin", ".exe"), "this is compiled code"),
+    **dict.fromkeys((".pkl", ".pickle"), "this is a pickle"),
+    **dict.fromkeys((".py", ".pyc", ".sh", ".cpp"), "this is a program's text"),
+}
+_MAGICS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+
+
+def executable_members(reader: ArchiveReader) -> list[Problem]:
+    """The members of an archive that somebody might run."""
+    found = [(name, _executable(reader, name)) for name in reader.names]
+    return [
+        Problem(f"record {name!r}", "executable", f"{why}; it is never loaded") for name, why in found if why
+    ]
+
+
+def _executable(reader: ArchiveReader, name: str) -> str:
+    """What a member is that somebody might run; empty for any other."""
+    suffix = name[name.rindex(".") :].lower() if "." in name.rpartition("/")[2] else ""
+    if suffix in _EXECUTABLE_SUFFIXES:
+        return _EXECUTABLE_SUFFIXES[suffix]
+    if name.startswith(("data/weights/", "data/constants/tensor_", "data/sample_inputs/")):
+        return ""  # any bytes may be those of a tensor
+    try:
+        return "this is compiled code" if reader.head(name, 4).startswith(_MAGICS) else ""
+    except GraphwireError:  # told by whoever compares checksums
+        return ""
+
+
+def schema_version_text(document: bytes) -> str:
+    """What the member `version` of a flat archive says of a JSON document, such as `2` or `7.3`.
+
+    Raises:
+        ArchiveError: the document does not say.
+    """
+    try:
+        match json.loads(document):
+            case {"schema_version": int(version)}:
+                return str(version)
+            case {"schema_version": {"major": int(major), "minor": int(minor)}}:
+                return f"{major}.{minor}"
+    except (ValueError, RecursionError):
+        pass
+    raise ArchiveError("the document does not say its schema version, which old torch looks for")

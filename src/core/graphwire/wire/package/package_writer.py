@@ -1,0 +1,302 @@
+"""Writing a package (see `package`): its documents, and the payloads they share."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from graphwire.errors import ArchiveError, GraphwireError
+from graphwire.schema.program import PluginRequirement
+from graphwire.schema.tensor import PayloadConfig, PayloadMeta
+from graphwire.wire.archive.atomic_file import replacing, sync, write_all
+from graphwire.wire.archive.digests import ASIDE_BYTES, Digests
+from graphwire.wire.archive.source import file_name, is_mapped, type_text
+from graphwire.wire.archive.writer import ArchiveWriter
+from graphwire.wire.package.layouts import (
+    BARE,
+    PROVIDERS,
+    LayoutSpec,
+    config_members,
+    layout_named,
+    schema_version_text,
+)
+from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record
+from graphwire.wire.torch_files.torch_save_writer import (
+    PackedFile,
+    pack_examples,
+    pack_state_dict,
+    record_chunks,
+)
+
+
+class Document(NamedTuple):
+    """A program as it stands in a package."""
+
+    data: bytes
+    suffix: str
+    """The ending of its member, which names the wire format."""
+    payloads: Payloads
+    provider: PluginRequirement | None = None
+    """Who provides the wire format, where that is not the box."""
+
+
+def write_package(
+    stream: BinaryIO,
+    documents: Mapping[str, Document],
+    extra_files: Mapping[str, bytes] | None = None,
+    *,
+    layout: str = "B2",
+    compress: bool = True,
+    digests: Digests | None = None,
+    settle: Callable[[], object] | None = None,
+    unpacked: list[tuple[str, str]] | None = None,
+) -> None:
+    """Write a package to a stream that need not seek. Payloads are lent, not copied.
+
+    Args:
+        documents: the programs by name; records of one name are one record. In any layout but B2 a document is JSON of the
+            schema that goes with it. Payloads of a document that torch reads carry the example inputs (`Payloads.examples`),
+            which are left out where they have no plain form. A1 to A4 hold one program.
+        extra_files: anything else to keep in the archive, by path.
+        layout: a key of `layouts.LAYOUTS`, `pt2` for the newest, or `BARE`.
+        compress: deflate documents, configs and extra files; else they are stored, for readers that cannot inflate.
+        digests: those of the payloads, if they are begun (see `begin_digests`); used where the layout has a manifest.
+        settle: see `ArchiveWriter`.
+        unpacked: is given the programs, by name, whose example inputs are left out of torch's record, and why.
+
+    Raises:
+        ArchiveError: a name leaves the archive, or the layout cannot hold the documents.
+        EncodeError: a payload has no form in the layout.
+    """
+    if layout == BARE:
+        if len(documents) != 1 or extra_files:
+            raise ArchiveError(
+                "a bare document is one program, with nothing beside it",
+                remedy="Write each program to a file of its own, without extra files",
+            )
+        write_all(stream, next(iter(documents.values())).data)
+        return
+    spec = layout_named(layout)
+    if spec.has_configs:
+        if digests is None:
+            digests = begin_digests(document.payloads for document in documents.values())
+        with digests, ArchiveWriter(stream, digests=digests, settle=settle) as archive:
+            _write_records(archive, digests, documents, extra_files or {}, spec, compress, unpacked)
+    else:
+        _write_packed(stream, documents, extra_files or {}, spec, unpacked)
+
+
+def save_package(
+    file: str | os.PathLike[str] | BinaryIO,
+    documents: Mapping[str, Document],
+    extra_files: Mapping[str, bytes] | None = None,
+    *,
+    layout: str = "B2",
+    compress: bool = True,
+    digests: Digests | None = None,
+    unpacked: list[tuple[str, str]] | None = None,
+) -> None:
+    """Write a package to a stream, or to a path, which is replaced when everything is written and on the disk.
+
+    Raises:
+        OSError: the path cannot be written. Other errors are those of `write_package`.
+    """
+    if not isinstance(file, (str, os.PathLike)):
+        _check_stream(file)
+        write_package(
+            file, documents, extra_files, layout=layout, compress=compress, digests=digests, unpacked=unpacked
+        )
+        return
+    replacement = replacing(file)
+    with replacement as stream, replacement:
+        settle = functools.partial(sync, stream)
+        write_package(
+            stream,
+            documents,
+            extra_files,
+            layout=layout,
+            compress=compress,
+            digests=digests,
+            settle=settle,
+            unpacked=unpacked,
+        )
+
+
+def begin_digests(payloads: Iterable[Payloads]) -> Digests:
+    """Begin with the digests of payloads, as far as other threads can do it meanwhile. Close them, or write them."""
+    digests = Digests()
+    try:
+        digests.begin_together(_records(payloads))
+    except BaseException:
+        digests.close()
+        raise
+    return digests
+
+
+def _records(payloads: Iterable[Payloads]) -> dict[str, Record]:
+    """The records of programs that share them, in the order in which they are written."""
+    records: dict[str, Record] = {}
+    for each in payloads:
+        records.update(each.records)
+    return records
+
+
+def _check_stream(stream: Any) -> None:
+    """Refuse what takes no bytes.
+
+    Raises:
+        ArchiveError: it does not.
+    """
+    try:
+        stream.write(b"")
+    except AttributeError:
+        raise ArchiveError(f"{type_text(stream)} is no path and no binary file").of(
+            file_name(stream)
+        ) from None
+    except TypeError as error:
+        raise ArchiveError("the file object takes text", remedy='Open the file in binary mode, "wb"').of(
+            file_name(stream)
+        ) from error
+    except ValueError as error:
+        raise ArchiveError(f"the file object takes no bytes ({error})", remedy='Open the file with "wb"').of(
+            file_name(stream)
+        ) from error
+    if is_mapped(stream):
+        raise ArchiveError(
+            "a program that was loaded from this very file looks at it still: its weights would change while they are written",
+            remedy='Save to the file\'s path, which replaces the file, or load with weights="copy"',
+        ).of(file_name(stream))
+
+
+def _write_records(
+    archive: ArchiveWriter,
+    digests: Digests,
+    documents: Mapping[str, Document],
+    extra_files: Mapping[str, bytes],
+    spec: LayoutSpec,
+    compress: bool,
+    unpacked: list[tuple[str, str]] | None,
+) -> None:
+    for name, document in documents.items():
+        member = spec.member("document", name).removesuffix(".json") + document.suffix
+        archive.write(member, document.data, compress=compress)
+    for name, document in documents.items():
+        examples = _pack_examples(name, document.payloads, spec, unpacked)
+        for kind, member in config_members(name).items():
+            metas = getattr(document.payloads, kind)
+            if (
+                metas or kind != "sample_inputs" or examples is not None
+            ):  # with a config, nobody of ours unpickles
+                archive.write(member, msgspec.json.encode(PayloadConfig(metas)), compress=compress)
+        member = spec.member("sample_inputs", name)
+        if examples is None:
+            archive.write(member, b"", compress=False)
+        else:
+            archive.write_stream(member, examples.nbytes, examples.chunks())
+    providers = {each.suffix: each.provider for each in documents.values() if each.provider is not None}
+    if providers:
+        archive.write(PROVIDERS, msgspec.json.encode(providers), compress=compress)
+    for path, data in extra_files.items():
+        archive.write(spec.extra + path, data, compress=compress)
+    for member, record in _records(document.payloads for document in documents.values()).items():
+        if record.nbytes < ASIDE_BYTES:  # its checksum is known before its header is written
+            if (view := digests.view_of(member)) is not None:
+                archive.write(member, view, compress=False, hashed=True)
+            else:
+                archive.write(member, record.view(), compress=False)
+        else:
+            lent = getattr(record, "lends", False)
+            archive.write_stream(member, record.nbytes, record_chunks(record), lent=lent)
+
+
+def _write_packed(
+    stream: BinaryIO,
+    documents: Mapping[str, Document],
+    extra_files: Mapping[str, bytes],
+    spec: LayoutSpec,
+    unpacked: list[tuple[str, str]] | None,
+) -> None:
+    """A layout whose payloads are torch.save files. Nothing is written before all of them can be."""
+    if spec.is_flat and len(documents) != 1:
+        raise ArchiveError(f"an archive of torch {spec.releases} holds one program, not {len(documents)}")
+    if any(document.suffix != ".json" for document in documents.values()):
+        raise ArchiveError(f"the program in an archive of torch {spec.releases} is JSON")
+    packed: dict[str, PackedFile | None] = {}
+    for name, document in documents.items():
+        packed.update(_pack(name, document, spec, unpacked))
+    version = schema_version_text(next(iter(documents.values())).data) if spec.is_flat else ""
+    root = "" if spec.is_flat else "program"
+    with ArchiveWriter(stream, root=root) as archive:
+        for name, document in documents.items():
+            archive.write(spec.member("document", name), document.data, compress=False)
+        for member, file in packed.items():
+            if file is None:
+                archive.write(member, b"", compress=False)
+            else:
+                archive.write_stream(member, file.nbytes, file.chunks())
+        if spec.is_flat:
+            archive.write("version", version.encode(), compress=False)
+        for path, data in extra_files.items():
+            archive.write(spec.extra + path, data, compress=False)
+
+
+def _pack(
+    name: str, document: Document, spec: LayoutSpec, unpacked: list[tuple[str, str]] | None
+) -> dict[str, PackedFile | None]:
+    """The torch.save files of a program, by member; None for an empty one."""
+    payloads = document.payloads
+    records = {record: payloads.records[record] for record in payloads.records}
+    weights = {key: (WEIGHTS, meta) for key, meta in payloads.weights.items()}
+    constants = {key: (CONSTANTS, meta) for key, meta in payloads.constants.items()}
+    moved = _buffers(document, spec)
+    weights.update((key, value) for key, value in constants.items() if key in moved)
+    constants = {key: value for key, value in constants.items() if key not in moved}
+    files: dict[str, PackedFile | None] = {}
+    for kind, values in (("weights", weights), ("constants", constants)):
+        member = spec.member(kind, name)
+        if member:
+            metas = {key: _moved(folder, meta) for key, (folder, meta) in values.items()}
+            files[member] = pack_state_dict(metas, records, "", payloads.encoded, untyped=spec.untyped)
+    member = spec.member("sample_inputs", name)
+    if member:
+        files[member] = _pack_examples(name, payloads, spec, unpacked)
+    return files
+
+
+def _pack_examples(
+    name: str, payloads: Payloads, spec: LayoutSpec, unpacked: list[tuple[str, str]] | None
+) -> PackedFile | None:
+    """The example inputs as torch's readers want them; None where there are none, or none that have a plain form, which the
+    program does not need."""
+    if payloads.examples is None:
+        return None
+    samples, records = payloads.sample_inputs, payloads.records
+    try:
+        return pack_examples(payloads.examples, samples, records, SAMPLE_INPUTS, untyped=spec.untyped)
+    except GraphwireError as error:
+        if unpacked is not None:
+            unpacked.append((name, error.problem))
+        return None
+
+
+def _moved(folder: str, meta: PayloadMeta) -> PayloadMeta:
+    """A payload whose path counts from the archive's root: weights and constants come from two folders."""
+    return msgspec.structs.replace(meta, path_name=folder + meta.path_name if meta.path_name else "")
+
+
+def _buffers(document: Document, spec: LayoutSpec) -> set[str]:
+    """The constants that stand in the state dict: all of them in A1, the buffers among them in A2."""
+    if not spec.constants:
+        return set(document.payloads.constants)
+    if spec.name != "A2":
+        return set()
+    try:
+        specs = json.loads(document.data)["graph_module"]["signature"]["input_specs"]
+        return {each["buffer"]["buffer_name"] for each in specs if each.get("buffer")}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise ArchiveError("the document is no JSON of the schema of torch 2.2") from None

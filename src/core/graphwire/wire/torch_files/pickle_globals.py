@@ -1,0 +1,319 @@
+"""`ALLOWED`, the whole list of names that a pickle may refer to.
+
+Each stands for a record of ours, or for a function of this module that checks its arguments and makes a record of them.
+Nothing that a pickle names is imported, and nothing of it is called.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from graphwire.errors import DecodeError
+from graphwire.schema.scalars import ITEM_SIZES
+from graphwire.wire.torch_files.pickle_values import (
+    DefaultDictData,
+    DequeData,
+    DeviceName,
+    DTypeName,
+    Function,
+    LayoutName,
+    SparseTensor,
+    Storage,
+    StorageType,
+    StridedTensor,
+    TypeName,
+)
+
+__all__ = ["ALLOWED", "DTYPES_OF_STORAGES"]
+
+_MAX_DIMENSIONS = 128
+_MAX_SIZE = (1 << 63) - 1
+_SPARSE_COMPRESSED = ("torch.sparse_csr", "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc")
+
+
+# --------------------------------------------------------------------------------------------------- arguments
+
+
+def _fail(what: str) -> DecodeError:
+    return DecodeError(f"the pickle's {what} is malformed")
+
+
+def _size(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= _MAX_SIZE:
+        raise _fail("size, stride or offset of a tensor")
+    return value
+
+
+def _sizes(value: Any) -> tuple[int, ...]:
+    if type(value) is not tuple or len(value) > _MAX_DIMENSIONS:
+        raise _fail("shape of a tensor")
+    return tuple(map(_size, value))
+
+
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise _fail("flag of a tensor")
+    return value
+
+
+def _hooks(value: Any) -> None:
+    if value is not None and not isinstance(value, dict):
+        raise _fail("table of a tensor's hooks")
+
+
+def _math_bits(metadata: Any) -> dict[str, bool]:
+    """The pending conjugation and negation."""
+    if metadata is None:
+        return {}
+    if type(metadata) is not dict or not metadata.keys() <= {"conj", "neg"}:
+        raise DecodeError(
+            "a tensor in the pickle has backend metadata, which is not read",
+            remedy="Save the program again with its tensors on the CPU",
+        )
+    return {key: _flag(value) for key, value in metadata.items()}
+
+
+# ----------------------------------------------------------------------------------------------------- tensors
+
+
+def _strided(
+    storage: Any, dtype: str, offset: Any, sizes: Any, strides: Any, requires_grad: Any, metadata: Any
+) -> StridedTensor:
+    sizes, strides = _sizes(sizes), _sizes(strides)
+    if len(sizes) != len(strides):
+        raise _fail("shape of a tensor")
+    bits = _math_bits(metadata)
+    return StridedTensor(storage, dtype, _size(offset), sizes, strides, _flag(requires_grad), **bits)
+
+
+def _rebuild_tensor_v2(arguments: tuple[Any, ...]) -> StridedTensor:
+    match arguments:
+        case (Storage() as storage, offset, sizes, strides, requires_grad, hooks, *metadata) if (
+            storage.dtype is not None and len(metadata) < 2
+        ):
+            _hooks(hooks)
+            bits = metadata[0] if metadata else None
+            return _strided(storage, storage.dtype, offset, sizes, strides, requires_grad, bits)
+    raise _fail("tensor")
+
+
+def _rebuild_tensor_v3(arguments: tuple[Any, ...]) -> StridedTensor:
+    match arguments:
+        case (
+            Storage() as storage,
+            offset,
+            sizes,
+            strides,
+            requires_grad,
+            hooks,
+            DTypeName() as dtype,
+            *rest,
+        ) if len(rest) < 2:
+            _hooks(hooks)
+            bits = rest[0] if rest else None
+            return _strided(storage, dtype.name, offset, sizes, strides, requires_grad, bits)
+    raise _fail("tensor")
+
+
+def _rebuild_meta_tensor(arguments: tuple[Any, ...]) -> StridedTensor:
+    match arguments:
+        case (DTypeName() as dtype, sizes, strides, requires_grad):
+            return _strided(None, dtype.name, 0, sizes, strides, requires_grad, None)
+    raise _fail("tensor")
+
+
+def _rebuild_parameter(arguments: tuple[Any, ...]) -> StridedTensor | SparseTensor:
+    match arguments:
+        case ((StridedTensor() | SparseTensor()) as tensor, bool() as requires_grad, hooks):
+            _hooks(hooks)
+            return replace(tensor, is_param=True, requires_grad=requires_grad)
+    raise _fail("parameter")
+
+
+def _rebuild_parameter_with_state(arguments: tuple[Any, ...]) -> StridedTensor | SparseTensor:
+    # The state is what a user set as attributes of the parameter: no part of the program.
+    if len(arguments) != 4:
+        raise _fail("parameter")
+    return _rebuild_parameter(arguments[:3])
+
+
+def _rebuild_from_type(arguments: tuple[Any, ...]) -> Any:
+    match arguments:
+        case (Function() as function, TypeName() as kind, tuple() as inner, state):
+            if function.name not in _TENSOR_FUNCTIONS or not isinstance(state, (dict, tuple)):
+                raise _fail("tensor")
+            made = function.make(inner)
+            return made if kind.name == "torch.Tensor" else replace(made, is_param=True)
+    raise _fail("tensor")
+
+
+def _rebuild_sparse(arguments: tuple[Any, ...]) -> SparseTensor:
+    match arguments:
+        case (
+            LayoutName("torch.sparse_coo"),
+            (StridedTensor() as indices, StridedTensor() as values, sizes, *rest),
+        ):
+            if len(rest) < 2 and (not rest or rest[0] is None or type(rest[0]) is bool):
+                parts = (indices, values)
+                return SparseTensor("torch.sparse_coo", parts, _sizes(sizes), rest[0] if rest else None)
+        case (
+            LayoutName(layout),
+            (StridedTensor() as compressed, StridedTensor() as plain, StridedTensor() as values, sizes),
+        ) if layout in _SPARSE_COMPRESSED:
+            return SparseTensor(layout, (compressed, plain, values), _sizes(sizes), None)
+    raise _fail("sparse tensor")
+
+
+# ---------------------------------------------------------------------------------------------------- the rest
+
+
+def _get_layout(arguments: tuple[Any, ...]) -> LayoutName:
+    match arguments:
+        case (str(name),) if name in ("torch.strided", "torch.sparse_coo", *_SPARSE_COMPRESSED):
+            return LayoutName(name)
+    raise _fail("layout")
+
+
+def _device(arguments: tuple[Any, ...]) -> DeviceName:
+    match arguments:
+        case (str(kind),) if kind.isidentifier():
+            return DeviceName(kind, None)
+        case (str(kind), int(index)) if kind.isidentifier() and 0 <= index < 1 << 15:
+            return DeviceName(kind, index)
+    raise _fail("device")
+
+
+def _torch_size(arguments: tuple[Any, ...]) -> tuple[int, ...]:
+    if len(arguments) != 1:
+        raise _fail("shape")
+    return _sizes(arguments[0])
+
+
+def _ordered_dict(arguments: tuple[Any, ...]) -> OrderedDict[Any, Any]:
+    if arguments:  # CPython fills it afterwards, item by item
+        raise _fail("OrderedDict")
+    return OrderedDict()
+
+
+def _default_dict(arguments: tuple[Any, ...]) -> DefaultDictData:
+    made = DefaultDictData()
+    match arguments:
+        case () | (None,):
+            return made
+        case ((TypeName() | Function()) as factory,) if factory.name.startswith("builtins."):
+            made.factory = factory.name
+            return made
+    raise _fail("defaultdict")
+
+
+def _deque(arguments: tuple[Any, ...]) -> DequeData:
+    made = DequeData()
+    match arguments:
+        case () | ((),):
+            return made
+        case ((), int(maxlen)) if 0 <= maxlen <= _MAX_SIZE:
+            made.maxlen = maxlen
+            return made
+    raise _fail("deque")
+
+
+def _set(arguments: tuple[Any, ...]) -> set[Any]:
+    """The set of a list. Protocol 2 writes sets, like byte strings, as calls."""
+    match arguments:
+        case (list(items),) if all(type(item) in (str, int, bool, float, type(None)) for item in items):
+            return set(items)
+    raise _fail("set")
+
+
+def _bytes_of_text(arguments: tuple[Any, ...]) -> bytes:
+    match arguments:
+        case (str(text), "latin1" | "latin-1"):
+            try:
+                return text.encode("latin-1")
+            except UnicodeEncodeError:
+                pass
+    raise _fail("byte string")
+
+
+def _empty_bytes(arguments: tuple[Any, ...]) -> bytes:
+    if arguments:
+        raise _fail("byte string")
+    return b""
+
+
+# --------------------------------------------------------------------------------------------------- the list
+
+DTYPES_OF_STORAGES: Mapping[str, str] = MappingProxyType(
+    {
+        "DoubleStorage": "float64",
+        "FloatStorage": "float32",
+        "HalfStorage": "float16",
+        "LongStorage": "int64",
+        "IntStorage": "int32",
+        "ShortStorage": "int16",
+        "CharStorage": "int8",
+        "ByteStorage": "uint8",
+        "BoolStorage": "bool",
+        "BFloat16Storage": "bfloat16",
+        "ComplexDoubleStorage": "complex128",
+        "ComplexFloatStorage": "complex64",
+    }
+)
+"""The element types that have a class of storages of their own. All others are written as counts of bytes."""
+
+_TENSOR_FUNCTIONS: Mapping[str, Callable[[tuple[Any, ...]], Any]] = MappingProxyType(
+    {
+        "torch._utils._rebuild_tensor_v2": _rebuild_tensor_v2,
+        "torch._utils._rebuild_tensor_v3": _rebuild_tensor_v3,
+        "torch._utils._rebuild_parameter": _rebuild_parameter,
+        "torch._utils._rebuild_parameter_with_state": _rebuild_parameter_with_state,
+        "torch._utils._rebuild_sparse_tensor": _rebuild_sparse,
+        "torch._utils._rebuild_meta_tensor_no_storage": _rebuild_meta_tensor,
+    }
+)
+
+_FUNCTIONS: Mapping[str, Callable[[tuple[Any, ...]], Any]] = MappingProxyType(
+    {
+        **_TENSOR_FUNCTIONS,
+        "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
+        "torch.serialization._get_layout": _get_layout,
+        "torch.Size": _torch_size,
+        "torch.device": _device,
+        "collections.OrderedDict": _ordered_dict,
+        "collections.defaultdict": _default_dict,
+        "collections.deque": _deque,
+        "builtins.set": _set,
+        "builtins.frozenset": _set,
+        "builtins.bytes": _empty_bytes,
+        "_codecs.encode": _bytes_of_text,
+    }
+)
+
+_TYPES = (
+    "torch.Tensor",
+    "torch.nn.parameter.Parameter",
+    *(f"builtins.{n}" for n in "list dict int float str".split()),
+)
+
+
+def _allowed() -> dict[tuple[str, str], Any]:
+    named: dict[str, Any] = {name: Function(name, make) for name, make in _FUNCTIONS.items()}
+    named.update((name, TypeName(name)) for name in _TYPES)
+    named.update((f"torch.{name}", StorageType(dtype)) for name, dtype in DTYPES_OF_STORAGES.items())
+    named["torch.UntypedStorage"] = named["torch.storage.UntypedStorage"] = StorageType(None)
+    named.update((f"torch.{name}", DTypeName(name)) for name in ITEM_SIZES)
+    table = {}
+    for name, value in named.items():
+        module, _, attribute = name.rpartition(".")
+        table[module, attribute] = value
+        if module == "builtins":  # as protocols 0 to 2 write it
+            table["__builtin__", attribute] = value
+    return table
+
+
+ALLOWED: Mapping[tuple[str, str], Any] = MappingProxyType(_allowed())
+"""Every global that a pickle may name, by module and name, and what stands for it."""

@@ -1,0 +1,272 @@
+"""`torch.save` files, written without torch, as the releases up to 2.8 read them. Equal input, equal bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import BinaryIO, cast
+
+from graphwire.errors import EncodeError, MissingRecordError
+from graphwire.schema.graph import TensorArgument
+from graphwire.schema.program import EncodedValue, ExampleInputs
+from graphwire.schema.scalars import ITEM_SIZES, Layout
+from graphwire.schema.tensor import PayloadMeta
+from graphwire.wire.archive.writer import ArchiveWriter
+from graphwire.wire.payloads import Record, known_integers
+from graphwire.wire.torch_files.pickle_globals import DTYPES_OF_STORAGES
+from graphwire.wire.torch_files.pickle_values import Storage, StridedTensor
+from graphwire.wire.torch_files.pickle_writer import PickleWriter
+from graphwire.wire.torch_files.sample_inputs import examples_tree
+from graphwire.wire.torch_files.torch_save_reader import SPARSE_CODEC
+
+__all__ = ["UNTYPED", "PackedFile", "pack_examples", "pack_state_dict", "record_chunks"]
+
+_CHUNK_BYTES = 1 << 22
+_TYPED = frozenset(DTYPES_OF_STORAGES.values())
+UNTYPED = frozenset(ITEM_SIZES) - _TYPED
+"""The element types without a class of storages of their own. Each release of torch reads some of them (`LayoutSpec.untyped`)."""
+
+
+def record_chunks(record: Record) -> Iterator[memoryview]:
+    """A record's bytes, in pieces of a few MiB."""
+    view = record.view()
+    for start in range(0, record.nbytes, _CHUNK_BYTES):
+        yield view[start : start + _CHUNK_BYTES]
+
+
+class PackedFile:
+    """A `torch.save` file that is about to be written: what is small of it, and the records that it takes the rest from."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes | Record] = []
+        self._lent: Record | None = None
+        self.nbytes = 0
+
+    def chunks(self) -> Iterator[bytes | memoryview]:
+        """The file, piece by piece."""
+        for piece in self._pieces:
+            if isinstance(piece, bytes):
+                yield piece
+            else:
+                yield from record_chunks(piece)
+
+    def write(self, data: bytes | memoryview) -> int:
+        """What an ArchiveWriter writes: its own bytes are kept; of a record that `lend` gives, only that it is there."""
+        self.nbytes += len(data)
+        if isinstance(data, bytes) or self._lent is None:
+            self._pieces.append(bytes(data))
+        elif self._pieces[-1] is not self._lent:
+            self._pieces.append(self._lent)
+        return len(data)
+
+    def lend(self, archive: ArchiveWriter, name: str, record: Record) -> None:
+        """Have the archive write a record, which is read once now for its checksum, and again by `chunks`."""
+        self._lent = record
+        archive.write_stream(name, record.nbytes, record_chunks(record))
+        self._lent = None
+
+
+class _Storages:
+    """The storages of one file: records, numbered in the order of first use."""
+
+    def __init__(
+        self,
+        metas: Mapping[str, PayloadMeta],
+        records: Mapping[str, Record],
+        folder: str,
+        untyped: frozenset[str],
+    ) -> None:
+        self._untyped = untyped
+        self._records = records
+        self._folder = folder
+        self._numbers: dict[str, int] = {}
+        self._dtypes: dict[str, set[str]] = {}
+        for meta in metas.values():
+            if meta.tensor_meta is not None:
+                self._dtypes.setdefault(meta.path_name, set()).add(meta.tensor_meta.dtype_text)
+
+    def tensor(self, meta: PayloadMeta) -> StridedTensor:
+        """A payload as the record that is pickled; of a parameter, the tensor in it.
+
+        Raises:
+            EncodeError: old torch has no form for it.
+        """
+        described = meta.tensor_meta
+        if described is None or meta.use_pickle or described.layout is not Layout.Strided:
+            raise EncodeError("it is no plain tensor")
+        if meta.placement not in (None, "meta"):
+            raise EncodeError(
+                f"it has no elements ({meta.placement})", remedy="Give it elements before it is saved"
+            )
+        sizes, strides = known_integers(described.sizes), known_integers(described.strides)
+        if sizes is None or strides is None or described.storage_offset.as_int is None:
+            raise EncodeError("its size is symbolic")
+        storage = None if meta.placement == "meta" else self._storage(meta)
+        return StridedTensor(
+            storage,
+            described.dtype_text,
+            described.storage_offset.as_int,
+            tuple(sizes),
+            tuple(strides),
+            described.requires_grad and not meta.is_param,
+            meta.conj,
+            meta.neg,
+        )
+
+    def _storage(self, meta: PayloadMeta) -> Storage:
+        path = meta.path_name
+        record = self._records.get(self._folder + path)
+        if record is None or meta.tensor_meta is None:
+            raise MissingRecordError(f"there is no record {self._folder + path!r}")
+        number = self._numbers.setdefault(path, len(self._numbers))
+        dtypes = self._dtypes[path]
+        dtype = next(iter(dtypes))
+        # A typed storage cannot say two types of elements, a type without a class, or a rest at its end.
+        typed = len(dtypes) == 1 and dtype in _TYPED and record.nbytes % ITEM_SIZES[dtype] == 0
+        if not typed and (not self._untyped or not dtypes <= self._untyped | _TYPED):
+            raise EncodeError(f"this release of torch has no storage of {' and '.join(sorted(dtypes))}")
+        device = meta.tensor_meta.device
+        location = device.type if device.index is None else f"{device.type}:{device.index}"
+        numel = record.nbytes // ITEM_SIZES[dtype] if typed else record.nbytes
+        return Storage(dtype if typed else None, str(number), location, numel)
+
+    def pack(self, pickled: bytes) -> PackedFile:
+        """The whole file."""
+        file = PackedFile()
+        with ArchiveWriter(cast(BinaryIO, file), root="archive", records={}) as archive:
+            archive.write("data.pkl", pickled, compress=False)
+            archive.write("byteorder", b"little", compress=False)
+            for path, number in self._numbers.items():
+                file.lend(archive, f"data/{number}", self._records[self._folder + path])
+            archive.write("version", b"3\n", compress=False)
+        return file
+
+
+def pack_state_dict(
+    metas: Mapping[str, PayloadMeta],
+    records: Mapping[str, Record],
+    folder: str,
+    encoded: Mapping[str, EncodedValue] | None = None,
+    *,
+    untyped: frozenset[str] = UNTYPED,
+) -> PackedFile:
+    """Named tensors as a `torch.save` file of a dict. Shared storages, and parameters under several names, stay so.
+
+    Args:
+        metas: the payloads by name, parts of sparse tensors among them.
+        records: their records by full name, little-endian.
+        folder: what stands before a payload's `path_name` in `records`.
+        encoded: what codecs wrote; sparse tensors have a form in old torch.
+        untyped: the element types that the reader has, among those without a class of storages of their own.
+
+    Raises:
+        EncodeError: a value has no form in old torch; `place` names it.
+    """
+    sparse = {name: v for name, v in (encoded or {}).items() if all(part in metas for part in v.tensors)}
+    parts = {part for value in sparse.values() for part in value.tensors}
+    storages = _Storages(metas, records, folder, untyped)
+    pickle = PickleWriter()
+    firsts = _first_names(metas)
+
+    def write(name: str) -> None:
+        try:
+            if name in sparse:
+                _write_sparse(pickle, sparse[name], metas, storages)
+            else:
+                pickle.shared(("value", firsts[name]), lambda: _write_tensor(pickle, metas[name], storages))
+        except (EncodeError, MissingRecordError) as error:
+            raise error.within(name) from None
+
+    names = [name for name in metas if name not in parts] + list(sparse)
+    pickle.mapping({name: partial(write, name) for name in names})
+    return storages.pack(pickle.finish())
+
+
+def _first_names(metas: Mapping[str, PayloadMeta]) -> dict[str, str]:
+    """For each payload, the first name of the object that it is. torch 2.9 and later do not write which names are one
+    parameter; those that lie in one place in one way are."""
+    firsts: dict[str, str] = {}
+    places: dict[tuple[str, str], str] = {}
+    for name, meta in metas.items():
+        first = meta.same_as if meta.same_as in firsts else name
+        if first == name and meta.is_param and meta.path_name:
+            first = places.setdefault((meta.path_name, repr(meta.tensor_meta)), name)
+        firsts[name] = first
+    return firsts
+
+
+def _write_tensor(pickle: PickleWriter, meta: PayloadMeta, storages: _Storages) -> None:
+    tensor = storages.tensor(meta)
+    if not meta.is_param:
+        pickle.tensor(tensor)
+        return
+    described = meta.tensor_meta
+    pickle.parameter(lambda: pickle.tensor(tensor), described is not None and described.requires_grad)
+
+
+def _write_sparse(
+    pickle: PickleWriter, value: EncodedValue, metas: Mapping[str, PayloadMeta], storages: _Storages
+) -> None:
+    tree = value.tree
+    if value.codec != SPARSE_CODEC:
+        raise EncodeError(f"old torch has no form for what the codec {value.codec!r} wrote")
+
+    def data() -> None:
+        pickle.value((*(metas[part] for part in value.tensors), _Size(tree["sizes"]), *coalesced), leaf)
+
+    def leaf(item: object) -> bool:
+        if isinstance(item, PayloadMeta):
+            pickle.tensor(storages.tensor(item))
+        elif isinstance(item, _Size):
+            pickle.call("torch", "Size", lambda: pickle.value(tuple(item.sizes)))
+        else:
+            return False
+        return True
+
+    def tensor() -> None:
+        pickle.call(
+            "torch._utils",
+            "_rebuild_sparse_tensor",
+            lambda: pickle.call(
+                "torch.serialization", "_get_layout", lambda: pickle.value(f"torch.{tree['layout']}")
+            ),
+            data,
+        )
+
+    coalesced = () if tree["layout"] != "sparse_coo" or tree["coalesced"] is None else (tree["coalesced"],)
+    if tree["parameter"]:
+        pickle.parameter(tensor, tree["requires_grad"])
+    else:
+        tensor()
+
+
+class _Size:
+    def __init__(self, sizes: list[int]) -> None:
+        self.sizes = sizes
+
+
+def pack_examples(
+    examples: ExampleInputs,
+    metas: Mapping[str, PayloadMeta],
+    records: Mapping[str, Record],
+    folder: str,
+    *,
+    untyped: frozenset[str] = UNTYPED,
+) -> PackedFile:
+    """Example inputs as a `torch.save` file of `(args, kwargs)`.
+
+    Raises:
+        EncodeError: they hold what has no plain form.
+        SchemaError: their treespec is malformed.
+    """
+    storages = _Storages(metas, records, folder, untyped)
+    pickle = PickleWriter()
+
+    def leaf(item: object) -> bool:
+        if not isinstance(item, TensorArgument) or item.name not in metas:
+            return False
+        _write_tensor(pickle, metas[item.name], storages)
+        return True
+
+    pickle.value(examples_tree(examples), leaf)
+    return storages.pack(pickle.finish())
