@@ -17,7 +17,13 @@ from vulture.config import make_config
 ROOT = Path(__file__).resolve().parents[1]
 DOORS = {
     ROOT / "src/core/graphwire" / name
-    for name in ("api/__init__.py", "hooks/interfaces.py", "schema/__init__.py", "testing/__init__.py")
+    for name in (
+        "api/__init__.py",
+        "hooks/__init__.py",
+        "schema/__init__.py",
+        "schema/texts/__init__.py",
+        "testing/__init__.py",
+    )
 }
 """The modules whose `__all__` others import from."""
 _EXAMPLE = re.compile(r"^```python[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -17,9 +17,8 @@ import bson
 from bson.int64 import Int64
 
 from graphwire.errors import FormatError, LimitError
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import Tree, WireFormat
-from graphwire.wire.plain_trees import survey
+from graphwire.hooks import Tree, WireFormat, hookimpl
+from graphwire.wire import survey
 
 GRAPHWIRE_API = 1
 """The version of graphwire's plugin interface that this module is written for."""

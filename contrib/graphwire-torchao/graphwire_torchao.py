@@ -20,7 +20,7 @@ from typing import Any
 
 from graphwire import hookimpl
 from graphwire.errors import DecodeError, GraphwireError, UnknownTypeError
-from graphwire.hooks.interfaces import ConstantCodec, OpHandler, Tree
+from graphwire.hooks import ConstantCodec, OpHandler, Tree
 from graphwire_plugins.constants.subclasses import TensorSubclasses
 from graphwire_plugins.ops.overloads import LibraryOverloads
 

@@ -8,8 +8,8 @@
 
 from __future__ import annotations
 
-from graphwire.evolve.opsets.editor import NodeEditor
-from graphwire.hooks.interfaces import OpsetStep
+from graphwire.evolve.opsets import NodeEditor
+from graphwire.hooks import OpsetStep
 
 __all__ = ["STEPS"]
 

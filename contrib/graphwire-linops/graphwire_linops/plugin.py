@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import OpHandler, OpsetUpgrader
-from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument
+from graphwire.hooks import OpHandler, OpsetUpgrader, hookimpl
+from graphwire.schema import Argument, ArgumentKind, NamedArgument
 from graphwire_linops.history import STEPS
 
 __all__ = ["OPSET", "LinopsApply", "LinopsOverloads"]

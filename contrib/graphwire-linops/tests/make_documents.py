@@ -99,8 +99,7 @@ def write(version: int) -> None:
     from graphwire_linops.plugin import LinopsApply, LinopsOverloads
 
     import graphwire
-    from graphwire.hooks.discovery import PluginInfo, discover_plugins, load_plugin
-    from graphwire.hooks.registry import Registry
+    from graphwire.hooks import PluginInfo, Registry, discover_plugins, load_plugin
 
     library = torch.library.Library("linops", "FRAGMENT")
     for schema in SCHEMAS.get(version, ()):

@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.errors import DecodeError, EncodeError, OpsetError
-from graphwire.hooks.registry import Registry, default_registry
+from graphwire.hooks import Registry, default_registry
 from graphwire.testing.op_handler import OpHandlerContract
 from graphwire.testing.opset import OpsetContract
 

@@ -13,18 +13,26 @@ from os import PathLike
 from model_explorer import graph_builder as gb
 
 import graphwire
-from graphwire.analysis.validation.legal_names import spelled
+from graphwire.analysis.validation import spelled
 from graphwire.cli.node_text import argument_text
-from graphwire.evolve.documents.plain_values import TABLES
-from graphwire.schema.arguments import arm_of, named_subgraphs_in, names_in, results_of
-from graphwire.schema.graph import Argument, Graph, GraphArgument, Node, ValueMetadata
-from graphwire.schema.program import Program
-from graphwire.schema.signature import InputSpec, held_by
-from graphwire.schema.tensor import TensorMeta
-from graphwire.schema.texts.constructor import parse_expression
-from graphwire.schema.texts.infix import format_infix
-from graphwire.schema.texts.metadata import EXACT_STACK, parse_modules, split_modules
-from graphwire.schema.trees.unfolding import TraceTexts
+from graphwire.evolve.documents import TABLES
+from graphwire.schema import (
+    Argument,
+    Graph,
+    GraphArgument,
+    InputSpec,
+    Node,
+    Program,
+    TensorMeta,
+    ValueMetadata,
+    arm_of,
+    held_by,
+    named_subgraphs_in,
+    names_in,
+    results_of,
+)
+from graphwire.schema.texts import EXACT_STACK, format_infix, parse_expression, parse_modules, split_modules
+from graphwire.schema.trees import TraceTexts
 
 __all__ = ["graphs_of"]
 

@@ -17,7 +17,7 @@ from model_explorer import ModelExplorerGraphs
 from model_explorer.extension_manager import ExtensionManager
 
 import graphwire
-from graphwire.schema.graph import Graph
+from graphwire.schema import Graph
 
 
 class Block(torch.nn.Module):

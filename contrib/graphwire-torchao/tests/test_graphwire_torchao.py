@@ -31,7 +31,7 @@ from torchao.quantization.granularity import PerGroup
 
 import graphwire
 from graphwire.errors import DecodeError, UnknownTypeError
-from graphwire.hooks.registry import Registry, default_registry
+from graphwire.hooks import Registry, default_registry
 from graphwire.testing.constant_codec import ConstantCodecContract
 from graphwire.testing.op_handler import OpHandlerContract
 from graphwire.testing.programs import assert_same_values

@@ -21,7 +21,7 @@ from transformers import DynamicCache, EncoderDecoderCache, StaticCache
 from transformers.modeling_outputs import BaseModelOutput, CausalLMOutputWithPast
 
 import graphwire
-from graphwire.hooks.registry import Registry, default_registry
+from graphwire.hooks import Registry, default_registry
 from graphwire.testing.treespec import TreespecContract
 
 graphwire_transformers.register()

@@ -7,18 +7,16 @@ torch is imported only by the functions that take or give a program of torch.
 """
 
 from graphwire import errors
-from graphwire.analysis.inspection.load_report import LoadReport, WriteReport
+from graphwire.analysis.inspection import LoadReport, WriteReport
 from graphwire.api.archive import Archive, open
 from graphwire.api.compare import canonicalize, content_hash, diff, supports, targets
 from graphwire.api.documents import decode, encode, treespec_dumps, treespec_loads
 from graphwire.api.files import convert, inspect, plan_upgrade, plugins, upgrade, verify
 from graphwire.api.options import LoadOptions, OpenOptions, SaveOptions
 from graphwire.api.programs import dumps, from_schema, load, loads, save, to_schema
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.registry import PluginInfo, Registry
+from graphwire.hooks import PluginInfo, Registry, hookimpl
 from graphwire.version import __version__
-from graphwire.wire.limits import Limits
-from graphwire.wire.pickle_limits import PickleLimits
+from graphwire.wire import Limits, PickleLimits
 
 __all__ = [
     "Archive",

@@ -8,27 +8,21 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from graphwire.analysis.inspection.load_report import LoadReport
-from graphwire.analysis.inspection.summary import Inspection, MethodInspection, summarize
-from graphwire.analysis.validation.program_rules import check, check_payload_names, validate
-from graphwire.analysis.validation.weight_checks import held_problems
+from graphwire.analysis.inspection import Inspection, LoadReport, MethodInspection, summarize
+from graphwire.analysis.validation import check, check_payload_names, held_problems, validate
 from graphwire.api.argument_checks import check_limits
 from graphwire.api.bare_document import Bare, add_embedded, bare_document
 from graphwire.api.documents import upgraded
 from graphwire.api.error_boundary import Boundary, reading
 from graphwire.api.load_report import Origin, plan_or_problems, report_of
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem
-from graphwire.evolve.targets.targets import supported as targets_of
-from graphwire.hooks.registry import Registry, in_force
-from graphwire.schema.program import Program
-from graphwire.schema.trees.conversion import to_tree
-from graphwire.wire.archive.source import Readable, file_name
-from graphwire.wire.closing import Closing
-from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package.layouts import BARE
-from graphwire.wire.package.package_reader import NO_MANIFEST, Package
-from graphwire.wire.package.weight_names import with_plain_names, with_plain_payload_names
-from graphwire.wire.payloads import Payloads
+from graphwire.evolve.targets import supported as targets_of
+from graphwire.hooks import Registry, in_force
+from graphwire.schema import Program
+from graphwire.schema.trees import to_tree
+from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, Payloads
+from graphwire.wire.archive import Readable, file_name
+from graphwire.wire.package import BARE, NO_MANIFEST, Package, with_plain_names, with_plain_payload_names
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -6,23 +6,12 @@ from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, SchemaError
-from graphwire.schema.program import Program
-from graphwire.wire.archive.source import type_text
-from graphwire.wire.limits import Limits
+from graphwire.schema import Program
+from graphwire.wire import Limits
+from graphwire.wire.archive import type_text
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
-
-__all__ = [
-    "bytes_of_extra_files",
-    "check_choice",
-    "check_kind",
-    "check_limits",
-    "check_records",
-    "check_taken_extra_files",
-    "fill_extra_files",
-    "programs_by_name",
-]
 
 
 def check_choice(
@@ -63,7 +52,7 @@ def programs_by_name(program: Any, name: str) -> dict[str, ExportedProgram]:
     Raises:
         EncodeError: there are none, one is no exported program, or a name is no text.
     """
-    from graphwire.bridge.program.program_check import check_exported
+    from graphwire.bridge.program import check_exported
 
     if not isinstance(program, Mapping):
         check_exported(program)

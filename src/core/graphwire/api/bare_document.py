@@ -15,20 +15,14 @@ from typing import NamedTuple, cast
 import msgspec
 
 from graphwire.errors import ArchiveError, ChecksumError, FormatError, GraphwireError, LimitError
-from graphwire.evolve.early_steps.embedded import ExternalBytes, embedded_tensors, swapped
-from graphwire.hooks.interfaces import Tree
-from graphwire.hooks.registry import Registry
-from graphwire.schema.scalars import ScalarType
-from graphwire.schema.tensor import PayloadConfig, PayloadMeta, TensorMeta
-from graphwire.schema.trees.conversion import from_tree
-from graphwire.wire.aligned_memory import copy_of
-from graphwire.wire.archive.source import Readable, open_source
-from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.limits import Limits
-from graphwire.wire.package.document import HEAD_BYTES, detect_format
-from graphwire.wire.package.layouts import config_members
-from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
-from graphwire.wire.torch_files.torch_save_reader import read_embedded
+from graphwire.evolve.early_steps import ExternalBytes, embedded_tensors, swapped
+from graphwire.hooks import Registry, Tree
+from graphwire.schema import PayloadConfig, PayloadMeta, ScalarType, TensorMeta
+from graphwire.schema.trees import from_tree
+from graphwire.wire import CONSTANTS, WEIGHTS, Limits, Payloads, copy_of
+from graphwire.wire.archive import ArchiveWriter, Readable, open_source
+from graphwire.wire.package import HEAD_BYTES, config_members, detect_format
+from graphwire.wire.torch_files import read_embedded
 
 METHOD = "model"
 """The name of the program of a bare document."""

@@ -7,26 +7,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
-from graphwire.analysis.validation.program_rules import check
+from graphwire.analysis.validation import check
 from graphwire.api.archive import Archive, open
 from graphwire.api.error_boundary import reading
 from graphwire.api.options import OpenOptions, Ranges, options_of
 from graphwire.api.programs import to_schema
 from graphwire.api.targets import check_ranges
 from graphwire.errors import EncodeError, Obstacle
-from graphwire.evolve.documents.range_bounds import narrowed
-from graphwire.evolve.targets.targets import supported, target_named
-from graphwire.evolve.targets.targets import supports as obstacles_of
-from graphwire.hooks.registry import in_force
-from graphwire.schema.program import Program
-from graphwire.schema.trees.conversion import to_tree
-from graphwire.wire.archive.source import Readable
-from graphwire.wire.payloads import Payloads
+from graphwire.evolve.documents import narrowed
+from graphwire.evolve.targets import supported, target_named
+from graphwire.evolve.targets import supports as obstacles_of
+from graphwire.hooks import in_force
+from graphwire.schema import Program
+from graphwire.schema.trees import to_tree
+from graphwire.wire import Payloads
+from graphwire.wire.archive import Readable
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-    from graphwire.analysis.diff.program_diff import Diff
+    from graphwire.analysis.diff import Diff
 
 Source: TypeAlias = "Readable | Archive | Program | ExportedProgram"
 """A program wherever it is: in a file, opened or not, as records, or torch's own."""
@@ -41,7 +41,7 @@ def canonicalize(source: Source, *, method: str | None = None, **options: Unpack
     Raises:
         As `content_hash`.
     """
-    from graphwire.analysis.canonical.canonical_form import canonicalize as canonical_program
+    from graphwire.analysis.canonical import canonicalize as canonical_program
 
     with opened(source, method, options) as (program, _):
         return canonical_program(program)
@@ -71,7 +71,7 @@ def content_hash(
         EncodeError: torch's program holds what the schema cannot say, or records have no weights.
         LimitError: the program nests too deeply.
     """
-    from graphwire.analysis.canonical.content import content_hash as hash_of
+    from graphwire.analysis.canonical import content_hash as hash_of
 
     with opened(source, method, options) as (program, payloads):
         return hash_of(program, _weights_of(payloads) if weights else None)
@@ -98,7 +98,7 @@ def diff(
     Raises:
         As `content_hash`.
     """
-    from graphwire.analysis.diff.program_diff import diff as diff_of
+    from graphwire.analysis.diff import diff as diff_of
 
     with (
         opened(a, method, options) as (one, one_payloads),

@@ -5,36 +5,33 @@ from __future__ import annotations
 import warnings
 from typing import Any, overload
 
-from graphwire.analysis.validation.program_rules import check
+from graphwire.analysis.validation import check
 from graphwire.api.argument_checks import check_limits, check_records
 from graphwire.api.error_boundary import Boundary, reading, writing
 from graphwire.errors import EncodeError, FormatError, GraphwireWarning
-from graphwire.evolve.documents.step import Taken
-from graphwire.evolve.documents.versions import DRAFT, Version, version_of
-from graphwire.evolve.early_steps.embedded import embed
-from graphwire.evolve.operators.release_forms import forms_of_release, with_forms
-from graphwire.evolve.targets.chain import downgrade
-from graphwire.evolve.targets.chain import upgrade as upgrade_tree
-from graphwire.evolve.targets.targets import Target, target_named
-from graphwire.hooks.interfaces import Tree, WireFormat
-from graphwire.hooks.registry import Registry, in_force
-from graphwire.schema.program import SCHEMA_VERSION, Program
-from graphwire.schema.texts.treespec import TreeSpec, format_treespec, parse_treespec
-from graphwire.schema.trees.conversion import program_from_tree, to_tree
-from graphwire.schema.trees.unfolding import OMITTED
-from graphwire.wire.archive.source import file_name
-from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package.document import (
+from graphwire.evolve.documents import DRAFT, Taken, Version, version_of
+from graphwire.evolve.early_steps import embed
+from graphwire.evolve.operators import forms_of_release, with_forms
+from graphwire.evolve.targets import Target, downgrade, target_named
+from graphwire.evolve.targets import upgrade as upgrade_tree
+from graphwire.hooks import Registry, Tree, WireFormat, in_force
+from graphwire.schema import SCHEMA_VERSION, Program
+from graphwire.schema.texts import TreeSpec, format_treespec, parse_treespec
+from graphwire.schema.trees import OMITTED, program_from_tree, to_tree
+from graphwire.wire import CONSTANTS, DEFAULT_LIMITS, WEIGHTS, Limits, Payloads
+from graphwire.wire.archive import file_name
+from graphwire.wire.package import (
+    check_protocol,
     detect_format,
     read_document,
     read_program,
+    read_treespec,
     write_document,
     write_plain_json,
     write_program,
+    write_treespec,
 )
-from graphwire.wire.package.treespec_document import check_protocol, read_treespec, write_treespec
-from graphwire.wire.payloads import CONSTANTS, WEIGHTS, Payloads
-from graphwire.wire.torch_files.torch_save_writer import record_chunks
+from graphwire.wire.torch_files import record_chunks
 
 
 @writing()
@@ -193,7 +190,7 @@ def treespec_dumps(
     if isinstance(spec, TreeSpec):
         text = format_treespec(spec)
     else:
-        from graphwire.bridge.graph.treespec import encode_treespec
+        from graphwire.bridge.graph import encode_treespec
 
         text = encode_treespec(spec, registry)
     return text if format is None else write_treespec(parse_treespec(text), registry.wire_format(format))
@@ -233,6 +230,6 @@ def treespec_loads(
             spec = read_treespec(data, wire_format, limits)
         if not to_torch:
             return spec
-        from graphwire.bridge.graph.treespec import decode_treespec
+        from graphwire.bridge.graph import decode_treespec
 
         return decode_treespec(format_treespec(spec), registry)

@@ -29,11 +29,9 @@ from graphwire.errors import (
     locate,
     said,
 )
-from graphwire.hooks.registry import Registry, in_force
-from graphwire.schema.program import Program
-from graphwire.wire.archive.source import file_name
-
-__all__ = ["Boundary", "reading", "source_name", "writing"]
+from graphwire.hooks import Registry, in_force
+from graphwire.schema import Program
+from graphwire.wire.archive import file_name
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -6,21 +6,19 @@ import os
 from collections.abc import Callable, Mapping
 from typing import BinaryIO, TypeAlias, Unpack
 
-from graphwire.analysis.inspection.load_report import WriteReport
-from graphwire.analysis.inspection.summary import Inspection
+from graphwire.analysis.inspection import Inspection, WriteReport
 from graphwire.api.archive import Archive, open
 from graphwire.api.error_boundary import reading
 from graphwire.api.opsets import applied
 from graphwire.api.options import OpenOptions, Ranges, options_of
 from graphwire.api.targets import check_ranges, warn_of_dropped, written
 from graphwire.errors import GraphwireError, Problem
-from graphwire.evolve.opsets.planner import Plan, plan_for
-from graphwire.evolve.opsets.requirements import check_plugins
-from graphwire.evolve.targets.targets import target_named
-from graphwire.hooks.registry import PluginInfo, default_registry
-from graphwire.schema.program import Program
-from graphwire.wire.archive.source import Readable
-from graphwire.wire.package.package_writer import Document, save_package
+from graphwire.evolve.opsets import Plan, check_plugins, plan_for
+from graphwire.evolve.targets import target_named
+from graphwire.hooks import PluginInfo, default_registry
+from graphwire.schema import Program
+from graphwire.wire.archive import Readable
+from graphwire.wire.package import Document, save_package
 
 PathOrFile: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 """Where a file is written: a path, or a binary file object."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from graphwire.analysis.inspection.load_report import LoadReport, Omission, StepReport
+from graphwire.analysis.inspection import LoadReport, Omission, StepReport
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.documents.step import Taken
-from graphwire.evolve.documents.versions import Version, release_of
-from graphwire.evolve.opsets.graph_names import walk_nodes
-from graphwire.evolve.opsets.planner import Plan, plan_for
-from graphwire.evolve.targets.oldest_reader import first_reader_of
-from graphwire.hooks.registry import Registry
-from graphwire.schema.program import Program
-from graphwire.wire.payloads import Payloads
+from graphwire.evolve.documents import Taken, Version, release_of
+from graphwire.evolve.opsets import Plan, plan_for, walk_nodes
+from graphwire.evolve.targets import first_reader_of
+from graphwire.hooks import Registry
+from graphwire.schema import Program
+from graphwire.wire import Payloads
 
 
 @dataclass(frozen=True, slots=True)

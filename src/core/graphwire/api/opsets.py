@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphwire.analysis.validation.program_rules import check
+from graphwire.analysis.validation import check
 from graphwire.errors import OpsetError, Problem, ValidationError
-from graphwire.evolve.documents.step import Taken
-from graphwire.evolve.operators.release_forms import forms_of_parameters, with_forms
-from graphwire.evolve.opsets.planner import Plan, UnknownOps, apply, plan_for
-from graphwire.evolve.opsets.propagation import check_stored_marks, marked_operators
-from graphwire.evolve.opsets.requirements import check_plugins, kept_requirements, with_requirements
-from graphwire.hooks.registry import Registry
-from graphwire.schema.program import Program
+from graphwire.evolve.documents import Taken
+from graphwire.evolve.operators import forms_of_parameters, with_forms
+from graphwire.evolve.opsets import (
+    Plan,
+    UnknownOps,
+    apply,
+    check_plugins,
+    check_stored_marks,
+    kept_requirements,
+    marked_operators,
+    plan_for,
+    with_requirements,
+)
+from graphwire.hooks import Registry
+from graphwire.schema import Program
 
 if TYPE_CHECKING:
     from graphwire.bridge.context import OpaqueOrigin
@@ -35,8 +43,8 @@ class Installed(NamedTuple):
 def at_installed_opsets(program: Program, registry: Registry, unknown_ops: UnknownOps) -> Installed:
     """A checked program at the installed opsets, with operators in the form of the installed torch."""
     from graphwire.bridge.context import OpaqueOrigin
-    from graphwire.bridge.program.upgraded_check import misfits
-    from graphwire.bridge.torch_compat.releases import parameters_of
+    from graphwire.bridge.program import misfits
+    from graphwire.bridge.torch_compat import parameters_of
 
     check_plugins(program, registry, operators=unknown_ops == "error")
     check_stored_marks(program, registry)

@@ -10,15 +10,13 @@ import inspect
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
-from graphwire.analysis.inspection.load_report import LoadReport, WriteReport
-from graphwire.evolve.opsets.planner import UnknownOps
-from graphwire.hooks.registry import Registry
-from graphwire.wire.limits import Limits
+from graphwire.analysis.inspection import LoadReport, WriteReport
+from graphwire.evolve.opsets import UnknownOps
+from graphwire.hooks import Registry
+from graphwire.wire import Limits
 
 if TYPE_CHECKING:
     import torch
-
-__all__ = ["Containers", "LoadOptions", "OpenOptions", "Ranges", "SaveOptions", "Weights", "options_of"]
 
 Containers: TypeAlias = Literal["named", "plain"]
 Ranges: TypeAlias = Literal["exact", "narrowed"]

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack, cast
 
-from graphwire.analysis.inspection.load_report import LoadReport, Omission, StepReport, WriteReport
-from graphwire.analysis.validation.program_rules import check
-from graphwire.analysis.validation.save_checks import check_written
+from graphwire.analysis.inspection import LoadReport, Omission, StepReport, WriteReport
+from graphwire.analysis.validation import check, check_written
 from graphwire.api.archive import open
 from graphwire.api.argument_checks import (
     bytes_of_extra_files,
@@ -32,16 +31,13 @@ from graphwire.errors import (
     note_caller,
     told,
 )
-from graphwire.evolve.opsets.planner import UnknownOps, plan_for
-from graphwire.hooks.registry import Registry, in_force
-from graphwire.process.build_lock import taking_turns
-from graphwire.process.gc_pause import paused_collector
-from graphwire.schema.program import Program
-from graphwire.wire.archive.atomic_file import Pieces
-from graphwire.wire.archive.source import Readable
-from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.package.package_writer import begin_digests, save_package
-from graphwire.wire.payloads import Payloads
+from graphwire.evolve.opsets import UnknownOps, plan_for
+from graphwire.hooks import Registry, in_force
+from graphwire.process import paused_collector, taking_turns
+from graphwire.schema import Program
+from graphwire.wire import DEFAULT_LIMITS, Limits, Payloads
+from graphwire.wire.archive import Pieces, Readable
+from graphwire.wire.package import begin_digests, save_package
 
 if TYPE_CHECKING:
     import torch
@@ -182,8 +178,8 @@ def load(
         DecodeError: this installation lacks something that the program needs.
         LimitError: the file is beyond `limits`.
     """
-    from graphwire.bridge.program.program import decode_program
-    from graphwire.bridge.tensors.tensor_metas import target_device
+    from graphwire.bridge.program import decode_program
+    from graphwire.bridge.tensors import target_device
 
     check_choice("weights", weights, ("map", "copy", None))
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
@@ -259,8 +255,7 @@ def to_schema(
     Raises:
         EncodeError: the program holds what the schema cannot say.
     """
-    from graphwire.bridge.program.program import encode_program
-    from graphwire.bridge.program.program_check import check_exported
+    from graphwire.bridge.program import check_exported, encode_program
 
     check_exported(program)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
@@ -283,8 +278,8 @@ def from_schema(
         MissingPluginError, OpsetError: as `load`.
         DecodeError: this installation lacks something that the program needs.
     """
-    from graphwire.bridge.program.program import decode_program
-    from graphwire.bridge.tensors.tensor_metas import target_device
+    from graphwire.bridge.program import decode_program
+    from graphwire.bridge.tensors import target_device
 
     registry = in_force(registry)
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
@@ -305,7 +300,7 @@ def _encoded(
     opset_version: Mapping[str, int] | None,
     containers: Containers,
 ) -> dict[str, tuple[Program, Payloads]]:
-    from graphwire.bridge.program.program import encode_program, record_tables
+    from graphwire.bridge.program import encode_program, record_tables
 
     programs = programs_by_name(program, DEFAULT_METHOD)
     tables = record_tables(programs.values())

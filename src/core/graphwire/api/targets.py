@@ -9,24 +9,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from graphwire.analysis.inspection.load_report import NarrowedRange, Omission, WriteReport
+from graphwire.analysis.inspection import NarrowedRange, Omission, WriteReport
 from graphwire.api.argument_checks import check_choice
 from graphwire.api.documents import document_for
 from graphwire.api.options import Ranges
 from graphwire.errors import EncodeError, GraphwireWarning
-from graphwire.evolve.documents.range_bounds import narrowed
-from graphwire.evolve.targets.oldest_reader import OURS_FIRST, first_reader
-from graphwire.evolve.targets.targets import Target, target_named
-from graphwire.evolve.targets.trace_texts import with_trace_texts
-from graphwire.hooks.hookspecs import PROJECT
-from graphwire.hooks.interfaces import WireFormat
-from graphwire.hooks.registry import Registry
-from graphwire.schema.program import PluginRequirement, Program
-from graphwire.schema.trees.unfolding import OMITTED
-from graphwire.wire.package.document import write_program
-from graphwire.wire.package.layouts import BARE
-from graphwire.wire.package.package_writer import Document
-from graphwire.wire.payloads import Payloads
+from graphwire.evolve.documents import narrowed
+from graphwire.evolve.targets import OURS_FIRST, Target, first_reader, target_named, with_trace_texts
+from graphwire.hooks import PROJECT, Registry, WireFormat
+from graphwire.schema import PluginRequirement, Program
+from graphwire.schema.trees import OMITTED
+from graphwire.wire import Payloads
+from graphwire.wire.package import BARE, Document, write_program
 
 
 class Written(NamedTuple):

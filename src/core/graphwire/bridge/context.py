@@ -9,14 +9,11 @@ from typing import Any, NamedTuple
 import sympy
 import torch
 
-from graphwire.bridge.torch_compat import private as torch_private
-from graphwire.hooks.interfaces import NodeCodec, OpHandler
-from graphwire.hooks.registry import Registry
-from graphwire.schema import graph as schema
-from graphwire.schema.program import NodeSource, PluginRequirement
-from graphwire.schema.symbols import SymInt
-from graphwire.schema.tensor import TensorMeta
-from graphwire.schema.trees.unfolding import Unfolding, provenance_of, traces_of
+from graphwire import schema
+from graphwire.bridge import torch_compat
+from graphwire.hooks import NodeCodec, OpHandler, Registry
+from graphwire.schema import NodeSource, PluginRequirement, SymInt, TensorMeta
+from graphwire.schema.trees import Unfolding, provenance_of, traces_of
 
 GRAPH_CONSTANT = "graph::"
 """The start of the payload names of tensors and objects that nodes refer to without a graph input."""
@@ -161,8 +158,8 @@ class DecodeContext:
     """Shared by the steps of one load."""
 
     registry: Registry
-    shape_env: torch_private.ShapeEnv
-    fakes: torch_private.FakeTensors
+    shape_env: torch_compat.ShapeEnv
+    fakes: torch_compat.FakeTensors
     constants: dict[str, Any]
     place_device: Callable[[torch.device], torch.device]
     """Where a device that the document names is, on this machine (the `device=` of load)."""

@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _load_plugins() -> None:
     """Load the plugins now: what one of them prints has no place in what a command prints."""
-    from graphwire.hooks.registry import default_registry
+    from graphwire.hooks import default_registry
 
     with contextlib.redirect_stdout(sys.stderr):
         default_registry()

@@ -61,7 +61,7 @@ def _diff(arguments: argparse.Namespace) -> int:
     import msgspec
 
     from graphwire import api
-    from graphwire.analysis.diff.text import diff_lines
+    from graphwire.analysis.diff import diff_lines
     from graphwire.cli.progress import progress
 
     with progress("Comparing"), api.open(arguments.a) as a, api.open(arguments.b) as b:

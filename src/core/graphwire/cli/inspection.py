@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from graphwire.cli.sections import Section, size_text
 
 if TYPE_CHECKING:  # importing them is for the command that shows them
-    from graphwire.analysis.inspection.load_report import LoadReport
-    from graphwire.analysis.inspection.summary import Holding, Inspection, MethodInspection, Summary
+    from graphwire.analysis.inspection import Holding, Inspection, LoadReport, MethodInspection, Summary
     from graphwire.cli.node_text import NodeText
     from graphwire.errors import Obstacle, Problem
-    from graphwire.hooks.registry import PluginInfo
+    from graphwire.hooks import PluginInfo
 
 __all__ = ["inspection_sections", "node_section", "plugin_section", "problem_section", "target_section"]
 

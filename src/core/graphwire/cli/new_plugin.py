@@ -116,7 +116,7 @@ def write_plugin(name: str, kind: str, directory: Path) -> Path:
 
 def _checked(name: str, kind: str) -> str:
     """The name, where it can be a distribution's, a module's, an operator namespace's and a class's."""
-    from graphwire.hooks.registry import default_registry
+    from graphwire.hooks import default_registry
 
     problem = ""
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):

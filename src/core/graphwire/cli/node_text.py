@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from graphwire.schema.arguments import arm_of, named_subgraphs_in
-from graphwire.schema.graph import Argument, Graph, MappingEntry, SequenceValue
+from graphwire.schema import Argument, Graph, MappingEntry, SequenceValue, arm_of, named_subgraphs_in
 
 __all__ = ["NodeText", "argument_text", "node_texts"]
 

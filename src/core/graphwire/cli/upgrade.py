@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graphwire.cli.sections import escaped, print_json, print_line, size_text
 
 if TYPE_CHECKING:
-    from graphwire.evolve.opsets.planner import Plan
+    from graphwire.evolve.opsets import Plan
 
 __all__ = ["add_upgrade"]
 

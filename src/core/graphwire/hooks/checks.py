@@ -12,8 +12,6 @@ from typing import Any
 
 from graphwire.errors import GraphwireError
 
-__all__ = ["ATTRIBUTES", "MOST", "OPTIONAL", "Refused", "call_problem", "error_text", "type_text"]
-
 MOST = 10_000
 """Providers of one hook; a hook that yields without end is refused."""
 

@@ -13,8 +13,6 @@ from graphwire.errors import PluginConflictError
 from graphwire.hooks.discovery import BLOCK_VARIABLE, LoadedPlugin, PluginInfo, is_in_box
 from graphwire.hooks.provisions import Provision, Refusal, step_name
 
-__all__ = ["Fault", "Settled", "conflict_error", "conflict_of", "settle"]
-
 
 class Fault(NamedTuple):
     """Why a name that a plugin claims is not in force."""

@@ -11,25 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from graphwire.schema.graph import Argument, NamedArgument
-from graphwire.schema.texts.treespec import TreeSpec
-
-__all__ = [
-    "BoundedFormat",
-    "ConstantCodec",
-    "FittingTreespecSerializer",
-    "MetadataKey",
-    "NodeCodec",
-    "OpHandler",
-    "OpsetStep",
-    "OpsetUpgrader",
-    "ProgramReader",
-    "PropagatingUpgrader",
-    "RecordFormat",
-    "Tree",
-    "TreespecSerializer",
-    "WireFormat",
-]
+from graphwire.schema import Argument, NamedArgument
+from graphwire.schema.texts import TreeSpec
 
 Tree: TypeAlias = "None | bool | int | float | str | bytes | list[Tree] | dict[str, Tree]"
 """What every wire format can say. Integers have any size, floats include inf and nan, dict keys are text."""

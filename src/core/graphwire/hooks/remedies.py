@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 from graphwire.errors import GraphwireError, PluginConflictError
 from graphwire.hooks.conflicts import Fault
 from graphwire.hooks.discovery import BLOCK_VARIABLE, PluginInfo, is_in_box, normal_name
-from graphwire.schema.program import PluginRequirement, install_advice
+from graphwire.schema import PluginRequirement, install_advice
 
 if TYPE_CHECKING:
     from graphwire.hooks.registry import Registry
-
-__all__ = ["is_older", "of_fault", "of_name", "of_plugin", "of_requirements", "unavailable"]
 
 
 def of_plugin(plugin: PluginInfo, what: str = "") -> str:

@@ -15,8 +15,6 @@ from graphwire.hooks.discovery import GraphwirePluginWarning, PluginInfo, is_in_
 from graphwire.hooks.interfaces import TreespecSerializer
 from graphwire.hooks.provisions import error_text
 
-__all__ = ["ContainerTypes", "TreespecType"]
-
 
 class TreespecType(NamedTuple):
     """A container type that a treespec serializer of a plugin serves."""

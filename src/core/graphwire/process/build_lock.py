@@ -8,8 +8,6 @@ from typing import Any
 
 from graphwire.process.interrupts import InterruptSafe
 
-__all__ = ["taking_turns"]
-
 _PATIENCE = 5.0
 """Seconds that a thread waits for its turn. It then goes on without: to take turns is a courtesy, and a thread that has the
 turn may be waiting for this one."""

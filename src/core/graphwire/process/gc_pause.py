@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 from graphwire.process.interrupts import InterruptSafe
 
-__all__ = ["paused_collector"]
-
 
 class _Pause(InterruptSafe):
     """One block that wants the collector off."""

@@ -8,8 +8,6 @@ from collections import deque
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Descriptor", "InterruptSafe"]
-
 
 class InterruptSafe(ABC):
     """Something that a block takes and gives back: state of the process, a file.

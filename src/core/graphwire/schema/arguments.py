@@ -38,33 +38,6 @@ from graphwire.schema.graph import (
 )
 from graphwire.schema.schema_version import Version
 
-__all__ = [
-    "ARMS",
-    "FREQUENT_FIRST",
-    "INSIDE",
-    "PLACES",
-    "RECORDS",
-    "TREES",
-    "VALUE_ARMS",
-    "VALUE_TABLES",
-    "Access",
-    "Arm",
-    "PathStep",
-    "Place",
-    "Renaming",
-    "arguments_in",
-    "arm_of",
-    "by_arm",
-    "features_of",
-    "named_subgraphs_in",
-    "names_in",
-    "results_of",
-    "rewritten",
-    "step_text",
-    "subgraphs_in",
-    "value_name",
-]
-
 # ------------------------------------------------------------------------------------------------------- what a row has
 
 Place = Literal[

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DRAFT", "Version"]
-
 
 class Version(NamedTuple):
     """A version of the schema."""

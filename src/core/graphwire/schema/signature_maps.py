@@ -26,8 +26,6 @@ from graphwire.schema.signature import (
 )
 from graphwire.schema.signature_names import BackwardSignature
 
-__all__ = ["NameMaps", "signature_from_maps"]
-
 
 class NameMaps(NamedTuple):
     """The six fields of schema 1's `GraphSignature`."""

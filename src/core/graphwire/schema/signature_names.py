@@ -19,17 +19,6 @@ from graphwire.schema.graph import Argument, GraphArgument
 from graphwire.schema.signature import GraphSignature
 from graphwire.schema.symbols import decode_float
 
-__all__ = [
-    "BackwardSignature",
-    "Literal",
-    "ReplaceHook",
-    "SignatureNames",
-    "renamed_argument",
-    "replace_all_uses",
-    "replace_hook",
-    "with_outputs",
-]
-
 Literal: TypeAlias = int | float | bool | str | None
 """What a user input or output may be instead of a value of the graph."""
 

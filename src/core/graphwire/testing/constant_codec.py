@@ -19,13 +19,12 @@ import pytest
 import torch
 
 from graphwire.errors import DecodeError, GraphwireError
-from graphwire.hooks.interfaces import ConstantCodec, Tree
-from graphwire.hooks.registry import Registry
+from graphwire.hooks import ConstantCodec, Registry, Tree
 from graphwire.testing.fresh_process import registry_with, saved_again
 from graphwire.testing.imports import heavy_imports
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.strategies import same_tree
-from graphwire.wire.plain_trees import survey
+from graphwire.wire import survey
 
 __all__ = ["ConstantCodecContract"]
 

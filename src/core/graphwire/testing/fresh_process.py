@@ -11,9 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import ConstantCodec
-from graphwire.hooks.registry import Registry, default_registry
+from graphwire.hooks import ConstantCodec, Registry, default_registry, hookimpl
 
 __all__ = ["registry_with", "saved_again"]
 

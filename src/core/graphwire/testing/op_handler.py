@@ -26,12 +26,10 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import GraphwireError
-from graphwire.evolve.documents.plain_values import encode_value
-from graphwire.evolve.opsets.graph_names import walk_nodes
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import NodeCodec, OpHandler, OpsetUpgrader
-from graphwire.hooks.registry import Registry, default_registry
-from graphwire.schema.graph import ArgumentKind, NamedArgument
+from graphwire.evolve.documents import encode_value
+from graphwire.evolve.opsets import walk_nodes
+from graphwire.hooks import NodeCodec, OpHandler, OpsetUpgrader, Registry, default_registry, hookimpl
+from graphwire.schema import ArgumentKind, NamedArgument
 from graphwire.testing.imports import heavy_imports
 
 __all__ = ["OpHandlerContract"]

@@ -31,11 +31,9 @@ from torch.export import ExportedProgram
 
 import graphwire
 from graphwire.errors import GraphwireError, OpsetError, Problem
-from graphwire.evolve.opsets.planner import apply, plan, plan_for
-from graphwire.evolve.opsets.propagation import marked_operators
-from graphwire.hooks.interfaces import OpsetUpgrader
-from graphwire.hooks.registry import Registry, default_registry
-from graphwire.schema.signature_names import SignatureNames
+from graphwire.evolve.opsets import apply, marked_operators, plan, plan_for
+from graphwire.hooks import OpsetUpgrader, Registry, default_registry
+from graphwire.schema import SignatureNames
 from graphwire.testing.imports import heavy_imports
 from graphwire.testing.programs import assert_same_values
 

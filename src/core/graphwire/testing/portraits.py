@@ -17,10 +17,15 @@ from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from graphwire.bridge.torch_compat import private as torch_private
-from graphwire.bridge.torch_compat.pytree import children_of, context_of, is_treespec
-from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function
-from graphwire.hooks.registry import default_registry
+from graphwire.bridge import torch_compat
+from graphwire.bridge.torch_compat import (
+    children_of,
+    context_of,
+    function_table,
+    is_treespec,
+    name_of_function,
+)
+from graphwire.hooks import default_registry
 
 __all__ = ["Portrait", "portrait", "tree_of_values"]
 
@@ -38,7 +43,7 @@ def portrait(program: ExportedProgram) -> Portrait:
         "replacements": _replacements(program),
         "symbols": _symbols(program),
         "module_call_graph": [_module_call(entry) for entry in program.module_call_graph],
-        "guards": torch_private.guards_of(program),
+        "guards": torch_compat.guards_of(program),
         "verifiers": list(program.verifiers),
         "state_dict": _held(program.state_dict),
         "constants": _held(program.constants),
@@ -60,9 +65,7 @@ def _replacements(program: ExportedProgram) -> Portrait:
     value = next(_symbolic_values(program.graph_module), None)
     if value is None:
         return {}
-    found = torch_private.replacements(
-        torch_private.symbolic_node(value).shape_env, program.range_constraints
-    )
+    found = torch_compat.replacements(torch_compat.symbolic_node(value).shape_env, program.range_constraints)
     return {str(symbol): str(expression) for symbol, expression in found.items()}
 
 
@@ -113,7 +116,7 @@ def tree_of_values(values: Any) -> Portrait:
 def _symbols(program: ExportedProgram) -> Portrait:
     """What is assumed of each symbol, by name."""
     symbols = {}
-    values = map(torch_private.symbolic_parts, _symbolic_values(program.graph_module))
+    values = map(torch_compat.symbolic_parts, _symbolic_values(program.graph_module))
     for expression in [*(expression for expression, _ in values), *program.range_constraints]:
         for symbol in expression.free_symbols:
             symbols[str(symbol)] = {
@@ -223,7 +226,7 @@ def _value(value: Any) -> Any:
             described["context"] = _data(context, _value)
         return described
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        expression, hint = torch_private.symbolic_parts(value)
+        expression, hint = torch_compat.symbolic_parts(value)
         # torch's schema has no hint for a truth value.
         known = "" if isinstance(value, torch.SymBool) else f" = {hint!r}"
         return f"{type(value).__name__} {expression}{known}"
@@ -247,9 +250,9 @@ def _tensor_meta(tensor: torch.Tensor) -> Portrait:
 def _size(size: int | torch.SymInt) -> Any:
     """A size, stride or offset; one that turned out to be a number is no other than that number, and the length of the rows
     of a nested tensor has none."""
-    if isinstance(size, torch.SymInt) and torch_private.symbolic_node(size).is_nested_int():
+    if isinstance(size, torch.SymInt) and torch_compat.symbolic_node(size).is_nested_int():
         return "jagged"
-    if isinstance(size, torch.SymInt) and (number := torch_private.symbolic_parts(size)[0]).is_Integer:
+    if isinstance(size, torch.SymInt) and (number := torch_compat.symbolic_parts(size)[0]).is_Integer:
         return int(number)
     return _value(size)
 
@@ -359,7 +362,7 @@ def _payload(value: Any) -> Any:
 
 def _class_of(tensor: torch.Tensor) -> list[type]:
     """A tensor's class, whether it has elements or not, and what else it passes for."""
-    kind = torch.Tensor if type(tensor) is torch_private.FakeTensor else type(tensor)
+    kind = torch.Tensor if type(tensor) is torch_compat.FakeTensor else type(tensor)
     is_parameter = isinstance(tensor, torch.nn.Parameter) and kind is not torch.nn.Parameter
     return [kind, torch.nn.Parameter] if is_parameter else [kind]
 
@@ -370,7 +373,7 @@ def _is_composed(tensor: torch.Tensor) -> bool:
 
 
 def _is_fake(tensor: torch.Tensor) -> bool:
-    return isinstance(tensor, torch_private.FakeTensor)
+    return isinstance(tensor, torch_compat.FakeTensor)
 
 
 def _parts(tensor: torch.Tensor) -> Sequence[torch.Tensor]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from graphwire.hooks.interfaces import Tree
+from graphwire.hooks import Tree
 
 __all__ = ["same_tree", "scalars", "trees"]
 

@@ -18,13 +18,11 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
-from graphwire.bridge.torch_compat import pytree as torch_pytree
+from graphwire.bridge import torch_compat
+from graphwire.bridge.graph import decode_treespec, encode_treespec
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import Tree, TreespecSerializer
-from graphwire.hooks.registry import Registry
-from graphwire.schema.texts.treespec import parse_treespec, split_version
+from graphwire.hooks import Registry, Tree, TreespecSerializer, hookimpl
+from graphwire.schema.texts import parse_treespec, split_version
 from graphwire.testing.imports import heavy_imports
 
 __all__ = ["TreespecContract", "identical"]
@@ -81,22 +79,22 @@ class TreespecContract:
         types = registry.container_types.all
         assert types.by_container, types.failures
         for container, served in types.by_container.items():
-            assert torch_pytree.is_flattened(container), f"{container} is no pytree node"
+            assert torch_compat.is_flattened(container), f"{container} is no pytree node"
             assert types.by_name[served.name] is served
             assert served.serializer is self.serializer
 
     def test_there_are_examples(self, registry: Registry) -> None:
         assert self.examples
         for example in self.examples:
-            _, spec = torch_pytree.flatten_one(example)
+            _, spec = torch_compat.flatten_one(example)
             assert spec.type in registry.container_types.all.by_container, (
                 f"{example!r} is none of its containers"
             )
 
     def test_a_context_comes_back_exactly(self) -> None:
         for example in self.examples:
-            _, spec = torch_pytree.flatten_one(example)
-            context = torch_pytree.context_of(spec)
+            _, spec = torch_compat.flatten_one(example)
+            context = torch_compat.context_of(spec)
             version, tree = self.serializer.dump_context(context)
             assert 1 <= version <= self.serializer.version
             assert identical(json.loads(json.dumps(tree)), tree), (
@@ -107,35 +105,35 @@ class TreespecContract:
 
     def test_a_container_comes_back_with_its_leaves_in_order(self, registry: Registry) -> None:
         for example in self.examples:
-            children, spec = torch_pytree.flatten_one(example)
+            children, spec = torch_compat.flatten_one(example)
             again = decode_treespec(encode_treespec(spec, registry), registry)
             assert again == spec
-            made = torch_pytree.unflatten(children, again)
+            made = torch_compat.unflatten(children, again)
             # Not the example's own type: a registration may make another one, as that of `torch.Size` does.
-            assert type(made) is type(torch_pytree.unflatten(children, spec))
-            children_again, _ = torch_pytree.flatten_one(made)
+            assert type(made) is type(torch_compat.unflatten(children, spec))
+            children_again, _ = torch_compat.flatten_one(made)
             assert len(children_again) == len(children)
             assert all(_is_again(one, other) for one, other in zip(children_again, children, strict=True))
 
     def test_equal_containers_have_equal_text(self, registry: Registry) -> None:
         for example in self.examples:
-            _, spec = torch_pytree.flatten_one(example)
-            _, spec_again = torch_pytree.flatten_one(example)
+            _, spec = torch_compat.flatten_one(example)
+            _, spec_again = torch_compat.flatten_one(example)
             text = encode_treespec(spec, registry)
             assert text == encode_treespec(spec, registry) == encode_treespec(spec_again, registry)
             assert encode_treespec(decode_treespec(text, registry), registry) == text
 
     def test_the_text_names_the_type_and_the_version(self, registry: Registry) -> None:
         for example in self.examples:
-            _, spec = torch_pytree.flatten_one(example)
+            _, spec = torch_compat.flatten_one(example)
             name, version = split_version(str(parse_treespec(encode_treespec(spec, registry)).type))
             assert registry.container_types.all.by_name[name].serializer is self.serializer
-            assert version == self.serializer.dump_context(torch_pytree.context_of(spec))[0]
+            assert version == self.serializer.dump_context(torch_compat.context_of(spec))[0]
 
     def test_the_arity_is_the_number_of_children(self, registry: Registry) -> None:
         for example in self.examples:
-            children, spec = torch_pytree.flatten_one(example)
-            arity = self.serializer.arity(spec.type, torch_pytree.context_of(spec))
+            children, spec = torch_compat.flatten_one(example)
+            arity = self.serializer.arity(spec.type, torch_compat.context_of(spec))
             assert arity is None or arity == len(children)
             if arity is None:
                 continue
@@ -146,7 +144,7 @@ class TreespecContract:
 
     def test_what_it_cannot_write_is_refused(self, registry: Registry) -> None:
         for example in self.refused:
-            _, spec = torch_pytree.flatten_one(example)
+            _, spec = torch_compat.flatten_one(example)
             with pytest.raises(EncodeError):
                 encode_treespec(spec, registry)
 
@@ -173,7 +171,7 @@ class TreespecContract:
                 )
 
     def test_threads_do_not_meet(self, registry: Registry) -> None:
-        specs = [torch_pytree.flatten_one(example)[1] for example in self.examples]
+        specs = [torch_compat.flatten_one(example)[1] for example in self.examples]
         texts = [encode_treespec(spec, registry) for spec in specs]
 
         def work(_: int) -> bool:

@@ -7,7 +7,7 @@ import math
 import sys
 from typing import Any
 
-from graphwire.hooks.interfaces import Tree
+from graphwire.hooks import Tree
 
 __all__ = [
     "BYTES",

@@ -23,11 +23,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphwire.errors import FormatError, LimitError
-from graphwire.hooks.interfaces import BoundedFormat, RecordFormat, Tree, WireFormat
-from graphwire.testing import wire_examples as examples
+from graphwire.hooks import BoundedFormat, RecordFormat, Tree, WireFormat
+from graphwire.testing import wire_examples
 from graphwire.testing.imports import heavy_imports
 from graphwire.testing.strategies import same_tree, trees
-from graphwire.wire.plain_trees import MAX_DEPTH, survey
+from graphwire.wire import MAX_DEPTH, survey
 
 __all__ = ["WireFormatContract"]
 
@@ -82,21 +82,29 @@ class WireFormatContract:
 
     @pytest.mark.parametrize(
         "value",
-        [None, True, False, *examples.INTS, *examples.FLOATS, *examples.TEXTS, *examples.BYTES],
+        [
+            None,
+            True,
+            False,
+            *wire_examples.INTS,
+            *wire_examples.FLOATS,
+            *wire_examples.TEXTS,
+            *wire_examples.BYTES,
+        ],
         ids=lambda v: repr(v)[:24],
     )
     def test_a_scalar_comes_back_alone_and_inside(self, value: Tree) -> None:
         self._comes_back(value)
         self._comes_back({"outer": [value, {"inner": value}]})
 
-    @pytest.mark.parametrize("tree", examples.CONTAINERS, ids=lambda v: repr(v)[:24])
+    @pytest.mark.parametrize("tree", wire_examples.CONTAINERS, ids=lambda v: repr(v)[:24])
     def test_a_container_comes_back(self, tree: Tree) -> None:
         self._comes_back(tree)
         self._comes_back([tree])
 
-    @pytest.mark.parametrize("key", examples.KEYS, ids=repr)
+    @pytest.mark.parametrize("key", wire_examples.KEYS, ids=repr)
     def test_any_text_is_a_key(self, key: str) -> None:
-        for value in examples.IN_TAGS:
+        for value in wire_examples.IN_TAGS:
             self._comes_back({key: value})
             self._comes_back({key: value, "other": {key: {key: value}}})
 
@@ -116,21 +124,21 @@ class WireFormatContract:
         self._comes_back({"one": part, "two": part})
 
     def test_equal_trees_make_equal_bytes(self) -> None:
-        assert self.wire_format.encode(examples.SMALL) == self.wire_format.encode(
-            copy.deepcopy(examples.SMALL)
+        assert self.wire_format.encode(wire_examples.SMALL) == self.wire_format.encode(
+            copy.deepcopy(wire_examples.SMALL)
         )
 
     def test_encode_returns_bytes_and_leaves_the_tree_alone(self) -> None:
-        tree: Tree = {**examples.SMALL, "$bytes": {"$bytes": [math.inf]}}
+        tree: Tree = {**wire_examples.SMALL, "$bytes": {"$bytes": [math.inf]}}
         before = copy.deepcopy(tree)
         assert type(self.wire_format.encode(tree)) is bytes
         assert same_tree(tree, before)
 
     def test_decode_reads_any_buffer(self) -> None:
-        data = self.wire_format.encode(examples.SMALL)
+        data = self.wire_format.encode(wire_examples.SMALL)
         inside = memoryview(b"before" + data + b"after")[6 : 6 + len(data)]
         for buffer in (bytearray(data), memoryview(data), inside, memoryview(bytearray(data))):
-            assert same_tree(self.wire_format.decode(buffer), examples.SMALL)
+            assert same_tree(self.wire_format.decode(buffer), wire_examples.SMALL)
 
     def test_a_bound_on_lists_and_dicts_is_kept(self) -> None:
         if not isinstance(self.wire_format, BoundedFormat):
@@ -141,11 +149,11 @@ class WireFormatContract:
             self.wire_format.decode_bounded(data, 99)
 
     def test_decode_keeps_nothing_of_its_buffer(self) -> None:
-        buffer = bytearray(self.wire_format.encode(examples.SMALL))
+        buffer = bytearray(self.wire_format.encode(wire_examples.SMALL))
         tree = self.wire_format.decode(buffer)
         buffer[:] = bytes(len(buffer))
         buffer.clear()
-        assert same_tree(tree, examples.SMALL)
+        assert same_tree(tree, wire_examples.SMALL)
 
     def test_decoded_trees_are_independent(self) -> None:
         data = self.wire_format.encode({"a": [1], "b": [1]})
@@ -168,7 +176,7 @@ class WireFormatContract:
         if not isinstance(self.wire_format, RecordFormat):
             pytest.skip("the format writes trees alone")
         for values in (
-            dict(examples.SMALL, nan=None, raw=None),
+            dict(wire_examples.SMALL, nan=None, raw=None),
             {"$bytes": "AAAA"},
             {"$float": {"$$float": 1}},
             {},
@@ -213,14 +221,14 @@ class WireFormatContract:
 
     # What is no tree
 
-    @pytest.mark.parametrize("value", examples.FOREIGN, ids=lambda value: type(value).__name__)
+    @pytest.mark.parametrize("value", wire_examples.FOREIGN, ids=lambda value: type(value).__name__)
     def test_a_value_that_no_format_has_is_refused(self, value: Any) -> None:
         trees: list[Any] = [value, [value], {"a": {"b": value}}]
         for tree in trees:
             with pytest.raises(FormatError):
                 self.wire_format.encode(tree)
 
-    @pytest.mark.parametrize("key", examples.FOREIGN_KEYS, ids=lambda key: type(key).__name__)
+    @pytest.mark.parametrize("key", wire_examples.FOREIGN_KEYS, ids=lambda key: type(key).__name__)
     def test_a_key_that_is_no_text_is_refused(self, key: Any) -> None:
         trees: list[Any] = [{key: 1}, [{"a": {key: 1}}], {"a": 1, key: 2}]
         for tree in trees:
@@ -240,13 +248,13 @@ class WireFormatContract:
     # What is no document
 
     def test_every_truncation_is_refused(self) -> None:
-        data = self.wire_format.encode(examples.SMALL)
+        data = self.wire_format.encode(wire_examples.SMALL)
         for size in range(len(data)):
             with pytest.raises(FormatError):
                 self.wire_format.decode(data[:size])
 
     def test_bytes_after_the_document_are_refused(self) -> None:
-        data = self.wire_format.encode(examples.SMALL)
+        data = self.wire_format.encode(wire_examples.SMALL)
         for more in (b"\0", b"x", b"\xc0", b"\xf6", b"null", data):
             with pytest.raises(FormatError):
                 self.wire_format.decode(data + more)
@@ -271,7 +279,7 @@ class WireFormatContract:
         self._reads_or_refuses(bytes(data))
 
     def test_every_flipped_byte_is_a_tree_or_an_error_of_ours(self) -> None:
-        data = self.wire_format.encode(examples.SMALL)
+        data = self.wire_format.encode(wire_examples.SMALL)
         for at in range(len(data)):
             for flip in (0x01, 0x20, 0x80, 0xFF):
                 self._reads_or_refuses(data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :])
@@ -280,10 +288,10 @@ class WireFormatContract:
 
     def test_it_knows_its_own_documents(self) -> None:
         trees: list[Tree] = [{"a": 1}, *(dict.fromkeys(map(str, range(size))) for size in (2, 20, 70_000))]
-        for tree in (examples.SMALL, *trees):
+        for tree in (wire_examples.SMALL, *trees):
             assert self.wire_format.matches(self.wire_format.encode(tree)[:64])
 
-    @pytest.mark.parametrize("head", examples.STRANGERS, ids=repr)
+    @pytest.mark.parametrize("head", wire_examples.STRANGERS, ids=repr)
     def test_it_knows_no_strangers(self, head: bytes) -> None:
         assert not self.wire_format.matches(head)
 
@@ -304,7 +312,7 @@ class WireFormatContract:
                         "thread": number,
                         "turn": turn,
                         "values": [number] * turn,
-                        "more": examples.SMALL,
+                        "more": wire_examples.SMALL,
                     }
                     back = self.wire_format.decode(self.wire_format.encode(tree))
                     if not same_tree(back, tree):

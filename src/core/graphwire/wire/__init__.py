@@ -1,1 +1,24 @@
-"""How a program becomes bytes: plain tree ⇄ document ⇄ archive, and the payloads beside it. Free of torch."""
+"""How does a program become bytes?"""
+
+from graphwire.wire.aligned_memory import ALIGNMENT, address, copy_of, new_memory
+from graphwire.wire.closing import Closing
+from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.wire.payloads import (
+    CONSTANTS,
+    SAMPLE_INPUTS,
+    WEIGHTS,
+    Payloads,
+    Record,
+    extent,
+    known_integers,
+    strided_bytes,
+)
+from graphwire.wire.pickle_limits import DEFAULT_PICKLE_LIMITS, PickleLimits, measure
+from graphwire.wire.plain_trees import (
+    MAX_DEPTH,
+    MOST_RECORDS,
+    check_containers,
+    check_plugin_tree,
+    check_unfolded,
+    survey,
+)

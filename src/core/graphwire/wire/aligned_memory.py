@@ -6,8 +6,6 @@ import ctypes
 import errno
 import mmap
 
-__all__ = ["ALIGNMENT", "address", "copy_of", "new_memory"]
-
 ALIGNMENT = 64
 """Bytes. torch's own memory on a processor begins at a multiple of so many, and so does each record of an archive."""
 _PAGES = 1 << 20

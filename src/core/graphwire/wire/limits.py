@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from graphwire.wire.pickle_limits import DEFAULT_PICKLE_LIMITS, PickleLimits
 
-__all__ = ["DEFAULT_LIMITS", "Limits"]
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -7,11 +7,17 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from graphwire.errors import DecodeError, Problem
-from graphwire.schema.program import EncodedValue, ExampleInputs, Program
-from graphwire.schema.scalars import ITEM_SIZES
-from graphwire.schema.signature import held_by
-from graphwire.schema.symbols import SymInt
-from graphwire.schema.tensor import PayloadMeta, TensorMeta, fault_of_extents
+from graphwire.schema import (
+    ITEM_SIZES,
+    EncodedValue,
+    ExampleInputs,
+    PayloadMeta,
+    Program,
+    SymInt,
+    TensorMeta,
+    fault_of_extents,
+    held_by,
+)
 
 WEIGHTS = "data/weights/"
 CONSTANTS = "data/constants/"

@@ -7,8 +7,6 @@ from typing import Any
 
 from graphwire.errors import DecodeError, LimitError
 
-__all__ = ["DEFAULT_PICKLE_LIMITS", "PickleLimits", "measure"]
-
 
 @dataclass(frozen=True, slots=True)
 class PickleLimits:

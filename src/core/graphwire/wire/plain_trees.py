@@ -9,16 +9,6 @@ from typing import Any, NamedTuple
 
 from graphwire.errors import EncodeError, FormatError, LimitError
 
-__all__ = [
-    "MAX_DEPTH",
-    "MOST_RECORDS",
-    "Survey",
-    "check_containers",
-    "check_plugin_tree",
-    "check_unfolded",
-    "survey",
-]
-
 MAX_DEPTH = 400
 """Containers inside each other that formats must carry. Decoders recurse on the C stack, so this is no matter of taste."""
 

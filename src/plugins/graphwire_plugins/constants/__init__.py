@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import ConstantCodec
+from graphwire.hooks import ConstantCodec, hookimpl
 from graphwire_plugins.constants.jagged import JaggedTensors
 from graphwire_plugins.constants.objects import OpaqueValues, ScriptObjects
 from graphwire_plugins.constants.quantized import QuantizedTensors

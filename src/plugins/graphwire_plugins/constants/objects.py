@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.hooks.interfaces import Tree
+from graphwire.hooks import Tree
 from graphwire_plugins.constants.plain_data import declared_classes, decode_data, encode_data
 from graphwire_plugins.constants.script_states import STATES, check_state
 
@@ -85,7 +85,7 @@ class OpaqueValues:
 
     def owns(self, value: Any) -> bool:
         """Whether the class of `value` is registered with torch as opaque."""
-        from graphwire.bridge.torch_compat.releases import opaque_type_name
+        from graphwire.bridge.torch_compat import opaque_type_name
 
         return opaque_type_name(type(value)) is not None and type(value) in declared_classes().values()
 

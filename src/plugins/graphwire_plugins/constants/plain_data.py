@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
-from graphwire.hooks.interfaces import Tree
-from graphwire.schema.texts import treespec
+from graphwire.hooks import Tree
+from graphwire.schema import texts
 
 __all__ = ["declared_classes", "decode_data", "encode_data", "importable_name", "rebuild", "state_of"]
 
@@ -48,9 +48,9 @@ def encode_data(value: Any, tensors: list[Any]) -> Tree:
         }
     if isinstance(value, enum.Enum):
         importable_name(type(value))
-        return treespec.encode_value(value)
+        return texts.encode_value(value)
     if type(value) in _PLAIN:
-        return treespec.encode_value(value)
+        return texts.encode_value(value)
     if isinstance(value, type) or callable(value):
         return {"declared": _declared_name(value)}
     return {"object": _declared_name(type(value)), "state": encode_data(state_of(value), tensors)}
@@ -78,8 +78,7 @@ def decode_data(tree: Tree, tensors: Sequence[Any]) -> Any:
             return {**_CONTAINERS, "Size": torch.Size}[kind](decode_data(item, tensors) for item in items)
         case [("dict", list(pairs))] if all(type(pair) is list and len(pair) == 2 for pair in pairs):
             return {
-                treespec.hashable(decode_data(key, tensors)): decode_data(item, tensors)
-                for key, item in pairs
+                texts.hashable(decode_data(key, tensors)): decode_data(item, tensors) for key, item in pairs
             }
         case [(str(tag), str(text))] if tag in readers:
             return _torch_value(readers[tag], text)
@@ -89,7 +88,7 @@ def decode_data(tree: Tree, tensors: Sequence[Any]) -> Any:
             return _declared(name)
         case [("object", str(name)), ("state", state)]:
             return rebuild(_declared(name), decode_data(state, tensors))
-    return treespec.decode_value(tree)
+    return texts.decode_value(tree)
 
 
 _PLAIN = frozenset({int, float, bool, str, bytes, type(None)})
@@ -136,7 +135,7 @@ def declared_classes() -> dict[str, Any]:
     import torch
     from torch.utils import _pytree
 
-    from graphwire.bridge.torch_compat.releases import opaque_types
+    from graphwire.bridge.torch_compat import opaque_types
 
     found = [*opaque_types(), *_pytree.SUPPORTED_NODES, *torch.serialization.get_safe_globals()]
     return {_name(each[0] if isinstance(each, tuple) else each): each for each in found}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphwire.errors import DecodeError
-from graphwire.hooks.interfaces import Tree
+from graphwire.hooks import Tree
 from graphwire_plugins.constants.script_states import check_memory
 
 

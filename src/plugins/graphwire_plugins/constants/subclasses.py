@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from graphwire.errors import DecodeError, UnknownTypeError
-from graphwire.hooks.interfaces import Tree
+from graphwire.hooks import Tree
 from graphwire_plugins.constants.plain_data import decode_data, encode_data, importable_name
 
 _FIELDS: dict[str, type] = {

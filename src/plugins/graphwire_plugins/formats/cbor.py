@@ -17,12 +17,10 @@ from typing import Any, NoReturn
 import cbor2
 
 from graphwire.errors import FormatError, GraphwireError, LimitError
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import Tree, WireFormat
-from graphwire.schema.program import Program
-from graphwire.schema.trees.conversion import from_tree, to_tree
-from graphwire.wire.limits import DEFAULT_LIMITS
-from graphwire.wire.plain_trees import MAX_DEPTH, MOST_RECORDS, check_containers, survey
+from graphwire.hooks import Tree, WireFormat, hookimpl
+from graphwire.schema import Program
+from graphwire.schema.trees import from_tree, to_tree
+from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MOST_RECORDS, check_containers, survey
 
 _MARK = b"the metas of the values"
 _CONTAINERS = bytes(range(0x80, 0xC0))

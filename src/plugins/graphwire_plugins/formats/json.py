@@ -20,12 +20,10 @@ from typing import Any, NoReturn
 import msgspec
 
 from graphwire.errors import FormatError, LimitError
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import Tree, WireFormat
-from graphwire.schema.program import Program
-from graphwire.schema.trees.reading import ProgramDecoder
-from graphwire.wire.limits import DEFAULT_LIMITS
-from graphwire.wire.plain_trees import MAX_DEPTH, MOST_RECORDS, check_containers, survey
+from graphwire.hooks import Tree, WireFormat, hookimpl
+from graphwire.schema import Program
+from graphwire.schema.trees import ProgramDecoder
+from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MOST_RECORDS, check_containers, survey
 
 _PROGRAMS = ProgramDecoder(msgspec.json)
 _READ_DEPTH = MAX_DEPTH + 1  # a tag is one container more

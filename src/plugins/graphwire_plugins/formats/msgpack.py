@@ -16,13 +16,10 @@ import msgpack
 import msgspec
 
 from graphwire.errors import FormatError, LimitError
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import Tree, WireFormat
-from graphwire.schema.program import Program
-from graphwire.schema.trees.conversion import to_tree
-from graphwire.schema.trees.reading import ProgramDecoder
-from graphwire.wire.limits import DEFAULT_LIMITS
-from graphwire.wire.plain_trees import MOST_RECORDS, check_containers, survey
+from graphwire.hooks import Tree, WireFormat, hookimpl
+from graphwire.schema import Program
+from graphwire.schema.trees import ProgramDecoder, to_tree
+from graphwire.wire import DEFAULT_LIMITS, MOST_RECORDS, check_containers, survey
 
 _PROGRAMS = ProgramDecoder(msgspec.msgpack)
 _CONTAINERS = bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)])

@@ -3,8 +3,7 @@ metadata that torch's own passes keep of nodes."""
 
 from __future__ import annotations
 
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import MetadataKey, OpHandler
+from graphwire.hooks import MetadataKey, OpHandler, hookimpl
 from graphwire_plugins.ops.functions import PredispatchFunctions, SymbolFunctions
 from graphwire_plugins.ops.higher_order import HigherOrderOperators
 from graphwire_plugins.ops.overloads import LibraryOverloads

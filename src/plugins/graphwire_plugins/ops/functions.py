@@ -103,7 +103,7 @@ class PredispatchFunctions(_FunctionTable):
         from torch.amp import autocast_mode
         from torch.fx.experimental import symbolic_shapes
 
-        from graphwire.bridge.torch_compat.releases import predispatch_functions
+        from graphwire.bridge.torch_compat import predispatch_functions
 
         return {
             **_by_name(predispatch_functions()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from graphwire.schema.graph import Argument, NamedArgument
+from graphwire.schema import Argument, NamedArgument
 from graphwire_plugins.ops.triton import decode_launch, encode_launch, is_launch
 
 _START = "torch.ops.higher_order."

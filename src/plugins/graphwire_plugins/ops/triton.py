@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownOperatorError
-from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument
+from graphwire.schema import Argument, ArgumentKind, NamedArgument
 
 __all__ = ["MissingKernel", "TritonType", "decode_launch", "encode_launch", "is_launch"]
 

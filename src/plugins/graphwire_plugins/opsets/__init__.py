@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import OpsetUpgrader
+from graphwire.hooks import OpsetUpgrader, hookimpl
 from graphwire_plugins.opsets.aten import ATEN_STEPS
 
 __all__ = ["graphwire_opset_upgraders"]

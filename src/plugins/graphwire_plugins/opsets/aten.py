@@ -18,12 +18,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from graphwire.errors import OpsetError
-from graphwire.evolve.opsets.changes import Change, EditNode, opset_steps
-from graphwire.evolve.opsets.editor import NodeEditor, Value
-from graphwire.hooks.interfaces import OpsetStep
-from graphwire.schema.scalars import ScalarType
-from graphwire.schema.symbols import SymExpr, SymExprHint, SymFloat, SymInt
-from graphwire.schema.tensor import TensorMeta
+from graphwire.evolve.opsets import Change, EditNode, NodeEditor, Value, opset_steps
+from graphwire.hooks import OpsetStep
+from graphwire.schema import ScalarType, SymExpr, SymExprHint, SymFloat, SymInt, TensorMeta
 
 __all__ = ["ATEN_STEPS"]
 

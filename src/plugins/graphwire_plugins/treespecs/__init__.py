@@ -6,8 +6,7 @@ bridge takes them from torch's own table.
 
 from __future__ import annotations
 
-from graphwire.hooks.hookspecs import hookimpl
-from graphwire.hooks.interfaces import TreespecSerializer
+from graphwire.hooks import TreespecSerializer, hookimpl
 from graphwire_plugins.treespecs.constants import ConstantFunctions, FunctionSchemas
 from graphwire_plugins.treespecs.mappings import DefaultDict, Dict, OrderedDict
 from graphwire_plugins.treespecs.sequences import Deque, List, NamedTuple, ReturnTypes, Size, Tuple

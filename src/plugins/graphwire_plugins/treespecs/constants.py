@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
-from graphwire.hooks.interfaces import Tree
+from graphwire.hooks import Tree
 from graphwire_plugins.ops.functions import PredispatchFunctions
 
 

@@ -12,15 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.hooks.interfaces import Tree
-from graphwire.schema.texts.treespec import (
-    decode_value,
-    dump_json,
-    encode_value,
-    hashable,
-    is_plain_json,
-    load_json,
-)
+from graphwire.hooks import Tree
+from graphwire.schema.texts import decode_value, dump_json, encode_value, hashable, is_plain_json, load_json
 
 
 class Dict:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError, shown
-from graphwire.hooks.interfaces import Tree
-from graphwire.schema.texts.treespec import load_json
+from graphwire.hooks import Tree
+from graphwire.schema.texts import load_json
 
 
 class _Plain:
@@ -115,7 +115,7 @@ class NamedTuple:
         return collections.namedtuple
 
     def dump_context(self, context: Any) -> tuple[int, Tree]:
-        from graphwire.bridge.torch_compat.pytree import class_name, registration_of
+        from graphwire.bridge.torch_compat import class_name, registration_of
 
         if (registered := registration_of(context)) is not None:
             return 1, registered.name
@@ -130,11 +130,7 @@ class NamedTuple:
         )
 
     def load_context(self, tree: Tree, version: int) -> Any:
-        from graphwire.bridge.torch_compat.pytree import (
-            is_namedtuple,
-            registration_by_fields,
-            registration_by_name,
-        )
+        from graphwire.bridge.torch_compat import is_namedtuple, registration_by_fields, registration_by_name
 
         match tree:
             case str(name):

@@ -1,1 +1,18 @@
 """Do two programs mean the same?"""
+
+from graphwire.analysis.canonical.argument_forms import References, argument_content
+from graphwire.analysis.canonical.canonical_form import canonicalize
+from graphwire.analysis.canonical.content import (
+    Arrangement,
+    arm_of_spec,
+    arrangement,
+    content_hash,
+    document_hash,
+    program_content,
+)
+from graphwire.analysis.canonical.effects import Effect
+from graphwire.analysis.canonical.encoding import content_bytes
+from graphwire.analysis.canonical.graph_content import steps_of
+from graphwire.analysis.canonical.node_order import Step
+from graphwire.analysis.canonical.payload_content import PayloadSet, payload_digests, payload_facts
+from graphwire.analysis.canonical.symbol_names import parsed, renamed_expression

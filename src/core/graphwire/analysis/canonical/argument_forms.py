@@ -21,15 +21,20 @@ from msgspec.structs import astuple
 
 from graphwire.analysis.canonical.encoding import content_float
 from graphwire.analysis.canonical.treespec_content import treespec_content
-from graphwire.schema.arguments import ARMS, by_arm, results_of
-from graphwire.schema.graph import (
+from graphwire.schema import (
+    ARMS,
+    DTYPE_NAMES,
     Argument,
     ComplexValue,
     CustomObjArgument,
+    Device,
     Graph,
     GraphArgument,
+    Layout,
     MappingEntry,
+    MemoryFormat,
     OptionalTensorArgument,
+    ScalarType,
     SequenceValue,
     SliceValue,
     SymBoolArgument,
@@ -37,17 +42,9 @@ from graphwire.schema.graph import (
     SymIntArgument,
     TensorArgument,
     TreespecArgument,
+    by_arm,
+    results_of,
 )
-from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, MemoryFormat, ScalarType
-
-__all__ = [
-    "ARGUMENT_CONTENT",
-    "References",
-    "argument_content",
-    "device_content",
-    "dtype_content",
-    "layout_content",
-]
 
 _LAYOUTS: Final = {
     Layout.SparseCoo: "sparse_coo",

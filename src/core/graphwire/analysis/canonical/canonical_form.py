@@ -26,16 +26,30 @@ from graphwire.analysis.canonical.canonical_graph import canonical_argument, can
 from graphwire.analysis.canonical.content import arm_of_spec, arrangement
 from graphwire.analysis.canonical.symbol_names import SymbolNames
 from graphwire.errors import GraphwireError, LimitError
-from graphwire.schema.arguments import Renaming, subgraphs_in
-from graphwire.schema.graph import Argument, Graph, GraphArgument
-from graphwire.schema.module_call import ModuleCallEntry, ModuleCallSignature
-from graphwire.schema.program import SCHEMA_VERSION, GraphModule, Program, SchemaVersion
-from graphwire.schema.signature import GraphSignature, InputSpec, InputToConstantInputSpec, OutputSpec
-from graphwire.schema.symbols import SymBool, SymExpr, SymFloat, SymInt, encode_float
-from graphwire.schema.tensor import TensorMeta
-from graphwire.schema.texts.treespec import format_treespec, parse_treespec
-
-__all__ = ["CanonicalForm", "canonical_form", "canonicalize"]
+from graphwire.schema import (
+    SCHEMA_VERSION,
+    Argument,
+    Graph,
+    GraphArgument,
+    GraphModule,
+    GraphSignature,
+    InputSpec,
+    InputToConstantInputSpec,
+    ModuleCallEntry,
+    ModuleCallSignature,
+    OutputSpec,
+    Program,
+    Renaming,
+    SchemaVersion,
+    SymBool,
+    SymExpr,
+    SymFloat,
+    SymInt,
+    TensorMeta,
+    encode_float,
+    subgraphs_in,
+)
+from graphwire.schema.texts import format_treespec, parse_treespec
 
 
 class CanonicalForm(NamedTuple):

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from msgspec.structs import astuple
 
 from graphwire.analysis.canonical.graph_content import ArrangedGraph
-from graphwire.schema.arguments import ARMS, Renaming, arm_of, results_of, rewritten
-from graphwire.schema.graph import (
+from graphwire.schema import (
+    ARMS,
     Argument,
     CustomObjArgument,
     Graph,
@@ -17,9 +17,11 @@ from graphwire.schema.graph import (
     NamedArgument,
     Node,
     OptionalTensorArgument,
+    Renaming,
+    arm_of,
+    results_of,
+    rewritten,
 )
-
-__all__ = ["canonical_argument", "canonical_graph"]
 
 Value = TypeVar("Value")
 

@@ -23,23 +23,18 @@ from graphwire.analysis.canonical.payload_content import PayloadSet, payload_con
 from graphwire.analysis.canonical.symbol_names import SymbolNames
 from graphwire.analysis.canonical.treespec_content import treespec_content
 from graphwire.errors import LimitError, SchemaError
-from graphwire.schema.arguments import value_name
-from graphwire.schema.graph import Argument, Graph
-from graphwire.schema.module_call import ModuleCallEntry
-from graphwire.schema.program import EncodedValue, Program
-from graphwire.schema.signature import ConstantValue, GraphSignature, InputSpec, OutputSpec
-
-__all__ = [
-    "HASH_VERSION",
-    "INPUT_RANKS",
-    "OUTPUT_RANKS",
-    "Arrangement",
-    "arm_of_spec",
-    "arrangement",
-    "content_hash",
-    "document_hash",
-    "program_content",
-]
+from graphwire.schema import (
+    Argument,
+    ConstantValue,
+    EncodedValue,
+    Graph,
+    GraphSignature,
+    InputSpec,
+    ModuleCallEntry,
+    OutputSpec,
+    Program,
+    value_name,
+)
 
 HASH_VERSION = 1
 """Of the content tree, and of how it becomes a number. Hashes of one version never change: another rule is another version,

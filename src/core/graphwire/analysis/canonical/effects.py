@@ -21,9 +21,7 @@ import enum
 import re
 from collections.abc import Iterable
 
-from graphwire.schema.graph import Node
-
-__all__ = ["Effect", "effect_of"]
+from graphwire.schema import Node
 
 
 class Effect(enum.IntEnum):

@@ -18,9 +18,7 @@ from typing import Any
 
 import msgspec
 
-from graphwire.schema.symbols import Float, decode_float
-
-__all__ = ["content_bytes", "content_float", "digest"]
+from graphwire.schema import Float, decode_float
 
 _encoder = msgspec.msgpack.Encoder()
 

@@ -17,9 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graphwire.analysis.canonical.encoding import content_bytes, content_float
-from graphwire.schema.texts.constructor import Expression
-
-__all__ = ["COMMUTATIVE", "expression_content"]
+from graphwire.schema.texts import Expression
 
 _ASSOCIATIVE = frozenset("Add And Max Min Mul Or Xor".split())
 COMMUTATIVE = _ASSOCIATIVE | {"Equality", "Unequality"}

@@ -23,12 +23,7 @@ from graphwire.analysis.canonical.argument_forms import (
 from graphwire.analysis.canonical.effects import Effect, effect_of
 from graphwire.analysis.canonical.encoding import content_bytes, content_float, digest
 from graphwire.analysis.canonical.node_order import Step, node_order
-from graphwire.schema.arguments import names_in, results_of
-from graphwire.schema.graph import Graph, Node
-from graphwire.schema.symbols import SymBool, SymFloat, SymInt
-from graphwire.schema.tensor import TensorMeta
-
-__all__ = ["ArrangedGraph", "arranged", "expressions_of", "fill", "steps_of", "walk"]
+from graphwire.schema import Graph, Node, SymBool, SymFloat, SymInt, TensorMeta, names_in, results_of
 
 ExpressionContent = Callable[[str], Any]
 """The content of an expression's text, under the new names of its symbols."""

@@ -16,8 +16,6 @@ from graphwire.analysis.canonical.effects import Effect
 from graphwire.analysis.canonical.encoding import digest
 from graphwire.errors import SchemaError
 
-__all__ = ["Step", "node_order"]
-
 
 class Step(NamedTuple):
     """What the order depends on of a node."""

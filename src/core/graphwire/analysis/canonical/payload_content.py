@@ -9,10 +9,7 @@ from typing import Any, Protocol
 from graphwire.analysis.canonical.argument_forms import dtype_content, layout_content
 from graphwire.analysis.canonical.encoding import content_bytes
 from graphwire.errors import MissingRecordError
-from graphwire.schema.scalars import ITEM_SIZES
-from graphwire.schema.tensor import PayloadMeta, TensorMeta
-
-__all__ = ["PayloadSet", "payload_contents", "payload_digests", "payload_facts"]
+from graphwire.schema import ITEM_SIZES, PayloadMeta, TensorMeta
 
 
 class _Record(Protocol):

@@ -14,11 +14,15 @@ from typing import Any, NamedTuple
 from graphwire.analysis.canonical.encoding import content_bytes, digest
 from graphwire.analysis.canonical.expression_content import COMMUTATIVE, expression_content
 from graphwire.errors import ExpressionError
-from graphwire.schema.symbols import RangeConstraint
-from graphwire.schema.texts.constructor import Expression, format_expression, parse_expression, symbols_of
-from graphwire.schema.texts.infix import format_infix, parse_infix
-
-__all__ = ["SymbolNames", "parsed", "renamed_expression"]
+from graphwire.schema import RangeConstraint
+from graphwire.schema.texts import (
+    Expression,
+    format_expression,
+    format_infix,
+    parse_expression,
+    parse_infix,
+    symbols_of,
+)
 
 _NUMBERED = re.compile(r"([a-z]+)[0-9]+", re.ASCII)
 """A symbol as torch names it; what its letters are (`s`, `u`, `zuf` …) says where it comes from, and is kept."""

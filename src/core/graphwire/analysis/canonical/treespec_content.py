@@ -14,9 +14,7 @@ from typing import Any
 
 from graphwire.analysis.canonical.encoding import content_float
 from graphwire.errors import GraphwireError
-from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version
-
-__all__ = ["treespec_content"]
+from graphwire.schema.texts import TreeSpec, parse_treespec, split_version
 
 
 def treespec_content(text: str) -> Any:

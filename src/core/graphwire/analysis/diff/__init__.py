@@ -1,1 +1,4 @@
 """How do two programs differ?"""
+
+from graphwire.analysis.diff.program_diff import Diff, diff
+from graphwire.analysis.diff.text import diff_lines

@@ -7,19 +7,27 @@ from typing import Any, Final
 
 import msgspec
 
-from graphwire.analysis.canonical.content import arm_of_spec
-from graphwire.analysis.canonical.symbol_names import parsed, renamed_expression
+from graphwire.analysis.canonical import arm_of_spec, parsed, renamed_expression
 from graphwire.errors import GraphwireError
-from graphwire.schema.arguments import value_name
-from graphwire.schema.graph import Argument, Graph
-from graphwire.schema.program import Program
-from graphwire.schema.symbols import RangeConstraint, SymBool, SymFloat, SymInt
-from graphwire.schema.tensor import TensorMeta
-from graphwire.schema.texts.constructor import Expression
-from graphwire.schema.texts.infix import format_infix, parse_infix
-from graphwire.schema.texts.treespec import TreeSpec, parse_treespec, split_version
-
-__all__ = ["SECTIONS", "Entries", "Facts", "Labels", "value_facts"]
+from graphwire.schema import (
+    Argument,
+    Graph,
+    Program,
+    RangeConstraint,
+    SymBool,
+    SymFloat,
+    SymInt,
+    TensorMeta,
+    value_name,
+)
+from graphwire.schema.texts import (
+    Expression,
+    TreeSpec,
+    format_infix,
+    parse_infix,
+    parse_treespec,
+    split_version,
+)
 
 Facts = dict[str, str]
 """What is known of one entry, each fact under what it is about."""

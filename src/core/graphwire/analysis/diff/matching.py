@@ -13,8 +13,6 @@ from collections.abc import Hashable, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-__all__ = ["increasing_run", "match"]
-
 Keys = Sequence[Hashable]
 
 _QUICK = 10_000

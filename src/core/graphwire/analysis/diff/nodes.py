@@ -9,17 +9,10 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from graphwire.analysis.canonical.argument_forms import References, argument_content
-from graphwire.analysis.canonical.effects import Effect
-from graphwire.analysis.canonical.encoding import content_bytes
-from graphwire.analysis.canonical.graph_content import steps_of
-from graphwire.analysis.canonical.node_order import Step
+from graphwire.analysis.canonical import Effect, References, Step, argument_content, content_bytes, steps_of
 from graphwire.analysis.diff.facts import Labels, value_facts
 from graphwire.analysis.diff.matching import increasing_run, match
-from graphwire.schema.arguments import arm_of, named_subgraphs_in, names_in
-from graphwire.schema.graph import Argument, Graph, GraphArgument, Node
-
-__all__ = ["Detail", "NodeChange", "Side", "diff_graphs", "module_path"]
+from graphwire.schema import Argument, Graph, GraphArgument, Node, arm_of, named_subgraphs_in, names_in
 
 
 class Detail(msgspec.Struct, frozen=True):

@@ -12,13 +12,18 @@ from typing import Any, Literal
 
 import msgspec
 
-from graphwire.analysis.canonical.content import Arrangement, arrangement, document_hash, program_content
-from graphwire.analysis.canonical.payload_content import PayloadSet, payload_digests, payload_facts
+from graphwire.analysis.canonical import (
+    Arrangement,
+    PayloadSet,
+    arrangement,
+    document_hash,
+    payload_digests,
+    payload_facts,
+    program_content,
+)
 from graphwire.analysis.diff.facts import SECTIONS, Entries, Labels
 from graphwire.analysis.diff.nodes import Detail, NodeChange, Side, diff_graphs
-from graphwire.schema.arguments import names_in, value_name
-from graphwire.schema.program import Program
-from graphwire.schema.signature_names import SignatureNames
+from graphwire.schema import Program, SignatureNames, names_in, value_name
 
 __all__ = ["Change", "Detail", "Diff", "NodeChange", "diff"]
 

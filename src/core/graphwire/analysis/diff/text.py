@@ -7,8 +7,6 @@ from itertools import groupby
 
 from graphwire.analysis.diff.program_diff import Change, Detail, Diff, NodeChange
 
-__all__ = ["diff_lines"]
-
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
 
 

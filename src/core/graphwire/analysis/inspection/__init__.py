@@ -1,1 +1,11 @@
 """What does a file hold, and what does loading it involve?"""
+
+from graphwire.analysis.inspection.load_report import (
+    LoadReport,
+    NarrowedRange,
+    Omission,
+    StepReport,
+    WriteReport,
+)
+from graphwire.analysis.inspection.summary import Inspection, MethodInspection, Summary, summarize
+from graphwire.analysis.inspection.tensor_sizes import Holding

@@ -9,8 +9,6 @@ import msgspec
 
 from graphwire.errors import escaped
 
-__all__ = ["LoadReport", "NarrowedRange", "Omission", "StepReport", "WriteReport"]
-
 
 class StepReport(msgspec.Struct, frozen=True):
     """One step on the way to what this installation runs."""

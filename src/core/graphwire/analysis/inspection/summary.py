@@ -19,15 +19,22 @@ from graphwire.analysis.inspection.tensor_sizes import (
     tensors_of_graph,
     tensors_of_payloads,
 )
-from graphwire.analysis.validation.legal_names import spelled
+from graphwire.analysis.validation import spelled
 from graphwire.errors import GraphwireError
-from graphwire.schema.arguments import VALUE_TABLES, arguments_in
-from graphwire.schema.graph import Argument, Graph
-from graphwire.schema.program import PluginRequirement, Program
-from graphwire.schema.symbols import RangeConstraint, SymBool, SymFloat, SymInt
-from graphwire.schema.tensor import PayloadMeta
-from graphwire.schema.texts.constructor import parse_expression
-from graphwire.schema.texts.infix import format_infix
+from graphwire.schema import (
+    VALUE_TABLES,
+    Argument,
+    Graph,
+    PayloadMeta,
+    PluginRequirement,
+    Program,
+    RangeConstraint,
+    SymBool,
+    SymFloat,
+    SymInt,
+    arguments_in,
+)
+from graphwire.schema.texts import format_infix, parse_expression
 
 __all__ = [
     "Holding",

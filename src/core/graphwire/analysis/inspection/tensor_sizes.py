@@ -6,12 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from graphwire.schema.program import Program
-from graphwire.schema.scalars import ITEM_SIZES
-from graphwire.schema.signature import held_by
-from graphwire.schema.tensor import PayloadMeta, TensorMeta
-
-__all__ = ["HeldTensor", "Holding", "holding", "tensors_of_graph", "tensors_of_payloads"]
+from graphwire.schema import ITEM_SIZES, PayloadMeta, Program, TensorMeta, held_by
 
 
 class Holding(msgspec.Struct, frozen=True):

@@ -11,15 +11,25 @@ from typing import Any, Final
 
 from msgspec.structs import astuple
 
-from graphwire.analysis.validation import legal_names as names
+from graphwire.analysis.validation import legal_names
 from graphwire.analysis.validation.legal_names import is_value_name, quoted
 from graphwire.analysis.validation.value_rules import check_class, check_device, check_target
 from graphwire.analysis.validation.walk import Place, Walk, report_arms
-from graphwire.schema.arguments import ARMS, FREQUENT_FIRST, INSIDE, RECORDS, VALUE_TABLES, Inside, by_arm
-from graphwire.schema.graph import ARGUMENT_ARMS, Argument, Graph, GraphArgument, TreespecArgument
-from graphwire.schema.texts.treespec import parse_treespec
-
-__all__ = ["RULES", "Scope", "check_argument"]
+from graphwire.schema import (
+    ARGUMENT_ARMS,
+    ARMS,
+    FREQUENT_FIRST,
+    INSIDE,
+    RECORDS,
+    VALUE_TABLES,
+    Argument,
+    Graph,
+    GraphArgument,
+    Inside,
+    TreespecArgument,
+    by_arm,
+)
+from graphwire.schema.texts import parse_treespec
 
 
 class Scope:
@@ -43,7 +53,7 @@ class Scope:
             self.values = {kind: getattr(graph, field) for kind, field in VALUE_TABLES.items()}
         self.good: dict[str, Mapping[str, Any]] = {
             kind: self.values[kind]
-            if kind in self.values and names.are_value_names(self.values[kind])
+            if kind in self.values and legal_names.are_value_names(self.values[kind])
             else {}
             for kind in ("tensor", "sym_int")
         }
@@ -137,7 +147,7 @@ def _own_constant(walk: Walk, scope: Scope, place: Place, value: Any, nesting: i
     if not isinstance(value, str):
         walk.check_name((place, ".node"), value.node)
         value, place = value.name, (place, ".name")
-    if not names.is_own_path(value.partition(".")[2]):
+    if not legal_names.is_own_path(value.partition(".")[2]):
         walk.report(place, "name", f"{quoted(value)} cannot name a constant of the graph's own")
     _constant(walk, scope, place, value, nesting, defines)
 
@@ -173,7 +183,7 @@ def _entries(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, d
 
 
 def _type_name(walk: Walk, scope: Scope, place: Place, value: str, nesting: int, defines: bool) -> None:
-    if not value.isidentifier() or len(value) > names.MAX_NAME:
+    if not value.isidentifier() or len(value) > legal_names.MAX_NAME:
         walk.report(place, "element-type", f"{quoted(value)} cannot name an element type or layout")
 
 

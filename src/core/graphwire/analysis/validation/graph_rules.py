@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from msgspec.structs import astuple
 
-from graphwire.analysis.validation import legal_names as names
+from graphwire.analysis.validation import legal_names
 from graphwire.analysis.validation.argument_rules import RULES, Scope, check_argument
 from graphwire.analysis.validation.legal_names import is_value_name, quoted
 from graphwire.analysis.validation.value_rules import (
@@ -27,11 +27,18 @@ from graphwire.analysis.validation.value_rules import (
     is_usual_meta,
 )
 from graphwire.analysis.validation.walk import Place, Walk
-from graphwire.schema.arguments import ARMS, VALUE_ARMS, VALUE_TABLES
-from graphwire.schema.graph import ARGUMENT_ARMS, Argument, ArgumentKind, Graph, Node, ValueMetadata
-from graphwire.schema.texts.metadata import GRAMMARS
-
-__all__ = ["check_graph"]
+from graphwire.schema import (
+    ARGUMENT_ARMS,
+    ARMS,
+    VALUE_ARMS,
+    VALUE_TABLES,
+    Argument,
+    ArgumentKind,
+    Graph,
+    Node,
+    ValueMetadata,
+)
+from graphwire.schema.texts import GRAMMARS
 
 _OVERLOAD = re.compile(r"torch\.ops\.(?!higher_order\.|prim\.)\w+\.\w+\.\w+", re.ASCII)
 """The serialized name of an operator that may have a fake kernel."""
@@ -71,9 +78,9 @@ def _check_indices(walk: Walk, place: Place, nodes: Sequence[Node]) -> None:
 
 
 def _check_input_name(walk: Walk, place: Place, name: str, kind: ArgumentKind | None) -> None:
-    if names.is_parameter_name(name, keyword=True):
+    if legal_names.is_parameter_name(name, keyword=True):
         walk.good_keywords.add(name)
-    elif kind == ArgumentKind.KEYWORD or not names.is_parameter_name(name, keyword=False):
+    elif kind == ArgumentKind.KEYWORD or not legal_names.is_parameter_name(name, keyword=False):
         walk.report((place, ".name"), "name", f"{quoted(name)} cannot name an argument")
 
 
@@ -109,7 +116,7 @@ def _are_good_names(walk: Walk, given: tuple[str, ...]) -> bool:
     known = walk.good_keywords
     for name in named:
         if name not in known:
-            if not names.is_parameter_name(name, keyword=True):
+            if not legal_names.is_parameter_name(name, keyword=True):
                 return False
             known.add(name)
     if len(set(named)) != len(named):
@@ -147,7 +154,7 @@ def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
     to look closer to tell. Stack traces and origins are looked at for all nodes together."""
     target = node.target
     if target not in walk.good_targets:
-        if not names.is_operator_name(target):
+        if not legal_names.is_operator_name(target):
             return False
         walk.good_targets.add(target)
     if node.propagate:

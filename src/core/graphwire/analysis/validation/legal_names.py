@@ -12,22 +12,6 @@ import unicodedata
 from collections.abc import Collection
 from keyword import kwlist
 
-__all__ = [
-    "MAX_NAME",
-    "are_attribute_paths",
-    "are_value_names",
-    "is_attribute_name",
-    "is_attribute_path",
-    "is_dunder",
-    "is_operator_name",
-    "is_own_path",
-    "is_parameter_name",
-    "is_plain_text",
-    "is_value_name",
-    "quoted",
-    "spelled",
-]
-
 MAX_NAME = 1024
 """Characters of the longest name. torch joins a module path into one name; real ones stay below 300."""
 

@@ -37,32 +37,37 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import astuple
 
-from graphwire.analysis.validation import legal_names as names
+from graphwire.analysis.validation import legal_names
 from graphwire.analysis.validation.argument_rules import Scope, check_argument
 from graphwire.analysis.validation.graph_rules import check_graph
 from graphwire.analysis.validation.legal_names import quoted, spelled
 from graphwire.analysis.validation.value_rules import check_lines, check_metadata, has_other_line_ends
 from graphwire.analysis.validation.walk import Place, Walk, path_of, report_arms
 from graphwire.errors import ExpressionError, GraphwireError, Problem, SchemaError, ValidationError
-from graphwire.schema.arguments import value_name
-from graphwire.schema.graph import Argument, Graph
-from graphwire.schema.module_call import ModuleCallSignature
-from graphwire.schema.program import FEATURES, SCHEMA_VERSION, EncodedValue, GraphModule, Program
-from graphwire.schema.signature import GraphSignature, InputSpec
-from graphwire.schema.symbols import RangeConstraint
-from graphwire.schema.texts.constructor import CONSTANTS, parse_expression, symbols_of
-from graphwire.schema.texts.growth import check_expression, check_range_key
-from graphwire.schema.texts.guard import check_guard
-from graphwire.schema.texts.treespec import keywords_of, parse_treespec
-
-__all__ = [
-    "DEFAULT_LIMITS",
-    "ValidationLimits",
-    "check",
-    "check_payload_names",
-    "payload_name_problems",
-    "validate",
-]
+from graphwire.schema import (
+    FEATURES,
+    SCHEMA_VERSION,
+    Argument,
+    EncodedValue,
+    Graph,
+    GraphModule,
+    GraphSignature,
+    InputSpec,
+    ModuleCallSignature,
+    Program,
+    RangeConstraint,
+    value_name,
+)
+from graphwire.schema.texts import (
+    CONSTANTS,
+    check_expression,
+    check_guard,
+    check_range_key,
+    keywords_of,
+    parse_expression,
+    parse_treespec,
+    symbols_of,
+)
 
 
 class ValidationLimits(NamedTuple):
@@ -115,7 +120,7 @@ def check_payload_names(given: Collection[str]) -> None:
     Raises:
         ValidationError: some are no attribute paths.
     """
-    if not names.are_attribute_paths(given) and (problems := payload_name_problems(given)):
+    if not legal_names.are_attribute_paths(given) and (problems := payload_name_problems(given)):
         raise ValidationError(problems, remedy="The file is damaged, or was not written by a known exporter")
 
 
@@ -128,7 +133,7 @@ def payload_name_problems(given: Collection[str]) -> list[Problem]:
             f"{quoted(name)} is no attribute path such as layers.0.weight",
         )
         for name in given
-        if not names.is_attribute_path(name)
+        if not legal_names.is_attribute_path(name)
     ]
 
 
@@ -148,7 +153,7 @@ def _check_signature(walk: Walk, place: Place, signature: GraphSignature, graph:
     specs = signature.input_specs
     parameters = [spec.parameter.parameter_name for spec in specs if spec.parameter is not None]
     buffers = [spec.buffer.buffer_name for spec in specs if spec.buffer is not None]
-    good = names.are_attribute_paths([*parameters, *buffers])
+    good = legal_names.are_attribute_paths([*parameters, *buffers])
     for index, spec in enumerate(signature.input_specs):
         argument = graph.inputs[index] if index < len(graph.inputs) else None
         if good and argument is not None and _is_good_held(spec, argument, targets):
@@ -299,7 +304,7 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
     if entries and entries[0].fqn:
         message = "the first entry is the root, whose name is empty"
         walk.report((place, ".module_call_graph[0].fqn"), "mismatch", message)
-    good = names.are_attribute_paths([entry.fqn for entry in entries if entry.fqn])
+    good = legal_names.are_attribute_paths([entry.fqn for entry in entries if entry.fqn])
     for index, entry in enumerate(entries):
         if good and entry.signature is None:
             continue
@@ -328,7 +333,7 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
 
 def _check_names(walk: Walk, place: Place, given: list[str]) -> None:
     for index, name in enumerate(given):
-        if not names.is_parameter_name(name, keyword=True):
+        if not legal_names.is_parameter_name(name, keyword=True):
             walk.report((place, f"[{index}]"), "name", f"{quoted(name)} cannot name an argument or field")
     if len(set(given)) != len(given):
         walk.report(place, "duplicate", "a name stands twice in this list")
@@ -346,7 +351,7 @@ def _is_good_in_spec(text: str, positional: bool) -> bool:
         return False
     return all(
         isinstance(name, str)
-        and names.is_parameter_name(name, keyword=True)
+        and legal_names.is_parameter_name(name, keyword=True)
         and name != "self"
         and not (positional and name.startswith("arg_"))
         for name in keywords
@@ -360,7 +365,10 @@ def _check_keywords(text: str) -> None:
     except GraphwireError:  # reported as no treespec
         return
     for name in keywords:
-        if not (isinstance(name, str) and names.is_parameter_name(name, keyword=True)) or name == "self":
+        if (
+            not (isinstance(name, str) and legal_names.is_parameter_name(name, keyword=True))
+            or name == "self"
+        ):
             raise SchemaError(f"{quoted(str(name))} cannot name a keyword argument")
 
 
@@ -417,7 +425,7 @@ def _check_versions(walk: Walk, program: Program) -> None:
         walk.report((None, "schema_version.major"), "version", message)
     for namespace, version in program.opset_version.items():
         here = (None, f"opset_version[{quoted(namespace)}]")
-        if not names.is_attribute_path(namespace):
+        if not legal_names.is_attribute_path(namespace):
             walk.report(here, "name", f"{quoted(namespace)} cannot name an operator namespace")
         if type(version) is not int or version < 1:
             walk.report(here, "version", f"{spelled(version)} is no version, which are counted from 1")
@@ -455,7 +463,7 @@ def _check_replacements(walk: Walk, program: Program) -> None:
 
     for name, text in replaced.items():
         here = (None, f"graph_module.replacements[{quoted(name)}]")
-        if name not in program.range_constraints or not names.is_value_name(name) or name in CONSTANTS:
+        if name not in program.range_constraints or not legal_names.is_value_name(name) or name in CONSTANTS:
             walk.report(here, "name", f"{quoted(name)} is no symbol that has a range")
         walk.check_text(here, "expression", parse, text)
     for text in walk.good_expressions if replaced else ():

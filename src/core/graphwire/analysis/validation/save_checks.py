@@ -10,10 +10,7 @@ from graphwire.analysis.validation.legal_names import are_attribute_paths
 from graphwire.analysis.validation.program_rules import payload_name_problems, validate
 from graphwire.analysis.validation.weight_checks import missing_values
 from graphwire.errors import EncodeError, Problem
-from graphwire.schema.program import Program
-from graphwire.schema.tensor import PayloadMeta
-
-__all__ = ["UNREADABLE", "check_written"]
+from graphwire.schema import PayloadMeta, Program
 
 _SHOWN: Final = 5
 _NODE = re.compile(r"graph_module\.graph\.nodes\[(\d+)\]")

@@ -7,30 +7,24 @@ from math import prod
 
 from msgspec.structs import astuple
 
-from graphwire.analysis.validation import legal_names as names
+from graphwire.analysis.validation import legal_names
 from graphwire.analysis.validation.legal_names import is_value_name, quoted, spelled
 from graphwire.analysis.validation.walk import Place, Walk, report_arms
-from graphwire.schema.graph import CustomObjArgument
-from graphwire.schema.scalars import Device, Layout
-from graphwire.schema.symbols import SymBool, SymExpr, SymFloat, SymInt
-from graphwire.schema.tensor import MAX_DIMENSIONS, MAX_ELEMENTS, Composition, TensorMeta, fault_of_extents
-from graphwire.schema.texts.growth import check_expression
-from graphwire.schema.texts.metadata import GRAMMARS
-
-__all__ = [
-    "check_class",
-    "check_composition",
-    "check_device",
-    "check_indices",
-    "check_lines",
-    "check_meta",
-    "check_metadata",
-    "check_symbol",
-    "check_target",
-    "has_other_line_ends",
-    "is_usual_meta",
-]
-
+from graphwire.schema import (
+    MAX_DIMENSIONS,
+    MAX_ELEMENTS,
+    Composition,
+    CustomObjArgument,
+    Device,
+    Layout,
+    SymBool,
+    SymExpr,
+    SymFloat,
+    SymInt,
+    TensorMeta,
+    fault_of_extents,
+)
+from graphwire.schema.texts import GRAMMARS, check_expression
 
 _MOST = 2**63 - 1
 """What torch counts elements with."""
@@ -43,14 +37,14 @@ _COUNTED_DIMENSIONS = 3
 
 
 def check_class(walk: Walk, place: Place | None, value: CustomObjArgument) -> None:
-    if not names.is_plain_text(value.class_fqn):
+    if not legal_names.is_plain_text(value.class_fqn):
         walk.report(place, "path", f"{quoted(value.class_fqn)} cannot name a class")
 
 
 def check_target(walk: Walk, place: Place | None, target: str) -> None:
     if target in walk.good_targets:
         return
-    if names.is_operator_name(target):
+    if legal_names.is_operator_name(target):
         walk.good_targets.add(target)
     else:
         walk.report(
@@ -172,7 +166,7 @@ def _check_kinds(walk: Walk, place: Place, meta: TensorMeta) -> None:
     ):
         if name is not None:
             walk.use_feature(feature, place)
-            if number != 0 or not name.isidentifier() or len(name) > names.MAX_NAME:
+            if number != 0 or not name.isidentifier() or len(name) > legal_names.MAX_NAME:
                 message = f"{quoted(name)} cannot name a {kind} with the number {number:d}"
                 walk.report((place, f".{kind}"), "element-type", message)
         elif number == 0:

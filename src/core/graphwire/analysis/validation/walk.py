@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from graphwire.analysis.validation import legal_names as names
+from graphwire.analysis.validation import legal_names
 from graphwire.analysis.validation.legal_names import is_value_name, quoted
 from graphwire.errors import GraphwireError, Problem
-from graphwire.schema.graph import Graph
-from graphwire.schema.program import Program
-
-__all__ = ["Place", "Walk", "path_of", "report_arms"]
+from graphwire.schema import Graph, Program
 
 Place = tuple[Any, str] | tuple[Any, str, str | int]
 """The path before a step, the step, and its index or key where it is into a list or mapping: text is only made of it when
@@ -82,7 +79,7 @@ class Walk:
             self.report(place, kind, fault)
 
     def check_path(self, place: Place | None, path: str) -> None:
-        if not names.is_attribute_path(path):
+        if not legal_names.is_attribute_path(path):
             self.report(place, "path", f"{quoted(path)} is no attribute path such as layers.0.weight")
 
     def check_name(self, place: Place | None, name: str) -> None:

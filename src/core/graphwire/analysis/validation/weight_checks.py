@@ -13,20 +13,7 @@ from typing import NamedTuple
 
 from graphwire.analysis.validation.legal_names import quoted, spelled
 from graphwire.errors import Problem
-from graphwire.schema.program import Program
-from graphwire.schema.scalars import Layout
-from graphwire.schema.signature import held_by
-from graphwire.schema.tensor import PayloadMeta, TensorMeta
-
-__all__ = [
-    "Facts",
-    "difference",
-    "facts_of",
-    "held_problems",
-    "mismatches",
-    "missing_values",
-    "plain_differences",
-]
+from graphwire.schema import Layout, PayloadMeta, Program, TensorMeta, held_by
 
 _SHOWN = 10
 """Sizes of a tensor that are told."""

@@ -1,1 +1,9 @@
 """How do FX graphs become records, and come back?"""
+
+from graphwire.bridge.graph.arguments import class_of, decode_argument, encode_argument, is_encoded
+from graphwire.bridge.graph.graph import decode_graph, encode_graph
+from graphwire.bridge.graph.metadata import decode_declared, decode_sources, encode_custom, encode_declared
+from graphwire.bridge.graph.operators import check_operators
+from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
+from graphwire.bridge.graph.unknown_operators import OpaqueOperator
+from graphwire.bridge.graph.values import LITERAL_ARMS

@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
-from graphwire.bridge.tensors.codecs import owner_of
-from graphwire.bridge.tensors.tensor_metas import (
+from graphwire.bridge.tensors import (
     DTYPES,
     LAYOUT_KINDS,
     LAYOUTS,
@@ -23,11 +23,12 @@ from graphwire.bridge.tensors.tensor_metas import (
     decode_device,
     dtype_name,
     encode_device,
+    owner_of,
 )
-from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.errors import DecodeError, EncodeError, shown
-from graphwire.schema.arguments import ARMS, FREQUENT_FIRST, arm_of
-from graphwire.schema.graph import (
+from graphwire.schema import (
+    ARMS,
+    FREQUENT_FIRST,
     Argument,
     ComplexValue,
     ConstantArgument,
@@ -43,8 +44,10 @@ from graphwire.schema.graph import (
     SymIntArgument,
     TensorArgument,
     TreespecArgument,
+    arm_of,
+    decode_float,
+    encode_float,
 )
-from graphwire.schema.symbols import decode_float, encode_float
 
 Nodes = Mapping[torch.fx.Node, Argument]
 """The arguments that refer to the values of a graph, by node: what an encoder's scope knows."""
@@ -182,7 +185,7 @@ _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, list, tup
 
 def class_of(value: Any) -> str:
     """The class of an object, as a graph knows it."""
-    return torch_private.script_class(value) or f"{type(value).__module__}.{type(value).__qualname__}"
+    return torch_compat.script_class(value) or f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def encode_object(context: EncodeContext, value: Any) -> str:

@@ -13,9 +13,9 @@ import torch
 from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
 from graphwire.bridge.graph.arguments import Nodes, Scope, decode_argument, encode_argument
 from graphwire.errors import DecodeError, EncodeError, locate
-from graphwire.hooks.interfaces import NodeCodec
-from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument, Node
-from graphwire.wire.plain_trees import check_plugin_tree
+from graphwire.hooks import NodeCodec
+from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node
+from graphwire.wire import check_plugin_tree
 
 # ----------------------------------------------------------------------------------------------------- encode
 

@@ -14,9 +14,7 @@ import torch
 
 from graphwire.bridge.graph.values import DecodeScope, EncodeScope, state
 from graphwire.errors import DecodeError
-from graphwire.schema.graph import ElementCopy
-
-__all__ = ["add_copies", "element_of", "encode_copies"]
+from graphwire.schema import ElementCopy
 
 _OUTPUT = ""
 """What stands for the output among the names of users."""

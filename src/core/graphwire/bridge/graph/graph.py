@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from graphwire.analysis.validation.legal_names import is_value_name
+from graphwire.analysis.validation import is_value_name
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.graph.arguments import decode_argument, encode_argument, encode_exactly
 from graphwire.bridge.graph.calls import decode_inputs, encode_inputs
@@ -37,12 +38,9 @@ from graphwire.bridge.graph.values import (
     note_stated,
     state,
 )
-from graphwire.bridge.tensors.symbols import may_reason
-from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
-from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.bridge.tensors import encode_tensor_meta, may_reason
 from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, locate
-from graphwire.schema.arguments import arm_of
-from graphwire.schema.graph import (
+from graphwire.schema import (
     Argument,
     ConstantArgument,
     Graph,
@@ -50,6 +48,7 @@ from graphwire.schema.graph import (
     Node,
     TreespecArgument,
     ValueMetadata,
+    arm_of,
 )
 
 _LITERALS = (int, float, bool, str, type(None))
@@ -109,12 +108,12 @@ def _measure(context: EncodeContext, scope: EncodeScope, graph: Graph, reader: t
 
 def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
     """Take down what the values of nodes are, all at once: inside the block, a fake tensor tells in half the time."""
-    directly = torch_private.no_torch_function()
+    directly = torch_compat.no_torch_function()
     with directly, directly:
         for node in graph.nodes:
             value = node.meta.get("val")
             for each in value if type(value) is tuple or type(value) is list else (value,):
-                if type(each) is torch_private.FakeTensor and node.op in _MAKERS:
+                if type(each) is torch_compat.FakeTensor and node.op in _MAKERS:
                     try:
                         context.described[id(each)] = encode_tensor_meta(context, each)
                     except Exception as error:
@@ -159,7 +158,7 @@ def _encode_placeholder(
             scope.record.input_names = [p.name for p in node.graph.find_nodes(op="placeholder")]
     else:
         argument = encode_value(context, scope, node.name, value)
-        if (held_as := torch_private.held_as(value)) is not None:
+        if (held_as := torch_compat.held_as(value)) is not None:
             scope.record.held_as[node.name] = held_as
     scope.nodes[node] = argument
     return argument
@@ -287,7 +286,7 @@ class _GraphScope(DecodeScope):
         if known is None:
             _check_free(self.module, argument.name)
             graph, module = decode_graph(self.context, argument.graph)
-            self.module.register_module(argument.name, torch_private.graph_module(module, graph))
+            self.module.register_module(argument.name, torch_compat.graph_module(module, graph))
             self._subgraphs[argument.name] = argument.graph
         elif known != argument.graph:
             raise DecodeError(f"two different subgraphs are named {argument.name!r}")
@@ -404,7 +403,7 @@ def _decode_placeholder(
     value = decode_value(scope, argument, input_value=True)
     held_as = scope.record.held_as.get(name)
     if held_as is not None and isinstance(value, torch.Tensor):
-        torch_private.hold_as(value, held_as)
+        torch_compat.hold_as(value, held_as)
     node = scope.graph.create_node("placeholder", name, name=name)
     noted = scope.record.value_metadata.get(name)
     target = name if noted is None or noted.target is None else noted.target
@@ -461,8 +460,8 @@ def _note_assertion(context: DecodeContext, target: str, node: torch.fx.Node) ->
     if target == "torch.ops.aten._assert_scalar.default":
         condition = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
         if isinstance(condition, torch.SymBool) and may_reason(context, (condition,)):
-            torch_private.defer_assertion(context.shape_env, condition, node)
+            torch_compat.defer_assertion(context.shape_env, condition, node)
     elif target == "torch.ops.aten.sym_constrain_range_for_size.default":
         size = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
         if isinstance(size, torch.SymInt):
-            torch_private.constrain_for_size(context.shape_env, size)
+            torch_compat.constrain_for_size(context.shape_env, size)

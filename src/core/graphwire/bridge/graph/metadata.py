@@ -16,15 +16,16 @@ from torch.fx.traceback import NodeSourceAction
 
 from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack
 from graphwire.bridge.graph.operators import name_of_operator
-from graphwire.bridge.torch_compat.source_functions import function_table, name_of_function, operator_packet
+from graphwire.bridge.torch_compat import function_table, name_of_function, operator_packet
 from graphwire.errors import DecodeError, EncodeError, SchemaError, UnknownTypeError, locate, shown
-from graphwire.schema.graph import ValueMetadata
-from graphwire.schema.program import NodeSource
-from graphwire.schema.texts.metadata import (
+from graphwire.schema import NodeSource, ValueMetadata
+from graphwire.schema.texts import (
     EXACT_SOURCE_FN,
     EXACT_STACK,
     EXACT_TORCH_FN,
     SourceRow,
+    decode_value,
+    encode_value,
     joined_module,
     parse_functions,
     parse_json,
@@ -33,9 +34,8 @@ from graphwire.schema.texts.metadata import (
     parse_sources,
     split_modules,
 )
-from graphwire.schema.texts.treespec import decode_value, encode_value
-from graphwire.schema.trees.unfolding import MAX_DEPTH, Unfolding
-from graphwire.wire.plain_trees import check_plugin_tree, check_unfolded
+from graphwire.schema.trees import MAX_DEPTH, Unfolding
+from graphwire.wire import check_plugin_tree, check_unfolded
 
 DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.texts.treespec.encode_value`)."""

@@ -11,8 +11,6 @@ import torch
 
 from graphwire.errors import DecodeError
 
-__all__ = ["deviations", "move", "place_by_rule"]
-
 
 def place_by_rule(
     order: dict[torch.fx.Node, None], node: torch.fx.Node, attributes: Collection[torch.fx.Node]

@@ -9,9 +9,9 @@ import itertools
 import types
 from typing import Any, NamedTuple
 
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
 from graphwire.bridge.graph.unknown_operators import CallForm, OpaqueOperator, opaque_operator
-from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.errors import (
     EncodeError,
     GraphwireError,
@@ -21,11 +21,9 @@ from graphwire.errors import (
     said,
     shown,
 )
-from graphwire.evolve.opsets.graph_names import walk_nodes
-from graphwire.hooks.interfaces import NodeCodec, OpHandler
-from graphwire.hooks.registry import Registry
-from graphwire.hooks.remedies import of_name, unavailable
-from graphwire.schema.graph import Graph, Node
+from graphwire.evolve.opsets import walk_nodes
+from graphwire.hooks import NodeCodec, OpHandler, Registry, of_name, unavailable
+from graphwire.schema import Graph, Node
 
 
 def encode_operator(context: EncodeContext, target: Any) -> Operator:
@@ -193,7 +191,7 @@ def _advice(name: str) -> str:
 def _described(target: Any, name: str, handler: OpHandler) -> Operator:
     operator = Operator(target, name, handler, codec=_codec_of(handler))
     if handler.convention == "schema":
-        facts = _facts_of(target) if isinstance(target, torch_private.OpOverload) else _read_schema(target)
+        facts = _facts_of(target) if isinstance(target, torch_compat.OpOverload) else _read_schema(target)
         if facts is None:
             raise PluginError(
                 f"the operator handler {handler.namespace!r} gives {target!r:.80} for {name!r}, which has no schema",

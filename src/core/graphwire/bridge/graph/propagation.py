@@ -13,6 +13,7 @@ from typing import Any
 import sympy
 import torch
 
+from graphwire.bridge import torch_compat
 from graphwire.bridge.graph.values import (
     CONTAINER_ARMS,
     LITERAL_ARMS,
@@ -20,17 +21,15 @@ from graphwire.bridge.graph.values import (
     element_arguments,
     name_of,
 )
-from graphwire.bridge.torch_compat import private as torch_private
-from graphwire.bridge.torch_compat.metadata_runs import (
+from graphwire.bridge.torch_compat import (
     is_constructor,
     obstacle,
     run_on_metadata,
     takes_numbers,
+    unchanged_process,
 )
-from graphwire.bridge.torch_compat.process_state import unchanged_process
 from graphwire.errors import DecodeError, GraphwireError
-from graphwire.schema.arguments import arm_of
-from graphwire.schema.graph import Argument, Node, SequenceValue
+from graphwire.schema import Argument, Node, SequenceValue, arm_of
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "as_tensor": (torch.Tensor,),
@@ -78,7 +77,7 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
             f"what {record.target} makes cannot be found by running it on metadata ({type(error).__name__}: {error})",
             remedy="Its library must register a fake implementation, or the upgrader state what is known of its results",
         ) from error
-    scope.context.pending |= torch_private.fresh_unbacked_symbols(scope.context.shape_env)
+    scope.context.pending |= torch_compat.fresh_unbacked_symbols(scope.context.shape_env)
     single = record.outputs[0] if len(record.outputs) == 1 else None
     if (
         single is not None
@@ -122,7 +121,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_tensor(value: Any) -> bool:
-    if type(value) is not torch_private.FakeTensor or value.layout is not torch.strided:
+    if type(value) is not torch_compat.FakeTensor or value.layout is not torch.strided:
         return False
     return all(map(_is_int, (*value.shape, *value.stride(), value.storage_offset())))
 
@@ -156,7 +155,7 @@ _MOST_PARTS = 200
 
 def _is_simple(value: Any) -> bool:
     """Whether a symbolic value is small, and computed without powers."""
-    expression, _ = torch_private.symbolic_parts(value)
+    expression, _ = torch_compat.symbolic_parts(value)
     for count, part in enumerate(sympy.preorder_traversal(expression)):
         if count >= _MOST_PARTS:
             return False
@@ -229,7 +228,7 @@ def _named(record: Node, argument: Argument, value: Any) -> Iterator[tuple[str, 
 def _settled(value: Any, grad: bool) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    if type(value) is not torch_private.FakeTensor:
+    if type(value) is not torch_compat.FakeTensor:
         raise DecodeError(f"a fake kernel gives a {type(value).__name__}, which is no fake tensor")
     if grad and (value.is_floating_point() or value.is_complex()):
         return value.detach().requires_grad_()

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import EncodeContext, Operator
 from graphwire.bridge.graph.metadata import decode_metadata, encode_metadata
 from graphwire.bridge.graph.values import (
@@ -33,12 +34,10 @@ from graphwire.bridge.graph.values import (
     note_stated,
     state,
 )
-from graphwire.bridge.tensors.tensor_metas import encode_tensor_meta
-from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.bridge.tensors import encode_tensor_meta
 from graphwire.errors import GraphwireWarning
-from graphwire.schema.arguments import arm_of
-from graphwire.schema.graph import Argument, Node, SequenceValue, ValueMetadata
-from graphwire.wire.plain_trees import check_unfolded
+from graphwire.schema import Argument, Node, SequenceValue, ValueMetadata, arm_of
+from graphwire.wire import check_unfolded
 
 # ----------------------------------------------------------------------------------------------------- encode
 
@@ -220,14 +219,14 @@ def _is_name_of(context: EncodeContext, reader: torch.fx.Node, value: Any) -> bo
 
 def _says(context: EncodeContext, stated: Any, value: Any) -> bool:
     """Whether what a reader states is said, once the value of the element is."""
-    if type(stated) is torch_private.FakeTensor:  # as most are
+    if type(stated) is torch_compat.FakeTensor:  # as most are
         return True
     if isinstance(stated, torch.Tensor):
         return not is_traceable_wrapper_subclass(stated)
     if type(stated) is not type(value):
         return False
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return torch_private.symbolic_parts(stated) == torch_private.symbolic_parts(value)
+        return torch_compat.symbolic_parts(stated) == torch_compat.symbolic_parts(value)
     parts, others = elements_of(value), elements_of(stated)
     if parts is None or others is None:
         return stated == value or stated != stated  # noqa: PLR0124 # which no number is but nan
@@ -239,7 +238,7 @@ def _says(context: EncodeContext, stated: Any, value: Any) -> bool:
 
 def _are_same(context: EncodeContext, stated: Any, value: Any) -> bool:
     if isinstance(stated, torch.Tensor) and isinstance(value, torch.Tensor) and stated is not value:
-        alike = torch_private.held_as(stated) == torch_private.held_as(value)
+        alike = torch_compat.held_as(stated) == torch_compat.held_as(value)
         return alike and encode_tensor_meta(context, stated) == encode_tensor_meta(context, value)
     return stated is value or (not isinstance(stated, torch.Tensor) and _says(context, stated, value))
 

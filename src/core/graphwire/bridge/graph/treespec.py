@@ -11,13 +11,11 @@ import collections
 import json
 from typing import Any
 
-from graphwire.bridge.torch_compat import pytree as torch_pytree
-from graphwire.bridge.torch_compat.pytree import Registration
+from graphwire.bridge import torch_compat
+from graphwire.bridge.torch_compat import Registration
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, LimitError, UnknownTypeError, said
-from graphwire.hooks.registry import Registry
-from graphwire.hooks.remedies import of_fault, of_name, of_plugin
-from graphwire.hooks.treespec_types import TreespecType
-from graphwire.schema.texts.treespec import (
+from graphwire.hooks import Registry, TreespecType, of_fault, of_name, of_plugin
+from graphwire.schema.texts import (
     MAX_DEPTH,
     PROTOCOL,
     TreeSpec,
@@ -31,9 +29,7 @@ from graphwire.schema.texts.treespec import (
     treespec_nodes,
     with_version,
 )
-from graphwire.wire.plain_trees import check_plugin_tree, check_unfolded
-
-__all__ = ["decode_treespec", "encode_treespec"]
+from graphwire.wire import check_plugin_tree, check_unfolded
 
 _quoted = json.encoder.encode_basestring_ascii
 _AT_FAULT = "This is a fault of whoever provides it"
@@ -53,7 +49,7 @@ def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> st
             the message names the class and what to add.
         LimitError: containers nest deeper than `graphwire.schema.texts.treespec.MAX_DEPTH`.
     """
-    if not torch_pytree.is_treespec(spec):
+    if not torch_compat.is_treespec(spec):
         raise EncodeError(f"a {type(spec).__qualname__} is no torch.utils._pytree.TreeSpec")
     return f"[{PROTOCOL}, {_encode(spec, registry, plain, MAX_DEPTH)}]"
 
@@ -96,12 +92,12 @@ def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int) -> str:
         raise TypeError("the type of a treespec is neither a type nor a function that makes one")
     if depth_left == 0:
         raise LimitError(f"a treespec nests containers deeper than {MAX_DEPTH} levels")
-    context = torch_pytree.context_of(spec)
+    context = torch_compat.context_of(spec)
     if type(context) in _NESTED and not (type(context) is list and {*map(type, context)} <= _FLAT):
         check_unfolded(context, "the context of a container")
     name, version, text, by = _encode_node(container, context, registry, plain)
     children = []
-    for index, child in enumerate(torch_pytree.children_of(spec)):
+    for index, child in enumerate(torch_compat.children_of(spec)):
         try:
             children.append(_encode(child, registry, plain, depth_left - 1))
         except EncodeError as error:
@@ -119,8 +115,8 @@ def _encode_node(
     container: Any, context: Any, registry: Registry, plain: bool
 ) -> tuple[str, int, str, TreespecType | Registration]:
     """A container's name in the text, the version of its context, the context as JSON, and who writes it."""
-    if plain and (names := torch_pytree.nameless_fields(container, context)) is not None:
-        bare: Any = dict if torch_pytree.is_registered_by_fields(container) else tuple
+    if plain and (names := torch_compat.nameless_fields(container, context)) is not None:
+        bare: Any = dict if torch_compat.is_registered_by_fields(container) else tuple
         return _encode_node(bare, names if bare is dict else None, registry, plain=False)
     if (by := registry.container_types.of(container)) is not None:
         try:
@@ -134,7 +130,7 @@ def _encode_node(
         _check_context(by, version, tree)
         text = _quoted(tree) if type(tree) is str else dump_json(tree)
         return with_version(by.name, version), version, text, by
-    registered = torch_pytree.registration_of(container)
+    registered = torch_compat.registration_of(container)
     if registered is None or registered.reads_names:
         raise _unnamed(container, registry)
     registry.container_types.named(registered.name)  # raises where two plugins would serve it
@@ -198,7 +194,7 @@ def _failure(what: str, error: Exception) -> str:
 
 
 def _unnamed(container: Any, registry: Registry) -> EncodeError:
-    name = torch_pytree.class_name(container)
+    name = torch_compat.class_name(container)
     bare = container.__qualname__
     if container.__module__ in ("collections", "torch.return_types"):
         return EncodeError(
@@ -209,7 +205,7 @@ def _unnamed(container: Any, registry: Registry) -> EncodeError:
     call = (
         f"torch.utils._pytree.register_pytree_node({bare}, FLATTEN, UNFLATTEN, serialized_type_name={name!r})"
     )
-    if torch_pytree.is_flattened(container) and torch_pytree.field_names(container) is not None:
+    if torch_compat.is_flattened(container) and torch_compat.field_names(container) is not None:
         call = f"torch.export.register_dataclass({bare}, serialized_type_name={name!r})"
         plainly = '. Or save with containers="plain", which makes dicts of its kind'
     return EncodeError(
@@ -251,13 +247,13 @@ def _types_of(spec: TreeSpec, registry: Registry) -> dict[str, _Served]:
 def _served(name: str, registry: Registry) -> _Served | None:
     for each, version in ((name, 1), split_version(name)):
         by = registry.container_types.named(each) or _registered(each)
-        if by is not None and torch_pytree.is_flattened(by.container):
+        if by is not None and torch_compat.is_flattened(by.container):
             return _Served(by, version)
     return None
 
 
 def _registered(name: str) -> Registration | None:
-    found = torch_pytree.registration_by_name(name)
+    found = torch_compat.registration_by_name(name)
     return None if found is None or found.reads_names else found
 
 
@@ -265,14 +261,14 @@ def _dataclass_of_old(node: TreeSpec) -> _Served | None:
     """The dataclass that 2.1 or 2.2 wrote, from `[class, fields, fields that are None]` in place of JSON text."""
     match node.context:
         case [str(name), list(fields), list(none)] if all(type(each) is str for each in (*fields, *none)):
-            found = torch_pytree.registration_by_fields(name.rpartition(".")[2], [*fields, *none])
+            found = torch_compat.registration_by_fields(name.rpartition(".")[2], [*fields, *none])
             return None if found is None else _Served(found, 1)
     return None
 
 
 def _decode(node: TreeSpec, types: dict[str, _Served], place: str) -> Any:
     if node.type is None:
-        return torch_pytree.leaf_spec()
+        return torch_compat.leaf_spec()
     served = types[node.type]
     try:
         context = _decode_context(served, node)
@@ -284,7 +280,7 @@ def _decode(node: TreeSpec, types: dict[str, _Served], place: str) -> Any:
         _decode(child, types, f"{place}{dot}children_spec[{index}]")
         for index, child in enumerate(node.children)
     ]
-    return torch_pytree.make_treespec(served.by.container, context, children)
+    return torch_compat.make_treespec(served.by.container, context, children)
 
 
 def _decode_context(served: _Served, node: TreeSpec) -> Any:
@@ -341,7 +337,7 @@ def _fields_context(registered: Registration, context: Any) -> tuple[Any, int]:
         )
     names = [*lists[0], *lists[1]]
     # None for a class that is no dataclass but was registered like one: its fields are known to nobody.
-    fields = torch_pytree.field_names(registered.container)
+    fields = torch_compat.field_names(registered.container)
     if unknown := sorted(set(names) - set(names if fields is None else fields)):
         raise DecodeError(f"the dataclass {registered.name} has no field {', '.join(map(repr, unknown))}")
     if len(set(names)) != len(names):

@@ -10,13 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import OpaqueOrigin, Operator
-from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.errors import UnknownOperatorError
-from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument, Node
-from graphwire.schema.program import install_advice
-
-__all__ = ["CallForm", "OpaqueOperator", "opaque_operator"]
+from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node, install_advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ class CallForm:
         return cls(inputs, "schema", len(record.outputs))
 
 
-class OpaqueOperator(torch_private.HigherOrderOperator):
+class OpaqueOperator(torch_compat.HigherOrderOperator):
     """An operator by its name alone."""
 
     def __init__(self, name: str, form: CallForm, origin: OpaqueOrigin) -> None:

@@ -13,24 +13,26 @@ from typing import Any
 import torch
 from torch.export.graph_signature import CustomObjArgument as TorchCustomObject
 
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.graph.arguments import encode_argument, encode_object, is_encoded
 from graphwire.bridge.graph.metadata import decode_metadata, encode_metadata, keeps_any
-from graphwire.bridge.tensors.symbols import (
+from graphwire.bridge.tensors import (
+    decode_composition,
     decode_int,
     decode_sym_bool,
     decode_sym_float,
+    decode_tensor_meta,
+    encode_composition,
     encode_int,
     encode_sym_bool,
     encode_sym_float,
+    encode_tensor_meta,
 )
-from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_tensor_meta
-from graphwire.bridge.tensors.tensor_subclasses import decode_composition, encode_composition
-from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.schema.arguments import arm_of, value_name
-from graphwire.schema.graph import (
+from graphwire.schema import (
     Argument,
+    ConstantValue,
     CustomObjArgument,
     Graph,
     MappingEntry,
@@ -40,11 +42,12 @@ from graphwire.schema.graph import (
     SymFloatArgument,
     SymIntArgument,
     TensorArgument,
+    TensorMeta,
     ValueMetadata,
+    arm_of,
+    decode_float,
+    value_name,
 )
-from graphwire.schema.signature import ConstantValue
-from graphwire.schema.symbols import decode_float
-from graphwire.schema.tensor import TensorMeta
 
 NOTHING = ValueMetadata()
 """The metadata of a value of which nothing is noted."""
@@ -118,7 +121,7 @@ def encode_value(context: EncodeContext, scope: EncodeScope, name: str, value: A
     if isinstance(value, torch.Tensor):
         _undefined(record.tensor_values, name)
         record.tensor_values[name] = encode_tensor_meta(context, value)
-        if type(value) is not torch_private.FakeTensor:
+        if type(value) is not torch_compat.FakeTensor:
             composition = encode_composition(context, value)
             if composition is not None:
                 record.compositions[name] = composition
@@ -157,7 +160,7 @@ def _class_of_object(value: Any) -> str | None:
     """The class of a script object or opaque value that a graph only knows the class of."""
     if isinstance(value, TorchCustomObject):
         return str(value.class_fqn)
-    return torch_private.script_class(value)
+    return torch_compat.script_class(value)
 
 
 def elements_of(value: Any) -> list[tuple[Any, Any]] | None:
@@ -209,14 +212,14 @@ def note_stated(
     own.unstated = value is not None and stated is None
     if stated is value or not isinstance(stated, torch.Tensor):
         return
-    meta, kind = _described(context, stated), torch_private.held_as(stated)
+    meta, kind = _described(context, stated), torch_compat.held_as(stated)
     # As most values are; to ask whether it is some other kind of tensor takes as long as the rest of this.
-    is_fake = type(value) is torch_private.FakeTensor
+    is_fake = type(value) is torch_compat.FakeTensor
     if (is_fake or isinstance(value, torch.Tensor)) and (
         meta is (other := _described(context, value)) or meta == other
     ):
         is_parameter = not is_fake and isinstance(value, torch.nn.Parameter)
-        held = "parameter" if is_parameter else torch_private.held_as(value)
+        held = "parameter" if is_parameter else torch_compat.held_as(value)
         if kind == held:
             return
     own.value = meta
@@ -296,7 +299,7 @@ class DecodeScope:
         node.meta["val"] = value
         context = self.context
         if context.pending and value is not None:
-            bindings = torch_private.unbacked_bindings(value, context.shape_env, context.pending)
+            bindings = torch_compat.unbacked_bindings(value, context.shape_env, context.pending)
             if bindings and node.op != "placeholder":  # an input is given its value, whoever brought that
                 node.meta["unbacked_bindings"] = bindings
 
@@ -313,7 +316,7 @@ def state(scope: DecodeScope, reader: torch.fx.Node, noted: ValueMetadata | None
     elif noted is not None and noted.value is not None:
         reader.meta["val"] = stated = decode_tensor_meta(scope.context, noted.value, input_value=False)
         if (kind := scope.record.held_as.get(reader.name)) is not None:
-            torch_private.hold_as(stated, kind)
+            torch_compat.hold_as(stated, kind)
 
 
 def name_of(argument: Argument) -> str:

@@ -1,1 +1,5 @@
 """How does an `ExportedProgram` become records and payloads, and come back?"""
+
+from graphwire.bridge.program.program import decode_program, encode_program, record_tables
+from graphwire.bridge.program.program_check import check_exported
+from graphwire.bridge.program.upgraded_check import misfits

@@ -19,13 +19,11 @@ from torch.export.graph_signature import InputKind, InputSpec, OutputSpec
 from torch.fx.traceback import NodeSource, NodeSourceAction
 from torch.utils._pytree import TreeSpec
 
-from graphwire.analysis.validation.save_checks import UNREADABLE
-from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.analysis.validation import UNREADABLE
+from graphwire.bridge import torch_compat
 from graphwire.errors import EncodeError, GraphwireError, is_of_caller, shown
 
-__all__ = ["EditsBlamed"]
-
-_Ranges = Mapping[sympy.Basic, torch_private.ValueRanges]
+_Ranges = Mapping[sympy.Basic, torch_compat.ValueRanges]
 
 _ATTRIBUTES: dict[type, dict[str, Any]] = {
     ExportedProgram: {
@@ -39,7 +37,7 @@ _ATTRIBUTES: dict[type, dict[str, Any]] = {
         "_guards_code": Sequence[str],
     },
     ExportGraphSignature: {"input_specs": Sequence[InputSpec], "output_specs": Sequence[OutputSpec]},
-    torch_private.ValueRanges: {"lower": sympy.Basic | int, "upper": sympy.Basic | int},
+    torch_compat.ValueRanges: {"lower": sympy.Basic | int, "upper": sympy.Basic | int},
     NodeSource: {
         "name": str,
         "target": str,

@@ -12,20 +12,31 @@ import torch
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from graphwire.analysis.inspection.load_report import Omission
-from graphwire.analysis.validation.save_checks import check_written
+from graphwire.analysis.inspection import Omission
+from graphwire.analysis.validation import check_written
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import (
     GRAPH_CONSTANT,
     DecodeContext,
     EncodeContext,
     OpaqueOrigin,
 )
-from graphwire.bridge.graph.arguments import class_of, decode_argument, encode_argument, is_encoded
-from graphwire.bridge.graph.graph import decode_graph, encode_graph
-from graphwire.bridge.graph.metadata import decode_declared, decode_sources, encode_custom, encode_declared
-from graphwire.bridge.graph.operators import check_operators
-from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
-from graphwire.bridge.graph.unknown_operators import OpaqueOperator
+from graphwire.bridge.graph import (
+    OpaqueOperator,
+    check_operators,
+    class_of,
+    decode_argument,
+    decode_declared,
+    decode_graph,
+    decode_sources,
+    decode_treespec,
+    encode_argument,
+    encode_custom,
+    encode_declared,
+    encode_graph,
+    encode_treespec,
+    is_encoded,
+)
 from graphwire.bridge.program.attribute_types import EditsBlamed
 from graphwire.bridge.program.signature import (
     decode_module_calls,
@@ -35,27 +46,31 @@ from graphwire.bridge.program.signature import (
     name_copies,
     name_outputs,
 )
-from graphwire.bridge.tensors.payloads import decode_payloads, encode_payloads
-from graphwire.bridge.tensors.storages import RecordTable, StorageTable
-from graphwire.bridge.tensors.symbols import (
+from graphwire.bridge.tensors import (
+    RecordTable,
+    StorageTable,
+    check_held_values,
+    decode_payloads,
     decode_ranges,
     decode_replacements,
+    encode_payloads,
     encode_ranges,
     encode_replacements,
+    note_edited_values,
     ranges_by_expression,
     settle_hints,
 )
-from graphwire.bridge.tensors.weight_checks import check_held_values, note_edited_values
-from graphwire.bridge.torch_compat import private as torch_private
-from graphwire.bridge.torch_compat.pytree import (
+from graphwire.bridge.torch_compat import (
+    check_encoded,
     children_of,
     context_of,
+    dialects_of,
     is_namedtuple,
     is_serialized_name,
     registration_of,
     unflatten,
+    verifier_of,
 )
-from graphwire.bridge.torch_compat.verifiers import check_encoded, dialects_of, verifier_of
 from graphwire.errors import (
     DecodeError,
     EncodeError,
@@ -65,23 +80,26 @@ from graphwire.errors import (
     said,
     told,
 )
-from graphwire.hooks.registry import Registry
-from graphwire.schema.graph import Argument, CustomObjArgument, Graph, TensorArgument
-from graphwire.schema.module_call import ModuleCallEntry, NamedTupleDef
-from graphwire.schema.program import (
+from graphwire.hooks import Registry
+from graphwire.schema import (
     SCHEMA_VERSION,
+    Argument,
+    CustomObjArgument,
     EncodedValue,
     ExampleInputs,
+    Graph,
     GraphModule,
+    ModuleCallEntry,
+    NamedTupleDef,
     PluginRequirement,
     Program,
     SchemaVersion,
+    TensorArgument,
 )
-from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
-from graphwire.schema.trees.unfolding import OMITTED, WHY_OMITTED, provenance_of, traces_of
+from graphwire.schema.texts import parse_treespec, split_version, treespec_nodes
+from graphwire.schema.trees import OMITTED, WHY_OMITTED, provenance_of, traces_of
 from graphwire.version import PRODUCER
-from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads
-from graphwire.wire.plain_trees import check_unfolded
+from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, check_unfolded
 
 # ----------------------------------------------------------------------------------------------------- encode
 
@@ -167,7 +185,7 @@ def _encode_program(
         schema_version=SchemaVersion(*SCHEMA_VERSION),
         verifiers=dialects_of(program),
         torch_version=str(torch.__version__),
-        guards_code=torch_private.guards_of(program),
+        guards_code=torch_compat.guards_of(program),
         requires=sorted(context.features),
         producer=PRODUCER,
         plugins=_requirements(context),
@@ -329,11 +347,11 @@ def decode_program(
     module_record = record.graph_module
     frames = [frame.text for frame in module_record.stack_frames]
     provenance = provenance_of(module_record.node_sources)
-    shape_env = torch_private.new_shape_env()
+    shape_env = torch_compat.new_shape_env()
     context = DecodeContext(
         registry=registry,
         shape_env=shape_env,
-        fakes=torch_private.FakeTensors(torch_private.fake_value_mode(shape_env)),
+        fakes=torch_compat.FakeTensors(torch_compat.fake_value_mode(shape_env)),
         constants={},
         place_device=place,
         frames=frames,
@@ -346,7 +364,7 @@ def decode_program(
     )
     check_operators(context, module_record.graph)
     inline = decode_ranges(module_record.inline_constraints or {})
-    torch_private.reserve_unbacked(shape_env, [*context.ranges, *inline])
+    torch_compat.reserve_unbacked(shape_env, [*context.ranges, *inline])
     table = StorageTable(payloads.records, place, graph_only)
     noted = record.producer is not None
     encoded = record.encoded_values
@@ -366,7 +384,7 @@ def decode_program(
     calls = decode_module_calls(context, module_record.module_call_graph)
     if module_record.graph.copies:
         name_copies(calls, module_record.graph.copies, graph)
-    program = torch_private.exported_program(
+    program = torch_compat.exported_program(
         root=root,
         graph=graph,
         graph_signature=signature,
@@ -383,10 +401,10 @@ def decode_program(
     if module_record.inline_constraints is not None:
         program.graph_module.meta["inline_constraints"] = ranges_by_expression(context, inline)
     decode_replacements(context, module_record.replacements)
-    torch_private.set_guards(program, list(record.guards_code))
+    torch_compat.set_guards(program, list(record.guards_code))
     if omitted := context.provenance.omitted + context.traces.omitted:
         _leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), left_out)
-    torch_private.hand_over_mode(context.fakes.mode)
+    torch_compat.hand_over_mode(context.fakes.mode)
     return program
 
 

@@ -8,9 +8,7 @@ import torch
 from torch.export import ExportedProgram
 
 from graphwire.errors import EncodeError
-from graphwire.wire.archive.source import type_text
-
-__all__ = ["check_exported"]
+from graphwire.wire.archive import type_text
 
 
 def check_exported(program: Any, place: str = "") -> None:

@@ -12,29 +12,20 @@ from torch.export.exported_program import ModuleCallEntry as TorchModuleCallEntr
 from torch.export.exported_program import ModuleCallSignature as TorchModuleCallSignature
 from torch.export.graph_signature import InputKind, OutputKind
 
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext
-from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
-from graphwire.bridge.graph.values import LITERAL_ARMS
-from graphwire.bridge.torch_compat import releases as torch_releases
+from graphwire.bridge.graph import LITERAL_ARMS, decode_treespec, encode_treespec
 from graphwire.errors import DecodeError, EncodeError, locate, shown
-from graphwire.schema.arguments import VALUE_ARMS, arm_of, value_name
-from graphwire.schema.graph import (
+from graphwire.schema import (
+    VALUE_ARMS,
     Argument,
-    CustomObjArgument,
-    ElementCopy,
-    Graph,
-    SymBoolArgument,
-    SymFloatArgument,
-    SymIntArgument,
-    TensorArgument,
-    TokenArgument,
-)
-from graphwire.schema.module_call import ModuleCallEntry, ModuleCallSignature
-from graphwire.schema.signature import (
     BufferMutationSpec,
     ConstantValue,
+    CustomObjArgument,
+    ElementCopy,
     GradientToParameterSpec,
     GradientToUserInputSpec,
+    Graph,
     GraphSignature,
     InputSpec,
     InputToBufferSpec,
@@ -44,14 +35,24 @@ from graphwire.schema.signature import (
     InputToParameterSpec,
     InputToTensorConstantSpec,
     LossOutputSpec,
+    ModuleCallEntry,
+    ModuleCallSignature,
     OutputSpec,
     OutputTokenSpec,
     ParameterMutationSpec,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+    TokenArgument,
     UserInputMutationSpec,
     UserInputSpec,
     UserOutputSpec,
+    arm_of,
+    decode_float,
+    encode_float,
+    value_name,
 )
-from graphwire.schema.symbols import decode_float, encode_float
 
 # ------------------------------------------------------------------------------------------------- argument specs
 
@@ -228,7 +229,7 @@ def decode_output_spec(record: OutputSpec) -> Any:
         content = getattr(record, arm)
         if content is not None:
             target = getattr(content, content.__struct_fields__[1])
-            return make(torch_releases.output_kind(kind), _tensor(content.arg), target)
+            return make(torch_compat.output_kind(kind), _tensor(content.arg), target)
     raise DecodeError("an output spec without an arm that this version knows")
 
 

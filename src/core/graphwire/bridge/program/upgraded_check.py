@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from graphwire.errors import Problem
-from graphwire.evolve.opsets.graph_names import walk_nodes
-from graphwire.hooks.registry import Registry
-from graphwire.schema.program import Program
-
-__all__ = ["misfits"]
+from graphwire.evolve.opsets import walk_nodes
+from graphwire.hooks import Registry
+from graphwire.schema import Program
 
 
 def misfits(before: Program, after: Program, registry: Registry) -> list[Problem]:

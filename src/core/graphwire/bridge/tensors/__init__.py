@@ -1,1 +1,38 @@
 """How do torch's tensors, storages and symbolic sizes become records, and come back?"""
+
+from graphwire.bridge.tensors.codecs import owner_of
+from graphwire.bridge.tensors.payloads import decode_payloads, encode_payloads
+from graphwire.bridge.tensors.storages import RecordTable, StorageTable
+from graphwire.bridge.tensors.symbols import (
+    decode_int,
+    decode_ranges,
+    decode_replacements,
+    decode_sym_bool,
+    decode_sym_float,
+    encode_int,
+    encode_ranges,
+    encode_replacements,
+    encode_sym_bool,
+    encode_sym_float,
+    may_reason,
+    ranges_by_expression,
+    settle_hints,
+)
+from graphwire.bridge.tensors.tensor_metas import (
+    DTYPES,
+    LAYOUT_KINDS,
+    LAYOUTS,
+    MEMORY_FORMAT_KINDS,
+    MEMORY_FORMATS,
+    NAMED_DTYPES,
+    NAMED_LAYOUTS,
+    SCALAR_TYPES,
+    decode_device,
+    decode_tensor_meta,
+    dtype_name,
+    encode_device,
+    encode_tensor_meta,
+    target_device,
+)
+from graphwire.bridge.tensors.tensor_subclasses import decode_composition, encode_composition
+from graphwire.bridge.tensors.weight_checks import check_held_values, note_edited_values

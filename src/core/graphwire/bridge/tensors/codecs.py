@@ -8,11 +8,8 @@ from typing import Any
 import msgspec
 
 from graphwire.errors import EncodeError, GraphwireError, said
-from graphwire.hooks.interfaces import ConstantCodec, Tree
-from graphwire.hooks.registry import Registry
-from graphwire.wire.plain_trees import check_plugin_tree
-
-__all__ = ["class_name", "copy_of_tree", "owner_of", "written_by"]
+from graphwire.hooks import ConstantCodec, Registry, Tree
+from graphwire.wire import check_plugin_tree
 
 
 def owner_of(registry: Registry, value: Any) -> tuple[ConstantCodec | None, list[tuple[str, str]]]:

@@ -14,18 +14,14 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
-from graphwire.analysis.validation.weight_checks import difference
+from graphwire.analysis.validation import difference
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import EncodeContext
 from graphwire.bridge.tensors.codecs import class_name, copy_of_tree, owner_of, written_by
 from graphwire.bridge.tensors.tensor_metas import seen_facts
-from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, said, shown
-from graphwire.hooks.interfaces import ConstantCodec
-from graphwire.hooks.registry import Registry
-from graphwire.hooks.remedies import of_name, unavailable
-from graphwire.schema.program import EncodedValue
-
-__all__ = ["CodedValues", "decode_coded"]
+from graphwire.hooks import ConstantCodec, Registry, of_name, unavailable
+from graphwire.schema import EncodedValue
 
 _COPIED_BYTES = 1 << 16
 """Parts up to here are copied before a value is made of them for a look, so that a codec that writes into its parts is
@@ -89,7 +85,7 @@ class CodedValues:
             return known.made
         codec, tree, tensors = _written(self.context, name, value)
         names = [self._part_name(name, index) for index in range(len(tensors))]
-        record = EncodedValue(codec.name, tree, names, torch_private.buffer_mark(value))
+        record = EncodedValue(codec.name, tree, names, torch_compat.buffer_mark(value))
         record.same_as = self.weights.get(id(value))
         if isinstance(value, torch.Tensor):
             record.is_param = isinstance(value, torch.nn.Parameter)
@@ -179,7 +175,7 @@ def _written(context: EncodeContext, name: str, value: Any) -> tuple[ConstantCod
     if codec is not None:
         return codec, *written_by(codec, value, name)
     layout = f" of layout {value.layout}" if isinstance(value, torch.Tensor) else ""
-    if isinstance(value, torch.Tensor) and torch_private.is_transformed(value):
+    if isinstance(value, torch.Tensor) and torch_compat.is_transformed(value):
         layout += " inside a function transform"
     if failures:
         who = "; ".join(f"the constant codec {each} fails when it is asked: {why}" for each, why in failures)
@@ -232,9 +228,9 @@ def _as_it_was(made: Any, record: EncodedValue) -> Any:
         wanted = made.requires_grad if record.requires_grad is None else record.requires_grad
         is_param = isinstance(made, torch.nn.Parameter)
         if record.is_param is not None and record.is_param != is_param:
-            made = torch_private.as_parameter(made) if record.is_param else made.detach()
+            made = torch_compat.as_parameter(made) if record.is_param else made.detach()
         if made.requires_grad != wanted:
             made.requires_grad_(wanted)
     if record.buffer is not None:
-        torch_private.mark_buffer(made, record.buffer)
+        torch_compat.mark_buffer(made, record.buffer)
     return made

@@ -19,12 +19,9 @@ from sympy.logic.boolalg import Boolean
 from sympy.printing.repr import srepr
 from torch.utils._sympy.numbers import int_oo
 
-from graphwire.bridge.torch_compat import releases as torch_releases
+from graphwire.bridge import torch_compat
 from graphwire.errors import DecodeError, EncodeError, ExpressionError
-from graphwire.schema.texts.constructor import HEADS, Expression, parse_expression
-from graphwire.schema.texts.growth import growth_of
-
-__all__ = ["build_expression", "decode_expression", "encode_expression"]
+from graphwire.schema.texts import HEADS, Expression, growth_of, parse_expression
 
 Builder = Callable[[Sequence[Any]], Any]
 Leaf = Callable[[Sequence[Any], MutableMapping[str, Any]], Any]
@@ -258,7 +255,7 @@ _CONSTANT_OF: dict[str, Any] = {
 _CONNECTIVES = ("And", "Or", "Xor")
 
 _CLASS_OF: dict[str, Any] = {
-    **{head: kind for head in HEADS if (kind := torch_releases.shape_function(head)) is not None},
+    **{head: kind for head in HEADS if (kind := torch_compat.shape_function(head)) is not None},
     "ExprCondPair": ExprCondPair,
 }
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import torch
 
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.tensors.coded_values import CodedValues, decode_coded
 from graphwire.bridge.tensors.storages import RecordTable, StorageTable, is_plain, placement_of
@@ -19,12 +20,9 @@ from graphwire.bridge.tensors.tensor_metas import (
     decode_tensor_meta,
     encode_tensor_meta,
 )
-from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.errors import ArchiveError, DecodeError, locate
-from graphwire.schema.program import EncodedValue
-from graphwire.schema.symbols import SymInt
-from graphwire.schema.tensor import PayloadMeta
-from graphwire.wire.payloads import WEIGHTS, known_integers, strided_bytes
+from graphwire.schema import EncodedValue, PayloadMeta, SymInt
+from graphwire.wire import WEIGHTS, known_integers, strided_bytes
 
 
 def encode_payloads(
@@ -79,14 +77,14 @@ def _encode_tensor(
     if placement is not None:
         context.features.add("placement")
         return PayloadMeta(
-            "", is_parameter, False, meta, placement=placement, buffer=torch_private.buffer_mark(tensor)
+            "", is_parameter, False, meta, placement=placement, buffer=torch_compat.buffer_mark(tensor)
         )
     name, start, shared = table.place(tensor)
     if start:
         offset = tensor.storage_offset() - start // tensor.element_size()
         meta = msgspec.structs.replace(meta, storage_offset=SymInt(as_int=offset))
     record = PayloadMeta(name, is_parameter, False, meta, shared=shared)
-    record.buffer = torch_private.buffer_mark(tensor)
+    record.buffer = torch_compat.buffer_mark(tensor)
     if tensor.is_conj() or tensor.is_neg():
         context.features.add("lazy-bits")
         record.conj, record.neg = tensor.is_conj(), tensor.is_neg()
@@ -275,7 +273,7 @@ def _decode_tensor(
         return torch.nn.Parameter(tensor, requires_grad=described.requires_grad)
     tensor = tensor.requires_grad_() if described.requires_grad else tensor
     if meta.buffer is not None:
-        torch_private.mark_buffer(tensor, meta.buffer)
+        torch_compat.mark_buffer(tensor, meta.buffer)
     return tensor
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from graphwire.errors import DecodeError
-from graphwire.schema.scalars import ScalarType
-from graphwire.schema.tensor import SparseMeta
+from graphwire.schema import ScalarType, SparseMeta
 
 ROW_COMPRESSED = (torch.sparse_csr, torch.sparse_bsr)
 COLUMN_COMPRESSED = (torch.sparse_csc, torch.sparse_bsc)

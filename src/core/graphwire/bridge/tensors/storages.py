@@ -9,11 +9,9 @@ from typing import Any, TypeAlias
 
 import torch
 
-from graphwire.bridge.torch_compat import private as torch_private
+from graphwire.bridge import torch_compat
 from graphwire.errors import MissingRecordError
-from graphwire.wire.payloads import WEIGHTS, Record
-
-__all__ = ["RecordTable", "StorageRecord", "StorageTable", "is_plain", "placement_of"]
+from graphwire.wire import WEIGHTS, Record
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _TRIM_FACTOR = 2
@@ -135,7 +133,7 @@ def is_plain(value: Any) -> bool:
         type(value) in _PLAIN
         and value.layout is torch.strided
         and not value.is_quantized
-        and not torch_private.is_transformed(value)
+        and not torch_compat.is_transformed(value)
     )
 
 
@@ -143,7 +141,7 @@ def placement_of(value: Any) -> str | None:
     """Where a tensor is that has no elements: `fake` or `meta`; None for any other value."""
     if type(value) in _PLAIN:  # as most are, and each question takes as long as asking it of the tensor
         return "meta" if value.is_meta and is_plain(value) else None
-    return "fake" if isinstance(value, torch_private.FakeTensor) and value.layout is torch.strided else None
+    return "fake" if isinstance(value, torch_compat.FakeTensor) and value.layout is torch.strided else None
 
 
 # ----------------------------------------------------------------------------------------------------- decode

@@ -8,12 +8,11 @@ from typing import Any
 import sympy
 import torch
 
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext, SymbolicInteger
 from graphwire.bridge.tensors.expressions import build_expression, decode_expression, encode_expression
-from graphwire.bridge.torch_compat import private as torch_private
-from graphwire.bridge.torch_compat import releases as torch_releases
 from graphwire.errors import DecodeError, ExpressionError, shown
-from graphwire.schema.symbols import (
+from graphwire.schema import (
     RangeConstraint,
     SymBool,
     SymExpr,
@@ -23,10 +22,17 @@ from graphwire.schema.symbols import (
     decode_float,
     encode_float,
 )
-from graphwire.schema.texts.constructor import Expression, parse_expression, symbols_of
-from graphwire.schema.texts.evaluation import Number, evaluate
-from graphwire.schema.texts.growth import MAX_REASONED, MAX_REASONED_IN_ALL, growth_of
-from graphwire.schema.texts.infix import parse_infix
+from graphwire.schema.texts import (
+    MAX_REASONED,
+    MAX_REASONED_IN_ALL,
+    Expression,
+    Number,
+    evaluate,
+    growth_of,
+    parse_expression,
+    parse_infix,
+    symbols_of,
+)
 
 _KNOWN = {number: SymInt(as_int=number) for number in range(-1, 4097)}
 
@@ -42,7 +48,7 @@ def encode_size(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
     """A size, stride or offset of a tensor as a record. One that is symbolic and turned out to be a number is that
     number: no tensor can be made with it being anything else."""
     if isinstance(value, torch.SymInt):
-        expression, _ = torch_private.symbolic_parts(value)
+        expression, _ = torch_compat.symbolic_parts(value)
         if expression.is_Integer:
             return encode_int(context, int(expression))
     return encode_int(context, value)
@@ -51,8 +57,8 @@ def encode_size(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
 def symbolic_integer(context: EncodeContext, value: torch.SymInt) -> SymbolicInteger:
     """A symbolic integer as a record, with a key that equal ones share. Taken apart once for all of torch's nodes that are
     made of the same."""
-    node = torch_private.symbolic_node(value)
-    identity = torch_private.symbolic_identity(node)
+    node = torch_compat.symbolic_node(value)
+    identity = torch_compat.symbolic_identity(node)
     known = context.integers.get(identity)
     if known is None:
         known = context.integers[identity] = _symbolic_integer(context, node, value)
@@ -60,7 +66,7 @@ def symbolic_integer(context: EncodeContext, value: torch.SymInt) -> SymbolicInt
 
 
 def _symbolic_integer(context: EncodeContext, node: Any, value: torch.SymInt) -> SymbolicInteger:
-    expression, hint = torch_private.symbolic_parts(value)
+    expression, hint = torch_compat.symbolic_parts(value)
     hinted = None if hint is None else SymExprHint(as_int=int(hint))
     text = _text(context, expression)
     return SymbolicInteger(node, f"{text} = {hint}", SymInt(as_expr=SymExpr(text, hinted)))
@@ -70,7 +76,7 @@ def encode_sym_float(context: EncodeContext, value: float | torch.SymFloat) -> S
     """A float, known or symbolic, as a record."""
     if isinstance(value, float):
         return SymFloat(as_float=encode_float(value))
-    expression, hint = torch_private.symbolic_parts(value)
+    expression, hint = torch_compat.symbolic_parts(value)
     known = None if hint is None else SymExprHint(as_float=encode_float(float(hint)))
     return SymFloat(as_expr=SymExpr(_text(context, expression), known))
 
@@ -79,7 +85,7 @@ def encode_sym_bool(context: EncodeContext, value: bool | torch.SymBool) -> SymB
     """A truth value, known or symbolic, as a record. torch writes no hint for it."""
     if isinstance(value, bool):
         return SymBool(as_bool=value)
-    expression, _ = torch_private.symbolic_parts(value)
+    expression, _ = torch_compat.symbolic_parts(value)
     return SymBool(as_expr=SymExpr(_text(context, expression)))
 
 
@@ -125,15 +131,15 @@ def _decode(context: DecodeContext, record: SymExpr, hint: Any, kind: type) -> A
         if kind is not bool and not isinstance(expression, sympy.Expr):
             raise DecodeError(f"{record.expr_str!r:.80} is a truth value, where a number is expected")
         if hint is not None and isinstance(expression, sympy.Symbol):
-            torch_private.declare_symbol(context.shape_env, expression, None, hint)
-        value = context.values[key] = torch_private.symbolic_value(context.shape_env, expression, kind, hint)
+            torch_compat.declare_symbol(context.shape_env, expression, None, hint)
+        value = context.values[key] = torch_compat.symbolic_value(context.shape_env, expression, kind, hint)
     return value
 
 
 def may_reason(context: DecodeContext, values: Iterable[Any]) -> bool:
     """Whether torch's shape environment may compute with `values` now: their expressions are small, those so far were few, and
     none of the program has a symbol in an exponent, for which a large number could be put."""
-    sizes = [torch_private.expression_size(value, MAX_REASONED) for value in values if type(value) is not int]
+    sizes = [torch_compat.expression_size(value, MAX_REASONED) for value in values if type(value) is not int]
     context.reasoned += sum(sizes)
     small = max(sizes, default=0) <= MAX_REASONED and context.reasoned <= MAX_REASONED_IN_ALL
     return small and not context.exponents
@@ -162,22 +168,22 @@ def _expression(context: DecodeContext, text: str) -> sympy.Basic:
 def _declare(context: DecodeContext, name: str) -> None:
     symbol = context.symbols[name]
     ranges = context.ranges.get(name) or _widest_range(symbol)
-    torch_private.declare_symbol(context.shape_env, symbol, ranges, None)
-    if torch_private.is_unbacked(symbol):
+    torch_compat.declare_symbol(context.shape_env, symbol, ranges, None)
+    if torch_compat.is_unbacked(symbol):
         context.pending.add(symbol)
 
 
 def _widest_range(symbol: sympy.Symbol) -> Any:
     """The range of a symbol of which the document says none: torch expects every symbol to have one."""
-    infinity = torch_private.int_oo if symbol.is_integer else sympy.oo
+    infinity = torch_compat.int_oo if symbol.is_integer else sympy.oo
     lower = sympy.Integer(1) if symbol.is_integer and symbol.is_positive else -infinity
-    return torch_private.ValueRanges(lower, infinity)
+    return torch_compat.ValueRanges(lower, infinity)
 
 
 def _check_ranges(constraints: Any) -> None:
     """Raises a TypeError for what does not give ranges by expressions: others may fail, or never end, when they are hashed."""
     for expression, ranges in constraints.items():
-        bounds = (ranges.lower, ranges.upper) if isinstance(ranges, torch_private.ValueRanges) else (None,)
+        bounds = (ranges.lower, ranges.upper) if isinstance(ranges, torch_compat.ValueRanges) else (None,)
         if not all(isinstance(each, (sympy.Basic, int)) for each in (expression, *bounds)):
             raise TypeError(f"{shown(expression)} has {shown(ranges)} for its range")
 
@@ -193,7 +199,7 @@ def encode_ranges(constraints: Mapping[sympy.Basic, Any]) -> dict[str, RangeCons
 
 
 def _bound(bound: Any, *, up: bool) -> int | None:
-    if bound in (torch_private.int_oo, -torch_private.int_oo, sympy.oo, -sympy.oo):
+    if bound in (torch_compat.int_oo, -torch_compat.int_oo, sympy.oo, -sympy.oo):
         return None
     return int(sympy.ceiling(bound) if up else sympy.floor(bound))
 
@@ -206,14 +212,14 @@ def decode_ranges(constraints: Mapping[str, RangeConstraint]) -> dict[str, Any]:
     """The ranges that a document states, by infix text."""
     ranges = {}
     for text, constraint in constraints.items():
-        infinity = sympy.oo if text.startswith(_FLOATS) else torch_private.int_oo
+        infinity = sympy.oo if text.startswith(_FLOATS) else torch_compat.int_oo
         lower = -infinity if constraint.min_val is None else sympy.Integer(constraint.min_val)
         upper = infinity if constraint.max_val is None else sympy.Integer(constraint.max_val)
         if constraint.min_val is not None and constraint.max_val is not None and lower > upper:
             raise DecodeError(
                 f"no value lies between {lower} and {upper}", place=f"range_constraints[{text!r}]"
             )
-        ranges[text] = torch_private.ValueRanges(lower, upper)
+        ranges[text] = torch_compat.ValueRanges(lower, upper)
     return ranges
 
 
@@ -222,20 +228,20 @@ def encode_replacements(context: EncodeContext, symbols: Iterable[sympy.Basic]) 
     integer = next(iter(context.integers.values()), None)
     if integer is None:
         return {}
-    found = torch_private.replacements(integer.node.shape_env, symbols)
+    found = torch_compat.replacements(integer.node.shape_env, symbols)
     return {str(symbol): _text(context, expression) for symbol, expression in found.items()}
 
 
 def decode_replacements(context: DecodeContext, replacements: Mapping[str, str]) -> None:
     """Let the shape environment know the equalities that a document states, after its graph and ranges were decoded."""
     for name, text in replacements.items():
-        torch_private.replace_symbol(context.shape_env, context.symbols[name], _expression(context, text))
+        torch_compat.replace_symbol(context.shape_env, context.symbols[name], _expression(context, text))
 
 
 def settle_hints(context: DecodeContext) -> None:
     """Give each symbol that never stood alone the value that a linear expression of it implies (a program over
     `2*s0` alone still has to know `s0`), and each condition the value that follows from those of its symbols."""
-    backed = torch_releases.backed_values(context.shape_env)
+    backed = torch_compat.backed_values(context.shape_env)
     trees: dict[str, Expression] = {}
     for text, hint, kind in context.values:
         if type(hint) is not int or kind is not int:
@@ -247,7 +253,7 @@ def settle_hints(context: DecodeContext) -> None:
         tree = trees.get(text) or trees.setdefault(text, parse_expression(text))
         value = _solution(tree, symbol.name, hint)
         if value is not None:
-            torch_private.declare_symbol(context.shape_env, symbol, None, value)
+            torch_compat.declare_symbol(context.shape_env, symbol, None, value)
     known = {
         symbol.name: int(value) if value.is_Integer else float(value) for symbol, value in backed.items()
     }
@@ -273,7 +279,7 @@ def _settle_conditions(context: DecodeContext, known: Mapping[str, Number]) -> N
             and {symbol.name for symbol in context.expressions[text].free_symbols} <= known.keys()
         ):
             held = evaluate(parse_expression(text), known)
-            torch_private.hint_symbolic_value(value, None if held is None else bool(held))
+            torch_compat.hint_symbolic_value(value, None if held is None else bool(held))
 
 
 def _unseen_symbol(name: str) -> sympy.Symbol:

@@ -7,15 +7,22 @@ from typing import Any
 
 import torch
 
-from graphwire.analysis.validation.weight_checks import Facts
+from graphwire.analysis.validation import Facts
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext
 from graphwire.bridge.tensors.sparse import decode_sparse, encode_sparse
 from graphwire.bridge.tensors.symbols import decode_int, encode_size, may_reason, symbolic_integer
-from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.errors import DecodeError
-from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, MemoryFormat, ScalarType
-from graphwire.schema.symbols import SymInt
-from graphwire.schema.tensor import SparseMeta, TensorMeta
+from graphwire.schema import (
+    DTYPE_NAMES,
+    Device,
+    Layout,
+    MemoryFormat,
+    ScalarType,
+    SparseMeta,
+    SymInt,
+    TensorMeta,
+)
 
 SCALAR_TYPES: dict[torch.dtype, ScalarType] = {
     getattr(torch, name): kind for kind, name in DTYPE_NAMES.items()
@@ -91,10 +98,10 @@ def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMe
         return _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0, encode_sparse(tensor))
     strides, offset = tensor.stride(), tensor.storage_offset()
     numbers: tuple[Any, ...] = (sizes, strides, offset)
-    is_symbolic = torch_private.may_have_symbolic_sizes(tensor)
+    is_symbolic = torch_compat.may_have_symbolic_sizes(tensor)
     if is_symbolic:
-        numbers = torch_private.identities((*sizes, *strides, offset))
-    key = (tensor.dtype, numbers, tensor.requires_grad, torch_private.device_of(tensor))
+        numbers = torch_compat.identities((*sizes, *strides, offset))
+    key = (tensor.dtype, numbers, tensor.requires_grad, torch_compat.device_of(tensor))
     record = context.tensor_metas.get(key)
     if record is None:
         same: Any = key

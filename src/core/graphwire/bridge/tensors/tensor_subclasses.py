@@ -10,15 +10,14 @@ from typing import Any
 
 import torch
 
+from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.tensors.codecs import owner_of
 from graphwire.bridge.tensors.symbols import decode_int, encode_int
 from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_tensor_meta
-from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.schema.symbols import SymInt
-from graphwire.schema.tensor import Composition, Part
-from graphwire.wire.plain_trees import check_plugin_tree
+from graphwire.schema import Composition, Part, SymInt
+from graphwire.wire import check_plugin_tree
 
 _INTEGER = "graphwire.integer"
 _SYMBOLS = frozenset((torch.SymInt,))
@@ -48,7 +47,7 @@ def encode_composition(context: EncodeContext, tensor: torch.Tensor) -> Composit
 
 
 def _encode_part(context: EncodeContext, tensor: torch.Tensor) -> Part:
-    plain = type(tensor) is torch_private.FakeTensor
+    plain = type(tensor) is torch_compat.FakeTensor
     return Part(encode_tensor_meta(context, tensor), None if plain else encode_composition(context, tensor))
 
 

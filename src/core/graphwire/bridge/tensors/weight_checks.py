@@ -8,18 +8,11 @@ from typing import Any
 
 import torch
 
-from graphwire.analysis.validation.weight_checks import (
-    difference,
-    facts_of,
-    mismatches,
-    missing_values,
-    plain_differences,
-)
+from graphwire.analysis.validation import difference, facts_of, mismatches, missing_values, plain_differences
 from graphwire.bridge.tensors.tensor_metas import seen_facts
 from graphwire.errors import DecodeError, GraphwireWarning, Problem, ValidationError
-from graphwire.schema.program import Program
-from graphwire.schema.signature import held_by
-from graphwire.wire.payloads import Payloads
+from graphwire.schema import Program, held_by
+from graphwire.wire import Payloads
 
 _SHOWN = 5
 """Values that a warning tells of."""

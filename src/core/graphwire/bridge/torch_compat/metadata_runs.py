@@ -15,8 +15,6 @@ from torch._ops import OpOverload
 from torch._subclasses.fake_impls import _is_tensor_constructor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-__all__ = ["BoundExceededError", "is_constructor", "obstacle", "run_on_metadata", "takes_numbers"]
-
 _OWN = frozenset(("aten", "prims"))
 """The namespaces whose kernels torch itself registers."""
 _UNCHECKED = re.compile("backward|::_thnn_|::quantized_|::fbgemm_")

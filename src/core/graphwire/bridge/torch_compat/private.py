@@ -29,10 +29,10 @@ from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils._traceback import CapturedTraceback
 
-from graphwire.bridge.torch_compat import releases as torch_releases
+from graphwire.bridge.torch_compat import releases
 from graphwire.bridge.torch_compat.verifiers import check_program
 from graphwire.errors import GraphwireWarning
-from graphwire.process.interrupts import InterruptSafe
+from graphwire.process import InterruptSafe
 
 __all__ = [
     "FakeTensor",
@@ -299,7 +299,7 @@ def declare_symbol(
     shape_env: ShapeEnv, symbol: sympy.Symbol, ranges: ValueRanges | None, hint: int | float | None
 ) -> None:
     """Make `symbol` known: the values it may take, and the one it had (None for a symbol without backing)."""
-    if hint is not None and symbol not in (values := torch_releases.backed_values(shape_env)):
+    if hint is not None and symbol not in (values := releases.backed_values(shape_env)):
         values[symbol] = sympy.Integer(hint) if type(hint) is int else sympy.Float(hint)
     if ranges is not None:
         shape_env.constrain_symbol_range(symbol, compiler_min=ranges.lower, compiler_max=ranges.upper)
@@ -322,7 +322,7 @@ def reserve_unbacked(shape_env: ShapeEnv, names: Iterable[str]) -> None:
         for prefix, counter in (("zuf", "unbacked_symfloat_counter"), ("u", "unbacked_symint_counter")):
             if name.startswith(prefix) and name[len(prefix) :].isdigit():
                 used = int(name[len(prefix) :]) + 1
-                torch_releases.reserve_numbers(shape_env, counter, used)
+                releases.reserve_numbers(shape_env, counter, used)
 
 
 def is_unbacked(symbol: sympy.Symbol) -> bool:
@@ -373,7 +373,7 @@ def script_class(value: Any) -> str | None:
         return str(value.script_class_name)
     if isinstance(value, torch.ScriptObject):
         return str(value._type().qualified_name())
-    return torch_releases.opaque_type_name(type(value))
+    return releases.opaque_type_name(type(value))
 
 
 def guards_of(program: torch.export.ExportedProgram) -> list[str]:

@@ -12,8 +12,6 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from graphwire.errors import DecodeError
 
-__all__ = ["ProcessState", "process_state", "unchanged_process"]
-
 _AUTOCAST_DEVICES = ("cpu", "cuda")
 
 

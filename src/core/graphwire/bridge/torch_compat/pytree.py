@@ -8,27 +8,6 @@ from typing import Any, NamedTuple
 
 from graphwire.errors import DecodeError, said
 
-__all__ = [
-    "Registration",
-    "children_of",
-    "class_name",
-    "context_of",
-    "field_names",
-    "flatten_one",
-    "is_flattened",
-    "is_namedtuple",
-    "is_registered_by_fields",
-    "is_serialized_name",
-    "is_treespec",
-    "leaf_spec",
-    "make_treespec",
-    "nameless_fields",
-    "registration_by_fields",
-    "registration_by_name",
-    "registration_of",
-    "unflatten",
-]
-
 
 class Registration(NamedTuple):
     """A container type that somebody registered with torch under a serialized name, in this process."""

@@ -27,17 +27,6 @@ except ImportError:  # before 2.9
 
 from graphwire.errors import DecodeError
 
-__all__ = [
-    "backed_values",
-    "opaque_type_name",
-    "opaque_types",
-    "output_kind",
-    "parameters_of",
-    "predispatch_functions",
-    "reserve_numbers",
-    "shape_function",
-]
-
 
 def opaque_types() -> Iterable[type]:
     """The classes that this process registered with torch as opaque: none before torch 2.10."""

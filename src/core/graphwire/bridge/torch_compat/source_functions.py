@@ -17,8 +17,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["function_table", "name_of_function", "operator_packet"]
-
 _MODULES = (
     torch.functional,
     torch.nn.functional,

@@ -18,8 +18,6 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from graphwire.errors import DecodeError, EncodeError, shown
 
-__all__ = ["check_encoded", "check_program", "dialects_of", "verifier_of"]
-
 _ABSENT = object()
 _REFUSALS = (SpecViolationError, AssertionError, ValueError, TypeError, RuntimeError)
 """What the verifiers raise."""

@@ -12,10 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from graphwire.schema.texts.constructor import Expression, call, format_expression, parse_expression
-from graphwire.schema.texts.infix import format_infix, parse_infix
-
-__all__ = ["assumptions_of", "foreign_operations", "renamed_symbols", "to_constructor", "to_infix"]
+from graphwire.schema.texts import (
+    Expression,
+    call,
+    format_expression,
+    format_infix,
+    parse_expression,
+    parse_infix,
+)
 
 _ASSUMPTIONS: tuple[tuple[str, tuple[tuple[str, bool], ...]], ...] = (
     ("zuf", ()),

@@ -8,8 +8,6 @@ from collections.abc import Container
 from graphwire.evolve.documents.plain_values import TABLES
 from graphwire.evolve.documents.trees import Record
 
-__all__ = ["free_name", "value_names"]
-
 
 def value_names(graph: Record) -> set[str]:
     """The names of a graph's values."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 
-from graphwire.schema.texts.metadata import EXACT_STACK, split_modules
-
-__all__ = ["module_stack_down", "module_stack_up", "stack_with_commas", "stack_without_commas"]
+from graphwire.schema.texts import EXACT_STACK, split_modules
 
 
 def module_stack_up(text: str) -> str:

@@ -11,39 +11,31 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from graphwire.schema.arguments import (
+from graphwire.schema import (
     ARMS,
     VALUE_TABLES,
-    Renaming,
-    arguments_in,
-    arm_of,
-    rewritten,
-    step_text,
-)
-from graphwire.schema.graph import (
     Argument,
     CustomObjArgument,
+    Device,
     Graph,
     GraphArgument,
+    Layout,
+    MemoryFormat,
     OptionalTensorArgument,
+    Renaming,
+    ScalarType,
     SequenceValue,
     SymBoolArgument,
     SymFloatArgument,
     SymIntArgument,
     TensorArgument,
+    arguments_in,
+    arm_of,
+    decode_float,
+    encode_float,
+    rewritten,
+    step_text,
 )
-from graphwire.schema.scalars import Device, Layout, MemoryFormat, ScalarType
-from graphwire.schema.symbols import decode_float, encode_float
-
-__all__ = [
-    "TABLES",
-    "Value",
-    "decode_value",
-    "defined_values",
-    "encode_value",
-    "mapped",
-    "subgraphs",
-]
 
 
 class Value(NamedTuple):

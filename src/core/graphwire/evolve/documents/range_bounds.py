@@ -21,19 +21,7 @@ from msgspec.structs import replace
 
 from graphwire.evolve.documents.trees import ROOT, Record, Report
 from graphwire.evolve.documents.versions import Version
-from graphwire.schema.program import Program
-from graphwire.schema.symbols import RangeConstraint
-
-__all__ = [
-    "GREATEST",
-    "NarrowedRange",
-    "from_greatest",
-    "from_infinity",
-    "narrowed",
-    "report_small_sizes",
-    "to_greatest",
-    "to_infinity",
-]
+from graphwire.schema import Program, RangeConstraint
 
 _BACKED = re.compile(r"s\d+", re.ASCII)
 _LEAST_READ: Final = ((Version(1), 2), (Version(5, 1), 1))

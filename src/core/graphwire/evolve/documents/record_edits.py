@@ -7,8 +7,6 @@ from typing import Any
 
 from graphwire.evolve.documents.trees import Edit, Record, Where
 
-__all__ = ["of_arm", "of_expression", "without"]
-
 
 def of_arm(arm: str, change: Callable[[Any], Record]) -> Edit:
     """An edit that puts `change` of an arm's content in place of the union; other unions stay."""

@@ -20,11 +20,7 @@ from msgspec import inspect
 from graphwire.evolve.documents.free_names import free_name, value_names
 from graphwire.evolve.documents.trees import Edits, Record, Where, name_of, rewrite
 from graphwire.evolve.documents.vocabulary import FIELDS
-from graphwire.schema.graph import Graph
-from graphwire.schema.module_call import ModuleCallEntry
-from graphwire.schema.signature import GraphSignature
-
-__all__ = ["renamed", "with_operators_names", "without_builtin_names", "without_names_of_nodes"]
+from graphwire.schema import Graph, GraphSignature, ModuleCallEntry
 
 _FX_NAMES = frozenset({"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"})
 _WORD = re.compile(r"\W", re.ASCII)

@@ -8,11 +8,7 @@ from typing import Any, Final, NamedTuple
 from graphwire.evolve.documents.trees import OURS, Edit, Edits, Record, Report, Where, arm_of, rewrite
 from graphwire.evolve.documents.versions import RELEASES, Version, first_release, stamped
 from graphwire.evolve.documents.vocabulary import FIELDS, TYPES
-from graphwire.schema.arguments import ARMS, PLACES, Place
-from graphwire.schema.scalars import DTYPE_NAMES, ScalarType
-from graphwire.schema.signature import InputSpec, OutputSpec
-
-__all__ = ["Step", "Taken", "literal_as_value", "place_of_results", "report_new"]
+from graphwire.schema import ARMS, DTYPE_NAMES, PLACES, InputSpec, OutputSpec, Place, ScalarType
 
 
 class Step(NamedTuple):

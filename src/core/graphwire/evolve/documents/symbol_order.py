@@ -9,8 +9,6 @@ from collections.abc import Iterable
 
 from graphwire.evolve.documents.trees import Record, Report, Where
 
-__all__ = ["report_unmet_symbols", "symbols_first"]
-
 _SYMBOL = re.compile(r"\bs\d+\b", re.ASCII)
 
 

@@ -11,26 +11,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from graphwire.errors import Obstacle
-from graphwire.schema.arguments import INSIDE, TREES, VALUE_ARMS, step_text
-from graphwire.schema.texts.treespec import TreeSpec, parse_treespec
-
-__all__ = [
-    "MALFORMED",
-    "OURS",
-    "Edits",
-    "Node",
-    "Record",
-    "Report",
-    "Where",
-    "arm_of",
-    "call_of",
-    "name_of",
-    "node_label",
-    "rewrite",
-    "rewrite_graph",
-    "subgraphs",
-    "treespecs",
-]
+from graphwire.schema import INSIDE, TREES, VALUE_ARMS, step_text
+from graphwire.schema.texts import TreeSpec, parse_treespec
 
 MALFORMED = (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError)
 """What comes of reading a tree as a record that it is not."""

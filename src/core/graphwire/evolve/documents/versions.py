@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphwire.errors import SchemaError
-from graphwire.schema.schema_version import DRAFT, Version
+from graphwire.schema import DRAFT, Version
 
 __all__ = [
     "COMPACT_5_3",

@@ -13,12 +13,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from graphwire import schema
 from graphwire.evolve.documents.versions import Version
-from graphwire.schema import graph, module_call, program, scalars, signature, symbols, tensor
-from graphwire.schema.arguments import ARMS
-from graphwire.schema.scalars import ScalarType
-
-__all__ = ["EXTENSIONS", "FIELDS", "TYPES", "Field", "fields_of_torch"]
+from graphwire.schema import ARMS, ScalarType
 
 V1, V2, V5_1, V5_3, V7_3 = Version(1), Version(2), Version(5, 1), Version(5, 3), Version(7, 3)
 V8_2, V8_7, V8_8, V8_14 = Version(8, 2), Version(8, 7), Version(8, 8), Version(8, 14)
@@ -38,7 +35,7 @@ TYPES: Final[dict[ScalarType, Version]] = {
 """Every element type with a number."""
 
 EXTENSIONS: Final[dict[str, Literal["said", "shown", "refused"]]] = {
-    **dict.fromkeys(program.FEATURES, "refused"),
+    **dict.fromkeys(schema.FEATURES, "refused"),
     "sequences": "said",
     "codecs": "shown",
     "outputs": "shown",
@@ -86,31 +83,31 @@ def _refused(says: str, since: Version) -> Field:
 
 
 def _extension(feature: str) -> Field:
-    return Field(None, "refused", program.FEATURES[feature], feature)
+    return Field(None, "refused", schema.FEATURES[feature], feature)
 
 
 FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
-    program.Program: {
+    schema.Program: {
         **_fields("graph_module opset_version range_constraints schema_version"),
         **_fields("verifiers torch_version", V7_3),
         **_fields("guards_code", V8_14),
         **_left_out("requires producer readable_from plugins example_inputs edited_values"),
         **_said("encoded_values"),
     },
-    program.GraphModule: {
+    schema.GraphModule: {
         **_fields("graph signature module_call_graph"),
         **_fields("metadata", V7_3),
         **_fields("treespec_namedtuple_fields", V8_7),
         **_said("stack_frames node_sources"),
         **_left_out("inline_constraints replacements"),
     },
-    program.SchemaVersion: _fields("major minor"),
-    program.StackFrame: _said("file line name source stripped"),
-    program.NodeSource: _said("name target graph_id pass_name action from_node"),
-    program.PluginRequirement: _left_out("distribution version provides"),
-    program.EncodedValue: _said("codec tree tensors buffer is_weight requires_grad is_param same_as index"),
-    program.ExampleInputs: _left_out("spec leaves encoded_values"),
-    graph.Graph: {
+    schema.SchemaVersion: _fields("major minor"),
+    schema.StackFrame: _said("file line name source stripped"),
+    schema.NodeSource: _said("name target graph_id pass_name action from_node"),
+    schema.PluginRequirement: _left_out("distribution version provides"),
+    schema.EncodedValue: _said("codec tree tensors buffer is_weight requires_grad is_param same_as index"),
+    schema.ExampleInputs: _left_out("spec leaves encoded_values"),
+    schema.Graph: {
         **_fields("inputs outputs nodes is_single_tensor_return"),
         **_named("tensor_values sym_int_values sym_bool_values"),
         **_named("custom_obj_values", V5_1),
@@ -118,7 +115,7 @@ FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
         **_left_out("input_names value_metadata placed copies compositions held_as", names=True),
         **_left_out("output_metadata output_list"),
     },
-    graph.Node: {
+    schema.Node: {
         **_fields("target inputs outputs metadata"),
         **_fields("is_hop_single_tensor_return", V8_7),
         **_named("name", V8_17),
@@ -126,12 +123,12 @@ FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
         **_left_out("container"),
         "propagate": _extension("propagate"),
     },
-    graph.ValueMetadata: {
+    schema.ValueMetadata: {
         **_left_out("metadata stack from_node unstated stated target value"),
         **_left_out("name", names=True),
     },
-    graph.NamedArgument: {**_fields("name arg"), **_fields("kind", V8_7), **_left_out("tuples")},
-    graph.Argument: {
+    schema.NamedArgument: {**_fields("name arg"), **_fields("kind", V8_7), **_left_out("tuples")},
+    schema.Argument: {
         arm: Field(row.argument, "said" if row.resolved or row.feature else "kept", row.says)
         for arm, row in ARMS.items()
     },
@@ -140,70 +137,70 @@ FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
         for row in ARMS.values()
         if row.record is not None
     },
-    graph.TensorArgument: _named("name"),
-    graph.TokenArgument: _named("name", V5_3),
-    graph.SymIntArgument: {**_named("as_name"), **_fields("as_int")},
-    graph.SymFloatArgument: {**_named("as_name", V8_2), **_fields("as_float", V8_2)},
-    graph.SymBoolArgument: {**_named("as_name"), **_fields("as_bool")},
-    graph.OptionalTensorArgument: _fields("as_tensor as_none"),
-    graph.CustomObjArgument: {**_named("name"), **_fields("class_fqn", V5_1)},
-    graph.ComplexValue: _fields("real imag", V8_14),
-    graph.GraphArgument: {**_fields("name graph"), **_left_out("node")},
-    graph.ElementCopy: _left_out("of uses", names=True),
-    signature.GraphSignature: _fields("input_specs output_specs"),
-    signature.InputSpec: {
+    schema.TensorArgument: _named("name"),
+    schema.TokenArgument: _named("name", V5_3),
+    schema.SymIntArgument: {**_named("as_name"), **_fields("as_int")},
+    schema.SymFloatArgument: {**_named("as_name", V8_2), **_fields("as_float", V8_2)},
+    schema.SymBoolArgument: {**_named("as_name"), **_fields("as_bool")},
+    schema.OptionalTensorArgument: _fields("as_tensor as_none"),
+    schema.CustomObjArgument: {**_named("name"), **_fields("class_fqn", V5_1)},
+    schema.ComplexValue: _fields("real imag", V8_14),
+    schema.GraphArgument: {**_fields("name graph"), **_left_out("node")},
+    schema.ElementCopy: _left_out("of uses", names=True),
+    schema.GraphSignature: _fields("input_specs output_specs"),
+    schema.InputSpec: {
         **_fields("user_input parameter buffer tensor_constant"),
         "custom_obj": _refused("an input that is a script object", V5_1),
         "token": _refused("a token, which orders effects", V5_3),
         **_fields("constant_input", V5_3),
     },
-    signature.OutputSpec: {
+    schema.OutputSpec: {
         **_fields("user_output loss_output buffer_mutation gradient_to_parameter gradient_to_user_input"),
         "user_input_mutation": _refused("an input that the program changes", V5_1),
         "token": _refused("a token, which orders effects", V5_3),
         "parameter_mutation": _refused("a parameter that the program changes", V8_14),
     },
-    signature.UserInputSpec: {**_fields("arg"), **_left_out("name", names=True)},
-    signature.UserOutputSpec: {**_fields("arg"), **_left_out("name", names=True)},
-    signature.ConstantValue: _fields("as_none as_int as_float as_string as_bool", V5_3),
-    signature.InputToConstantInputSpec: {**_named("name", V5_3), **_fields("value", V5_3)},
-    signature.InputToParameterSpec: _fields("arg parameter_name"),
-    signature.InputToBufferSpec: {**_fields("arg buffer_name"), **_fields("persistent", V5_1)},
-    signature.InputToTensorConstantSpec: {**_fields("arg tensor_constant_name"), **_left_out("persistent")},
-    signature.InputToCustomObjSpec: _fields("arg custom_obj_name", V5_1),
-    signature.InputTokenSpec: _fields("arg", V5_3),
-    signature.LossOutputSpec: _fields("arg"),
-    signature.BufferMutationSpec: _fields("arg buffer_name"),
-    signature.ParameterMutationSpec: _fields("arg parameter_name", V8_14),
-    signature.GradientToParameterSpec: _fields("arg parameter_name"),
-    signature.GradientToUserInputSpec: {**_fields("arg"), **_named("user_input_name")},
-    signature.UserInputMutationSpec: {**_fields("arg", V5_1), **_named("user_input_name", V5_1)},
-    signature.OutputTokenSpec: _fields("arg", V5_3),
-    module_call.ModuleCallEntry: _fields("fqn signature"),
-    module_call.ModuleCallSignature: {
+    schema.UserInputSpec: {**_fields("arg"), **_left_out("name", names=True)},
+    schema.UserOutputSpec: {**_fields("arg"), **_left_out("name", names=True)},
+    schema.ConstantValue: _fields("as_none as_int as_float as_string as_bool", V5_3),
+    schema.InputToConstantInputSpec: {**_named("name", V5_3), **_fields("value", V5_3)},
+    schema.InputToParameterSpec: _fields("arg parameter_name"),
+    schema.InputToBufferSpec: {**_fields("arg buffer_name"), **_fields("persistent", V5_1)},
+    schema.InputToTensorConstantSpec: {**_fields("arg tensor_constant_name"), **_left_out("persistent")},
+    schema.InputToCustomObjSpec: _fields("arg custom_obj_name", V5_1),
+    schema.InputTokenSpec: _fields("arg", V5_3),
+    schema.LossOutputSpec: _fields("arg"),
+    schema.BufferMutationSpec: _fields("arg buffer_name"),
+    schema.ParameterMutationSpec: _fields("arg parameter_name", V8_14),
+    schema.GradientToParameterSpec: _fields("arg parameter_name"),
+    schema.GradientToUserInputSpec: {**_fields("arg"), **_named("user_input_name")},
+    schema.UserInputMutationSpec: {**_fields("arg", V5_1), **_named("user_input_name", V5_1)},
+    schema.OutputTokenSpec: _fields("arg", V5_3),
+    schema.ModuleCallEntry: _fields("fqn signature"),
+    schema.ModuleCallSignature: {
         **_fields("inputs outputs in_spec out_spec"),
         **_fields("forward_arg_names", V8_2),
         **_left_out("input_names output_names", names=True),
     },
-    module_call.NamedTupleDef: _fields("field_names", V8_7),
-    symbols.SymExprHint: {**_fields("as_int"), **_fields("as_bool as_float", V2)},
-    symbols.SymExpr: _fields("expr_str hint"),
-    symbols.SymInt: _fields("as_expr as_int"),
-    symbols.SymFloat: _fields("as_expr as_float", V8_2),
-    symbols.SymBool: _fields("as_expr as_bool"),
-    symbols.RangeConstraint: _fields("min_val max_val"),
-    scalars.Device: _fields("type index"),
-    tensor.TensorMeta: {
+    schema.NamedTupleDef: _fields("field_names", V8_7),
+    schema.SymExprHint: {**_fields("as_int"), **_fields("as_bool as_float", V2)},
+    schema.SymExpr: _fields("expr_str hint"),
+    schema.SymInt: _fields("as_expr as_int"),
+    schema.SymFloat: _fields("as_expr as_float", V8_2),
+    schema.SymBool: _fields("as_expr as_bool"),
+    schema.RangeConstraint: _fields("min_val max_val"),
+    schema.Device: _fields("type index"),
+    schema.TensorMeta: {
         **_fields("dtype sizes requires_grad device strides storage_offset layout"),
         "dtype_name": _extension("dtypes"),
         "layout_name": _extension("layouts"),
         **_left_out("sparse"),
     },
-    tensor.SparseMeta: _left_out("dense_dim coalesced index_dtype block"),
-    tensor.Composition: _left_out("codec tree parts integers"),
-    tensor.Part: _left_out("meta composition"),
-    tensor.PayloadConfig: _fields("config", V8_14),
-    tensor.PayloadMeta: {
+    schema.SparseMeta: _left_out("dense_dim coalesced index_dtype block"),
+    schema.Composition: _left_out("codec tree parts integers"),
+    schema.Part: _left_out("meta composition"),
+    schema.PayloadConfig: _fields("config", V8_14),
+    schema.PayloadMeta: {
         **_fields("path_name is_param use_pickle tensor_meta", V8_14),
         **_left_out("same_as weight shared buffer"),
         **_said("conj neg placement"),

@@ -17,9 +17,7 @@ import json
 from typing import Any
 
 from graphwire.errors import SchemaError
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.trees import ROOT, Record, Report, Where, name_of, node_label
-from graphwire.evolve.documents.versions import DRAFT, Version
+from graphwire.evolve.documents import DRAFT, ROOT, Record, Report, Step, Version, Where, name_of, node_label
 from graphwire.evolve.early_steps.draft_arguments import (
     argument_down,
     argument_up,
@@ -32,7 +30,7 @@ from graphwire.evolve.early_steps.draft_arguments import (
     size_up,
     value_name,
 )
-from graphwire.schema.texts.treespec import LEAF, TreeSpec, format_treespec
+from graphwire.schema.texts import LEAF, TreeSpec, format_treespec
 
 OLDER, NEWER = DRAFT, Version(1)
 

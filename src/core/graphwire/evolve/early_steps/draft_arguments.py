@@ -6,20 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from graphwire.evolve.documents.trees import Record, Report, Where, arm_of
-
-__all__ = [
-    "argument_down",
-    "argument_up",
-    "literal_integers",
-    "meta_down",
-    "meta_up",
-    "result_down",
-    "result_up",
-    "size_down",
-    "size_up",
-    "value_name",
-]
+from graphwire.evolve.documents import Record, Report, Where, arm_of
 
 _FIRST = "1"
 

@@ -15,12 +15,9 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, cast
 
 from graphwire.errors import SchemaError
-from graphwire.evolve.documents.trees import MALFORMED, Record
-from graphwire.evolve.documents.versions import DRAFT, Version, version_of
+from graphwire.evolve.documents import DRAFT, MALFORMED, Record, Version, version_of
 from graphwire.evolve.early_steps.draft_arguments import meta_up
-from graphwire.schema.scalars import DTYPE_NAMES, ITEM_SIZES, ScalarType
-
-__all__ = ["EmbeddedTensor", "ExternalBytes", "embed", "embedded_tensors", "swapped"]
+from graphwire.schema import DTYPE_NAMES, ITEM_SIZES, ScalarType
 
 
 class ExternalBytes(NamedTuple):

@@ -7,12 +7,15 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from graphwire.evolve.documents.trees import Edits, Record, Where, arm_of, rewrite
-from graphwire.schema.arguments import by_arm
-from graphwire.schema.graph import ARGUMENT_ARMS, OptionalTensorArgument, SymBoolArgument, SymIntArgument
-from graphwire.schema.scalars import Device
-
-__all__ = ["with_all_arms", "without_nulls"]
+from graphwire.evolve.documents import Edits, Record, Where, arm_of, rewrite
+from graphwire.schema import (
+    ARGUMENT_ARMS,
+    Device,
+    OptionalTensorArgument,
+    SymBoolArgument,
+    SymIntArgument,
+    by_arm,
+)
 
 _ARGUMENT = ARGUMENT_ARMS[: ARGUMENT_ARMS.index("as_operator")]
 _INPUT_SPEC = ("user_input", "parameter", "buffer", "tensor_constant")

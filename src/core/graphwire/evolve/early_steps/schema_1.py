@@ -18,17 +18,29 @@ import json
 import re
 from typing import Any
 
-from graphwire.evolve.documents.module_stacks import module_stack_down, module_stack_up
-from graphwire.evolve.documents.range_bounds import from_greatest, report_small_sizes, to_greatest
-from graphwire.evolve.documents.record_edits import of_arm, without
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.trees import ROOT, Edits, Record, Report, Where, rewrite
-from graphwire.evolve.documents.versions import Version, first_release
+from graphwire.evolve.documents import (
+    ROOT,
+    Edits,
+    Record,
+    Report,
+    Step,
+    Version,
+    Where,
+    first_release,
+    from_greatest,
+    module_stack_down,
+    module_stack_up,
+    of_arm,
+    report_small_sizes,
+    rewrite,
+    to_greatest,
+    without,
+)
 from graphwire.evolve.early_steps.explicit_arms import with_all_arms
 from graphwire.evolve.early_steps.signature_maps import signature_down, signature_up
 from graphwire.evolve.early_steps.tensor_constants import lift_constants
-from graphwire.evolve.operators.size_assertions import relax_size_assertions
-from graphwire.schema.texts.treespec import LEAF, TreeSpec, format_treespec, parse_treespec
+from graphwire.evolve.operators import relax_size_assertions
+from graphwire.schema.texts import LEAF, TreeSpec, format_treespec, parse_treespec
 
 OLDER, NEWER = Version(1), Version(2)
 

@@ -11,14 +11,26 @@ of texts, though it writes both; and it names container types that are not Pytho
 
 from __future__ import annotations
 
-from graphwire.evolve.documents.expression_text import renamed_symbols
-from graphwire.evolve.documents.record_edits import of_arm, of_expression, without
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.symbol_order import symbols_first
-from graphwire.evolve.documents.trees import Edit, Edits, Record, Report, Where, arm_of, rewrite, treespecs
-from graphwire.evolve.documents.versions import Version, first_release
+from graphwire.evolve.documents import (
+    Edit,
+    Edits,
+    Record,
+    Report,
+    Step,
+    Version,
+    Where,
+    arm_of,
+    first_release,
+    of_arm,
+    of_expression,
+    renamed_symbols,
+    rewrite,
+    symbols_first,
+    treespecs,
+    without,
+)
 from graphwire.evolve.early_steps.explicit_arms import with_all_arms, without_nulls
-from graphwire.schema.texts.treespec import treespec_nodes
+from graphwire.schema.texts import treespec_nodes
 
 OLDER, NEWER = Version(2), Version(5, 1)
 

@@ -17,25 +17,29 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from graphwire.evolve.documents.module_stacks import stack_with_commas, stack_without_commas
-from graphwire.evolve.documents.range_bounds import from_greatest, report_small_sizes, to_greatest
-from graphwire.evolve.documents.record_edits import of_arm
-from graphwire.evolve.documents.reserved_names import without_builtin_names
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.trees import (
+from graphwire.evolve.documents import (
     Edit,
     Edits,
     Record,
     Report,
+    Step,
+    Version,
     Where,
     arm_of,
+    first_release,
+    from_greatest,
     name_of,
+    of_arm,
+    report_small_sizes,
     rewrite,
+    stack_with_commas,
+    stack_without_commas,
+    to_greatest,
     treespecs,
+    without_builtin_names,
 )
-from graphwire.evolve.documents.versions import Version, first_release
-from graphwire.schema.signature import ConstantValue
-from graphwire.schema.texts.treespec import treespec_nodes
+from graphwire.schema import ConstantValue
+from graphwire.schema.texts import treespec_nodes
 
 OLDER, NEWER = Version(5, 1), Version(5, 3)
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphwire.evolve.documents.trees import ROOT, Record, Report, Where, arm_of, name_of
-from graphwire.schema.arguments import value_name
-from graphwire.schema.graph import Argument, TensorArgument
-from graphwire.schema.signature import InputSpec, OutputSpec
-from graphwire.schema.signature_maps import NameMaps, signature_from_maps
-from graphwire.schema.signature_names import BackwardSignature
-from graphwire.schema.trees.conversion import to_tree
-
-__all__ = ["signature_down", "signature_up"]
+from graphwire.evolve.documents import ROOT, Record, Report, Where, arm_of, name_of
+from graphwire.schema import (
+    Argument,
+    BackwardSignature,
+    InputSpec,
+    NameMaps,
+    OutputSpec,
+    TensorArgument,
+    signature_from_maps,
+    value_name,
+)
+from graphwire.schema.trees import to_tree
 
 _FIRST = "torch-2.2"
 _PLACE = ROOT.at(".graph_module.signature")

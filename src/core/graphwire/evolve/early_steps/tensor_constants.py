@@ -8,10 +8,7 @@ tensor is, except the copy that 2.1 makes of each (`aten.lift_fresh_copy`), whos
 from __future__ import annotations
 
 from graphwire.errors import SchemaError
-from graphwire.evolve.documents.record_edits import without
-from graphwire.evolve.documents.trees import Record, arm_of
-
-__all__ = ["lift_constants"]
+from graphwire.evolve.documents import Record, arm_of, without
 
 _COPY = "torch.ops.aten.lift_fresh_copy.default"
 

@@ -1,1 +1,12 @@
 """How did operators change between schemas and releases?"""
+
+from graphwire.evolve.operators.availability import (
+    is_nameless,
+    newest_release,
+    release_with,
+    report_newer_operators,
+)
+from graphwire.evolve.operators.flash_attention import reshape_attention
+from graphwire.evolve.operators.operators import operators_down, operators_up
+from graphwire.evolve.operators.release_forms import forms_of_parameters, forms_of_release, with_forms
+from graphwire.evolve.operators.size_assertions import relax_size_assertions

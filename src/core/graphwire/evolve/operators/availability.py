@@ -10,12 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from graphwire.evolve.documents.trees import OURS, Edits, Node, Record, Report, Where, rewrite
-from graphwire.evolve.documents.versions import RELEASES, version_with
+from graphwire.evolve.documents import (
+    OURS,
+    RELEASES,
+    Edits,
+    Node,
+    Record,
+    Report,
+    Where,
+    rewrite,
+    version_with,
+)
 from graphwire.evolve.operators.form_editor import FormEditor
-from graphwire.evolve.opsets.changes import Change
-
-__all__ = ["ARRIVALS", "is_nameless", "newest_release", "release_with", "report_newer_operators"]
+from graphwire.evolve.opsets import Change
 
 _ATEN = "torch.ops.aten."
 _PRIMS = "torch.ops.prims."

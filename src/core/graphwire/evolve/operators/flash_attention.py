@@ -10,11 +10,9 @@ in place (as all graphs up to 2.4).
 
 from __future__ import annotations
 
-from graphwire.evolve.documents.trees import Edits, Record, Where, arm_of, name_of, rewrite
+from graphwire.evolve.documents import Edits, Record, Where, arm_of, name_of, rewrite
 from graphwire.evolve.operators.form_editor import FormEditor
-from graphwire.schema.scalars import Layout, ScalarType
-
-__all__ = ["FLASH", "FLASH_FOR_CPU", "attention_down", "attention_up", "reshape_attention"]
+from graphwire.schema import Layout, ScalarType
 
 FLASH = "torch.ops.aten._scaled_dot_product_flash_attention.default"
 FLASH_FOR_CPU = "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default"

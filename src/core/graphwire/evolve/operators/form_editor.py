@@ -10,11 +10,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from graphwire.errors import Obstacle, OpsetError
-from graphwire.evolve.documents.free_names import free_name, value_names
-from graphwire.evolve.documents.record_edits import without
-from graphwire.evolve.documents.trees import Node, Record, Where, call_of
-
-__all__ = ["FormEditor", "GraphValues"]
+from graphwire.evolve.documents import Node, Record, Where, call_of, free_name, value_names, without
 
 
 class GraphValues:

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
-from graphwire.evolve.documents.step import Taken
-from graphwire.evolve.documents.trees import Edits, Node, Record, Report, Where, node_label, rewrite
-from graphwire.evolve.documents.versions import Version, first_release, version_with
+from graphwire.evolve.documents import (
+    Edits,
+    Node,
+    Record,
+    Report,
+    Taken,
+    Version,
+    Where,
+    first_release,
+    node_label,
+    rewrite,
+    version_with,
+)
 from graphwire.evolve.operators.availability import ARRIVALS
 from graphwire.evolve.operators.form_editor import FormEditor, GraphValues
 from graphwire.evolve.operators.schema_forms import CHANGES
-from graphwire.evolve.opsets.changes import EditNode
-
-__all__ = ["operators_down", "operators_up"]
+from graphwire.evolve.opsets import EditNode
 
 _Functions: TypeAlias = dict[Version, dict[str, list[EditNode]]]
 

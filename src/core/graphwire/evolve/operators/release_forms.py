@@ -15,15 +15,17 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from graphwire.errors import OpsetError
-from graphwire.evolve.documents.step import Taken
-from graphwire.evolve.documents.versions import RELEASES
-from graphwire.evolve.opsets.changes import Change, EditNode, renamed_parameter
-from graphwire.evolve.opsets.editor import NodeEditor
-from graphwire.evolve.opsets.graph_names import uses_operator, walk_nodes
-from graphwire.evolve.opsets.upgrades import rewrite_program
-from graphwire.schema.program import Program
-
-__all__ = ["CHANGES", "Rewrite", "forms_of_parameters", "forms_of_release", "with_forms"]
+from graphwire.evolve.documents import RELEASES, Taken
+from graphwire.evolve.opsets import (
+    Change,
+    EditNode,
+    NodeEditor,
+    renamed_parameter,
+    rewrite_program,
+    uses_operator,
+    walk_nodes,
+)
+from graphwire.schema import Program
 
 _ATEN = "torch.ops.aten."
 _LINALG_CHOLESKY, _LINALG_QR = f"{_ATEN}linalg_cholesky.default", f"{_ATEN}linalg_qr.default"

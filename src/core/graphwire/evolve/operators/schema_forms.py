@@ -30,12 +30,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from graphwire.evolve.documents.trees import Record
+from graphwire.evolve.documents import Record
 from graphwire.evolve.operators.flash_attention import FLASH, FLASH_FOR_CPU, attention_down, attention_up
 from graphwire.evolve.operators.form_editor import FormEditor
-from graphwire.evolve.opsets.changes import Change, renamed, renamed_parameter
-
-__all__ = ["CHANGES"]
+from graphwire.evolve.opsets import Change, renamed, renamed_parameter
 
 
 def _tensors(arguments: Iterable[Record]) -> list[Record] | None:

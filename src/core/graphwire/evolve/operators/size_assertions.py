@@ -11,10 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphwire.evolve.documents.record_edits import of_expression
-from graphwire.evolve.documents.trees import Edits, Node, Record, Where, rewrite
-
-__all__ = ["relax_size_assertions"]
+from graphwire.evolve.documents import Edits, Node, Record, Where, of_expression, rewrite
 
 _ASSERT = "torch.ops.aten._assert_async.msg"
 _SCALAR = "torch.ops.aten.scalar_tensor.default"

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from graphwire.hooks.interfaces import OpsetStep
-
-__all__ = ["Change", "EditNode", "opset_steps", "renamed", "renamed_parameter"]
+from graphwire.hooks import OpsetStep
 
 EditNode: TypeAlias = Callable[[Any], None]
 """Edits one node."""

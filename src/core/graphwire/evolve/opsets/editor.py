@@ -21,13 +21,20 @@ from typing import Any, NoReturn, TypeAlias
 from msgspec.structs import replace
 
 from graphwire.errors import OpsetError
-from graphwire.evolve.documents.plain_values import Value, decode_value, defined_values, encode_value
+from graphwire.evolve.documents import Value, decode_value, defined_values, encode_value
 from graphwire.evolve.opsets.rewriting import GraphRewrite
-from graphwire.schema.graph import Argument, ArgumentKind, CustomObjArgument, NamedArgument, Node
-from graphwire.schema.symbols import SymBool, SymFloat, SymInt
-from graphwire.schema.tensor import TensorMeta
-from graphwire.schema.texts.constructor import parse_expression
-from graphwire.schema.texts.infix import format_infix
+from graphwire.schema import (
+    Argument,
+    ArgumentKind,
+    CustomObjArgument,
+    NamedArgument,
+    Node,
+    SymBool,
+    SymFloat,
+    SymInt,
+    TensorMeta,
+)
+from graphwire.schema.texts import format_infix, parse_expression
 
 __all__ = ["Known", "NodeEditor", "Value"]
 

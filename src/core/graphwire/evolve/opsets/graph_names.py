@@ -8,14 +8,21 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from graphwire.evolve.documents.plain_values import subgraphs
-from graphwire.schema.arguments import ARMS, INSIDE, features_of, subgraphs_in
-from graphwire.schema.graph import Argument, Graph, Node
-from graphwire.schema.module_call import ModuleCallEntry
-from graphwire.schema.program import GraphModule, Program
-from graphwire.schema.signature_names import renamed_argument, with_outputs
-
-__all__ = ["graphs_in", "module_with_names", "new_requirements", "uses_operator", "walk_nodes"]
+from graphwire.evolve.documents import subgraphs
+from graphwire.schema import (
+    ARMS,
+    INSIDE,
+    Argument,
+    Graph,
+    GraphModule,
+    ModuleCallEntry,
+    Node,
+    Program,
+    features_of,
+    renamed_argument,
+    subgraphs_in,
+    with_outputs,
+)
 
 
 def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tuple[str, Node]]:

@@ -21,20 +21,8 @@ from graphwire.errors import OpsetError, Problem, escaped
 from graphwire.evolve.opsets.changes import EditNode
 from graphwire.evolve.opsets.graph_names import new_requirements
 from graphwire.evolve.opsets.upgrades import TouchedNode, rewrite_program
-from graphwire.hooks.interfaces import OpsetUpgrader
-from graphwire.hooks.provisions import step_name
-from graphwire.hooks.registry import Registry
-from graphwire.hooks.remedies import is_older, of_fault, of_name, of_requirements
-from graphwire.schema.program import PluginRequirement, Program
-
-__all__ = [
-    "Plan",
-    "PlannedStep",
-    "UnknownOps",
-    "apply",
-    "plan",
-    "plan_for",
-]
+from graphwire.hooks import OpsetUpgrader, Registry, is_older, of_fault, of_name, of_requirements, step_name
+from graphwire.schema import PluginRequirement, Program
 
 UnknownOps: TypeAlias = Literal["error", "opaque"]
 """What becomes of operators that this installation has not, or not in this version: an error, or calls that are kept for

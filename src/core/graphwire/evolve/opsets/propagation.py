@@ -6,11 +6,8 @@ from collections.abc import Iterable
 
 from graphwire.errors import OpsetError, Problem
 from graphwire.evolve.opsets.graph_names import walk_nodes
-from graphwire.hooks.interfaces import OpsetStep
-from graphwire.hooks.registry import Registry
-from graphwire.schema.program import Program
-
-__all__ = ["check_stored_marks", "declared_operators", "marked_operators"]
+from graphwire.hooks import OpsetStep, Registry
+from graphwire.schema import Program
 
 
 def declared_operators(steps: Iterable[OpsetStep]) -> frozenset[str]:

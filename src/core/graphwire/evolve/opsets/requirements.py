@@ -13,12 +13,9 @@ from msgspec.structs import replace
 
 from graphwire.errors import MissingPluginError, Problem
 from graphwire.evolve.opsets.graph_names import walk_nodes
-from graphwire.hooks.registry import Registry
-from graphwire.hooks.remedies import of_requirements
-from graphwire.schema.program import PluginRequirement, Program
-from graphwire.schema.texts.treespec import parse_treespec, split_version, treespec_nodes
-
-__all__ = ["MissingPlugin", "check_plugins", "kept_requirements", "missing_plugins", "with_requirements"]
+from graphwire.hooks import Registry, of_requirements
+from graphwire.schema import PluginRequirement, Program
+from graphwire.schema.texts import parse_treespec, split_version, treespec_nodes
 
 _OWN = "graphwire"
 _OPERATOR = "op_handler"

@@ -10,10 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.documents.plain_values import TABLES, Value, defined_values, mapped
-from graphwire.schema.graph import Graph, NamedArgument, Node
-
-__all__ = ["GraphRewrite"]
+from graphwire.evolve.documents import TABLES, Value, defined_values, mapped
+from graphwire.schema import Graph, NamedArgument, Node
 
 _RESERVED = frozenset(
     {

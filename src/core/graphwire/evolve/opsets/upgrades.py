@@ -12,10 +12,7 @@ from graphwire.evolve.opsets.changes import EditNode
 from graphwire.evolve.opsets.editor import NodeEditor
 from graphwire.evolve.opsets.graph_names import module_with_names
 from graphwire.evolve.opsets.rewriting import GraphRewrite
-from graphwire.schema.graph import Graph, Node
-from graphwire.schema.program import Program
-
-__all__ = ["Rewritten", "TouchedNode", "rewrite_graph", "rewrite_program"]
+from graphwire.schema import Graph, Node, Program
 
 
 class TouchedNode(NamedTuple):

@@ -12,10 +12,17 @@ import re
 from typing import Any
 
 from graphwire.errors import SchemaError
-from graphwire.evolve.documents.record_edits import without
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.trees import Edits, Record, Report, Where, rewrite
-from graphwire.evolve.documents.versions import COMPACT_5_3, Version
+from graphwire.evolve.documents import (
+    COMPACT_5_3,
+    Edits,
+    Record,
+    Report,
+    Step,
+    Version,
+    Where,
+    rewrite,
+    without,
+)
 
 TABLE = "co_fileinfo_ordered_list"
 _FRAME = re.compile(

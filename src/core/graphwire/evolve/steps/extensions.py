@@ -20,26 +20,39 @@ from typing import Any, Final
 
 import msgspec
 
-from graphwire.evolve.documents.trees import OURS, ROOT, Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.evolve.documents.vocabulary import EXTENSIONS, FIELDS, fields_of_torch
-from graphwire.evolve.steps.schema_8_7 import without_optional
-from graphwire.schema.arguments import ARMS
-from graphwire.schema.graph import Graph, GraphArgument, NamedArgument, Node
-from graphwire.schema.module_call import ModuleCallSignature
-from graphwire.schema.program import FEATURES, GraphModule, NodeSource, Program, StackFrame
-from graphwire.schema.signature import InputToTensorConstantSpec, UserInputSpec, UserOutputSpec
-from graphwire.schema.tensor import TensorMeta
-from graphwire.schema.texts.treespec import (
-    TreeSpec,
-    format_treespec,
-    parse_treespec,
-    split_version,
-    treespec_nodes,
+from graphwire.evolve.documents import (
+    EXTENSIONS,
+    FIELDS,
+    OURS,
+    ROOT,
+    Edits,
+    Record,
+    Report,
+    Where,
+    arm_of,
+    fields_of_torch,
+    rewrite,
 )
-from graphwire.schema.trees.conversion import from_tree
-from graphwire.schema.trees.unfolding import WHY_OMITTED, TraceTexts, Unfolding, provenance_of
-
-__all__ = ["resolve_extensions"]
+from graphwire.evolve.steps.schema_8_7 import without_optional
+from graphwire.schema import (
+    ARMS,
+    FEATURES,
+    Graph,
+    GraphArgument,
+    GraphModule,
+    InputToTensorConstantSpec,
+    ModuleCallSignature,
+    NamedArgument,
+    Node,
+    NodeSource,
+    Program,
+    StackFrame,
+    TensorMeta,
+    UserInputSpec,
+    UserOutputSpec,
+)
+from graphwire.schema.texts import TreeSpec, format_treespec, parse_treespec, split_version, treespec_nodes
+from graphwire.schema.trees import WHY_OMITTED, TraceTexts, Unfolding, from_tree, provenance_of
 
 _RETURNED = "torch.return_types."
 """What operators return: torch names these types from 2.15 on, whose schema is that of 2.12."""

@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphwire.evolve.documents.trees import ROOT, Edits, Record, Where, arm_of, rewrite
-from graphwire.schema.arguments import by_arm
-from graphwire.schema.symbols import decode_float, encode_float
-
-__all__ = ["from_text", "to_text"]
+from graphwire.evolve.documents import ROOT, Edits, Record, Where, arm_of, rewrite
+from graphwire.schema import by_arm, decode_float, encode_float
 
 
 def to_text(tree: Record) -> Record:

@@ -10,13 +10,21 @@ operator that does is an obstacle.
 
 from __future__ import annotations
 
-from graphwire.evolve.documents.range_bounds import from_greatest, to_greatest
-from graphwire.evolve.documents.record_edits import without
-from graphwire.evolve.documents.reserved_names import with_operators_names
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.trees import Edits, Record, Report, Where, rewrite
-from graphwire.evolve.documents.versions import Version, first_release
-from graphwire.evolve.operators.flash_attention import reshape_attention
+from graphwire.evolve.documents import (
+    Edits,
+    Record,
+    Report,
+    Step,
+    Version,
+    Where,
+    first_release,
+    from_greatest,
+    rewrite,
+    to_greatest,
+    with_operators_names,
+    without,
+)
+from graphwire.evolve.operators import reshape_attention
 
 OLDER, NEWER = Version(5, 3), Version(7, 3)
 

@@ -16,12 +16,26 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from graphwire.evolve.documents.expression_text import foreign_operations, to_constructor, to_infix
-from graphwire.evolve.documents.range_bounds import from_infinity, to_infinity
-from graphwire.evolve.documents.record_edits import of_arm, of_expression, without
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.trees import Edit, Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.evolve.documents.versions import Version, first_release
+from graphwire.evolve.documents import (
+    Edit,
+    Edits,
+    Record,
+    Report,
+    Step,
+    Version,
+    Where,
+    arm_of,
+    first_release,
+    foreign_operations,
+    from_infinity,
+    of_arm,
+    of_expression,
+    rewrite,
+    to_constructor,
+    to_infinity,
+    to_infix,
+    without,
+)
 
 OLDER, NEWER = Version(7, 3), Version(8, 2)
 

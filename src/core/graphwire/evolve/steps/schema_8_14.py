@@ -3,7 +3,6 @@
 The step to 8.15 (torch 2.10) brought the arms `as_int_lists` and `as_string_to_argument`.
 """
 
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.versions import Version
+from graphwire.evolve.documents import Step, Version
 
 STEP = Step(Version(8, 14), Version(8, 15))

@@ -10,12 +10,20 @@ from __future__ import annotations
 
 import re
 
-from graphwire.evolve.documents.free_names import free_name, value_names
-from graphwire.evolve.documents.record_edits import without
-from graphwire.evolve.documents.reserved_names import without_names_of_nodes
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.trees import Edits, Record, Report, Where, name_of, rewrite
-from graphwire.evolve.documents.versions import Version
+from graphwire.evolve.documents import (
+    Edits,
+    Record,
+    Report,
+    Step,
+    Version,
+    Where,
+    free_name,
+    name_of,
+    rewrite,
+    value_names,
+    without,
+    without_names_of_nodes,
+)
 
 _UNUSED = re.compile(r"(?P<node>[A-Za-z_]\w*)_unused_(?P<index>\d+)", re.ASCII)
 

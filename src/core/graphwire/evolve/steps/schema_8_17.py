@@ -3,7 +3,6 @@
 The step to 8.20 (torch 2.12) brought the arm `as_float_lists` and the element types float8_e8m0fnu, uint32 and uint64.
 """
 
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.versions import Version
+from graphwire.evolve.documents import Step, Version
 
 STEP = Step(Version(8, 17), Version(8, 20))

@@ -9,12 +9,9 @@ Upward an argument of a higher-order operator is passed by keyword where it has 
 
 from __future__ import annotations
 
-from graphwire.evolve.documents.record_edits import without
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.trees import Edits, Record, Report, Where, rewrite
-from graphwire.evolve.documents.versions import Version
+from graphwire.evolve.documents import Edits, Record, Report, Step, Version, Where, rewrite, without
 from graphwire.evolve.steps.nonfinite_floats import from_text, to_text
-from graphwire.schema.graph import ArgumentKind
+from graphwire.schema import ArgumentKind
 
 HIGHER_ORDER = "torch.ops.higher_order."
 

@@ -6,10 +6,7 @@ read no program with an integer as input that is a symbol, nor with a truth valu
 
 from __future__ import annotations
 
-from graphwire.evolve.documents.record_edits import of_arm
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.trees import Edits, Record, Report, rewrite
-from graphwire.evolve.documents.versions import Version
+from graphwire.evolve.documents import Edits, Record, Report, Step, Version, of_arm, rewrite
 
 
 def _content(optional: Record) -> Record:

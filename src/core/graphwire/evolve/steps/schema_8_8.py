@@ -8,10 +8,7 @@ Downward the guards are dropped: they check inputs, and 2.8 makes its own checks
 
 from __future__ import annotations
 
-from graphwire.evolve.documents.record_edits import without
-from graphwire.evolve.documents.step import Step
-from graphwire.evolve.documents.trees import Record, Report
-from graphwire.evolve.documents.versions import Version
+from graphwire.evolve.documents import Record, Report, Step, Version, without
 
 
 def up(tree: Record) -> Record:

@@ -12,48 +12,31 @@ from __future__ import annotations
 from typing import Any
 
 from graphwire.errors import Obstacle, SchemaError, SchemaVersionError, TargetError, UnsupportedFeatureError
-from graphwire.evolve.documents.step import Step, Taken, report_new
-from graphwire.evolve.documents.trees import MALFORMED, Record
-from graphwire.evolve.documents.versions import DRAFT, Version, first_release, version_of
-from graphwire.evolve.early_steps import draft_2022, schema_1, schema_2, schema_5_1
-from graphwire.evolve.operators.availability import report_newer_operators
-from graphwire.evolve.operators.operators import operators_down, operators_up
-from graphwire.evolve.steps import (
-    compact_5_3,
-    schema_5_3,
-    schema_7_3,
-    schema_8_2,
-    schema_8_7,
-    schema_8_8,
-    schema_8_14,
-    schema_8_15,
-    schema_8_17,
+from graphwire.evolve.documents import (
+    DRAFT,
+    MALFORMED,
+    Record,
+    Step,
+    Taken,
+    Version,
+    first_release,
+    report_new,
+    version_of,
 )
-from graphwire.evolve.steps.extensions import resolve_extensions
+from graphwire.evolve.early_steps import EARLY_STEPS
+from graphwire.evolve.operators import operators_down, operators_up, report_newer_operators
+from graphwire.evolve.steps import COMPACT_5_3, LATER_STEPS, resolve_extensions
 from graphwire.evolve.targets.loader_bugs import report_faults
-from graphwire.schema.program import FEATURES, SCHEMA_VERSION
+from graphwire.schema import FEATURES, SCHEMA_VERSION
 
 __all__ = ["CURRENT", "STEPS", "VARIANTS", "downgrade", "obstacles_to", "plan", "upgrade", "version_of"]
 
 CURRENT = Version(*SCHEMA_VERSION)
 
-STEPS: tuple[Step, ...] = (
-    draft_2022.STEP,
-    schema_1.STEP,
-    schema_2.STEP,
-    schema_5_1.STEP,
-    schema_5_3.STEP,
-    schema_7_3.STEP,
-    schema_8_2.STEP,
-    schema_8_7.STEP,
-    schema_8_8.STEP,
-    schema_8_14.STEP,
-    schema_8_15.STEP,
-    schema_8_17.STEP,
-)
+STEPS: tuple[Step, ...] = (*EARLY_STEPS, *LATER_STEPS)
 """The chain, oldest first: each step begins where the one before ends."""
 
-VARIANTS: tuple[Step, ...] = (compact_5_3.STEP,)
+VARIANTS: tuple[Step, ...] = (COMPACT_5_3,)
 """Steps from a published variant of a version to the version."""
 
 _VERSIONS = [step.older for step in STEPS] + [CURRENT]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from graphwire.evolve.documents.symbol_order import report_unmet_symbols
-from graphwire.evolve.documents.trees import Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.evolve.documents.versions import Version
-
-__all__ = ["report_faults"]
+from graphwire.evolve.documents import (
+    Edits,
+    Record,
+    Report,
+    Version,
+    Where,
+    arm_of,
+    report_unmet_symbols,
+    rewrite,
+)
 
 
 def report_faults(tree: Record, version: Version, report: Report) -> None:

@@ -12,18 +12,20 @@ from typing import Final
 
 from msgspec.structs import astuple
 
-from graphwire.evolve.documents.step import literal_as_value, place_of_results
-from graphwire.evolve.documents.trees import OURS, Record
-from graphwire.evolve.documents.versions import DRAFT, Version, first_release
-from graphwire.evolve.documents.vocabulary import TYPES
-from graphwire.evolve.operators.availability import is_nameless, newest_release, release_with
-from graphwire.evolve.opsets.graph_names import graphs_in
-from graphwire.schema.arguments import ARMS, Place, arguments_in
-from graphwire.schema.graph import ARGUMENT_ARMS, Argument, Graph, Node
-from graphwire.schema.program import Program
-from graphwire.schema.trees.conversion import to_tree
-
-__all__ = ["OURS_FIRST", "first_reader", "first_reader_of"]
+from graphwire.evolve.documents import (
+    DRAFT,
+    OURS,
+    TYPES,
+    Record,
+    Version,
+    first_release,
+    literal_as_value,
+    place_of_results,
+)
+from graphwire.evolve.operators import is_nameless, newest_release, release_with
+from graphwire.evolve.opsets import graphs_in
+from graphwire.schema import ARGUMENT_ARMS, ARMS, Argument, Graph, Node, Place, Program, arguments_in
+from graphwire.schema.trees import to_tree
 
 OURS_FIRST: Final = f"{OURS}-0.1"
 """The first graphwire that knows every extension there is (`schema.program.FEATURES`)."""

@@ -11,11 +11,8 @@ from importlib import metadata
 from typing import Final, Literal, NamedTuple
 
 from graphwire.errors import Obstacle, SchemaVersionError
-from graphwire.evolve.documents.trees import Record
-from graphwire.evolve.documents.versions import COMPACT_5_3, DRAFT, RELEASES, Version, first_release
+from graphwire.evolve.documents import COMPACT_5_3, DRAFT, RELEASES, Record, Version, first_release
 from graphwire.evolve.targets.chain import obstacles_to
-
-__all__ = ["TARGETS", "Target", "supported", "supports", "target_named"]
 
 Layout = Literal["A1", "A2", "A3", "A4", "B1", "B2"]
 

@@ -6,12 +6,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from graphwire.evolve.documents.plain_values import mapped
-from graphwire.schema.graph import Graph, NamedArgument, Node, ValueMetadata
-from graphwire.schema.program import Program
-from graphwire.schema.trees.unfolding import WHY_OMITTED, TraceTexts
-
-__all__ = ["with_trace_texts"]
+from graphwire.evolve.documents import mapped
+from graphwire.schema import Graph, NamedArgument, Node, Program, ValueMetadata
+from graphwire.schema.trees import WHY_OMITTED, TraceTexts
 
 Owner = TypeVar("Owner", Node, ValueMetadata)
 

@@ -18,23 +18,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from graphwire.errors import ExpressionError
 
-__all__ = [
-    "ASSUMPTIONS",
-    "CONSTANTS",
-    "DEFAULT_LIMITS",
-    "HEADS",
-    "Expression",
-    "ExpressionLimits",
-    "call",
-    "float_number",
-    "format_expression",
-    "integer",
-    "parse_expression",
-    "rational",
-    "symbol",
-    "symbols_of",
-]
-
 
 class Expression(NamedTuple):
     """One node of an expression tree; immutable, and equal to any tree of the same heads and parts.

@@ -15,8 +15,6 @@ from typing import TypeAlias
 from graphwire.schema.texts.constructor import Expression
 from graphwire.schema.texts.growth import MAX_BITS
 
-__all__ = ["Number", "evaluate"]
-
 Number: TypeAlias = int | Fraction | float
 Operation: TypeAlias = Callable[[Sequence[Number]], Number]
 

@@ -15,19 +15,6 @@ from graphwire.errors import ExpressionError
 from graphwire.schema.texts.constructor import Expression, parse_expression
 from graphwire.schema.texts.infix import parse_infix
 
-__all__ = [
-    "MAX_BITS",
-    "MAX_REASONED",
-    "MAX_REASONED_IN_ALL",
-    "MAX_ROOT_BITS",
-    "MAX_SYMBOLIC_EXPONENT",
-    "MAX_TERMS",
-    "Growth",
-    "check_expression",
-    "check_range_key",
-    "growth_of",
-]
-
 MAX_BITS = 1 << 14
 """Bits of any number that an expression can come to, with 64 bits for a symbol: what a number of 4300 digits has."""
 MAX_TERMS = 1024

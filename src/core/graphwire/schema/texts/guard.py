@@ -14,8 +14,6 @@ from typing import NoReturn
 
 from graphwire.errors import ExpressionError
 
-__all__ = ["check_guard", "parse_guard"]
-
 MAX_CHARACTERS = 100_000
 MAX_DEPTH = 200
 MAX_INTEGER = 2**64

@@ -21,8 +21,6 @@ from graphwire.schema.texts.constructor import (
     whole,
 )
 
-__all__ = ["format_infix", "parse_infix"]
-
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<name>[A-Za-z_][A-Za-z0-9_]*)

@@ -16,21 +16,6 @@ import msgspec
 
 from graphwire.errors import SchemaError
 
-__all__ = [
-    "EXACT_SOURCE_FN",
-    "EXACT_STACK",
-    "EXACT_TORCH_FN",
-    "GRAMMARS",
-    "SourceRow",
-    "joined_module",
-    "parse_functions",
-    "parse_json",
-    "parse_modules",
-    "parse_parts",
-    "parse_sources",
-    "split_modules",
-]
-
 EXACT_STACK = "graphwire.nn_module_stack"
 """The metadata key of a module stack that torch's text cannot say: JSON rows of key, path and type."""
 EXACT_SOURCE_FN = "graphwire.source_fn_stack"

@@ -20,25 +20,6 @@ import msgspec
 
 from graphwire.errors import DecodeError, EncodeError, LimitError, SchemaError, UnknownTypeError
 
-__all__ = [
-    "LEAF",
-    "MAX_DEPTH",
-    "PROTOCOL",
-    "TreeSpec",
-    "decode_value",
-    "dump_json",
-    "encode_value",
-    "format_treespec",
-    "hashable",
-    "is_plain_json",
-    "keywords_of",
-    "load_json",
-    "parse_treespec",
-    "split_version",
-    "treespec_nodes",
-    "with_version",
-]
-
 PROTOCOL = 1
 """The number of the text's layout, its first element."""
 

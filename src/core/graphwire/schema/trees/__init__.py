@@ -1,1 +1,13 @@
 """How do records become plain trees, and come back?"""
+
+from graphwire.schema.trees.conversion import from_tree, program_from_tree, to_tree
+from graphwire.schema.trees.reading import ProgramDecoder
+from graphwire.schema.trees.unfolding import (
+    MAX_DEPTH,
+    OMITTED,
+    WHY_OMITTED,
+    TraceTexts,
+    Unfolding,
+    provenance_of,
+    traces_of,
+)

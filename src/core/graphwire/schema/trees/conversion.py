@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from graphwire.errors import SchemaError, SchemaVersionError, UnsupportedFeatureError
-from graphwire.schema.program import FEATURES, SCHEMA_VERSION, Program
-from graphwire.schema.tensor import TensorMeta
+from graphwire.schema import FEATURES, SCHEMA_VERSION, Program, TensorMeta
 from graphwire.schema.trees.reading import program_of
 
 Record = TypeVar("Record")

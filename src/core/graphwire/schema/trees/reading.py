@@ -11,11 +11,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec.structs import astuple
 
-from graphwire.schema.graph import Graph
-from graphwire.schema.program import GraphModule, Program
-from graphwire.schema.tensor import TensorMeta
-
-__all__ = ["ProgramDecoder", "program_of"]
+from graphwire.schema import Graph, GraphModule, Program, TensorMeta
 
 
 class _UnreadGraph(Graph, omit_defaults=True):

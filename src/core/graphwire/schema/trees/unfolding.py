@@ -9,18 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from graphwire.schema.program import NodeSource, StackFrame
-
-__all__ = [
-    "MAX_DEPTH",
-    "MAX_PARTS",
-    "OMITTED",
-    "WHY_OMITTED",
-    "TraceTexts",
-    "Unfolding",
-    "provenance_of",
-    "traces_of",
-]
+from graphwire.schema import NodeSource, StackFrame
 
 MAX_DEPTH = 40
 """Rows inside each other: torch copies them by recursion, of a hundred at most. A real program has a handful."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.aligned_memory import ALIGNMENT, address, new_memory
+from graphwire.wire import ALIGNMENT, Record, address, new_memory
 from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.payloads import Record
-
-__all__ = ["ArchiveRecord", "SwappedRecord"]
 
 
 class ArchiveRecord:

@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from graphwire.errors import ArchiveError, note_caller
-from graphwire.process.interrupts import Descriptor, InterruptSafe
+from graphwire.process import Descriptor, InterruptSafe
 from graphwire.wire.archive.source import file_name
-
-__all__ = ["Pieces", "Replacement", "replacing", "sync", "write_all", "write_pieces"]
 
 _MOST_PIECES = 1024
 """Linux, macOS and the BSDs let a file take so many pieces in one call."""

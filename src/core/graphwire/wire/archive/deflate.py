@@ -9,8 +9,6 @@ from typing import Any
 
 from zlib_ng import zlib_ng
 
-__all__ = ["DeflateError", "crc32", "deflate", "inflater"]
-
 _LEVEL = 4
 """Of a 317 KB program: level 2 leaves 17.0 KB in 0.2 ms, 4 leaves 13.4 KB in 0.4 ms, 6 leaves 11.9 KB in 0.7 ms."""
 

@@ -17,11 +17,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 from graphwire.errors import ArchiveError
+from graphwire.wire import Closing, Record
 from graphwire.wire.archive.manifest import Manifest, Together
-from graphwire.wire.closing import Closing
-from graphwire.wire.payloads import Record
-
-__all__ = ["ASIDE_BYTES", "Digests"]
 
 ASIDE_BYTES = 1 << 20
 """Payloads from this size on are hashed by threads, while they and the next ones are written."""

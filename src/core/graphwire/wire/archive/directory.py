@@ -6,14 +6,12 @@ from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from graphwire.errors import ArchiveError, LimitError
-from graphwire.wire.archive import zip_layout as layout
+from graphwire.wire import Limits
+from graphwire.wire.archive import zip_layout
 from graphwire.wire.archive.source import Source
-from graphwire.wire.limits import Limits
-
-__all__ = ["Directory", "Entry", "read_directory"]
 
 _FLAGS_READ = (
-    layout.FLAG_DESCRIPTOR | layout.FLAG_UTF8 | 0b110
+    zip_layout.FLAG_DESCRIPTOR | zip_layout.FLAG_UTF8 | 0b110
 )  # bits 1 and 2 tell how hard the deflater tried
 _RENEWED = "The file is damaged or was cut: fetch or write it again"
 
@@ -76,7 +74,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
             f"the archive has {end.records:,} records, more than {limits.records:,}",
             remedy="Raise Limits.records",
         )
-    if end.records * layout.CENTRAL_ENTRY.size > end.size:
+    if end.records * zip_layout.CENTRAL_ENTRY.size > end.size:
         raise ArchiveError("the archive's directory is too small for its count of records", remedy=_RENEWED)
     directory = source.read_at(end.offset, end.size)
     rows = []
@@ -94,19 +92,19 @@ def _find_end(source: Source) -> _End:
     if source.size == 0:
         raise ArchiveError("the file is empty", remedy="Was it saved, and saved to the end?")
     head = source.read_at(0, min(4, source.size))
-    if head not in (layout.LOCAL_MAGIC, layout.END_MAGIC):
+    if head not in (zip_layout.LOCAL_MAGIC, zip_layout.END_MAGIC):
         raise ArchiveError(
             f"this is no archive (it starts with {head!r}, not with a zip header)",
             remedy="graphwire reads files that graphwire.save or torch.export.save wrote",
         )
-    tail_size = min(source.size, layout.END.size + layout.MAX16)
+    tail_size = min(source.size, zip_layout.END.size + zip_layout.MAX16)
     tail = source.read_at(source.size - tail_size, tail_size)
-    at = tail_size - layout.END.size
+    at = tail_size - zip_layout.END.size
     while at >= 0:  # the last end record whose comment ends with the file; none of ours has a comment
-        at = tail.rfind(layout.END_MAGIC, 0, at + 4)
+        at = tail.rfind(zip_layout.END_MAGIC, 0, at + 4)
         if at < 0 or (
-            tail_size - at >= layout.END.size
-            and at + layout.END.size + int.from_bytes(tail[at + 20 : at + 22], "little") == tail_size
+            tail_size - at >= zip_layout.END.size
+            and at + zip_layout.END.size + int.from_bytes(tail[at + 20 : at + 22], "little") == tail_size
         ):
             break
         at -= 1
@@ -114,15 +112,15 @@ def _find_end(source: Source) -> _End:
         raise ArchiveError(
             "the archive has no end record: the file was cut, or bytes were added to it", remedy=_RENEWED
         )
-    _, disk, start_disk, here, count, size, offset, _ = layout.END.unpack_from(tail, at)
+    _, disk, start_disk, here, count, size, offset, _ = zip_layout.END.unpack_from(tail, at)
     end_at = source.size - tail_size + at
-    end = _End(count, size, offset, tail_size - at - layout.END.size)
-    if disk != start_disk or here != count or disk not in (0, layout.MAX16):
+    end = _End(count, size, offset, tail_size - at - zip_layout.END.size)
+    if disk != start_disk or here != count or disk not in (0, zip_layout.MAX16):
         raise ArchiveError("the archive spans several files", remedy="Join them into one zip file")
-    locator_at = end_at - layout.END64_LOCATOR.size
+    locator_at = end_at - zip_layout.END64_LOCATOR.size
     if locator_at >= 0:
-        locator = source.read_at(locator_at, layout.END64_LOCATOR.size)
-        if locator.startswith(layout.END64_LOCATOR_MAGIC):
+        locator = source.read_at(locator_at, zip_layout.END64_LOCATOR.size)
+        if locator.startswith(zip_layout.END64_LOCATOR_MAGIC):
             end, end_at = _read_end64(source, locator, locator_at, end)
     if end.offset + end.size != end_at:
         raise ArchiveError("the archive's directory is not where its end record says", remedy=_RENEWED)
@@ -130,25 +128,25 @@ def _find_end(source: Source) -> _End:
 
 
 def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) -> tuple[_End, int]:
-    _, disk, at, disks = layout.END64_LOCATOR.unpack(locator)
+    _, disk, at, disks = zip_layout.END64_LOCATOR.unpack(locator)
     if disk != 0 or disks > 1:
         raise ArchiveError("the archive spans several files", remedy="Join them into one zip file")
-    if at + layout.END64.size > locator_at:
+    if at + zip_layout.END64.size > locator_at:
         raise ArchiveError("the archive's zip64 end record is not where its locator says", remedy=_RENEWED)
-    magic, rest, _, _, disk, start_disk, here, count, size, offset = layout.END64.unpack(
-        source.read_at(at, layout.END64.size)
+    magic, rest, _, _, disk, start_disk, here, count, size, offset = zip_layout.END64.unpack(
+        source.read_at(at, zip_layout.END64.size)
     )
     if (
-        magic != layout.END64_MAGIC
+        magic != zip_layout.END64_MAGIC
         or at + 12 + rest != locator_at
         or disk != 0
         or start_disk != 0
         or here != count
     ):
         raise ArchiveError("the archive's zip64 end record is damaged", remedy=_RENEWED)
-    full = _End(count, size, offset, short.spare_bytes + rest - (layout.END64.size - 12))
+    full = _End(count, size, offset, short.spare_bytes + rest - (zip_layout.END64.size - 12))
     for narrow, value, ones in zip(
-        short[:3], full[:3], (layout.MAX16, layout.MAX32, layout.MAX32), strict=True
+        short[:3], full[:3], (zip_layout.MAX16, zip_layout.MAX32, zip_layout.MAX32), strict=True
     ):
         if narrow not in (ones, value):
             raise ArchiveError("the archive's two end records contradict each other", remedy=_RENEWED)
@@ -157,32 +155,32 @@ def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) ->
 
 def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> tuple[_Row, int]:
     """The entry at `position` of the directory, and where the next one begins. Records end before offset `limit`."""
-    names_at = position + layout.CENTRAL_ENTRY.size
+    names_at = position + zip_layout.CENTRAL_ENTRY.size
     if names_at > len(directory):
         raise ArchiveError("the archive's directory is cut short", remedy=_RENEWED)
-    fields = layout.CENTRAL_ENTRY.unpack_from(directory, position)
+    fields = zip_layout.CENTRAL_ENTRY.unpack_from(directory, position)
     magic, _, _, flags, method, _, _, crc, stored_bytes, size, name_bytes, extra_bytes, comment_bytes = (
         fields[:13]
     )
     disk, _, _, offset = fields[13:]
     following = names_at + name_bytes + extra_bytes + comment_bytes
-    if magic != layout.CENTRAL_MAGIC or following > len(directory):
+    if magic != zip_layout.CENTRAL_MAGIC or following > len(directory):
         raise ArchiveError("the archive's directory is damaged", remedy=_RENEWED)
     raw_name = directory[names_at : names_at + name_bytes]
     if name_bytes > limits.name_bytes:
         raise LimitError(f"a record's name has {name_bytes:,} bytes, more than {limits.name_bytes:,}")
     try:
-        name = raw_name.decode("utf-8" if flags & layout.FLAG_UTF8 else "cp437")
+        name = raw_name.decode("utf-8" if flags & zip_layout.FLAG_UTF8 else "cp437")
     except UnicodeDecodeError as error:
         raise ArchiveError(f"the record name {raw_name[:80]!r} is no UTF-8 text", remedy=_RENEWED) from error
-    layout.check_name(name)
+    zip_layout.check_name(name)
     spare_bytes = extra_bytes + comment_bytes
-    if layout.MAX32 in (stored_bytes, size, offset):
-        spare_bytes -= min(spare_bytes, 4 + 8 * (stored_bytes, size, offset).count(layout.MAX32))
+    if zip_layout.MAX32 in (stored_bytes, size, offset):
+        spare_bytes -= min(spare_bytes, 4 + 8 * (stored_bytes, size, offset).count(zip_layout.MAX32))
         extra = directory[names_at + name_bytes : names_at + name_bytes + extra_bytes]
         size, stored_bytes, offset = _read_zip64(extra, name, (size, stored_bytes, offset))
     problem = _entry_problem(flags, method, stored_bytes, size, disk)
-    if not problem and offset + layout.LOCAL_HEADER.size + name_bytes + stored_bytes > limit:
+    if not problem and offset + zip_layout.LOCAL_HEADER.size + name_bytes + stored_bytes > limit:
         problem = "reaches past the end of the records"
     if problem:
         raise ArchiveError(f"the record {problem}", place=f"record {name!r}", remedy=_RENEWED)
@@ -194,11 +192,11 @@ def _entry_problem(flags: int, method: int, stored_bytes: int, size: int, disk: 
         return "is encrypted"
     if flags & ~_FLAGS_READ:
         return f"has flags that we do not read ({flags:#06x})"
-    if method not in (layout.STORED, layout.DEFLATED):
+    if method not in (zip_layout.STORED, zip_layout.DEFLATED):
         return f"is compressed by a method that we do not read ({method})"
-    if method == layout.STORED and stored_bytes != size:
+    if method == zip_layout.STORED and stored_bytes != size:
         return f"is stored, yet has {stored_bytes:,} bytes in the file and {size:,} bytes to read"
-    if disk not in (0, layout.MAX16):
+    if disk not in (0, zip_layout.MAX16):
         return "lies on another disk"
     return ""
 
@@ -211,9 +209,9 @@ def _read_zip64(extra: bytes, name: str, narrow: tuple[int, int, int]) -> tuple[
         length = int.from_bytes(extra[at + 2 : at + 4], "little")
         content = extra[at + 4 : at + 4 + length]
         at += 4 + length
-        if kind != layout.ZIP64_FIELD:
+        if kind != zip_layout.ZIP64_FIELD:
             continue
-        wanted = [index for index, value in enumerate(narrow) if value == layout.MAX32]
+        wanted = [index for index, value in enumerate(narrow) if value == zip_layout.MAX32]
         if len(content) < 8 * len(wanted):
             break
         values = list(narrow)
@@ -233,7 +231,7 @@ def _separate(rows: list[_Row], directory_at: int) -> list[Entry]:
     ends: dict[int, int] = {}
     following = directory_at
     for name, raw_name, _, _, _, stored_bytes, _, _, offset in sorted(rows, key=itemgetter(-1), reverse=True):
-        if offset + layout.LOCAL_HEADER.size + len(raw_name) + stored_bytes > following:
+        if offset + zip_layout.LOCAL_HEADER.size + len(raw_name) + stored_bytes > following:
             raise ArchiveError("the record overlaps another one", place=f"record {name!r}", remedy=_RENEWED)
         ends[offset] = following
         following = offset

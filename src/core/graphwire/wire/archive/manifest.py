@@ -16,8 +16,6 @@ import msgspec
 from graphwire.errors import ArchiveError, ChecksumError, GraphwireError, MissingRecordError
 from graphwire.wire.archive.reader import RENEWED, ArchiveReader
 
-__all__ = ["MANIFEST", "Manifest", "Together", "faults", "read_manifest", "write_manifest"]
-
 MANIFEST = "manifest.json"
 
 

@@ -10,8 +10,8 @@ from itertools import islice
 from operator import attrgetter
 
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError, locate
-from graphwire.wire.aligned_memory import new_memory
-from graphwire.wire.archive import zip_layout as layout
+from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, new_memory
+from graphwire.wire.archive import zip_layout
 from graphwire.wire.archive.deflate import DeflateError, crc32, inflater
 from graphwire.wire.archive.directory import Entry, read_directory
 from graphwire.wire.archive.source import (
@@ -23,10 +23,6 @@ from graphwire.wire.archive.source import (
     Source,
     open_source,
 )
-from graphwire.wire.closing import Closing
-from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-
-__all__ = ["ArchiveReader"]
 
 _PIECE_BYTES = 1 << 20
 _NAMES_COMPARED, _NAME_COMPARED = 500, 200
@@ -117,7 +113,7 @@ class ArchiveReader(Closing):
         Raises:
             MissingRecordError: there is no such record.
         """
-        return self._entry(name).method == layout.STORED
+        return self._entry(name).method == zip_layout.STORED
 
     def offset(self, name: str) -> int:
         """Where the record's data begins, in bytes from the start of the archive.
@@ -161,7 +157,7 @@ class ArchiveReader(Closing):
             ArchiveError: it is damaged.
         """
         entry = self._entry(name)
-        if entry.method != layout.STORED:
+        if entry.method != zip_layout.STORED:
             return self.copy(name)
         if entry.size == 0:
             return memoryview(bytearray())
@@ -176,7 +172,7 @@ class ArchiveReader(Closing):
             ArchiveError: it is damaged.
         """
         entry = self._entry(name)
-        if entry.method == layout.STORED:
+        if entry.method == zip_layout.STORED:
             return self._source.read_at(_data_offset(self._source, entry), min(count, entry.size))
         return next(self._pieces(entry, whole=False), b"")[:count]
 
@@ -254,7 +250,7 @@ class ArchiveReader(Closing):
         entry = self._entry(name)
         inner = ArchiveReader.__new__(ArchiveReader)
         source: Source
-        if entry.method == layout.STORED:
+        if entry.method == zip_layout.STORED:
             source = PartSource(self._source, _data_offset(self._source, entry), entry.size)
         else:
             source = BufferSource(self.read(name))
@@ -293,7 +289,7 @@ class ArchiveReader(Closing):
         """The record's bytes, in one piece or in several of bounded size; never more of them than the directory says."""
         start = _data_offset(self._source, entry)
         step = entry.stored_bytes if whole else _PIECE_BYTES
-        if entry.method == layout.STORED:
+        if entry.method == zip_layout.STORED:
             for at in range(0, entry.size, max(step, 1)):
                 yield self._source.read_at(start + at, min(step, entry.size - at))
             return
@@ -350,18 +346,20 @@ def _check(entry: Entry, crc: int) -> None:
 
 def _data_offset(source: Source, entry: Entry) -> int:
     """Where the record's data begins, after its local header was compared with the directory."""
-    size = layout.LOCAL_HEADER.size
+    size = zip_layout.LOCAL_HEADER.size
     header = source.read_at(entry.offset, size + len(entry.raw_name))
     magic, _, flags, method, _, _, crc, stored_bytes, full_size, name_bytes, extra_bytes = (
-        layout.LOCAL_HEADER.unpack_from(header)
+        zip_layout.LOCAL_HEADER.unpack_from(header)
     )
     start = entry.offset + size + name_bytes + extra_bytes
-    honest = magic == layout.LOCAL_MAGIC and method == entry.method and header[size:] == entry.raw_name
-    honest = honest and name_bytes == len(entry.raw_name) and not (flags ^ entry.flags) & ~layout.FLAG_UTF8
-    if not flags & layout.FLAG_DESCRIPTOR:
+    honest = magic == zip_layout.LOCAL_MAGIC and method == entry.method and header[size:] == entry.raw_name
+    honest = (
+        honest and name_bytes == len(entry.raw_name) and not (flags ^ entry.flags) & ~zip_layout.FLAG_UTF8
+    )
+    if not flags & zip_layout.FLAG_DESCRIPTOR:
         honest = honest and crc == entry.crc
-        honest = honest and stored_bytes in (entry.stored_bytes, layout.MAX32)
-        honest = honest and full_size in (entry.size, layout.MAX32)
+        honest = honest and stored_bytes in (entry.stored_bytes, zip_layout.MAX32)
+        honest = honest and full_size in (entry.size, zip_layout.MAX32)
     if not honest:
         raise ArchiveError(
             "the record's header contradicts the archive's directory",
@@ -383,8 +381,8 @@ def _notable(count: int) -> int:
 
 def _spare_extra_bytes(source: Source, entry: Entry) -> int:
     """The bytes of a local header's extra fields that are neither sizes, nor padding, nor few."""
-    size = layout.LOCAL_HEADER.size
-    name_bytes, extra_bytes = layout.LOCAL_HEADER.unpack(source.read_at(entry.offset, size))[-2:]
+    size = zip_layout.LOCAL_HEADER.size
+    name_bytes, extra_bytes = zip_layout.LOCAL_HEADER.unpack(source.read_at(entry.offset, size))[-2:]
     extra = source.read_at(entry.offset + size + name_bytes, extra_bytes)
     spare = at = 0
     while at + 4 <= extra_bytes:
@@ -394,20 +392,20 @@ def _spare_extra_bytes(source: Source, entry: Entry) -> int:
         )
         content = extra[at + 4 : at + 4 + length]
         at += 4 + len(content)
-        if kind == layout.PADDING_FIELD and content.count(content[:1]) == len(content):
+        if kind == zip_layout.PADDING_FIELD and content.count(content[:1]) == len(content):
             continue
-        if kind != layout.ZIP64_FIELD or length > 24:
+        if kind != zip_layout.ZIP64_FIELD or length > 24:
             spare += len(content)
     return _notable(spare + extra_bytes - at)
 
 
 def _descriptor_bytes(source: Source, entry: Entry, at: int) -> int:
     """The bytes of the checksum and sizes behind a record's data, as far as they are what the directory says."""
-    if not entry.flags & layout.FLAG_DESCRIPTOR:
+    if not entry.flags & zip_layout.FLAG_DESCRIPTOR:
         return 0
     crc = entry.crc.to_bytes(4, "little")
     found = source.read_at(at, min(24, entry.end - at))
-    for magic in (layout.DESCRIPTOR_MAGIC, b""):
+    for magic in (zip_layout.DESCRIPTOR_MAGIC, b""):
         for width in (8, 4):
             if max(entry.size, entry.stored_bytes) < 1 << 8 * width:
                 sizes = entry.stored_bytes.to_bytes(width, "little") + entry.size.to_bytes(width, "little")

@@ -12,20 +12,7 @@ import weakref
 from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 from graphwire.errors import ArchiveError, LimitError, note_caller
-from graphwire.wire.aligned_memory import copy_of
-from graphwire.wire.limits import Limits
-
-__all__ = [
-    "CLOSED",
-    "BufferSource",
-    "FileSource",
-    "PartSource",
-    "Readable",
-    "Source",
-    "file_name",
-    "is_mapped",
-    "open_source",
-]
+from graphwire.wire import Limits, copy_of
 
 Readable: TypeAlias = "str | os.PathLike[str] | BinaryIO | bytes | bytearray | memoryview"
 """What an archive can be read from. A file object is read from its start, wherever it stands."""

@@ -11,13 +11,11 @@ from typing import BinaryIO
 import msgspec
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.archive import zip_layout as layout
+from graphwire.wire.archive import zip_layout
 from graphwire.wire.archive.atomic_file import Pieces, Replacement, write_all, write_pieces
 from graphwire.wire.archive.deflate import crc32, deflate
 from graphwire.wire.archive.digests import Digests
 from graphwire.wire.archive.manifest import MANIFEST, write_manifest
-
-__all__ = ["PT2_RECORDS", "ArchiveWriter"]
 
 PT2_RECORDS: Mapping[str, bytes] = MappingProxyType(
     {"archive_format": b"pt2", "archive_version": b"0", "byteorder": b"little", ".data/version": b"6"}
@@ -113,14 +111,14 @@ class ArchiveWriter:
         full_name = self._claim(name)
         content = memoryview(data).cast("B")
         crc = crc32(content)
-        method = layout.STORED
+        method = zip_layout.STORED
         packed: bytes | memoryview = content
         if compress:
             deflated = deflate(content)
             if len(deflated) < content.nbytes:
-                method, packed = layout.DEFLATED, deflated
+                method, packed = zip_layout.DEFLATED, deflated
         record = _Written(
-            full_name, layout.FLAG_UTF8, method, crc, len(packed), content.nbytes, self._position
+            full_name, zip_layout.FLAG_UTF8, method, crc, len(packed), content.nbytes, self._position
         )
         self._put(_local_header(record))
         if len(packed) <= self._piece_bytes:
@@ -152,8 +150,8 @@ class ArchiveWriter:
                 latter the archive can not be closed.
         """
         full_name = self._claim(name)
-        flags = layout.FLAG_UTF8 | layout.FLAG_DESCRIPTOR
-        record = _Written(full_name, flags, layout.STORED, 0, nbytes, nbytes, self._position)
+        flags = zip_layout.FLAG_UTF8 | zip_layout.FLAG_DESCRIPTOR
+        record = _Written(full_name, flags, zip_layout.STORED, 0, nbytes, nbytes, self._position)
         self._put(_local_header(record))
         crc = seen = 0
         digests = self._digests
@@ -227,11 +225,11 @@ class ArchiveWriter:
                 "the archive is closed, or broken by an earlier error", place=f"record {name!r}"
             )
         full_name = self._prefix + name
-        layout.check_name(full_name)
+        zip_layout.check_name(full_name)
         encoded = full_name.encode("utf-8")
         if full_name in self._names:
             raise ArchiveError("a record of this name is written already", place=f"record {name!r}")
-        if full_name.endswith("/") or len(encoded) > layout.MAX16:
+        if full_name.endswith("/") or len(encoded) > zip_layout.MAX16:
             raise ArchiveError("the record name is a folder's, or too long", place=f"record {name[:80]!r}")
         self._names.add(full_name)
         self._usable = False
@@ -257,8 +255,8 @@ class ArchiveWriter:
 
 
 _PADDINGS = tuple(
-    layout.PADDING_FIELD.to_bytes(2, "little") + count.to_bytes(2, "little") + b"Z" * count
-    for count in range(layout.ALIGNMENT)
+    zip_layout.PADDING_FIELD.to_bytes(2, "little") + count.to_bytes(2, "little") + b"Z" * count
+    for count in range(zip_layout.ALIGNMENT)
 )
 """The fields that fill up a local header, by how many bytes they add beyond their own head."""
 
@@ -267,38 +265,38 @@ def _local_header(record: _Written) -> bytes:
     name, flags, method = record.name, record.flags, record.method
     crc, stored, size = record.crc, record.stored_bytes, record.size
     version, extra = _VERSION, b""
-    if flags & layout.FLAG_DESCRIPTOR:
+    if flags & zip_layout.FLAG_DESCRIPTOR:
         crc = 0
-    if size >= layout.MAX32:
+    if size >= zip_layout.MAX32:
         version, extra = _VERSION_ZIP64, _zip64_field(size, stored)
-        stored = size = layout.MAX32
-    elif flags & layout.FLAG_DESCRIPTOR:
+        stored = size = zip_layout.MAX32
+    elif flags & zip_layout.FLAG_DESCRIPTOR:
         stored = size = 0
-    if method == layout.STORED:
-        unpadded = record.offset + layout.LOCAL_HEADER.size + len(name) + len(extra) + 4
-        extra += _PADDINGS[-unpadded % layout.ALIGNMENT]
-    head = layout.LOCAL_HEADER.pack(
-        layout.LOCAL_MAGIC, version, flags, method, _TIME, _DATE, crc, stored, size, len(name), len(extra)
+    if method == zip_layout.STORED:
+        unpadded = record.offset + zip_layout.LOCAL_HEADER.size + len(name) + len(extra) + 4
+        extra += _PADDINGS[-unpadded % zip_layout.ALIGNMENT]
+    head = zip_layout.LOCAL_HEADER.pack(
+        zip_layout.LOCAL_MAGIC, version, flags, method, _TIME, _DATE, crc, stored, size, len(name), len(extra)
     )
     return head + name + extra
 
 
 def _descriptor(record: _Written) -> bytes:
-    width = 8 if record.size >= layout.MAX32 else 4
+    width = 8 if record.size >= zip_layout.MAX32 else 4
     crc = record.crc.to_bytes(4, "little")
-    return layout.DESCRIPTOR_MAGIC + crc + 2 * record.size.to_bytes(width, "little")
+    return zip_layout.DESCRIPTOR_MAGIC + crc + 2 * record.size.to_bytes(width, "little")
 
 
 def _central_entry(record: _Written) -> bytes:
-    wide = record.size >= layout.MAX32
-    far = record.offset >= layout.MAX32
+    wide = record.size >= zip_layout.MAX32
+    far = record.offset >= zip_layout.MAX32
     extra, version = b"", _VERSION
     if wide or far:
         values = ([record.size, record.stored_bytes] if wide else []) + ([record.offset] if far else [])
         extra, version = _zip64_field(*values), _VERSION_ZIP64
     return (
-        layout.CENTRAL_ENTRY.pack(
-            layout.CENTRAL_MAGIC,
+        zip_layout.CENTRAL_ENTRY.pack(
+            zip_layout.CENTRAL_MAGIC,
             version,
             version,
             record.flags,
@@ -306,15 +304,15 @@ def _central_entry(record: _Written) -> bytes:
             _TIME,
             _DATE,
             record.crc,
-            layout.MAX32 if wide else record.stored_bytes,
-            layout.MAX32 if wide else record.size,
+            zip_layout.MAX32 if wide else record.stored_bytes,
+            zip_layout.MAX32 if wide else record.size,
             len(record.name),
             len(extra),
             0,
             0,
             0,
             0,
-            layout.MAX32 if far else record.offset,
+            zip_layout.MAX32 if far else record.offset,
         )
         + record.name
         + extra
@@ -323,17 +321,24 @@ def _central_entry(record: _Written) -> bytes:
 
 def _end(count: int, size: int, start: int) -> bytes:
     tail = b""
-    if count >= layout.MAX16 or size >= layout.MAX32 or start >= layout.MAX32:
-        rest = layout.END64.size - 12
-        tail = layout.END64.pack(
-            layout.END64_MAGIC, rest, _VERSION_ZIP64, _VERSION_ZIP64, 0, 0, count, count, size, start
-        ) + layout.END64_LOCATOR.pack(layout.END64_LOCATOR_MAGIC, 0, start + size, 1)
-    entries = min(count, layout.MAX16)
-    return tail + layout.END.pack(
-        layout.END_MAGIC, 0, 0, entries, entries, min(size, layout.MAX32), min(start, layout.MAX32), 0
+    if count >= zip_layout.MAX16 or size >= zip_layout.MAX32 or start >= zip_layout.MAX32:
+        rest = zip_layout.END64.size - 12
+        tail = zip_layout.END64.pack(
+            zip_layout.END64_MAGIC, rest, _VERSION_ZIP64, _VERSION_ZIP64, 0, 0, count, count, size, start
+        ) + zip_layout.END64_LOCATOR.pack(zip_layout.END64_LOCATOR_MAGIC, 0, start + size, 1)
+    entries = min(count, zip_layout.MAX16)
+    return tail + zip_layout.END.pack(
+        zip_layout.END_MAGIC,
+        0,
+        0,
+        entries,
+        entries,
+        min(size, zip_layout.MAX32),
+        min(start, zip_layout.MAX32),
+        0,
     )
 
 
 def _zip64_field(*values: int) -> bytes:
-    head = layout.ZIP64_FIELD.to_bytes(2, "little") + (8 * len(values)).to_bytes(2, "little")
+    head = zip_layout.ZIP64_FIELD.to_bytes(2, "little") + (8 * len(values)).to_bytes(2, "little")
     return head + b"".join(value.to_bytes(8, "little") for value in values)

@@ -1,1 +1,16 @@
 """Where in an archive do the documents and payloads of programs lie?"""
+
+from graphwire.wire.package.document import (
+    HEAD_BYTES,
+    detect_format,
+    read_document,
+    read_program,
+    write_document,
+    write_plain_json,
+    write_program,
+)
+from graphwire.wire.package.layouts import BARE, config_members
+from graphwire.wire.package.package_reader import NO_MANIFEST, Package
+from graphwire.wire.package.package_writer import Document, begin_digests, save_package
+from graphwire.wire.package.treespec_document import check_protocol, read_treespec, write_treespec
+from graphwire.wire.package.weight_names import with_plain_names, with_plain_payload_names

@@ -7,21 +7,10 @@ from collections.abc import Collection, Iterable
 from typing import cast
 
 from graphwire.errors import FormatError, GraphwireError, LimitError, UnknownFormatError
-from graphwire.hooks.interfaces import BoundedFormat, ProgramReader, RecordFormat, Tree, WireFormat
-from graphwire.schema.program import SCHEMA_VERSION, Program
-from graphwire.schema.trees.conversion import to_tree
-from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.plain_trees import MAX_DEPTH, MOST_RECORDS, survey
-
-__all__ = [
-    "HEAD_BYTES",
-    "detect_format",
-    "read_document",
-    "read_program",
-    "write_document",
-    "write_plain_json",
-    "write_program",
-]
+from graphwire.hooks import BoundedFormat, ProgramReader, RecordFormat, Tree, WireFormat
+from graphwire.schema import SCHEMA_VERSION, Program
+from graphwire.schema.trees import to_tree
+from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MOST_RECORDS, Limits, survey
 
 _FLAT_DEPTH = 32
 """Containers inside each other are fewer than these where `_is_flat`."""

@@ -19,25 +19,16 @@ from functools import cached_property
 import msgspec
 
 from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, locate
-from graphwire.schema.tensor import PayloadConfig, PayloadMeta
-from graphwire.wire.archive.archive_record import ArchiveRecord, SwappedRecord
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record, extent
-from graphwire.wire.torch_files.sample_inputs import read_sample_inputs
-from graphwire.wire.torch_files.torch_save_reader import StateDict, number_width, read_state_dict, read_tensor
-
-__all__ = [
-    "BARE",
-    "LAYOUTS",
-    "PROVIDERS",
-    "Layout",
-    "LayoutSpec",
-    "config_members",
-    "executable_members",
-    "layout_named",
-    "open_layout",
-    "schema_version_text",
-]
+from graphwire.schema import PayloadConfig, PayloadMeta
+from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record, extent
+from graphwire.wire.archive import ArchiveReader, ArchiveRecord, SwappedRecord
+from graphwire.wire.torch_files import (
+    StateDict,
+    number_width,
+    read_sample_inputs,
+    read_state_dict,
+    read_tensor,
+)
 
 MODELS = "models/"
 _ONLY = "model"

@@ -20,18 +20,12 @@ from functools import cached_property
 import msgspec
 
 from graphwire.errors import GraphwireError, MissingRecordError, Problem, UnknownFormatError
-from graphwire.hooks.interfaces import Tree, WireFormat
-from graphwire.hooks.registry import Registry
-from graphwire.hooks.remedies import of_requirements
-from graphwire.schema.program import PluginRequirement, Program
-from graphwire.wire.archive.manifest import MANIFEST, Manifest, faults, read_manifest
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.archive.source import Readable
-from graphwire.wire.closing import Closing
-from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.hooks import Registry, Tree, WireFormat, of_requirements
+from graphwire.schema import PluginRequirement, Program
+from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, Payloads
+from graphwire.wire.archive import MANIFEST, ArchiveReader, Manifest, Readable, faults, read_manifest
 from graphwire.wire.package.document import read_document, read_program
 from graphwire.wire.package.layouts import PROVIDERS, Layout, executable_members, open_layout
-from graphwire.wire.payloads import Payloads
 
 NO_MANIFEST = Problem(
     f"record {MANIFEST!r}",

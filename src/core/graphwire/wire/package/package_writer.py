@@ -11,12 +11,19 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from graphwire.errors import ArchiveError, GraphwireError
-from graphwire.schema.program import PluginRequirement
-from graphwire.schema.tensor import PayloadConfig, PayloadMeta
-from graphwire.wire.archive.atomic_file import replacing, sync, write_all
-from graphwire.wire.archive.digests import ASIDE_BYTES, Digests
-from graphwire.wire.archive.source import file_name, is_mapped, type_text
-from graphwire.wire.archive.writer import ArchiveWriter
+from graphwire.schema import PayloadConfig, PayloadMeta, PluginRequirement
+from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record
+from graphwire.wire.archive import (
+    ASIDE_BYTES,
+    ArchiveWriter,
+    Digests,
+    file_name,
+    is_mapped,
+    replacing,
+    sync,
+    type_text,
+    write_all,
+)
 from graphwire.wire.package.layouts import (
     BARE,
     PROVIDERS,
@@ -25,13 +32,7 @@ from graphwire.wire.package.layouts import (
     layout_named,
     schema_version_text,
 )
-from graphwire.wire.payloads import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record
-from graphwire.wire.torch_files.torch_save_writer import (
-    PackedFile,
-    pack_examples,
-    pack_state_dict,
-    record_chunks,
-)
+from graphwire.wire.torch_files import PackedFile, pack_examples, pack_state_dict, record_chunks
 
 
 class Document(NamedTuple):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from graphwire.errors import EncodeError, SchemaError
-from graphwire.hooks.interfaces import WireFormat
-from graphwire.schema.texts.treespec import PROTOCOL, TreeSpec, dump_json, parse_treespec
-from graphwire.schema.trees.conversion import to_tree
-from graphwire.wire.limits import DEFAULT_LIMITS, Limits
+from graphwire.hooks import WireFormat
+from graphwire.schema.texts import PROTOCOL, TreeSpec, dump_json, parse_treespec
+from graphwire.schema.trees import to_tree
+from graphwire.wire import DEFAULT_LIMITS, Limits
 from graphwire.wire.package.document import read_document, write_document
-
-__all__ = ["check_protocol", "read_treespec", "write_treespec"]
 
 
 def check_protocol(protocol: int | None) -> None:

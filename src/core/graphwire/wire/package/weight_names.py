@@ -9,10 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final, TypeVar
 
-from graphwire.schema.program import Program
-from graphwire.wire.payloads import Payloads
-
-__all__ = ["plain_name", "with_plain_names", "with_plain_payload_names"]
+from graphwire.schema import Program
+from graphwire.wire import Payloads
 
 Value = TypeVar("Value")
 

@@ -1,1 +1,16 @@
 """What do the pickles and `torch.save` files that torch keeps beside a program hold?"""
+
+from graphwire.wire.torch_files.sample_inputs import read_sample_inputs
+from graphwire.wire.torch_files.torch_save_reader import (
+    StateDict,
+    number_width,
+    read_embedded,
+    read_state_dict,
+    read_tensor,
+)
+from graphwire.wire.torch_files.torch_save_writer import (
+    PackedFile,
+    pack_examples,
+    pack_state_dict,
+    record_chunks,
+)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from graphwire.errors import DecodeError
-from graphwire.schema.scalars import ITEM_SIZES
+from graphwire.schema import ITEM_SIZES
 from graphwire.wire.torch_files.pickle_values import (
     DefaultDictData,
     DequeData,
@@ -27,8 +27,6 @@ from graphwire.wire.torch_files.pickle_values import (
     StridedTensor,
     TypeName,
 )
-
-__all__ = ["ALLOWED", "DTYPES_OF_STORAGES"]
 
 _MAX_DIMENSIONS = 128
 _MAX_SIZE = (1 << 63) - 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["OPCODE_NAMES"]
-
 OPCODE_NAMES: Mapping[int, str] = MappingProxyType(
     {
         **dict(

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from graphwire.errors import DecodeError, LimitError
-from graphwire.wire.pickle_limits import DEFAULT_PICKLE_LIMITS, PickleLimits, measure
+from graphwire.wire import DEFAULT_PICKLE_LIMITS, PickleLimits, measure
 from graphwire.wire.torch_files.pickle_globals import ALLOWED
 from graphwire.wire.torch_files.pickle_opcodes import OPCODE_NAMES
 from graphwire.wire.torch_files.pickle_values import Foreign, Function, Storage, StorageType

@@ -6,22 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from graphwire.schema.scalars import ITEM_SIZES
-
-__all__ = [
-    "DTypeName",
-    "DefaultDictData",
-    "DequeData",
-    "DeviceName",
-    "Foreign",
-    "Function",
-    "LayoutName",
-    "SparseTensor",
-    "Storage",
-    "StorageType",
-    "StridedTensor",
-    "TypeName",
-]
+from graphwire.schema import ITEM_SIZES
 
 
 @dataclass(frozen=True, slots=True)

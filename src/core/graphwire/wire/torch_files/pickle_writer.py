@@ -12,8 +12,6 @@ from graphwire.errors import EncodeError
 from graphwire.wire.torch_files.pickle_globals import DTYPES_OF_STORAGES
 from graphwire.wire.torch_files.pickle_values import Storage, StridedTensor
 
-__all__ = ["PickleWriter"]
-
 _STORAGE_OF_DTYPE = {dtype: name for name, dtype in DTYPES_OF_STORAGES.items()}
 
 

@@ -10,12 +10,17 @@ from dataclasses import replace
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, GraphwireError
-from graphwire.schema.graph import Argument, TensorArgument
-from graphwire.schema.program import ExampleInputs
-from graphwire.schema.scalars import Device, Layout
-from graphwire.schema.symbols import decode_float, encode_float
-from graphwire.schema.tensor import PayloadMeta
-from graphwire.schema.texts.treespec import (
+from graphwire.schema import (
+    Argument,
+    Device,
+    ExampleInputs,
+    Layout,
+    PayloadMeta,
+    TensorArgument,
+    decode_float,
+    encode_float,
+)
+from graphwire.schema.texts import (
     LEAF,
     TreeSpec,
     dump_json,
@@ -24,8 +29,8 @@ from graphwire.schema.texts.treespec import (
     load_json,
     parse_treespec,
 )
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.payloads import SAMPLE_INPUTS, Payloads
+from graphwire.wire import SAMPLE_INPUTS, Payloads
+from graphwire.wire.archive import ArchiveReader
 from graphwire.wire.torch_files.pickle_values import (
     DefaultDictData,
     DequeData,
@@ -35,8 +40,6 @@ from graphwire.wire.torch_files.pickle_values import (
     StridedTensor,
 )
 from graphwire.wire.torch_files.torch_save_reader import SCALAR_TYPES, TensorTable, TorchSave
-
-__all__ = ["examples_tree", "read_sample_inputs"]
 
 _LAYOUTS = {
     "torch.strided": Layout.Strided,

@@ -14,28 +14,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphwire.errors import ArchiveError, DecodeError, LimitError, locate
-from graphwire.schema.program import EncodedValue
-from graphwire.schema.scalars import DTYPE_NAMES, ITEM_SIZES, Device, Layout, ScalarType
-from graphwire.schema.symbols import SymInt
-from graphwire.schema.tensor import PayloadMeta, TensorMeta
-from graphwire.wire.archive.archive_record import ArchiveRecord, SwappedRecord
-from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.limits import DEFAULT_LIMITS, Limits
-from graphwire.wire.payloads import Record
-from graphwire.wire.pickle_limits import PickleLimits
+from graphwire.schema import (
+    DTYPE_NAMES,
+    ITEM_SIZES,
+    Device,
+    EncodedValue,
+    Layout,
+    PayloadMeta,
+    ScalarType,
+    SymInt,
+    TensorMeta,
+)
+from graphwire.wire import DEFAULT_LIMITS, Limits, PickleLimits, Record
+from graphwire.wire.archive import ArchiveReader, ArchiveRecord, SwappedRecord
 from graphwire.wire.torch_files.pickle_reader import read_pickle
 from graphwire.wire.torch_files.pickle_values import Foreign, SparseTensor, Storage, StridedTensor
-
-__all__ = [
-    "SCALAR_TYPES",
-    "SPARSE_CODEC",
-    "StateDict",
-    "TensorTable",
-    "TorchSave",
-    "number_width",
-    "read_state_dict",
-    "read_tensor",
-]
 
 SCALAR_TYPES: dict[str, ScalarType] = {name: kind for kind, name in DTYPE_NAMES.items()}
 """The numbers of the element types that have one, by torch's name."""

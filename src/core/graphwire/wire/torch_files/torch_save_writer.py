@@ -7,19 +7,14 @@ from functools import partial
 from typing import BinaryIO, cast
 
 from graphwire.errors import EncodeError, MissingRecordError
-from graphwire.schema.graph import TensorArgument
-from graphwire.schema.program import EncodedValue, ExampleInputs
-from graphwire.schema.scalars import ITEM_SIZES, Layout
-from graphwire.schema.tensor import PayloadMeta
-from graphwire.wire.archive.writer import ArchiveWriter
-from graphwire.wire.payloads import Record, known_integers
+from graphwire.schema import ITEM_SIZES, EncodedValue, ExampleInputs, Layout, PayloadMeta, TensorArgument
+from graphwire.wire import Record, known_integers
+from graphwire.wire.archive import ArchiveWriter
 from graphwire.wire.torch_files.pickle_globals import DTYPES_OF_STORAGES
 from graphwire.wire.torch_files.pickle_values import Storage, StridedTensor
 from graphwire.wire.torch_files.pickle_writer import PickleWriter
 from graphwire.wire.torch_files.sample_inputs import examples_tree
 from graphwire.wire.torch_files.torch_save_reader import SPARSE_CODEC
-
-__all__ = ["UNTYPED", "PackedFile", "pack_examples", "pack_state_dict", "record_chunks"]
 
 _CHUNK_BYTES = 1 << 22
 _TYPED = frozenset(DTYPES_OF_STORAGES.values())
