@@ -112,7 +112,7 @@ def private_uses() -> dict[str, list[str]]:
     """The private names of torch's modules, and the private attributes of its objects, that our source uses."""
     names: set[str] = set()
     attributes: set[str] = set()
-    for file in (*BRIDGE.glob("*.py"), *PLUGINS.rglob("*.py")):
+    for file in (*BRIDGE.rglob("*.py"), *PLUGINS.rglob("*.py")):
         tree = ast.parse(file.read_text("utf-8"))
         names.update(_private_names(tree))
         if file.parent == BRIDGE and file.name.startswith("torch_"):
@@ -190,7 +190,7 @@ def compared(before: Facts, after: Facts) -> list[Section]:
         ),
         Section(
             "Private functions that the bridge uses",
-            "the module of bridge/torch_*.py that uses them, for both releases, and its test",
+            "the module of bridge/torch_compat/ that uses them, for both releases, and its test",
             [
                 *map(Change, _of_names(before["names"], after["names"])),
                 *map(Change, _of_holders(before["attributes"], after["attributes"])),

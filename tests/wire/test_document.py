@@ -151,7 +151,7 @@ def test_a_survey_stops_at_its_depth() -> None:
 
 
 def test_nothing_here_imports_torch() -> None:
-    names = "archive atomic document limits tree"
+    names = "archive package torch_files"
     imports = "; ".join(f"import graphwire.wire.{name}" for name in names.split())
     code = (
         f"{imports}; import sys; print([name for name in ('torch', 'numpy', 'sympy') if name in sys.modules])"
