@@ -115,7 +115,7 @@ def private_uses() -> dict[str, list[str]]:
     for file in (*BRIDGE.rglob("*.py"), *PLUGINS.rglob("*.py")):
         tree = ast.parse(file.read_text("utf-8"))
         names.update(_private_names(tree))
-        if file.parent == BRIDGE and file.name.startswith("torch_"):
+        if file.parent == BRIDGE / "torch_compat":
             attributes.update(_private_attributes(tree))
     return {"names": sorted(names), "attributes": sorted(attributes)}
 
