@@ -18,7 +18,7 @@ from bson.int64 import Int64
 
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
-from graphwire.wire import survey
+from graphwire.wire import measure_tree
 
 GRAPHWIRE_API = 1
 """The version of graphwire's plugin interface that this module is written for."""
@@ -40,7 +40,7 @@ class BsonFormat:
     media_type = "application/bson"
 
     def encode(self, tree: Tree) -> bytes:
-        survey(tree)
+        measure_tree(tree)
         try:
             return bson.encode({_ROOT: _to_bson(tree)})
         except RecursionError as error:

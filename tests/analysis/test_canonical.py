@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphwire.analysis.canonical.canonical_form import canonical_form, canonicalize
-from graphwire.analysis.canonical.content import INPUT_RANKS, OUTPUT_RANKS, content_hash
+from graphwire.analysis.canonical.content_hashing import INPUT_RANKS, OUTPUT_RANKS, content_hash
 from graphwire.analysis.diff.program_diff import diff
 from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import SchemaError

@@ -14,7 +14,7 @@ import pytest
 
 import graphwire
 import graphwire.schema
-from graphwire.analysis.canonical.content import content_hash
+from graphwire.analysis.canonical.content_hashing import content_hash
 from graphwire.errors import GraphwireError
 from graphwire.schema.graph import Argument
 from graphwire.schema.program import Program

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import graphwire
-from graphwire.analysis.canonical.content import HASH_VERSION
+from graphwire.analysis.canonical.content_hashing import HASH_VERSION
 
 HERE = Path(__file__).parent
 DOCUMENTS = HERE / "content_documents"

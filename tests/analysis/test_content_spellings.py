@@ -17,7 +17,7 @@ from test_canonical import _program, programs
 
 from graphwire.analysis.canonical import effects
 from graphwire.analysis.canonical.argument_forms import ARGUMENT_CONTENT, References, argument_content
-from graphwire.analysis.canonical.content import HASH_VERSION, content_hash, program_content
+from graphwire.analysis.canonical.content_hashing import HASH_VERSION, content_hash, program_content
 from graphwire.analysis.canonical.encoding import content_bytes
 from graphwire.analysis.canonical.expression_content import expression_content
 from graphwire.analysis.canonical.symbol_names import SymbolNames

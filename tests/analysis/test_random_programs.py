@@ -17,7 +17,7 @@ from spellings import respelled
 from torch.export import ExportedProgram, ExportGraphSignature
 
 import graphwire
-from graphwire.analysis.canonical.content import content_hash
+from graphwire.analysis.canonical.content_hashing import content_hash
 from graphwire.schema.program import Program
 from graphwire.schema.signature_names import SignatureNames
 from graphwire.schema.trees.conversion import from_tree, program_from_tree, to_tree

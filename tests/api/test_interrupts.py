@@ -26,7 +26,7 @@ from small_programs import SMALL_PROGRAMS
 import graphwire
 from graphwire.api.error_boundary import Boundary
 from graphwire.errors import DecodeError
-from graphwire.process.build_lock import taking_turns
+from graphwire.process.build_lock import one_build_at_a_time
 
 SOURCES = str(Path(graphwire.__file__).parent)
 
@@ -112,9 +112,9 @@ def left() -> Left:
     turns = []
 
     def take_turn() -> None:
-        turns.append(taking_turns._lock.acquire(blocking=False))
+        turns.append(one_build_at_a_time._lock.acquire(blocking=False))
         if turns[0]:
-            taking_turns._lock.release()
+            one_build_at_a_time._lock.release()
 
     collects = gc.isenabled()
     thread = threading.Thread(target=take_turn)

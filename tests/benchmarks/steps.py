@@ -48,11 +48,11 @@ def measure_steps(
         turns: how often each step is measured; the first is not counted.
         now: the clock.
     """
-    from graphwire.process.gc_pause import paused_collector
+    from graphwire.process.gc_pause import paused_gc
 
     saving, loading, floors = _Clock(now), _Clock(now), _Clock(now)
     for _ in range(turns + 1):
-        pause = paused_collector()
+        pause = paused_gc()
         with pause, pause:
             _save(program, file, saving)
             _load(file, loading)

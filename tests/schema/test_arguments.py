@@ -17,7 +17,7 @@ from graphwire.cli.node_text import argument_text as node_text
 from graphwire.evolve.documents.reserved_names import renamed
 from graphwire.evolve.documents.trees import Edits, rewrite
 from graphwire.evolve.documents.vocabulary import FIELDS
-from graphwire.evolve.opsets.graph_names import new_requirements
+from graphwire.evolve.opsets.graph_names import requirements_after
 from graphwire.evolve.targets.targets import supports
 from graphwire.schema.arguments import (
     ARMS,
@@ -232,7 +232,7 @@ def test_validation_knows_what_the_arm_refers_to_and_requires(arm: str) -> None:
 def test_the_features_of_an_argument_are_those_of_its_arms(arm: str) -> None:
     feature = ARMS[arm].feature
     assert list(features_of(sample(arm))) == ([feature] if feature else [])
-    required = new_requirements(program(Argument(as_none=True)), program(sample(arm)))
+    required = requirements_after(program(Argument(as_none=True)), program(sample(arm)))
     assert required == ([feature] if feature else [])
 
 

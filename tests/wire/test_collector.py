@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from graphwire.process.gc_pause import paused_collector
+from graphwire.process.gc_pause import paused_gc
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def enabled() -> Iterator[None]:
 
 
 def fail_if_off() -> None:
-    with paused_collector():
+    with paused_gc():
         raise ValueError("on" if gc.isenabled() else "off")
 
 
@@ -33,7 +33,7 @@ def test_it_is_off_inside_and_on_again_after_an_error() -> None:
 
 def test_it_stays_off_for_a_caller_who_had_it_off() -> None:
     gc.disable()
-    with paused_collector():
+    with paused_gc():
         assert not gc.isenabled()
     assert not gc.isenabled()
 
@@ -42,14 +42,14 @@ def test_the_last_thread_to_leave_turns_it_on() -> None:
     inside, leave = threading.Event(), threading.Event()
 
     def stay() -> None:
-        with paused_collector():
+        with paused_gc():
             inside.set()
             leave.wait(10)
 
     thread = threading.Thread(target=stay)
     thread.start()
     assert inside.wait(10)
-    with paused_collector(), paused_collector():
+    with paused_gc(), paused_gc():
         pass
     assert not gc.isenabled()
     leave.set()
@@ -61,10 +61,10 @@ def test_a_forked_process_pauses_for_its_own_thread_alone() -> None:
     """What other threads had paused when the process was forked, they are not there to resume."""
     code = """
 import gc, os, threading
-from graphwire.process.gc_pause import paused_collector
+from graphwire.process.gc_pause import paused_gc
 inside, done = threading.Event(), threading.Event()
 def hold():
-    with paused_collector():
+    with paused_gc():
         inside.set()
         done.wait()
 threading.Thread(target=hold).start()
@@ -73,11 +73,11 @@ assert not gc.isenabled()
 children = []
 child = os.fork()
 if child == 0:
-    with paused_collector():
+    with paused_gc():
         ok = not gc.isenabled()
     os._exit(not (ok and gc.isenabled()))
 children.append(child)
-pause = paused_collector()
+pause = paused_gc()
 with pause, pause:
     child = os.fork()
     if child == 0:
@@ -98,7 +98,7 @@ def test_threads_that_come_and_go_never_leave_it_off() -> None:
 
     def come_and_go() -> None:
         for _ in range(2_000):
-            pause = paused_collector()
+            pause = paused_gc()
             with pause, pause:
                 pass
 

@@ -13,7 +13,7 @@ from graphwire.testing import trees
 from graphwire.testing.strategies import same_tree
 from graphwire.wire.limits import Limits
 from graphwire.wire.package.document import detect_format, read_document, write_document
-from graphwire.wire.plain_trees import MAX_DEPTH, survey
+from graphwire.wire.plain_trees import MAX_DEPTH, measure_tree
 from graphwire_plugins.formats.cbor import CborFormat
 from graphwire_plugins.formats.json import JsonFormat
 from graphwire_plugins.formats.msgpack import MsgpackFormat
@@ -138,16 +138,16 @@ def test_limits_are_kept(wire_format: WireFormat) -> None:
 
 
 def test_a_survey_counts() -> None:
-    found = survey({"a": [1, 2.0, "x", {"b": float("inf")}], "c": b""})
+    found = measure_tree({"a": [1, 2.0, "x", {"b": float("inf")}], "c": b""})
     assert (found.nodes, found.depth, found.texts, found.finite) == (8, 3, 4, False)
     assert found.kinds == {dict, list, int, float, str, bytes}
-    assert survey(None) == (frozenset({type(None)}), 1, 0, 0, True)
+    assert measure_tree(None) == (frozenset({type(None)}), 1, 0, 0, True)
 
 
 def test_a_survey_stops_at_its_depth() -> None:
-    assert survey(nested(MAX_DEPTH)).depth == MAX_DEPTH
+    assert measure_tree(nested(MAX_DEPTH)).depth == MAX_DEPTH
     with pytest.raises(LimitError):
-        survey(nested(MAX_DEPTH + 1))
+        measure_tree(nested(MAX_DEPTH + 1))
 
 
 def test_nothing_here_imports_torch() -> None:

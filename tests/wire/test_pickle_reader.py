@@ -24,11 +24,11 @@ from graphwire.wire.torch_files.pickle_values import (
     DefaultDictData,
     DequeData,
     DeviceName,
-    Foreign,
     Function,
     LayoutName,
     Storage,
     StridedTensor,
+    UnknownGlobal,
 )
 
 _HARMLESS = ("object.__", "gc.", "code.__new__", "sys._getframe", "builtins.id")
@@ -228,7 +228,7 @@ def test_other_names_are_refused_by_name(value: Any, name: str, protocol: int) -
 
 def test_what_is_refused_can_be_kept_as_a_name() -> None:
     value = read_pickle(pickle.dumps({"a": Call(os.system, "x"), "b": 1}, 2), foreign=True)
-    assert value == {"a": Foreign("posix.system"), "b": 1}
+    assert value == {"a": UnknownGlobal("posix.system"), "b": 1}
 
 
 @pytest.mark.parametrize(

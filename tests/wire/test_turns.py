@@ -10,7 +10,7 @@ import time
 import pytest
 
 from graphwire.process import build_lock as turns
-from graphwire.process.build_lock import taking_turns
+from graphwire.process.build_lock import one_build_at_a_time
 
 
 def _in_thread(block: object) -> threading.Thread:
@@ -26,7 +26,7 @@ def test_one_thread_at_a_time_is_inside() -> None:
     def enter() -> None:
         nonlocal inside, most
         for _ in range(20):
-            with taking_turns():
+            with one_build_at_a_time():
                 inside += 1
                 most = max(most, inside)
                 pause.wait(0.001)  # lets the others run
@@ -40,18 +40,18 @@ def test_one_thread_at_a_time_is_inside() -> None:
 
 def test_a_thread_that_has_the_turn_may_take_it_again() -> None:
     started = time.monotonic()
-    with taking_turns(), taking_turns():
+    with one_build_at_a_time(), one_build_at_a_time():
         pass
     assert time.monotonic() - started < turns._PATIENCE, "it waited for itself"
 
 
 def test_an_error_ends_the_turn() -> None:
-    with pytest.raises(KeyError, match="gone"), taking_turns():
+    with pytest.raises(KeyError, match="gone"), one_build_at_a_time():
         raise KeyError("gone")
     done = threading.Event()
 
     def enter() -> None:
-        with taking_turns():
+        with one_build_at_a_time():
             done.set()
 
     _in_thread(enter).join()
@@ -62,11 +62,11 @@ def test_a_process_that_was_forked_from_an_other_threads_turn_has_turns_of_its_o
     code = """
 import os, threading, time
 from graphwire.process import build_lock as turns
-from graphwire.process.build_lock import taking_turns
+from graphwire.process.build_lock import one_build_at_a_time
 turns._PATIENCE = 20
 inside, done = threading.Event(), threading.Event()
 def hold():
-    with taking_turns():
+    with one_build_at_a_time():
         inside.set()
         done.wait()
 threading.Thread(target=hold).start()
@@ -74,7 +74,7 @@ inside.wait()
 child = os.fork()
 if child == 0:
     started = time.monotonic()
-    with taking_turns():
+    with one_build_at_a_time():
         os._exit(time.monotonic() - started > 10)
 status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 done.set()
@@ -89,11 +89,11 @@ def test_a_thread_goes_on_when_its_turn_does_not_come(monkeypatch: pytest.Monkey
     done = threading.Event()
 
     def enter() -> None:
-        with taking_turns():
+        with one_build_at_a_time():
             done.set()
 
-    with taking_turns():
+    with one_build_at_a_time():
         _in_thread(enter).join()
         assert done.is_set()
-    with taking_turns():  # what was not taken is not given back
+    with one_build_at_a_time():  # what was not taken is not given back
         pass

@@ -13,7 +13,7 @@ from os import PathLike
 from model_explorer import graph_builder as gb
 
 import graphwire
-from graphwire.analysis.validation import spelled
+from graphwire.analysis.validation import number_text
 from graphwire.cli.node_text import argument_text
 from graphwire.evolve.documents import TABLES
 from graphwire.schema import (
@@ -241,7 +241,7 @@ def _known(graph: Graph, name: str) -> list[gb.KeyValue]:
     sizes = [
         format_infix(parse_expression(size.as_expr.expr_str))
         if size.as_expr is not None
-        else spelled(size.as_int or 0)
+        else number_text(size.as_int or 0)
         for size in meta.sizes
     ]
     return [

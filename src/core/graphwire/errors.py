@@ -88,7 +88,7 @@ def shortened(text: str) -> str:
     return text if more <= 0 else f"{text[:_MOST_TOLD]}… ({more:,} characters more)"
 
 
-def told(text: str) -> str:
+def message_text(text: str) -> str:
     """`text` as a message has it: on one line, without control characters, and cut where it is long."""
     return escaped(shortened(text).replace("\n", " "))
 
@@ -139,8 +139,8 @@ class GraphwireError(Exception):
         return f"{names} ({self.format})" if self.format else names
 
     def __str__(self) -> str:
-        parts = [told(part) for part in (self.source, self.place, self.problem) if part]
-        what_next = f". {told(self.remedy)}" if self.remedy else ""
+        parts = [message_text(part) for part in (self.source, self.place, self.problem) if part]
+        what_next = f". {message_text(self.remedy)}" if self.remedy else ""
         return f"{': '.join(parts)}{what_next}"
 
 
@@ -159,7 +159,7 @@ def locate(error: Exception, place: str) -> None:
         BaseException.add_note(error, Place(place))
 
 
-def said(error: BaseException) -> str:
+def exception_text(error: BaseException) -> str:
     """The type and the message of an exception, whatever its class does when it is asked for that."""
     try:
         text = str(error)
@@ -200,7 +200,7 @@ def is_of_caller(error: BaseException) -> bool:
     """Whether an exception is no matter of a document: the caller's code raises it, memory is short, or the caller made a
     warning an error."""
     if isinstance(error, Warning):
-        text = said(error).partition(": ")[2]
+        text = exception_text(error).partition(": ")[2]
         matching = (
             action
             for action, message, category, *_ in warnings.filters
@@ -230,7 +230,7 @@ class Obstacle(NamedTuple):
 
     def __str__(self) -> str:
         owner = f" (node {self.node})" if self.node else ""
-        return f"{told(self.place + owner)}: {told(self.construct)} [{self.first}]"
+        return f"{message_text(self.place + owner)}: {message_text(self.construct)} [{self.first}]"
 
 
 class TargetError(EncodeError):
@@ -261,7 +261,7 @@ class Problem(NamedTuple):
     """What is wrong there, one sentence without a full stop."""
 
     def __str__(self) -> str:
-        return f"{told(self.place)}: {told(self.message)} [{self.kind}]"
+        return f"{message_text(self.place)}: {message_text(self.message)} [{self.kind}]"
 
 
 class _ProblemsError(GraphwireError):

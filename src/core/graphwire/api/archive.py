@@ -9,15 +9,15 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from graphwire.analysis.inspection import Inspection, LoadReport, MethodInspection, summarize
-from graphwire.analysis.validation import check, check_payload_names, held_problems, validate
+from graphwire.analysis.validation import check, check_payload_names, validate, weight_problems
 from graphwire.api.argument_checks import check_limits
 from graphwire.api.bare_document import Bare, add_embedded, bare_document
 from graphwire.api.documents import upgraded
 from graphwire.api.error_boundary import Boundary, reading
-from graphwire.api.load_report import Origin, plan_or_problems, report_of
+from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem
 from graphwire.evolve.targets import supported as targets_of
-from graphwire.hooks import Registry, in_force
+from graphwire.hooks import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.schema.trees import to_tree
 from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, Payloads
@@ -182,7 +182,7 @@ class Archive(Closing):
         """
         program = self.program_of(method)
         origin = self._origins[method]
-        return report_of(
+        return build_load_report(
             program,
             origin,
             plan_or_problems(program, self.registry),
@@ -292,7 +292,7 @@ class Archive(Closing):
         if program is not None and payloads is not None:
             with told:
                 payloads.complete(program)
-                held = held_problems(program, payloads.weights, payloads.constants, payloads.unread)
+                held = weight_problems(program, payloads.weights, payloads.constants, payloads.unread)
                 problems += [p._replace(place=f"{method}: {p.place}") for p in (*payloads.problems(), *held)]
         return problems
 
@@ -357,4 +357,4 @@ def open(
     Raises:
         ArchiveError: the file is neither an archive nor a document, or a damaged archive.
     """
-    return Archive(file, in_force(registry), limits)
+    return Archive(file, registry_or_installed(registry), limits)

@@ -19,7 +19,7 @@ from graphwire.evolve.early_steps import ExternalBytes, embedded_tensors, swappe
 from graphwire.hooks import Registry, Tree
 from graphwire.schema import PayloadConfig, PayloadMeta, ScalarType, TensorMeta
 from graphwire.schema.trees import from_tree
-from graphwire.wire import CONSTANTS, WEIGHTS, Limits, Payloads, copy_of
+from graphwire.wire import CONSTANTS, WEIGHTS, Limits, Payloads, copy_bytes
 from graphwire.wire.archive import ArchiveWriter, Readable, open_source
 from graphwire.wire.package import HEAD_BYTES, config_members, detect_format
 from graphwire.wire.torch_files import read_embedded
@@ -85,7 +85,7 @@ class _Held:
         self.nbytes = len(data)
 
     def view(self) -> memoryview:
-        return copy_of(self._data)
+        return copy_bytes(self._data)
 
 
 def add_embedded(payloads: Payloads, tree: Tree, folder: Path | None, limits: Limits) -> None:

@@ -14,10 +14,10 @@ from graphwire.api.options import OpenOptions, Ranges, options_of
 from graphwire.api.programs import to_schema
 from graphwire.api.targets import check_ranges
 from graphwire.errors import EncodeError, Obstacle
-from graphwire.evolve.documents import narrowed
+from graphwire.evolve.documents import narrow_ranges
 from graphwire.evolve.targets import supported, target_named
 from graphwire.evolve.targets import supports as obstacles_of
-from graphwire.hooks import in_force
+from graphwire.hooks import registry_or_installed
 from graphwire.schema import Program
 from graphwire.schema.trees import to_tree
 from graphwire.wire import Payloads
@@ -43,7 +43,7 @@ def canonicalize(source: Source, *, method: str | None = None, **options: Unpack
     """
     from graphwire.analysis.canonical import canonicalize as canonical_program
 
-    with opened(source, method, options) as (program, _):
+    with open_program(source, method, options) as (program, _):
         return canonical_program(program)
 
 
@@ -73,7 +73,7 @@ def content_hash(
     """
     from graphwire.analysis.canonical import content_hash as hash_of
 
-    with opened(source, method, options) as (program, payloads):
+    with open_program(source, method, options) as (program, payloads):
         return hash_of(program, _weights_of(payloads) if weights else None)
 
 
@@ -101,8 +101,8 @@ def diff(
     from graphwire.analysis.diff import diff as diff_of
 
     with (
-        opened(a, method, options) as (one, one_payloads),
-        opened(b, method, options) as (other, other_payloads),
+        open_program(a, method, options) as (one, one_payloads),
+        open_program(b, method, options) as (other, other_payloads),
     ):
         if weights or (one_payloads is not None and other_payloads is not None):
             payloads = (_weights_of(one_payloads), _weights_of(other_payloads))
@@ -132,8 +132,8 @@ def supports(
         SchemaVersionError: there is no such target.
     """
     check_ranges(ranges, target)
-    with opened(source, method, options) as (program, _):
-        wanted = narrowed(program, target_named(target).version)[0] if ranges == "narrowed" else program
+    with open_program(source, method, options) as (program, _):
+        wanted = narrow_ranges(program, target_named(target).version)[0] if ranges == "narrowed" else program
         return obstacles_of(to_tree(wanted), target)
 
 
@@ -148,16 +148,16 @@ def targets(
         source: a file, opened or not, records, or what `torch.export.export` made.
         method: which program of a file of several.
     """
-    with opened(source, method, options) as (program, _):
+    with open_program(source, method, options) as (program, _):
         return supported(to_tree(program))
 
 
 @contextmanager
-def opened(
+def open_program(
     source: Source, method: str | None, options: OpenOptions
 ) -> Iterator[tuple[Program, Payloads | None]]:
     """A valid program, and its payloads where it has them, for as long as its file is open."""
-    registry = in_force(options.get("registry"))
+    registry = registry_or_installed(options.get("registry"))
     if isinstance(source, Program):
         check(source)
         yield source, None

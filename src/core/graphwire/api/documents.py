@@ -9,12 +9,12 @@ from graphwire.analysis.validation import check
 from graphwire.api.argument_checks import check_limits, check_records
 from graphwire.api.error_boundary import Boundary, reading, writing
 from graphwire.errors import EncodeError, FormatError, GraphwireWarning
-from graphwire.evolve.documents import DRAFT, Taken, Version, version_of
+from graphwire.evolve.documents import DRAFT, AppliedStep, Version, version_of
 from graphwire.evolve.early_steps import embed
 from graphwire.evolve.operators import forms_of_release, with_forms
 from graphwire.evolve.targets import Target, downgrade, target_named
 from graphwire.evolve.targets import upgrade as upgrade_tree
-from graphwire.hooks import Registry, Tree, WireFormat, in_force
+from graphwire.hooks import Registry, Tree, WireFormat, registry_or_installed
 from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.texts import TreeSpec, format_treespec, parse_treespec
 from graphwire.schema.trees import OMITTED, program_from_tree, to_tree
@@ -57,7 +57,7 @@ def encode(
         EncodeError: a weight has no bytes in the payloads.
     """
     check_records(program)
-    wire_format = in_force(registry).wire_format(format)
+    wire_format = registry_or_installed(registry).wire_format(format)
     if target is None:
         return write_program(program, wire_format)
     left_out: list[str] = []
@@ -122,7 +122,7 @@ def decode(
         FormatError: the bytes are no document of the format.
         SchemaError: the document is not a valid program of a schema that we read.
     """
-    registry = in_force(registry)
+    registry = registry_or_installed(registry)
     check_limits(limits)
     if not isinstance(buffer, (bytes, bytearray, memoryview)):
         raise FormatError(f"a document is bytes, not {type(buffer).__name__}")
@@ -137,7 +137,7 @@ def decode(
     return program
 
 
-def upgraded(document: Program | Tree) -> tuple[Program, Version, list[Taken]]:
+def upgraded(document: Program | Tree) -> tuple[Program, Version, list[AppliedStep]]:
     """The program of a document of any schema version, as it was read; its version, and the steps that were taken."""
     if isinstance(document, Program):
         return document, Version(*SCHEMA_VERSION), []
@@ -186,7 +186,7 @@ def treespec_dumps(
         UnknownFormatError: no installed plugin provides the format.
     """
     check_protocol(protocol)
-    registry = in_force(registry)
+    registry = registry_or_installed(registry)
     if isinstance(spec, TreeSpec):
         text = format_treespec(spec)
     else:
@@ -217,7 +217,7 @@ def treespec_loads(
         FormatError: the bytes are no document of the format.
         UnknownTypeError: torch's is asked for, and nobody serves a container type in this process.
     """
-    registry = in_force(registry)
+    registry = registry_or_installed(registry)
     check_limits(limits)
     with Boundary("the text" if isinstance(data, str) else file_name(data), registry):
         if isinstance(data, str):

@@ -25,11 +25,11 @@ from graphwire.errors import (
     EncodeError,
     GraphwireError,
     Place,
+    exception_text,
     is_of_caller,
     locate,
-    said,
 )
-from graphwire.hooks import Registry, in_force
+from graphwire.hooks import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.wire.archive import file_name
 
@@ -149,7 +149,7 @@ def _bounded(
 
 def _registry(given: dict[str, Any]) -> Registry | None:
     with suppress(Exception):  # which may be what is wrong
-        return in_force(given.get("registry"))
+        return registry_or_installed(given.get("registry"))
     return None
 
 
@@ -185,17 +185,18 @@ def _told(
     error: Exception, kind: type[GraphwireError], plugin: str, frames: list[tuple[str, str]]
 ) -> GraphwireError:
     if plugin:
-        return kind(f"the {plugin} fails: {said(error)}", remedy=_REPAIR)
+        return kind(f"the {plugin} fails: {exception_text(error)}", remedy=_REPAIR)
     if isinstance(error, RecursionError):
         return kind("values are nested too deeply for Python's recursion limit", remedy=_DEPTH)
     module, function = frames[-1] if frames else ("", "")
     what = "written" if issubclass(kind, EncodeError) else "read"
     if what == "written" and module.partition(".")[0] not in _TRUSTED:
         return kind(
-            f"{module}.{function} fails, which the program refers to: {said(error)}", remedy=_REPAIR_OBJECT
+            f"{module}.{function} fails, which the program refers to: {exception_text(error)}",
+            remedy=_REPAIR_OBJECT,
         )
     return kind(
-        f"it cannot be {what}: {said(error)} (in {module}.{function})",
+        f"it cannot be {what}: {exception_text(error)} (in {module}.{function})",
         remedy=DEFECT,
     )
 

@@ -9,9 +9,9 @@ from typing import BinaryIO, TypeAlias, Unpack
 from graphwire.analysis.inspection import Inspection, WriteReport
 from graphwire.api.archive import Archive, open
 from graphwire.api.error_boundary import reading
-from graphwire.api.opsets import applied
+from graphwire.api.opsets import program_after_plan
 from graphwire.api.options import OpenOptions, Ranges, options_of
-from graphwire.api.targets import check_ranges, warn_of_dropped, written
+from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dropped
 from graphwire.errors import GraphwireError, Problem
 from graphwire.evolve.opsets import Plan, check_plugins, plan_for
 from graphwire.evolve.targets import target_named
@@ -61,7 +61,7 @@ def convert(
             for name, program in programs.items():
                 with archive.boundary(name):
                     plan = plan_for(program, archive.registry, wanted=opset_version)
-                    programs[name] = applied(program, plan, archive.registry)
+                    programs[name] = program_after_plan(program, plan, archive.registry)
         formats = dict.fromkeys(programs, format)
         told = _rewrite(archive, programs, dst, formats, target, ranges, compress)
     warn_of_dropped(told.dropped)
@@ -101,7 +101,7 @@ def upgrade(
         programs = {}
         for name, plan in plans.items():
             with archive.boundary(name):
-                programs[name] = applied(archive.program_of(name), plan, archive.registry)
+                programs[name] = program_after_plan(archive.program_of(name), plan, archive.registry)
         formats = {name: format or archive.format_of(name) for name in programs}
         told = _rewrite(archive, programs, dst, formats)
     warn_of_dropped(told.dropped)
@@ -152,7 +152,9 @@ def _rewrite(
             if archive.is_bare:  # files beside a document that are not there would be weights lost
                 payloads.check_read(program)
             encoded = {name: (program, payloads)}
-            made, layout, report = written(encoded, formats[name], target, archive.registry, ranges)
+            made, layout, report = documents_for_target(
+                encoded, formats[name], target, archive.registry, ranges
+            )
         documents |= made
         found += report.narrowed
         dropped += report.dropped

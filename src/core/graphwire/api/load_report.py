@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from graphwire.analysis.inspection import LoadReport, Omission, StepReport
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.documents import Taken, Version, release_of
+from graphwire.evolve.documents import AppliedStep, Version, release_of
 from graphwire.evolve.opsets import Plan, plan_for, walk_nodes
 from graphwire.evolve.targets import first_reader_of
 from graphwire.hooks import Registry
@@ -19,7 +19,7 @@ class Origin:
     """A program's document and payloads as they lie in the file."""
 
     version: Version
-    taken: list[Taken]
+    taken: list[AppliedStep]
     payloads: Payloads
     renamed: list[tuple[str, str]] = field(default_factory=list)
     """The weights with other names than in the file: the name there, and the name that they have here."""
@@ -33,7 +33,7 @@ def plan_or_problems(program: Program, registry: Registry) -> Plan | tuple[Probl
         return tuple(error.problems)
 
 
-def report_of(
+def build_load_report(
     program: Program,
     origin: Origin,
     plan: Plan | tuple[Problem, ...],

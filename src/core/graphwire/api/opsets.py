@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphwire.analysis.validation import check
 from graphwire.errors import OpsetError, Problem, ValidationError
-from graphwire.evolve.documents import Taken
+from graphwire.evolve.documents import AppliedStep
 from graphwire.evolve.operators import forms_of_parameters, with_forms
 from graphwire.evolve.opsets import (
     Plan,
@@ -27,23 +27,25 @@ if TYPE_CHECKING:
     from graphwire.bridge.context import OpaqueOrigin
 
 
-class Installed(NamedTuple):
+class ProgramAtInstalledOpsets(NamedTuple):
     """A checked program as the installed operators want it."""
 
     program: Program
     origin: OpaqueOrigin | None
     """What operators that cannot be had here are kept with."""
-    rewritten: list[Taken]
+    rewritten: list[AppliedStep]
     """The operators that got the form of the installed torch."""
     propagates: frozenset[str]
     """The operators whose results were left to be found: by upgraders that ran just now, or as those that are installed
     declare."""
 
 
-def at_installed_opsets(program: Program, registry: Registry, unknown_ops: UnknownOps) -> Installed:
+def at_installed_opsets(
+    program: Program, registry: Registry, unknown_ops: UnknownOps
+) -> ProgramAtInstalledOpsets:
     """A checked program at the installed opsets, with operators in the form of the installed torch."""
     from graphwire.bridge.context import OpaqueOrigin
-    from graphwire.bridge.program import misfits
+    from graphwire.bridge.program import signature_mismatches
     from graphwire.bridge.torch_compat import parameters_of
 
     check_plugins(program, registry, operators=unknown_ops == "error")
@@ -54,15 +56,15 @@ def at_installed_opsets(program: Program, registry: Registry, unknown_ops: Unkno
         kept = kept_requirements(program, registry, plan.opaque)
         versions = {namespace: program.opset_version[namespace] for namespace in plan.opaque}
         origin = OpaqueOrigin(versions, kept, own_forms="calls" in program.requires)
-    rewritten: list[Taken] = []
+    rewritten: list[AppliedStep] = []
     changed = _applied(program, plan, registry)
     formed = with_forms(changed, lambda: forms_of_parameters(parameters_of), rewritten)
-    if changed is not program and (problems := misfits(program, formed, registry)):
+    if changed is not program and (problems := signature_mismatches(program, formed, registry)):
         raise _invalid(plan, problems)
-    return Installed(formed, origin, rewritten, marked_operators(formed))
+    return ProgramAtInstalledOpsets(formed, origin, rewritten, marked_operators(formed))
 
 
-def applied(program: Program, plan: Plan, registry: Registry) -> Program:
+def program_after_plan(program: Program, plan: Plan, registry: Registry) -> Program:
     """The program that a plan leads to, checked, to be stored.
 
     Raises:

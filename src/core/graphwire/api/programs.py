@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack, cast
 
 from graphwire.analysis.inspection import LoadReport, Omission, StepReport, WriteReport
-from graphwire.analysis.validation import check, check_written
+from graphwire.analysis.validation import check, check_saved_program
 from graphwire.api.archive import open
 from graphwire.api.argument_checks import (
     bytes_of_extra_files,
@@ -21,19 +21,19 @@ from graphwire.api.argument_checks import (
 )
 from graphwire.api.error_boundary import Boundary, reading, writing
 from graphwire.api.files import PathOrFile
-from graphwire.api.opsets import applied, at_installed_opsets
+from graphwire.api.opsets import at_installed_opsets, program_after_plan
 from graphwire.api.options import Containers, LoadOptions, Ranges, SaveOptions, Weights, options_of
-from graphwire.api.targets import check_ranges, warn_of_dropped, written
+from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dropped
 from graphwire.errors import (
     DecodeError,
     EncodeError,
     GraphwireWarning,
+    message_text,
     note_caller,
-    told,
 )
 from graphwire.evolve.opsets import UnknownOps, plan_for
-from graphwire.hooks import Registry, in_force
-from graphwire.process import paused_collector, taking_turns
+from graphwire.hooks import Registry, registry_or_installed
+from graphwire.process import one_build_at_a_time, paused_gc
 from graphwire.schema import Program
 from graphwire.wire import DEFAULT_LIMITS, Limits, Payloads
 from graphwire.wire.archive import Pieces, Readable
@@ -102,17 +102,17 @@ def save(
         ArchiveError: the file object takes no bytes, or shows the weights of a loaded program. Nothing is written.
         OSError: the path cannot be written.
     """
-    registry = in_force(registry)
+    registry = registry_or_installed(registry)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
     check_ranges(ranges, target)
     added = bytes_of_extra_files(extra_files)
-    pause = paused_collector()
+    pause = paused_gc()
     with pause, pause:  # until the records are gone again, which then leave nothing to collect
         encoded = _encoded(program, registry, opset_version, containers)
         hashing = begin_digests(each for _, each in encoded.values()) if target is None else nullcontext()
         unpacked: list[tuple[str, str]] = []
         with hashing as digests:
-            documents, layout, done = written(encoded, format, target, registry, ranges)
+            documents, layout, done = documents_for_target(encoded, format, target, registry, ranges)
             save_package(
                 file,
                 documents,
@@ -184,7 +184,7 @@ def load(
     check_choice("weights", weights, ("map", "copy", None))
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
     check_taken_extra_files(extra_files)
-    pause = paused_collector()
+    pause = paused_gc()
     with pause, pause:
         with open(file, registry=registry, limits=limits) as archive:
             name = archive.method(method)
@@ -198,13 +198,13 @@ def load(
                 archive.program_of(name)  # whose own faults are told without a look at all weights
                 archive.check_payloads()
             # Copies are read meanwhile, which all threads can do at once.
-            turn = nullcontext() if weights == "copy" else taking_turns()
+            turn = nullcontext() if weights == "copy" else one_build_at_a_time()
             with archive.boundary(name), turn, turn:
                 program = archive.program_of(name)
                 payloads = archive.payloads_of(name, copied=weights == "copy")
                 payloads.check_read(program)
                 for warning in payloads.warnings:
-                    warnings.warn(told(warning), GraphwireWarning, stacklevel=3)
+                    warnings.warn(message_text(warning), GraphwireWarning, stacklevel=3)
                 findings = archive.report(name) if report is not None else None
                 left_out: list[Omission] = []
                 program, origin, rewritten, propagates = at_installed_opsets(
@@ -259,7 +259,7 @@ def to_schema(
 
     check_exported(program)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
-    return encode_program(program, in_force(registry), plain_containers=containers == "plain")
+    return encode_program(program, registry_or_installed(registry), plain_containers=containers == "plain")
 
 
 @reading("program")
@@ -281,7 +281,7 @@ def from_schema(
     from graphwire.bridge.program import decode_program
     from graphwire.bridge.tensors import target_device
 
-    registry = in_force(registry)
+    registry = registry_or_installed(registry)
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
     check_records(program)
     check_kind(
@@ -309,7 +309,9 @@ def _encoded(
         with Boundary(f"program {name!r}" if len(programs) > 1 else "", registry, error=EncodeError):
             record, payloads = encode_program(each, registry, tables, plain_containers=containers == "plain")
             if opset_version is not None:
-                record = applied(record, plan_for(record, registry, wanted=opset_version), registry)
-                check_written(record, payloads.weights, payloads.constants)
+                record = program_after_plan(
+                    record, plan_for(record, registry, wanted=opset_version), registry
+                )
+                check_saved_program(record, payloads.weights, payloads.constants)
         encoded[name] = record, payloads
     return encoded

@@ -14,7 +14,7 @@ from graphwire.api.argument_checks import check_choice
 from graphwire.api.documents import document_for
 from graphwire.api.options import Ranges
 from graphwire.errors import EncodeError, GraphwireWarning
-from graphwire.evolve.documents import narrowed
+from graphwire.evolve.documents import narrow_ranges
 from graphwire.evolve.targets import OURS_FIRST, Target, first_reader, target_named, with_trace_texts
 from graphwire.hooks import PROJECT, Registry, WireFormat
 from graphwire.schema import PluginRequirement, Program
@@ -23,7 +23,7 @@ from graphwire.wire import Payloads
 from graphwire.wire.package import BARE, Document, write_program
 
 
-class Written(NamedTuple):
+class TargetDocuments(NamedTuple):
     """Programs as their reader wants them."""
 
     documents: dict[str, Document]
@@ -32,13 +32,13 @@ class Written(NamedTuple):
     report: WriteReport
 
 
-def written(
+def documents_for_target(
     programs: Mapping[str, tuple[Program, Payloads]],
     format: str,
     target: str | None,
     registry: Registry,
     ranges: Ranges = "exact",
-) -> Written:
+) -> TargetDocuments:
     """The documents of programs: in a wire format of today, or in the schema, JSON and layout of a target.
 
     Args:
@@ -61,7 +61,7 @@ def written(
             without: list[str] = []
             documents[name] = _document_of_today(program, payloads, wire_format, provider, without)
             dropped += [Omission(OMITTED, why, name) for why in without]
-        return Written(documents, "B2", WriteReport("", dropped=dropped))
+        return TargetDocuments(documents, "B2", WriteReport("", dropped=dropped))
     reader = target_named(target)
     found: list[NarrowedRange] = []
     if ranges == "narrowed":
@@ -81,7 +81,7 @@ def written(
             beside = replace(payloads, examples=program.example_inputs, encoded=program.encoded_values)
             documents[name] = Document(data, ".json", beside)
         dropped += [Omission(OMITTED, why, name) for why in left_out]
-    return Written(documents, reader.layout or BARE, WriteReport(reader.name, found, dropped))
+    return TargetDocuments(documents, reader.layout or BARE, WriteReport(reader.name, found, dropped))
 
 
 def warn_of_dropped(dropped: Iterable[Omission]) -> None:
@@ -104,7 +104,7 @@ def check_ranges(ranges: str, target: str | None) -> None:
 
 
 def _narrowed(name: str, program: Program, reader: Target, found: list[NarrowedRange]) -> Program:
-    program, ranges = narrowed(program, reader.version)
+    program, ranges = narrow_ranges(program, reader.version)
     found += [NarrowedRange(name, *each) for each in ranges]
     return program
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphwire.cli.sections import Section, size_text
 
 if TYPE_CHECKING:  # importing them is for the command that shows them
-    from graphwire.analysis.inspection import Holding, Inspection, LoadReport, MethodInspection, Summary
+    from graphwire.analysis.inspection import Inspection, LoadReport, MethodInspection, Summary, TensorSizes
     from graphwire.cli.node_text import NodeText
     from graphwire.errors import Obstacle, Problem
     from graphwire.hooks import PluginInfo
@@ -120,7 +120,7 @@ def _facts(method: MethodInspection) -> Iterator[tuple[str, str]]:
         yield "plugin", f"{plugin.distribution} {plugin.version}: {', '.join(plugin.provides)}"
 
 
-def _holding_text(held: Holding) -> str:
+def _holding_text(held: TensorSizes) -> str:
     return f"{_count(held.count, 'tensor')}, {_count(held.elements, 'element')}, {size_text(held.bytes)}"
 
 

@@ -19,8 +19,15 @@ from graphwire.hooks.interfaces import (
     WireFormat,
 )
 from graphwire.hooks.provisions import step_name
-from graphwire.hooks.registry import Registry, default_registry, in_force
-from graphwire.hooks.remedies import is_older, of_fault, of_name, of_plugin, of_requirements, unavailable
+from graphwire.hooks.registry import Registry, default_registry, registry_or_installed
+from graphwire.hooks.remedies import (
+    is_older,
+    remedy_for_name,
+    remedy_for_plugin,
+    remedy_for_requirements,
+    remedy_for_unavailable_name,
+    unavailable_error,
+)
 from graphwire.hooks.treespec_types import TreespecType
 
 __all__ = [
@@ -45,13 +52,13 @@ __all__ = [
     "default_registry",
     "discover_plugins",
     "hookimpl",
-    "in_force",
     "is_older",
     "load_plugin",
-    "of_fault",
-    "of_name",
-    "of_plugin",
-    "of_requirements",
+    "registry_or_installed",
+    "remedy_for_name",
+    "remedy_for_plugin",
+    "remedy_for_requirements",
+    "remedy_for_unavailable_name",
     "step_name",
-    "unavailable",
+    "unavailable_error",
 ]

@@ -16,7 +16,7 @@ MOST = 10_000
 """Providers of one hook; a hook that yields without end is refused."""
 
 
-class Refused(Exception):  # noqa: N818 - never leaves `provisions`
+class RefusedError(Exception):
     """A provider, or a hook, that cannot be used."""
 
     def __init__(self, reason: str, names: tuple[str, ...] = ()) -> None:
@@ -85,9 +85,9 @@ def _text(pattern: str, what: str, flags: int = re.ASCII) -> Callable[[Any], str
     def check(value: Any) -> str:
         # Not a subclass: it may compare and hash as it likes.
         if type(value) is not str or not value:
-            raise Refused(f"{_shown(value)}, not text")
+            raise RefusedError(f"{_shown(value)}, not text")
         if form.fullmatch(value) is None:
-            raise Refused(f"{value!r:.80}, not {what}")
+            raise RefusedError(f"{value!r:.80}, not {what}")
         return value
 
     return check
@@ -98,9 +98,9 @@ def _number(first: int) -> Callable[[Any], int]:
 
     def check(value: Any) -> int:
         if type(value) is not int:
-            raise Refused(f"{_shown(value)}, not an int")
+            raise RefusedError(f"{_shown(value)}, not an int")
         if value < first:
-            raise Refused(f"{value}, not a number from {first}")
+            raise RefusedError(f"{value}, not a number from {first}")
         return value
 
     return check
@@ -111,31 +111,31 @@ _operator_name = _text(r"[A-Za-z_][\w.:]*", "a name of letters, digits, dots and
 
 def _prefixes(value: Any) -> tuple[str, ...]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise Refused(f"{type_text(value)}, not a sequence of text")
+        raise RefusedError(f"{type_text(value)}, not a sequence of text")
     prefixes = tuple(map(_operator_name, islice(value, MOST)))
     if not prefixes:
-        raise Refused("empty")
+        raise RefusedError("empty")
     if twice := [each for each, count in Counter(prefixes).items() if count > 1]:
-        raise Refused(f"a list that has {twice[0]!r:.80} twice")
+        raise RefusedError(f"a list that has {twice[0]!r:.80} twice")
     return prefixes
 
 
 def _operators(value: Any) -> Mapping[str, Callable[..., None]]:
     if not isinstance(value, Mapping):
-        raise Refused(f"{type_text(value)}, not a mapping from names to functions")
+        raise RefusedError(f"{type_text(value)}, not a mapping from names to functions")
     operators = {}
     for name, function in dict(value).items():
         operators[_operator_name(name)] = function
         if not callable(function):
-            raise Refused(f"not a mapping from names to functions: {name} has {type_text(function)}")
+            raise RefusedError(f"not a mapping from names to functions: {name} has {type_text(function)}")
         if problem := call_problem(function, 1):
-            raise Refused(f"not of functions of a node: that of {name} {problem}")
+            raise RefusedError(f"not of functions of a node: that of {name} {problem}")
     return MappingProxyType(operators)
 
 
 def _names_of_operators(value: Any) -> frozenset[str]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Collection):
-        raise Refused(f"{type_text(value)}, not a collection of names")
+        raise RefusedError(f"{type_text(value)}, not a collection of names")
     return frozenset(map(_operator_name, islice(value, MOST)))
 
 

@@ -14,21 +14,21 @@ from graphwire.hooks.discovery import BLOCK_VARIABLE, LoadedPlugin, PluginInfo, 
 from graphwire.hooks.provisions import Provision, Refusal, step_name
 
 
-class Fault(NamedTuple):
+class UnavailableName(NamedTuple):
     """Why a name that a plugin claims is not in force."""
 
     plugin: PluginInfo
     refusal: Refusal
 
 
-class Settled(NamedTuple):
+class OwnedNames(NamedTuple):
     """Plugins, and who has what."""
 
     infos: tuple[PluginInfo, ...]
     """The plugins, with what each has, and what not."""
     provisions: tuple[tuple[PluginInfo, Provision], ...]
     """What is in force, those in the box first, with the names that it has."""
-    faults: Mapping[tuple[str, str], Fault]
+    faults: Mapping[tuple[str, str], UnavailableName]
     """Names that some plugin would have and none has, by kind and name."""
     disputes: tuple[tuple[frozenset[int], str], ...]
     """Each dispute: the plugins in it, by position, and what it is about."""
@@ -71,7 +71,7 @@ class _Claim:
             self.lost.setdefault(each, reason)
 
 
-def settle(plugins: Sequence[LoadedPlugin]) -> Settled:
+def settle_conflicts(plugins: Sequence[LoadedPlugin]) -> OwnedNames:
     """Decide what each of some plugins has."""
     claims = [
         _Claim(index, provision, box=is_in_box(plugin.info))
@@ -239,7 +239,7 @@ def _settled(
     plugins: Sequence[LoadedPlugin],
     claims: Sequence[_Claim],
     disputes: tuple[tuple[frozenset[int], str], ...],
-) -> Settled:
+) -> OwnedNames:
     infos = []
     gaps = _gaps(plugins, claims)
     for index, plugin in enumerate(plugins):
@@ -254,15 +254,15 @@ def _settled(
     )
     had = {(provision.kind, name) for _, provision in provisions for name in provision.names}
     kept = {name: claim for claim in claims if claim.kind == "op_handler" for name in claim.names}
-    faults: dict[tuple[str, str], Fault] = {}
+    faults: dict[tuple[str, str], UnavailableName] = {}
     for info in infos:
         for refusal in info.refused:
             for name in refusal.names:
                 # A name of somebody else's is not lost because another one wants it.
                 if (refusal.kind, name) in had or (refusal.kind == "op_handler" and _kept_by(kept, name)):
                     continue
-                faults.setdefault((refusal.kind, name), Fault(info, refusal))
-    return Settled(tuple(infos), provisions, MappingProxyType(faults), disputes)
+                faults.setdefault((refusal.kind, name), UnavailableName(info, refusal))
+    return OwnedNames(tuple(infos), provisions, MappingProxyType(faults), disputes)
 
 
 def _info(info: PluginInfo, claims: Sequence[_Claim]) -> PluginInfo:

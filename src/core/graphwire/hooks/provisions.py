@@ -16,7 +16,7 @@ from graphwire.hooks.checks import (
     ATTRIBUTES,
     MOST,
     OPTIONAL,
-    Refused,
+    RefusedError,
     call_problem,
     error_text,
     type_text,
@@ -127,11 +127,11 @@ def provisions_of(plugin: Any) -> Provisions:
                 for provider in provided:
                     try:
                         accepted.append(_provision(hook, provider))
-                    except Refused as error:
+                    except RefusedError as error:
                         refused.append(
                             Refusal(hook.kind, error.names, f"{name} provides {type_text(provider)}, {error}")
                         )
-        except Refused as error:
+        except RefusedError as error:
             refused.append(Refusal(hook.kind if hook else "hook", (), str(error)))
     if not hooks and not refused:
         raise PluginError(
@@ -209,25 +209,27 @@ class _Unmarked:
 def _returned(hook: Hook, function: Any) -> list[Any]:
     """What one implementation of a hook returns."""
     if isinstance(function, _Unmarked):
-        raise Refused(f"{hook.name} is not marked with `@graphwire.hookimpl`")
+        raise RefusedError(f"{hook.name} is not marked with `@graphwire.hookimpl`")
     options = getattr(function, f"{hookspecs.PROJECT}_impl", {})
     if options.get("wrapper") or options.get("hookwrapper"):
-        raise Refused(f"{hook.name} is a wrapper, and has nothing to wrap")
+        raise RefusedError(f"{hook.name} is a wrapper, and has nothing to wrap")
     if problem := call_problem(function, 0, may_yield=True):
-        raise Refused(f"{hook.name} {problem}")
+        raise RefusedError(f"{hook.name} {problem}")
     try:
         result = function()
         if result is None:
-            raise Refused(f"{hook.name} returns None; is a `return` missing?")
+            raise RefusedError(f"{hook.name} returns None; is a `return` missing?")
         if isinstance(result, (str, bytes, Mapping, type)) or not isinstance(result, Iterable):
-            raise Refused(f"{hook.name} returns {type_text(result)}, not a list of {hook.protocol.__name__}")
+            raise RefusedError(
+                f"{hook.name} returns {type_text(result)}, not a list of {hook.protocol.__name__}"
+            )
         providers = list(islice(result, MOST + 1))
-    except (Refused, KeyboardInterrupt):
+    except (RefusedError, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 a stranger's code: not even its exit may take the others with it
-        raise Refused(f"{hook.name} fails: {error_text(error)}") from None
+        raise RefusedError(f"{hook.name} fails: {error_text(error)}") from None
     if len(providers) > MOST:
-        raise Refused(f"{hook.name} provides more than {MOST:,} things")
+        raise RefusedError(f"{hook.name} provides more than {MOST:,} things")
     return providers
 
 
@@ -237,7 +239,7 @@ def _returned(hook: Hook, function: Any) -> list[Any]:
 def _provision(hook: Hook, provider: Any) -> Provision:
     """A provider, checked."""
     if isinstance(provider, type):
-        raise Refused(f"no {hook.protocol.__name__}: it is a class; provide an instance")
+        raise RefusedError(f"no {hook.protocol.__name__}: it is a class; provide an instance")
     facts: dict[str, Any] = {}
     wrong: list[str] = []
     for name, check in ATTRIBUTES[hook.kind].items():
@@ -246,7 +248,7 @@ def _provision(hook: Hook, provider: Any) -> Provision:
             continue
         try:
             facts[name] = check(value)
-        except Refused as error:
+        except RefusedError as error:
             wrong.append(f"`{name}` is {error}")
         except Exception as error:  # noqa: BLE001 as above: a mapping of a stranger's class, say
             wrong.append(f"`{name}` cannot be read: {error_text(error)}")
@@ -254,7 +256,7 @@ def _provision(hook: Hook, provider: Any) -> Provision:
         try:
             if (value := getattr(provider, name, None)) is not None:
                 facts[name] = check(value)
-        except Refused as error:
+        except RefusedError as error:
             wrong.append(f"`{name}` is {error}")
         except Exception as error:  # noqa: BLE001 a property is a stranger's code
             wrong.append(f"`{name}` raises {error_text(error)}")
@@ -263,7 +265,7 @@ def _provision(hook: Hook, provider: Any) -> Provision:
         wrong += _further_problems(hook, provider, facts)
     names = _names(hook.kind, facts)
     if wrong:
-        raise Refused(f"no {hook.protocol.__name__}: {'; '.join(wrong)}", names)
+        raise RefusedError(f"no {hook.protocol.__name__}: {'; '.join(wrong)}", names)
     return Provision(hook.kind, provider, MappingProxyType(facts), names)
 
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
-from graphwire.hooks.conflicts import Fault, conflict_error, settle
+from graphwire.hooks.conflicts import UnavailableName, conflict_error, settle_conflicts
 from graphwire.hooks.discovery import (
     ALLOW_VARIABLE,
     BLOCK_VARIABLE,
@@ -32,10 +32,10 @@ from graphwire.hooks.interfaces import (
     WireFormat,
 )
 from graphwire.hooks.provisions import HOOKS, Provision
-from graphwire.hooks.remedies import of_plugin
+from graphwire.hooks.remedies import remedy_for_plugin
 from graphwire.hooks.treespec_types import ContainerTypes
 
-__all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "default_registry", "in_force"]
+__all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "default_registry", "registry_or_installed"]
 
 
 _SHARED = frozenset({"graphwire", "graphwire_plugins", "torch", "builtins", "tests"})
@@ -92,7 +92,7 @@ class Registry:
     """Every plugin that was found, also the blocked and the broken ones, in order of distribution and name."""
 
     _loaded: tuple[LoadedPlugin, ...]
-    _faults: Mapping[tuple[str, str], Fault]
+    _faults: Mapping[tuple[str, str], UnavailableName]
     _handler_owners: Mapping[int, PluginInfo]
     _owners: Mapping[tuple[str, str], PluginInfo]
     _prefixes: Mapping[str, OpHandler | None]
@@ -124,7 +124,7 @@ class Registry:
         Raises:
             PluginConflictError: another one disputes a name.
         """
-        found = settle(loaded)
+        found = settle_conflicts(loaded)
         for plugins, problem in found.disputes:
             if max(plugins) >= settled:
                 raise conflict_error(problem)
@@ -301,7 +301,7 @@ class Registry:
         owner = self._handler_owners.get(id(handler))
         return owner is not None and is_in_box(owner)
 
-    def fault_of(self, kind: str, name: str) -> Fault | None:
+    def fault_of(self, kind: str, name: str) -> UnavailableName | None:
         """Why nobody provides a name that a plugin claims; None where somebody does, or nobody claims it.
 
         Args:
@@ -368,7 +368,7 @@ class Registry:
         off = [plugin for plugin in self.plugins if plugin.status != "active"]
         named = [fault.plugin] if fault else [each for each in off if name in (each.name, each.distribution)]
         remedies += [
-            of_plugin(each) for each in named or off if named or each.status in ("broken", "partial")
+            remedy_for_plugin(each) for each in named or off if named or each.status in ("broken", "partial")
         ]
         if not named:
             remedies.append(
@@ -398,7 +398,7 @@ def default_registry() -> Registry:
     return _discovered()
 
 
-def in_force(registry: Registry | None) -> Registry:
+def registry_or_installed(registry: Registry | None) -> Registry:
     """The plugins in force for one call: those of its registry, or those installed.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphwire.errors import GraphwireError, PluginConflictError
-from graphwire.hooks.conflicts import Fault
+from graphwire.hooks.conflicts import UnavailableName
 from graphwire.hooks.discovery import BLOCK_VARIABLE, PluginInfo, is_in_box, normal_name
 from graphwire.schema import PluginRequirement, install_advice
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from graphwire.hooks.registry import Registry
 
 
-def of_plugin(plugin: PluginInfo, what: str = "") -> str:
+def remedy_for_plugin(plugin: PluginInfo, what: str = "") -> str:
     """What is wrong with an installed plugin that is not in force, or not all of it, and what to do.
 
     Args:
@@ -43,21 +43,21 @@ _OF_BOX = {
 """The plugins that ship with graphwire, by the kind of what they provide."""
 
 
-def of_name(registry: Registry, kind: str, name: str, otherwise: str) -> str:
+def remedy_for_name(registry: Registry, kind: str, name: str, otherwise: str) -> str:
     """What to do where nobody provides a name: about a plugin that would, or about those of the box where they are left out.
 
     Args:
         otherwise: what to say where it is neither.
     """
     if fault := registry.fault_of(kind, name):
-        return of_fault(fault)
+        return remedy_for_unavailable_name(fault)
     box = next((each for each in registry.plugins if is_in_box(each) and each.name == _OF_BOX[kind]), None)
     if box is None:
         return f"The registry lacks the plugin `{_OF_BOX[kind]}` of graphwire: `Registry.discover()` has it"
-    return otherwise if box.status == "active" else of_plugin(box)
+    return otherwise if box.status == "active" else remedy_for_plugin(box)
 
 
-def of_requirements(
+def remedy_for_requirements(
     wanted: Sequence[tuple[PluginRequirement, Sequence[tuple[str, str]]]], registry: Registry
 ) -> str:
     """What to do about distributions that a file names, where something that they provided is not in force.
@@ -85,12 +85,12 @@ def _of_installed(
     """What to do about a distribution that is there and does not provide what it should; None where it is not there."""
     faults = [fault for kind, name in needs if (fault := registry.fault_of(kind, name)) is not None]
     if faults:
-        return ". ".join(dict.fromkeys(map(of_fault, faults)))
+        return ". ".join(dict.fromkeys(map(remedy_for_unavailable_name, faults)))
     wanted = normal_name(requirement.distribution)
     plugins = [each for each in registry.plugins if normal_name(each.distribution) == wanted]
     if not plugins:
         return None
-    if off := [of_plugin(each) for each in plugins if each.status in ("blocked", "broken")]:
+    if off := [remedy_for_plugin(each) for each in plugins if each.status in ("blocked", "broken")]:
         return ". ".join(dict.fromkeys(off))
     name, has, version = plugins[0].distribution, plugins[0].version, requirement.version
     if is_older(has, version):
@@ -115,12 +115,12 @@ def is_older(version: str, than: str) -> bool | None:
     return first < second
 
 
-def of_fault(fault: Fault) -> str:
+def remedy_for_unavailable_name(fault: UnavailableName) -> str:
     """What is wrong with a name that a plugin would have, and what to do."""
-    return of_plugin(fault.plugin, fault.refusal.names[0])
+    return remedy_for_plugin(fault.plugin, fault.refusal.names[0])
 
 
-def unavailable(fault: Fault, what: str, kind: type[GraphwireError]) -> GraphwireError:
+def unavailable_error(fault: UnavailableName, what: str, kind: type[GraphwireError]) -> GraphwireError:
     """The error for whoever needs a name that a plugin would have and that nobody has.
 
     Args:
@@ -131,4 +131,4 @@ def unavailable(fault: Fault, what: str, kind: type[GraphwireError]) -> Graphwir
     if fault.refusal.is_conflict:
         remedy = f"Uninstall one, or name it in {BLOCK_VARIABLE}"
         return PluginConflictError(f"{what} is not in force: {fault.refusal.reason}", remedy=remedy)
-    return kind(f"{what} is not in force", remedy=of_fault(fault))
+    return kind(f"{what} is not in force", remedy=remedy_for_unavailable_name(fault))

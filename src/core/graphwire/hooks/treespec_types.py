@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from graphwire.errors import PluginError
-from graphwire.hooks.conflicts import Fault, conflict_error, conflict_of
+from graphwire.hooks.conflicts import UnavailableName, conflict_error, conflict_of
 from graphwire.hooks.discovery import GraphwirePluginWarning, PluginInfo, is_in_box
 from graphwire.hooks.interfaces import TreespecSerializer
 from graphwire.hooks.provisions import error_text
@@ -59,7 +59,7 @@ class ContainerTypes:
         self,
         serializers: dict[str, TreespecSerializer],
         owners: Mapping[str, PluginInfo],
-        faults: Mapping[str, Fault],
+        faults: Mapping[str, UnavailableName],
     ) -> None:
         self.serializers = MappingProxyType(serializers)
         self._owners = owners

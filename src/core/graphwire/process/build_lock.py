@@ -46,7 +46,7 @@ class _Turns:
         self._lock = threading.RLock()
 
 
-taking_turns = _Turns()
+one_build_at_a_time = _Turns()
 """Makes context managers that let the other threads that get there wait until the block ends. To be named twice, as every
 `InterruptSafe`.
 

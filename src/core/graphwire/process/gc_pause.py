@@ -87,7 +87,7 @@ class _PausedCollector:
                 gc.enable()
 
 
-paused_collector = _PausedCollector()
+paused_gc = _PausedCollector()
 """Makes context managers that keep the collector off, in any number of threads; after the last it is as it was before the
 first. To be named twice, as every `InterruptSafe`.
 

@@ -24,7 +24,7 @@ from graphwire.testing.fresh_process import registry_with, saved_again
 from graphwire.testing.imports import heavy_imports
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.strategies import same_tree
-from graphwire.wire import survey
+from graphwire.wire import measure_tree
 
 __all__ = ["ConstantCodecContract"]
 
@@ -95,7 +95,7 @@ class ConstantCodecContract:
     def test_a_constant_is_a_tree_and_tensors(self) -> None:
         for make in self.examples:
             tree, tensors = self.codec.encode(make())
-            survey(tree)
+            measure_tree(tree)
             assert all(isinstance(tensor, torch.Tensor) for tensor in tensors)
 
     def test_the_same_constant_makes_the_same_tree_and_no_tensor_is_copied(self) -> None:

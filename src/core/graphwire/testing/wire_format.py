@@ -27,7 +27,7 @@ from graphwire.hooks import BoundedFormat, RecordFormat, Tree, WireFormat
 from graphwire.testing import wire_examples
 from graphwire.testing.imports import heavy_imports
 from graphwire.testing.strategies import same_tree, trees
-from graphwire.wire import MAX_DEPTH, survey
+from graphwire.wire import MAX_DEPTH, measure_tree
 
 __all__ = ["WireFormatContract"]
 
@@ -336,4 +336,4 @@ class WireFormatContract:
             tree = self.wire_format.decode(data)
         except (FormatError, LimitError):
             return
-        survey(tree, max_depth=10_000)
+        measure_tree(tree, max_depth=10_000)

@@ -1,6 +1,6 @@
 """How does a program become bytes?"""
 
-from graphwire.wire.aligned_memory import ALIGNMENT, address, copy_of, new_memory
+from graphwire.wire.aligned_memory import ALIGNMENT, address, allocate, copy_bytes
 from graphwire.wire.closing import Closing
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import (
@@ -13,12 +13,12 @@ from graphwire.wire.payloads import (
     known_integers,
     strided_bytes,
 )
-from graphwire.wire.pickle_limits import DEFAULT_PICKLE_LIMITS, PickleLimits, measure
+from graphwire.wire.pickle_limits import DEFAULT_PICKLE_LIMITS, PickleLimits, check_pickle_value
 from graphwire.wire.plain_trees import (
     MAX_DEPTH,
     MOST_RECORDS,
     check_containers,
     check_plugin_tree,
     check_unfolded,
-    survey,
+    measure_tree,
 )

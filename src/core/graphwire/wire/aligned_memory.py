@@ -12,7 +12,7 @@ _PAGES = 1 << 20
 """Bytes from which on memory is asked of the system, as pages of zeros. A `bytearray` would write each zero first."""
 
 
-def new_memory(nbytes: int) -> memoryview:
+def allocate(nbytes: int) -> memoryview:
     """Writable memory of zeros that begins at a multiple of `ALIGNMENT`.
 
     Raises:
@@ -30,13 +30,13 @@ def new_memory(nbytes: int) -> memoryview:
     return memory[start : start + nbytes]
 
 
-def copy_of(content: bytes | bytearray | memoryview) -> memoryview:
+def copy_bytes(content: bytes | bytearray | memoryview) -> memoryview:
     """Bytes in new memory.
 
     Raises:
         MemoryError: there is not so much.
     """
-    memory = new_memory(len(content))
+    memory = allocate(len(content))
     memory[:] = content
     return memory
 

@@ -31,7 +31,7 @@ class PickleLimits:
 DEFAULT_PICKLE_LIMITS = PickleLimits()
 
 
-def measure(root: Any, limits: PickleLimits) -> None:
+def check_pickle_value(root: Any, limits: PickleLimits) -> None:
     """Refuse a value that contains itself, is too deep, or is too large when each part is counted as often as it occurs.
 
     Goes over each container once, children first.

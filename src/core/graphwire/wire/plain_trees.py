@@ -39,7 +39,7 @@ def check_containers(counted: int, most: int) -> None:
         )
 
 
-class Survey(NamedTuple):
+class TreeMeasure(NamedTuple):
     """What a look over a tree found."""
 
     kinds: frozenset[type]
@@ -54,13 +54,13 @@ class Survey(NamedTuple):
     """Whether no float is inf or nan."""
 
 
-def survey(
+def measure_tree(
     tree: Any,
     *,
     max_depth: int = MAX_DEPTH,
     max_nodes: int | None = None,
     kinds_allowed: frozenset[type] = _TREE_TYPES,
-) -> Survey:
+) -> TreeMeasure:
     """Look over a tree level by level, and refuse what is no tree (a subclass is none: it would come back as its base).
 
     About 0.1 µs a node: each level is a handful of C-speed passes, where a recursive walk costs several times as much.
@@ -103,7 +103,7 @@ def survey(
             raise _foreign(tree, kinds_allowed)
         texts += sum(map(len, dicts))
         level = list(chain(chain.from_iterable(map(dict.values, dicts)), chain.from_iterable(lists)))
-    return Survey(frozenset(kinds), nodes, depth, texts, finite)
+    return TreeMeasure(frozenset(kinds), nodes, depth, texts, finite)
 
 
 def check_plugin_tree(
@@ -123,7 +123,7 @@ def check_plugin_tree(
     """
     try:
         allowed = _TREE_TYPES | besides
-        survey(tree, max_depth=_PLUGIN_DEPTH, max_nodes=_PLUGIN_NODES, kinds_allowed=allowed)
+        measure_tree(tree, max_depth=_PLUGIN_DEPTH, max_nodes=_PLUGIN_NODES, kinds_allowed=allowed)
         _check_scalars(tree, escaped)
     except (FormatError, LimitError) as error:
         raise EncodeError(

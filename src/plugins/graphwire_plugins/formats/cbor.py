@@ -20,7 +20,7 @@ from graphwire.errors import FormatError, GraphwireError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import from_tree, to_tree
-from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MOST_RECORDS, check_containers, survey
+from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MOST_RECORDS, check_containers, measure_tree
 
 _MARK = b"the metas of the values"
 _CONTAINERS = bytes(range(0x80, 0xC0))
@@ -36,7 +36,7 @@ class CborFormat:
     media_type = "application/cbor"
 
     def encode(self, tree: Tree) -> bytes:
-        survey(tree)  # before cbor2 sees it: version 6.2 overruns the C stack on deep trees
+        measure_tree(tree)  # before cbor2 sees it: version 6.2 overruns the C stack on deep trees
         return self._dump(tree)
 
     def encode_records(self, records: Any) -> bytes:
@@ -63,7 +63,7 @@ class CborFormat:
 
     def decode_bounded(self, buffer: bytes | bytearray | memoryview, containers: int) -> Tree:
         tree = self._load(bytes(buffer), containers)
-        survey(tree)
+        measure_tree(tree)
         return tree
 
     def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:

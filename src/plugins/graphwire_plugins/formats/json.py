@@ -23,7 +23,7 @@ from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder
-from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MOST_RECORDS, check_containers, survey
+from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MOST_RECORDS, check_containers, measure_tree
 
 _PROGRAMS = ProgramDecoder(msgspec.json)
 _READ_DEPTH = MAX_DEPTH + 1  # a tag is one container more
@@ -41,7 +41,7 @@ class JsonFormat:
     media_type = "application/json"
 
     def encode(self, tree: Tree) -> bytes:
-        found = survey(tree)
+        found = measure_tree(tree)
         try:
             if bytes not in found.kinds and found.finite:
                 data = msgspec.json.encode(tree)
@@ -180,7 +180,7 @@ def _lost_a_key(tree: Any, data: bytes) -> bool:
     """
     if msgspec.json.encode(tree) == data:
         return False
-    return 2 * survey(tree, max_depth=_READ_DEPTH).texts != _quotes(data)
+    return 2 * measure_tree(tree, max_depth=_READ_DEPTH).texts != _quotes(data)
 
 
 def _quotes(data: bytes) -> int:

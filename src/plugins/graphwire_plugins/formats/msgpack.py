@@ -19,7 +19,7 @@ from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder, to_tree
-from graphwire.wire import DEFAULT_LIMITS, MOST_RECORDS, check_containers, survey
+from graphwire.wire import DEFAULT_LIMITS, MOST_RECORDS, check_containers, measure_tree
 
 _PROGRAMS = ProgramDecoder(msgspec.msgpack)
 _CONTAINERS = bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)])
@@ -36,7 +36,7 @@ class MsgpackFormat:
     media_type = "application/vnd.msgpack"
 
     def encode(self, tree: Tree) -> bytes:
-        survey(tree)
+        measure_tree(tree)
         return self._pack(tree)
 
     def encode_records(self, records: Any) -> bytes:
@@ -57,7 +57,7 @@ class MsgpackFormat:
         check_containers(_containers(data, containers), containers)
         try:
             tree: Tree = msgpack.unpackb(data, ext_hook=_decode_big_int)
-            survey(tree)
+            measure_tree(tree)
             # What packs to the same bytes has lost no key. Others (long headers, small floats) are read once more, slowly.
             if msgpack.packb(tree, default=_encode_big_int) != data:
                 msgpack.unpackb(data, ext_hook=_decode_big_int, object_pairs_hook=_unique)

@@ -2,7 +2,7 @@
 
 from graphwire.analysis.canonical.argument_forms import References, argument_content
 from graphwire.analysis.canonical.canonical_form import canonicalize
-from graphwire.analysis.canonical.content import (
+from graphwire.analysis.canonical.content_hashing import (
     Arrangement,
     arm_of_spec,
     arrangement,

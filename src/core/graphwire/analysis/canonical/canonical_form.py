@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from graphwire.analysis.canonical.canonical_graph import canonical_argument, canonical_graph
-from graphwire.analysis.canonical.content import arm_of_spec, arrangement
+from graphwire.analysis.canonical.content_hashing import arm_of_spec, arrangement
 from graphwire.analysis.canonical.symbol_names import SymbolNames
 from graphwire.errors import GraphwireError, LimitError
 from graphwire.schema import (

@@ -41,14 +41,14 @@ class ArrangedGraph(NamedTuple):
     effect: Effect
     """The greatest of the nodes' effects."""
     content: dict[str, Any]
-    """Without values, and with a digest in place of each subgraph, until `fill` adds them."""
+    """Without values, and with a digest in place of each subgraph, until `add_known_values` adds them."""
     inside: list[list[tuple[list[Any], ArrangedGraph]]]
     """The subgraphs of each node, as the nodes stood: where they stand in the content, and they themselves."""
     nameless: list[tuple[list[Any], str]]
     """References to objects that are no values, in order: constants that have no input."""
 
 
-def arranged(graph: Graph, input_names: Sequence[str | None] = ()) -> ArrangedGraph:
+def arrange_graph(graph: Graph, input_names: Sequence[str | None] = ()) -> ArrangedGraph:
     """The order and the names of a graph, and its content as far as these go.
 
     Args:
@@ -119,7 +119,7 @@ def _draft(node: Node) -> _Draft:
     is_tuple = node.is_hop_single_tensor_return is False and len(outputs) == 1 and len(found.values) > uses
     inside = []
     for place, graph in found.graphs:
-        form = arranged(graph)
+        form = arrange_graph(graph)
         place[-1] = digest(content_bytes(form.content))
         inside.append((place, form))
     return _Draft(inputs, outputs, is_tuple, found, uses, inside)
@@ -203,7 +203,9 @@ def expressions_of(form: ArrangedGraph) -> Iterator[str]:
                 yield value.as_expr.expr_str
 
 
-def fill(form: ArrangedGraph, expression: ExpressionContent, known: dict[int, msgspec.Raw]) -> None:
+def add_known_values(
+    form: ArrangedGraph, expression: ExpressionContent, known: dict[int, msgspec.Raw]
+) -> None:
     """Add to the content of a graph what is known of its values, and to that of its nodes the graphs inside them.
 
     Args:
@@ -228,7 +230,7 @@ def fill(form: ArrangedGraph, expression: ExpressionContent, known: dict[int, ms
     form.content["values"] = values
     for inside in form.inside:
         for place, inner in inside:
-            fill(inner, expression, known)
+            add_known_values(inner, expression, known)
             place[-1] = inner.content
 
 

@@ -8,4 +8,4 @@ from graphwire.analysis.inspection.load_report import (
     WriteReport,
 )
 from graphwire.analysis.inspection.summary import Inspection, MethodInspection, Summary, summarize
-from graphwire.analysis.inspection.tensor_sizes import Holding
+from graphwire.analysis.inspection.tensor_sizes import TensorSizes

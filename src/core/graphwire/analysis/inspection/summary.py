@@ -14,12 +14,12 @@ import msgspec
 from graphwire.analysis.inspection.load_report import LoadReport
 from graphwire.analysis.inspection.tensor_sizes import (
     HeldTensor,
-    Holding,
-    holding,
+    TensorSizes,
+    sum_sizes,
     tensors_of_graph,
     tensors_of_payloads,
 )
-from graphwire.analysis.validation import spelled
+from graphwire.analysis.validation import number_text
 from graphwire.errors import GraphwireError
 from graphwire.schema import (
     VALUE_TABLES,
@@ -37,12 +37,12 @@ from graphwire.schema import (
 from graphwire.schema.texts import format_infix, parse_expression
 
 __all__ = [
-    "Holding",
     "Inspection",
     "MethodInspection",
     "ModuleSummary",
     "Summary",
     "SymbolSummary",
+    "TensorSizes",
     "ValueSummary",
     "summarize",
 ]
@@ -110,9 +110,9 @@ class Summary(msgspec.Struct, frozen=True):
     outputs: list[ValueSummary]
     symbols: list[SymbolSummary]
     guards: list[str]
-    parameters: Holding
-    buffers: Holding
-    constants: Holding
+    parameters: TensorSizes
+    buffers: TensorSizes
+    constants: TensorSizes
     features: list[str]
     """The extensions that a reader must know."""
     plugins: list[PluginRequirement]
@@ -179,7 +179,7 @@ def summarize(
     return Summary(
         name=name,
         torch_version=program.torch_version,
-        schema_version=f"{spelled(version.major)}.{spelled(version.minor)}",
+        schema_version=f"{number_text(version.major)}.{number_text(version.minor)}",
         opset_versions=program.opset_version,
         dialects=program.verifiers,
         nodes=sum(operators.values()),
@@ -190,9 +190,9 @@ def summarize(
         outputs=_outputs(program, write),
         symbols=[_symbol(text, limits) for text, limits in program.range_constraints.items()],
         guards=program.guards_code,
-        parameters=holding(tensors["parameter"]),
-        buffers=holding(tensors["buffer"]),
-        constants=holding(tensors["constant"]),
+        parameters=sum_sizes(tensors["parameter"]),
+        buffers=sum_sizes(tensors["buffer"]),
+        constants=sum_sizes(tensors["constant"]),
         features=program.requires,
         plugins=program.plugins,
         modules=_modules(graphs, tensors["parameter"]),
@@ -248,7 +248,7 @@ class _Writer:
 
 def _literal(value: Any) -> str:
     if type(value) is int:
-        return spelled(value)
+        return number_text(value)
     if isinstance(value, str | bool | float):
         return str(value)
     if isinstance(value, list):
@@ -277,7 +277,7 @@ def _tensor_value(write: _Writer, graph: Graph, role: str, name: str, value: str
     meta = graph.tensor_values.get(name)
     if meta is None:
         return ValueSummary(name, role, "tensor", UNKNOWN, UNKNOWN, UNKNOWN, value)
-    index = "" if meta.device.index is None else f":{spelled(meta.device.index)}"
+    index = "" if meta.device.index is None else f":{number_text(meta.device.index)}"
     return ValueSummary(
         name=name,
         role=role,
@@ -338,8 +338,8 @@ def _outputs(program: Program, write: _Writer) -> list[ValueSummary]:
 
 
 def _symbol(text: str, limits: RangeConstraint) -> SymbolSummary:
-    low = "(-∞" if limits.min_val is None else f"[{spelled(limits.min_val)}"
-    high = "∞)" if limits.max_val is None else f"{spelled(limits.max_val)}]"
+    low = "(-∞" if limits.min_val is None else f"[{number_text(limits.min_val)}"
+    high = "∞)" if limits.max_val is None else f"{number_text(limits.max_val)}]"
     return SymbolSummary(text, limits.min_val, limits.max_val, f"{low}, {high}")
 
 

@@ -9,7 +9,7 @@ import msgspec
 from graphwire.schema import ITEM_SIZES, PayloadMeta, Program, TensorMeta, held_by
 
 
-class Holding(msgspec.Struct, frozen=True):
+class TensorSizes(msgspec.Struct, frozen=True):
     """Tensors of one kind that a program keeps."""
 
     count: int
@@ -65,9 +65,9 @@ def tensors_of_payloads(
     return found
 
 
-def holding(tensors: Sequence[HeldTensor]) -> Holding:
+def sum_sizes(tensors: Sequence[HeldTensor]) -> TensorSizes:
     """How many tensors these are, and how large they are together."""
     storages: dict[str, int] = {}
     for tensor in tensors:
         storages[tensor.storage] = max(tensor.bytes, storages.get(tensor.storage, 0))
-    return Holding(len(tensors), sum(tensor.elements for tensor in tensors), sum(storages.values()))
+    return TensorSizes(len(tensors), sum(tensor.elements for tensor in tensors), sum(storages.values()))

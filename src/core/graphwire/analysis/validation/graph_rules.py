@@ -23,7 +23,7 @@ from graphwire.analysis.validation.value_rules import (
     check_metadata,
     check_symbol,
     check_target,
-    has_other_line_ends,
+    has_unusual_line_ends,
     is_usual_meta,
 )
 from graphwire.analysis.validation.walk import Place, Walk
@@ -170,7 +170,7 @@ def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
             return False
     metadata = node.metadata
     if metadata and (
-        not _LOOKED_AT.isdisjoint(metadata) or has_other_line_ends(metadata.get("stack_trace", ""))
+        not _LOOKED_AT.isdisjoint(metadata) or has_unusual_line_ends(metadata.get("stack_trace", ""))
     ):
         return False
     made = _made_by(scope, node.outputs)

@@ -117,6 +117,6 @@ def quoted(text: str) -> str:
     return repr(text) if len(text) <= 80 else f"{text[:80]!r}…"
 
 
-def spelled(number: int) -> str:
+def number_text(number: int) -> str:
     """`number` for a message: Python itself refuses to spell one of many thousand digits."""
     return str(number) if number.bit_length() <= 128 else f"a number of {number.bit_length()} bits"

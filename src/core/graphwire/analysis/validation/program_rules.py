@@ -40,8 +40,8 @@ from msgspec.structs import astuple
 from graphwire.analysis.validation import legal_names
 from graphwire.analysis.validation.argument_rules import Scope, check_argument
 from graphwire.analysis.validation.graph_rules import check_graph
-from graphwire.analysis.validation.legal_names import quoted, spelled
-from graphwire.analysis.validation.value_rules import check_lines, check_metadata, has_other_line_ends
+from graphwire.analysis.validation.legal_names import number_text, quoted
+from graphwire.analysis.validation.value_rules import check_lines, check_metadata, has_unusual_line_ends
 from graphwire.analysis.validation.walk import Place, Walk, path_of, report_arms
 from graphwire.errors import ExpressionError, GraphwireError, Problem, SchemaError, ValidationError
 from graphwire.schema import (
@@ -317,7 +317,7 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
         here = (place, f".treespec_namedtuple_fields[{quoted(name)}].field_names")
         _check_names(walk, here, definition.field_names)
     for index, frame in enumerate(module.stack_frames):
-        if has_other_line_ends(frame.file + frame.name + frame.source):
+        if has_unusual_line_ends(frame.file + frame.name + frame.source):
             for field in ("file", "name", "source"):
                 check_lines(walk, (place, f".stack_frames[{index}].{field}"), getattr(frame, field))
     for index, source in enumerate(module.node_sources):
@@ -325,7 +325,7 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
         if earlier and not 0 <= min(earlier) <= max(earlier) < index:
             for position, each in enumerate(earlier):
                 if not 0 <= each < index:
-                    message = f"{spelled(each)} is no index before its own, {index}"
+                    message = f"{number_text(each)} is no index before its own, {index}"
                     here = (place, f".node_sources[{index}].from_node[{position}]")
                     walk.report(here, "index", message)
     check_metadata(walk, (place, ".metadata"), module.metadata)
@@ -421,14 +421,14 @@ def _check_call(walk: Walk, place: Place, call: ModuleCallSignature) -> None:
 
 def _check_versions(walk: Walk, program: Program) -> None:
     if program.schema_version.major != SCHEMA_VERSION[0]:
-        message = f"{spelled(program.schema_version.major)} is another schema than {SCHEMA_VERSION[0]}"
+        message = f"{number_text(program.schema_version.major)} is another schema than {SCHEMA_VERSION[0]}"
         walk.report((None, "schema_version.major"), "version", message)
     for namespace, version in program.opset_version.items():
         here = (None, f"opset_version[{quoted(namespace)}]")
         if not legal_names.is_attribute_path(namespace):
             walk.report(here, "name", f"{quoted(namespace)} cannot name an operator namespace")
         if type(version) is not int or version < 1:
-            walk.report(here, "version", f"{spelled(version)} is no version, which are counted from 1")
+            walk.report(here, "version", f"{number_text(version)} is no version, which are counted from 1")
 
 
 def _check_conditions(walk: Walk, program: Program) -> None:
@@ -448,7 +448,7 @@ def _check_ranges(walk: Walk, place: str, ranges: Mapping[str, RangeConstraint])
         if type(least) is bool or type(most) is bool:
             walk.report(here, "range", "a truth value is no end of a range")
         elif least is not None and most is not None and least > most:
-            walk.report(here, "range", f"the range from {spelled(least)} to {spelled(most)} is empty")
+            walk.report(here, "range", f"the range from {number_text(least)} to {number_text(most)} is empty")
 
 
 def _check_replacements(walk: Walk, program: Program) -> None:

@@ -21,7 +21,7 @@ UNREADABLE = (
 """What to do where records could not be read, and nobody knows why they are so."""
 
 
-def check_written(
+def check_saved_program(
     program: Program, weights: Mapping[str, PayloadMeta], constants: Mapping[str, PayloadMeta]
 ) -> None:
     """Do nothing for records and payloads that a load takes.

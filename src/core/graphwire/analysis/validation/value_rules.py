@@ -8,7 +8,7 @@ from math import prod
 from msgspec.structs import astuple
 
 from graphwire.analysis.validation import legal_names
-from graphwire.analysis.validation.legal_names import is_value_name, quoted, spelled
+from graphwire.analysis.validation.legal_names import is_value_name, number_text, quoted
 from graphwire.analysis.validation.walk import Place, Walk, report_arms
 from graphwire.schema import (
     MAX_DIMENSIONS,
@@ -59,7 +59,7 @@ def check_device(walk: Walk, place: Place | None, device: Device) -> None:
     if is_value_name(device.type) and (device.index is None or 0 <= device.index < 1 << 15):
         walk.good_devices.add(key)
     else:
-        index = "no index" if device.index is None else f"index {spelled(device.index)}"
+        index = "no index" if device.index is None else f"index {number_text(device.index)}"
         walk.report(place, "device", f"{quoted(device.type)} with {index} is no device")
 
 
@@ -91,7 +91,7 @@ def _check_extent(walk: Walk, place: Place, extent: SymInt) -> None:
     if whole is not None and type(whole) is not int:
         walk.report(place, "extent", f"{whole!r} is no integer")
     elif whole is not None and not 0 <= whole <= _MOST:
-        walk.report(place, "extent", f"{spelled(whole)} is negative, or beyond 64 bits")
+        walk.report(place, "extent", f"{number_text(whole)} is negative, or beyond 64 bits")
 
 
 def is_usual_meta(walk: Walk, meta: TensorMeta) -> bool:
@@ -179,7 +179,7 @@ def check_indices(
     if indices and (min(indices) < 0 or max(indices) >= end):
         for position, index in enumerate(indices):
             if not 0 <= index < end:
-                message = f"{spelled(index)} is no index of {table}, which ends at {end}"
+                message = f"{number_text(index)} is no index of {table}, which ends at {end}"
                 walk.report((place, f".{field}[{position}]"), "index", message)
 
 
@@ -190,15 +190,15 @@ def check_metadata(walk: Walk, place: Place, metadata: dict[str, str]) -> None:
     if "stack_trace" in metadata and metadata["stack_trace"] not in walk.good_traces:
         trace = metadata["stack_trace"]
         check_lines(walk, (place, "['stack_trace']"), trace)
-        if not has_other_line_ends(trace):
+        if not has_unusual_line_ends(trace):
             walk.good_traces.add(trace)
 
 
-def has_other_line_ends(text: str) -> bool:
+def has_unusual_line_ends(text: str) -> bool:
     """Whether something but a line feed may end a line of a text."""
     return "\r" in text or "\0" in text
 
 
 def check_lines(walk: Walk, place: Place, text: str) -> None:
-    if has_other_line_ends(text):
+    if has_unusual_line_ends(text):
         walk.report(place, "text", "a stack trace has line feeds, and no other end of a line")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from graphwire.analysis.validation.legal_names import quoted, spelled
+from graphwire.analysis.validation.legal_names import number_text, quoted
 from graphwire.errors import Problem
 from graphwire.schema import Layout, PayloadMeta, Program, TensorMeta, held_by
 
@@ -19,7 +19,7 @@ _SHOWN = 10
 """Sizes of a tensor that are told."""
 
 
-class Facts(NamedTuple):
+class TensorFacts(NamedTuple):
     """What is compared of a tensor. Sizes and strides count elements; None is one that is not known as a number."""
 
     dtype: str
@@ -36,9 +36,9 @@ class Facts(NamedTuple):
         return f"{layout}{dtype:.80}{_numbers(self.sizes)}"
 
 
-def facts_of(meta: TensorMeta) -> Facts:
+def tensor_facts(meta: TensorMeta) -> TensorFacts:
     """What is compared of a tensor that a record describes."""
-    return Facts(
+    return TensorFacts(
         meta.dtype_text,
         meta.layout_name or meta.layout.name,
         [size.as_int for size in meta.sizes],
@@ -46,7 +46,7 @@ def facts_of(meta: TensorMeta) -> Facts:
     )
 
 
-def difference(held: Facts, stated: Facts) -> str:
+def difference(held: TensorFacts, stated: TensorFacts) -> str:
     """How a tensor is another one than its graph states, as one sentence; empty where it is not.
 
     What one side does not know as a number is not compared; nor is where the elements of one position, or of none, would lie.
@@ -81,11 +81,11 @@ def plain_differences(
         meta = None if payload is None else payload.tensor_meta
         if meta is None or meta == value:
             continue
-        if told := difference(facts_of(meta), facts_of(value)):
+        if told := difference(tensor_facts(meta), tensor_facts(value)):
             yield held.name, told
 
 
-def held_problems(
+def weight_problems(
     program: Program,
     weights: Mapping[str, PayloadMeta],
     constants: Mapping[str, PayloadMeta],
@@ -108,7 +108,7 @@ def missing_values(
     constants: Mapping[str, PayloadMeta],
     unread: Collection[str] = (),
 ) -> list[Problem]:
-    """Every value that the signature names and the payloads lack. Arguments are those of `held_problems`."""
+    """Every value that the signature names and the payloads lack. Arguments are those of `weight_problems`."""
     known = (constants, program.encoded_values, unread)
     return [
         Problem(
@@ -141,5 +141,5 @@ def _agree(ones: list[int | None], others: list[int | None]) -> bool:
 
 
 def _numbers(values: list[int | None]) -> str:
-    shown = ["?" if value is None else spelled(value) for value in values[:_SHOWN]]
+    shown = ["?" if value is None else number_text(value) for value in values[:_SHOWN]]
     return f"[{', '.join(shown)}{', …' if len(values) > _SHOWN else ''}]"

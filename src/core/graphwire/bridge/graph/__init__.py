@@ -1,6 +1,6 @@
 """How do FX graphs become records, and come back?"""
 
-from graphwire.bridge.graph.arguments import class_of, decode_argument, encode_argument, is_encoded
+from graphwire.bridge.graph.arguments import class_name_of, decode_argument, encode_argument, is_encoded
 from graphwire.bridge.graph.graph import decode_graph, encode_graph
 from graphwire.bridge.graph.metadata import decode_declared, decode_sources, encode_custom, encode_declared
 from graphwire.bridge.graph.operators import check_operators

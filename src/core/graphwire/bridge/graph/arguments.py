@@ -20,10 +20,10 @@ from graphwire.bridge.tensors import (
     NAMED_DTYPES,
     NAMED_LAYOUTS,
     SCALAR_TYPES,
+    codec_for,
     decode_device,
     dtype_name,
     encode_device,
-    owner_of,
 )
 from graphwire.errors import DecodeError, EncodeError, shown
 from graphwire.schema import (
@@ -177,13 +177,13 @@ def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> Argumen
 
 def is_encoded(context: EncodeContext, value: Any) -> bool:
     """Whether a constant codec owns a value that is no tensor. What the schema says itself is nobody's to own."""
-    return type(value) not in _PLAIN and owner_of(context.registry, value)[0] is not None
+    return type(value) not in _PLAIN and codec_for(context.registry, value)[0] is not None
 
 
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, list, tuple, dict, slice))
 
 
-def class_of(value: Any) -> str:
+def class_name_of(value: Any) -> str:
     """The class of an object, as a graph knows it."""
     return torch_compat.script_class(value) or f"{type(value).__module__}.{type(value).__qualname__}"
 
@@ -195,7 +195,7 @@ def encode_object(context: EncodeContext, value: Any) -> str:
 
 def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> Argument:
     if is_encoded(context, value):
-        return Argument(as_custom_obj=CustomObjArgument(encode_object(context, value), class_of(value)))
+        return Argument(as_custom_obj=CustomObjArgument(encode_object(context, value), class_name_of(value)))
     try:
         return Argument(as_operator=encode_operator(context, value).name)
     except (EncodeError, TypeError):

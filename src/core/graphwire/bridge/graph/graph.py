@@ -20,7 +20,7 @@ from graphwire.bridge.graph.arguments import decode_argument, encode_argument, e
 from graphwire.bridge.graph.calls import decode_inputs, encode_inputs
 from graphwire.bridge.graph.element_copies import add_copies, encode_copies
 from graphwire.bridge.graph.metadata import decode_metadata, encode_metadata
-from graphwire.bridge.graph.node_positions import deviations, move, place_by_rule
+from graphwire.bridge.graph.node_positions import move_nodes, place_by_rule, unusual_positions
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
 from graphwire.bridge.graph.propagation import propagated_values
 from graphwire.bridge.graph.results import decode_results, encode_results
@@ -38,7 +38,7 @@ from graphwire.bridge.graph.values import (
     note_stated,
     state,
 )
-from graphwire.bridge.tensors import encode_tensor_meta, may_reason
+from graphwire.bridge.tensors import encode_tensor_meta, is_cheap_to_compute
 from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, locate
 from graphwire.schema import (
     Argument,
@@ -87,7 +87,7 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
             raise
     if scope.attributes and len(set(names)) < len(names):
         raise EncodeError("two nodes have one name", place="graph", remedy="Rename one of the nodes")
-    record.placed = deviations(module.graph.nodes, scope.order)
+    record.placed = unusual_positions(module.graph.nodes, scope.order)
     record.copies = encode_copies(scope)
     context.graph_sizes[id(record)] = scope.inner_nodes + len(record.nodes)
     return record
@@ -158,7 +158,7 @@ def _encode_placeholder(
             scope.record.input_names = [p.name for p in node.graph.find_nodes(op="placeholder")]
     else:
         argument = encode_value(context, scope, node.name, value)
-        if (held_as := torch_compat.held_as(value)) is not None:
+        if (held_as := torch_compat.parameter_or_buffer(value)) is not None:
             scope.record.held_as[node.name] = held_as
     scope.nodes[node] = argument
     return argument
@@ -386,7 +386,7 @@ def decode_graph(
             raise
     _decode_output(scope)
     add_copies(scope, scope.graph)
-    move(scope.graph, record.placed)
+    move_nodes(scope.graph, record.placed)
     return scope.graph, scope.module
 
 
@@ -403,7 +403,7 @@ def _decode_placeholder(
     value = decode_value(scope, argument, input_value=True)
     held_as = scope.record.held_as.get(name)
     if held_as is not None and isinstance(value, torch.Tensor):
-        torch_compat.hold_as(value, held_as)
+        torch_compat.mark_parameter_or_buffer(value, held_as)
     node = scope.graph.create_node("placeholder", name, name=name)
     noted = scope.record.value_metadata.get(name)
     target = name if noted is None or noted.target is None else noted.target
@@ -459,7 +459,7 @@ def _note_assertion(context: DecodeContext, target: str, node: torch.fx.Node) ->
     """Let the shape environment know what a node asserts of symbols."""
     if target == "torch.ops.aten._assert_scalar.default":
         condition = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
-        if isinstance(condition, torch.SymBool) and may_reason(context, (condition,)):
+        if isinstance(condition, torch.SymBool) and is_cheap_to_compute(context, (condition,)):
             torch_compat.defer_assertion(context.shape_env, condition, node)
     elif target == "torch.ops.aten.sym_constrain_range_for_size.default":
         size = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None

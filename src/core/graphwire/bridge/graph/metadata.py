@@ -78,7 +78,7 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     return ValueMetadata(texts, None, sources)
 
 
-def keeps_any(context: EncodeContext, meta: dict[str, Any]) -> bool:
+def has_saved_metadata(context: EncodeContext, meta: dict[str, Any]) -> bool:
     """Whether `meta` may have something that `encode_metadata` writes; of most inputs it has not."""
     return not _KEPT.isdisjoint(meta) or not context.registry.metadata_keys.keys().isdisjoint(meta)
 

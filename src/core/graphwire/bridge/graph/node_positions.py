@@ -23,7 +23,9 @@ def place_by_rule(
     order.setdefault(node)
 
 
-def deviations(nodes: Sequence[torch.fx.Node], by_rule: Mapping[torch.fx.Node, None]) -> dict[str, str]:
+def unusual_positions(
+    nodes: Sequence[torch.fx.Node], by_rule: Mapping[torch.fx.Node, None]
+) -> dict[str, str]:
     """The nodes that stand elsewhere than by rule, each with the node that it stands behind (empty: it stands first).
 
     Args:
@@ -51,7 +53,7 @@ def _reads(node: torch.fx.Node) -> bool:
     return node.op == "get_attr" or node.target is operator.getitem
 
 
-def move(graph: torch.fx.Graph, placed: Mapping[str, str]) -> None:
+def move_nodes(graph: torch.fx.Graph, placed: Mapping[str, str]) -> None:
     """Put nodes where they stood. Of nodes that an upgrade has removed nothing is asked.
 
     Raises:

@@ -18,11 +18,11 @@ from graphwire.errors import (
     PluginError,
     Problem,
     UnknownOperatorError,
-    said,
+    exception_text,
     shown,
 )
 from graphwire.evolve.opsets import walk_nodes
-from graphwire.hooks import NodeCodec, OpHandler, Registry, of_name, unavailable
+from graphwire.hooks import NodeCodec, OpHandler, Registry, remedy_for_name, unavailable_error
 from graphwire.schema import Graph, Node
 
 
@@ -55,12 +55,12 @@ def _named(context: EncodeContext, target: Any) -> Operator:
             context.provided.add(("op_handler", name))
             return _described(target, name, owner)
         if fault := registry.fault_of("op_handler", name):
-            raise unavailable(fault, f"the operator {name}", EncodeError)
+            raise unavailable_error(fault, f"the operator {name}", EncodeError)
     if failures:
         raise failures[0]
     raise EncodeError(
         f"no operator handler knows {shown(target)}",
-        remedy=of_name(
+        remedy=remedy_for_name(
             registry, "op_handler", "", "Install the plugin that handles it, or register an OpHandler for it"
         ),
     )
@@ -105,8 +105,8 @@ def decode_operator(context: DecodeContext, name: str, record: Node | None = Non
             if context.origin is not None:
                 return opaque_operator(OpaqueOperator(name, CallForm.of(record), context.origin))
             if fault := context.registry.fault_of("op_handler", name):
-                raise unavailable(fault, f"the operator {name}", UnknownOperatorError)
-            remedy = of_name(context.registry, "op_handler", name, "") or _advice(name)
+                raise unavailable_error(fault, f"the operator {name}", UnknownOperatorError)
+            remedy = remedy_for_name(context.registry, "op_handler", name, "") or _advice(name)
             raise UnknownOperatorError(f"there is no operator {name!r} on this installation", remedy=remedy)
         operator = context.operators[name] = _described(target, name, handler)
     return operator
@@ -136,7 +136,7 @@ def _asked(
         owner = context.registry.owner_of_handler(handler)
         raise kind(
             f"`{method}` of the operator handler {handler.namespace!r} of {owner} fails at {shown(argument)}: "
-            f"{said(error)}"
+            f"{exception_text(error)}"
         ) from error
 
 

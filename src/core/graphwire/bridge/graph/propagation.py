@@ -23,10 +23,10 @@ from graphwire.bridge.graph.values import (
 )
 from graphwire.bridge.torch_compat import (
     is_constructor,
-    obstacle,
     run_on_metadata,
     takes_numbers,
     unchanged_process,
+    why_not_run,
 )
 from graphwire.errors import DecodeError, GraphwireError
 from graphwire.schema import Argument, Node, SequenceValue, arm_of
@@ -52,7 +52,7 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
         DecodeError: the operator may not be run on metadata, or cannot, or gives something else than the record says.
     """
     operator: Any = node.target
-    reason = obstacle(operator)
+    reason = why_not_run(operator)
     if record.target not in scope.context.propagates:
         reason = "no opset upgrader that is installed here emits it"
     if reason is not None:

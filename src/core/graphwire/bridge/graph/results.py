@@ -238,7 +238,7 @@ def _says(context: EncodeContext, stated: Any, value: Any) -> bool:
 
 def _are_same(context: EncodeContext, stated: Any, value: Any) -> bool:
     if isinstance(stated, torch.Tensor) and isinstance(value, torch.Tensor) and stated is not value:
-        alike = torch_compat.held_as(stated) == torch_compat.held_as(value)
+        alike = torch_compat.parameter_or_buffer(stated) == torch_compat.parameter_or_buffer(value)
         return alike and encode_tensor_meta(context, stated) == encode_tensor_meta(context, value)
     return stated is value or (not isinstance(stated, torch.Tensor) and _says(context, stated, value))
 

@@ -13,8 +13,21 @@ from typing import Any
 
 from graphwire.bridge import torch_compat
 from graphwire.bridge.torch_compat import Registration
-from graphwire.errors import DecodeError, EncodeError, GraphwireError, LimitError, UnknownTypeError, said
-from graphwire.hooks import Registry, TreespecType, of_fault, of_name, of_plugin
+from graphwire.errors import (
+    DecodeError,
+    EncodeError,
+    GraphwireError,
+    LimitError,
+    UnknownTypeError,
+    exception_text,
+)
+from graphwire.hooks import (
+    Registry,
+    TreespecType,
+    remedy_for_name,
+    remedy_for_plugin,
+    remedy_for_unavailable_name,
+)
 from graphwire.schema.texts import (
     MAX_DEPTH,
     PROTOCOL,
@@ -190,7 +203,7 @@ def _check_context(by: TreespecType, version: Any, tree: Any) -> None:
 
 
 def _failure(what: str, error: Exception) -> str:
-    return f"{what} fails: {said(error)}"
+    return f"{what} fails: {exception_text(error)}"
 
 
 def _unnamed(container: Any, registry: Registry) -> EncodeError:
@@ -199,7 +212,9 @@ def _unnamed(container: Any, registry: Registry) -> EncodeError:
     if container.__module__ in ("collections", "torch.return_types"):
         return EncodeError(
             f"no plugin serves the container type {name}",
-            remedy=of_name(registry, "treespec_serializer", name, "The plugin `treespecs` of graphwire does"),
+            remedy=remedy_for_name(
+                registry, "treespec_serializer", name, "The plugin `treespecs` of graphwire does"
+            ),
         )
     plainly = ""
     call = (
@@ -357,9 +372,11 @@ def _unknown(unknown: dict[str, str], registry: Registry) -> UnknownTypeError:
     failures = registry.container_types.all.failures
     remedies += [f"The serializer {name} is left out: {failures[name]}" for name in names if name in failures]
     faults = [registry.fault_of("treespec_serializer", name) for name in names]
-    remedies += [of_fault(fault) for fault in faults if fault is not None]
+    remedies += [remedy_for_unavailable_name(fault) for fault in faults if fault is not None]
     if not any(faults):
-        remedies += [of_plugin(each) for each in registry.plugins if each.status in ("blocked", "broken")]
+        remedies += [
+            remedy_for_plugin(each) for each in registry.plugins if each.status in ("blocked", "broken")
+        ]
     return UnknownTypeError(
         f"nobody serves the {what} {', '.join(names)} in this process",
         place=next(iter(unknown.values())),

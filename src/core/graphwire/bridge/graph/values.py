@@ -16,7 +16,7 @@ from torch.export.graph_signature import CustomObjArgument as TorchCustomObject
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.graph.arguments import encode_argument, encode_object, is_encoded
-from graphwire.bridge.graph.metadata import decode_metadata, encode_metadata, keeps_any
+from graphwire.bridge.graph.metadata import decode_metadata, encode_metadata, has_saved_metadata
 from graphwire.bridge.tensors import (
     decode_composition,
     decode_int,
@@ -193,7 +193,7 @@ def note_metadata(
     context: EncodeContext, scope: EncodeScope, name: str, node: torch.fx.Node, *, always: bool = False
 ) -> None:
     """Note the metadata of a node that is no node in the record, under the name of its value."""
-    if always or keeps_any(context, node.meta):
+    if always or has_saved_metadata(context, node.meta):
         metadata = encode_metadata(context, node.meta)
         if always or metadata != NOTHING:
             scope.record.value_metadata[name] = metadata
@@ -212,14 +212,14 @@ def note_stated(
     own.unstated = value is not None and stated is None
     if stated is value or not isinstance(stated, torch.Tensor):
         return
-    meta, kind = _described(context, stated), torch_compat.held_as(stated)
+    meta, kind = _described(context, stated), torch_compat.parameter_or_buffer(stated)
     # As most values are; to ask whether it is some other kind of tensor takes as long as the rest of this.
     is_fake = type(value) is torch_compat.FakeTensor
     if (is_fake or isinstance(value, torch.Tensor)) and (
         meta is (other := _described(context, value)) or meta == other
     ):
         is_parameter = not is_fake and isinstance(value, torch.nn.Parameter)
-        held = "parameter" if is_parameter else torch_compat.held_as(value)
+        held = "parameter" if is_parameter else torch_compat.parameter_or_buffer(value)
         if kind == held:
             return
     own.value = meta
@@ -316,7 +316,7 @@ def state(scope: DecodeScope, reader: torch.fx.Node, noted: ValueMetadata | None
     elif noted is not None and noted.value is not None:
         reader.meta["val"] = stated = decode_tensor_meta(scope.context, noted.value, input_value=False)
         if (kind := scope.record.held_as.get(reader.name)) is not None:
-            torch_compat.hold_as(stated, kind)
+            torch_compat.mark_parameter_or_buffer(stated, kind)
 
 
 def name_of(argument: Argument) -> str:

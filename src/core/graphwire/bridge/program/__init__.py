@@ -2,4 +2,4 @@
 
 from graphwire.bridge.program.program import decode_program, encode_program, record_tables
 from graphwire.bridge.program.program_check import check_exported
-from graphwire.bridge.program.upgraded_check import misfits
+from graphwire.bridge.program.upgraded_check import signature_mismatches

@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from graphwire.analysis.inspection import Omission
-from graphwire.analysis.validation import check_written
+from graphwire.analysis.validation import check_saved_program
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import (
     GRAPH_CONSTANT,
@@ -24,7 +24,7 @@ from graphwire.bridge.context import (
 from graphwire.bridge.graph import (
     OpaqueOperator,
     check_operators,
-    class_of,
+    class_name_of,
     decode_argument,
     decode_declared,
     decode_graph,
@@ -49,16 +49,16 @@ from graphwire.bridge.program.signature import (
 from graphwire.bridge.tensors import (
     RecordTable,
     StorageTable,
-    check_held_values,
+    check_weights,
     decode_payloads,
     decode_ranges,
     decode_replacements,
     encode_payloads,
     encode_ranges,
     encode_replacements,
-    note_edited_values,
+    infer_hints,
     ranges_by_expression,
-    settle_hints,
+    record_edited_values,
 )
 from graphwire.bridge.torch_compat import (
     check_encoded,
@@ -76,9 +76,9 @@ from graphwire.errors import (
     EncodeError,
     GraphwireError,
     GraphwireWarning,
+    exception_text,
     is_of_caller,
-    said,
-    told,
+    message_text,
 )
 from graphwire.hooks import Registry
 from graphwire.schema import (
@@ -196,8 +196,8 @@ def _encode_program(
     _check_encoded(context, program, record)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
-    note_edited_values(record, payloads, {**held, **program.state_dict})
-    check_written(record, payloads.weights, payloads.constants)
+    record_edited_values(record, payloads, {**held, **program.state_dict})
+    check_saved_program(record, payloads.weights, payloads.constants)
     return record, payloads
 
 
@@ -312,7 +312,7 @@ def _encode_examples(
 def _encode_payload_reference(name: str, value: Any) -> Argument:
     if isinstance(value, torch.Tensor):
         return Argument(as_tensor=TensorArgument(name))
-    return Argument(as_custom_obj=CustomObjArgument(name, class_of(value)))
+    return Argument(as_custom_obj=CustomObjArgument(name, class_name_of(value)))
 
 
 # ----------------------------------------------------------------------------------------------------- decode
@@ -372,14 +372,14 @@ def decode_program(
     constants = decode_payloads(
         context, payloads.constants, CONSTANTS, table, encoded, ties_noted=noted, weights=state
     )
-    check_held_values(record, payloads, {**constants, **state})
+    check_weights(record, payloads, {**constants, **state})
     context.constants = constants
     signature = decode_signature(module_record.signature)
     names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
     graph, root = decode_graph(context, module_record.graph, literal_names=names)
     if module_record.graph.copies:
         name_outputs(signature, graph)
-    settle_hints(context)
+    infer_hints(context)
     _check_entry(record, DecodeError)
     calls = decode_module_calls(context, module_record.module_call_graph)
     if module_record.graph.copies:
@@ -404,7 +404,7 @@ def decode_program(
     torch_compat.set_guards(program, list(record.guards_code))
     if omitted := context.provenance.omitted + context.traces.omitted:
         _leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), left_out)
-    torch_compat.hand_over_mode(context.fakes.mode)
+    torch_compat.allow_tracing(context.fakes.mode)
     return program
 
 
@@ -474,7 +474,7 @@ def _leave_out(omission: Omission, left_out: list[Omission] | None) -> None:
 
 
 def _why(error: Exception) -> str:
-    return str(error) if isinstance(error, GraphwireError) else told(said(error))
+    return str(error) if isinstance(error, GraphwireError) else message_text(exception_text(error))
 
 
 def _check_examples(inputs: Any, leaves: int, called: Any) -> None:

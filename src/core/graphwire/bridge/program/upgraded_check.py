@@ -8,7 +8,7 @@ from graphwire.hooks import Registry
 from graphwire.schema import Program
 
 
-def misfits(before: Program, after: Program, registry: Registry) -> list[Problem]:
+def signature_mismatches(before: Program, after: Program, registry: Registry) -> list[Problem]:
     """The nodes that upgraders wrote, and that the installed operators cannot be called by.
 
     Args:

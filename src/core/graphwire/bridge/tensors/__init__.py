@@ -1,6 +1,6 @@
 """How do torch's tensors, storages and symbolic sizes become records, and come back?"""
 
-from graphwire.bridge.tensors.codecs import owner_of
+from graphwire.bridge.tensors.codecs import codec_for
 from graphwire.bridge.tensors.payloads import decode_payloads, encode_payloads
 from graphwire.bridge.tensors.storages import RecordTable, StorageTable
 from graphwire.bridge.tensors.symbols import (
@@ -14,9 +14,9 @@ from graphwire.bridge.tensors.symbols import (
     encode_replacements,
     encode_sym_bool,
     encode_sym_float,
-    may_reason,
+    infer_hints,
+    is_cheap_to_compute,
     ranges_by_expression,
-    settle_hints,
 )
 from graphwire.bridge.tensors.tensor_metas import (
     DTYPES,
@@ -35,4 +35,4 @@ from graphwire.bridge.tensors.tensor_metas import (
     target_device,
 )
 from graphwire.bridge.tensors.tensor_subclasses import decode_composition, encode_composition
-from graphwire.bridge.tensors.weight_checks import check_held_values, note_edited_values
+from graphwire.bridge.tensors.weight_checks import check_weights, record_edited_values

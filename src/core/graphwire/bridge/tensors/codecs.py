@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from graphwire.errors import EncodeError, GraphwireError, said
+from graphwire.errors import EncodeError, GraphwireError, exception_text
 from graphwire.hooks import ConstantCodec, Registry, Tree
 from graphwire.wire import check_plugin_tree
 
 
-def owner_of(registry: Registry, value: Any) -> tuple[ConstantCodec | None, list[tuple[str, str]]]:
+def codec_for(registry: Registry, value: Any) -> tuple[ConstantCodec | None, list[tuple[str, str]]]:
     """The codec that owns a value, if any, and those before it that fail at the question, each with what it says: one that
     fails owns nothing, so that it costs only what nobody else owns."""
     failures: list[tuple[str, str]] = []
@@ -21,11 +21,11 @@ def owner_of(registry: Registry, value: Any) -> tuple[ConstantCodec | None, list
             if codec.owns(value):
                 return codec, failures
         except Exception as error:  # noqa: BLE001 a stranger's code
-            failures.append((codec.name, said(error)))
+            failures.append((codec.name, exception_text(error)))
     return None, failures
 
 
-def written_by(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, list[Any]]:
+def encode_by_codec(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, list[Any]]:
     """The tree and the parts that a codec makes of a value.
 
     Raises:
@@ -38,7 +38,7 @@ def written_by(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, list[
     except GraphwireError as error:
         raise error.within(name) from None
     except Exception as error:
-        raise EncodeError(f"{who} fails: {said(error)}", place=name) from error
+        raise EncodeError(f"{who} fails: {exception_text(error)}", place=name) from error
     if not isinstance(parts, Sequence) or isinstance(parts, (str, bytes)):
         raise EncodeError(
             f"{who} gives a {class_name(parts)} as its tensors",

@@ -17,10 +17,10 @@ import torch
 from graphwire.analysis.validation import difference
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import EncodeContext
-from graphwire.bridge.tensors.codecs import class_name, copy_of_tree, owner_of, written_by
-from graphwire.bridge.tensors.tensor_metas import seen_facts
-from graphwire.errors import DecodeError, EncodeError, GraphwireError, said, shown
-from graphwire.hooks import ConstantCodec, Registry, of_name, unavailable
+from graphwire.bridge.tensors.codecs import class_name, codec_for, copy_of_tree, encode_by_codec
+from graphwire.bridge.tensors.tensor_metas import outer_facts
+from graphwire.errors import DecodeError, EncodeError, GraphwireError, exception_text, shown
+from graphwire.hooks import ConstantCodec, Registry, remedy_for_name, unavailable_error
 from graphwire.schema import EncodedValue
 
 _COPIED_BYTES = 1 << 16
@@ -136,7 +136,7 @@ def _made_again(registry: Registry, name: str, value: Any, record: EncodedValue,
         problem = "writes into the tensors that it reads"
     elif not _is_of_kind(made, value):
         problem = f"makes a {class_name(made)} of what it wrote of a {class_name(value)}"
-    elif isinstance(value, torch.Tensor) and (told := difference(seen_facts(made), seen_facts(value))):
+    elif isinstance(value, torch.Tensor) and (told := difference(outer_facts(made), outer_facts(value))):
         problem = f"makes another tensor of what it wrote: {told.replace('the graph says', 'it was')}"
     if problem:
         raise EncodeError(f"the constant codec {record.codec} {problem}", place=name, remedy=_AT_FAULT)
@@ -171,9 +171,9 @@ def _version(part: Any) -> int:
 
 def _written(context: EncodeContext, name: str, value: Any) -> tuple[ConstantCodec, Any, list[Any]]:
     """The codec that owns a value, and what it makes of it."""
-    codec, failures = owner_of(context.registry, value)
+    codec, failures = codec_for(context.registry, value)
     if codec is not None:
-        return codec, *written_by(codec, value, name)
+        return codec, *encode_by_codec(codec, value, name)
     layout = f" of layout {value.layout}" if isinstance(value, torch.Tensor) else ""
     if isinstance(value, torch.Tensor) and torch_compat.is_transformed(value):
         layout += " inside a function transform"
@@ -185,7 +185,7 @@ def _written(context: EncodeContext, name: str, value: Any) -> tuple[ConstantCod
     raise EncodeError(
         f"{class_name(value)}{layout} is no plain strided tensor, and no constant codec owns it",
         place=name,
-        remedy=of_name(
+        remedy=remedy_for_name(
             context.registry,
             "constant_codec",
             "",
@@ -206,11 +206,13 @@ def decode_coded(registry: Registry, name: str, record: EncodedValue, parts: Seq
     codec = registry.constant_codecs.get(record.codec)
     if codec is None:
         if fault := registry.fault_of("constant_codec", record.codec):
-            raise unavailable(fault, f"the constant codec {record.codec}", DecodeError).within(name)
+            raise unavailable_error(fault, f"the constant codec {record.codec}", DecodeError).within(name)
         raise DecodeError(
             f"no constant codec {record.codec!r} is installed",
             place=name,
-            remedy=of_name(registry, "constant_codec", record.codec, "Install the plugin that provides it"),
+            remedy=remedy_for_name(
+                registry, "constant_codec", record.codec, "Install the plugin that provides it"
+            ),
         )
     try:
         with torch.no_grad():
@@ -219,7 +221,9 @@ def decode_coded(registry: Registry, name: str, record: EncodedValue, parts: Seq
     except GraphwireError as error:
         raise error.within(name) from None
     except Exception as error:
-        raise DecodeError(f"the constant codec {record.codec} fails: {said(error)}", place=name) from error
+        raise DecodeError(
+            f"the constant codec {record.codec} fails: {exception_text(error)}", place=name
+        ) from error
 
 
 def _as_it_was(made: Any, record: EncodedValue) -> Any:

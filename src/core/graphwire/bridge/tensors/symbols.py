@@ -136,7 +136,7 @@ def _decode(context: DecodeContext, record: SymExpr, hint: Any, kind: type) -> A
     return value
 
 
-def may_reason(context: DecodeContext, values: Iterable[Any]) -> bool:
+def is_cheap_to_compute(context: DecodeContext, values: Iterable[Any]) -> bool:
     """Whether torch's shape environment may compute with `values` now: their expressions are small, those so far were few, and
     none of the program has a symbol in an exponent, for which a large number could be put."""
     sizes = [torch_compat.expression_size(value, MAX_REASONED) for value in values if type(value) is not int]
@@ -238,7 +238,7 @@ def decode_replacements(context: DecodeContext, replacements: Mapping[str, str])
         torch_compat.replace_symbol(context.shape_env, context.symbols[name], _expression(context, text))
 
 
-def settle_hints(context: DecodeContext) -> None:
+def infer_hints(context: DecodeContext) -> None:
     """Give each symbol that never stood alone the value that a linear expression of it implies (a program over
     `2*s0` alone still has to know `s0`), and each condition the value that follows from those of its symbols."""
     backed = torch_compat.backed_values(context.shape_env)

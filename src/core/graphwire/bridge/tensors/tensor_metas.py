@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from graphwire.analysis.validation import Facts
+from graphwire.analysis.validation import TensorFacts
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext
 from graphwire.bridge.tensors.sparse import decode_sparse, encode_sparse
-from graphwire.bridge.tensors.symbols import decode_int, encode_size, may_reason, symbolic_integer
+from graphwire.bridge.tensors.symbols import decode_int, encode_size, is_cheap_to_compute, symbolic_integer
 from graphwire.errors import DecodeError
 from graphwire.schema import (
     DTYPE_NAMES,
@@ -201,7 +201,7 @@ def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_valu
         meta = decode_sparse(record.sparse or SparseMeta(), sizes, dtype, found.layout)
     elif found.known and offset == 0:
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
-    elif found.known or not input_value or not may_reason(context, (*sizes, *strides, offset)):
+    elif found.known or not input_value or not is_cheap_to_compute(context, (*sizes, *strides, offset)):
         meta = torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
     else:
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
@@ -236,9 +236,9 @@ def target_device(device: str | int | torch.device | None) -> torch.device | Non
         ) from error
 
 
-def seen_facts(tensor: torch.Tensor) -> Facts:
+def outer_facts(tensor: torch.Tensor) -> TensorFacts:
     """What is compared of a tensor that a codec makes: what is seen from outside, and not where its parts lie."""
     kind = LAYOUT_KINDS.get(tensor.layout)
     layout = str(tensor.layout).removeprefix("torch.") if kind is None else kind.name
     sizes = [size if type(size) is int else None for size in tensor.shape]
-    return Facts(dtype_name(tensor.dtype), layout, sizes, [])
+    return TensorFacts(dtype_name(tensor.dtype), layout, sizes, [])

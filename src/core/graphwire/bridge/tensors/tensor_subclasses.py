@@ -12,7 +12,7 @@ import torch
 
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext
-from graphwire.bridge.tensors.codecs import owner_of
+from graphwire.bridge.tensors.codecs import codec_for
 from graphwire.bridge.tensors.symbols import decode_int, encode_int
 from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_tensor_meta
 from graphwire.errors import DecodeError, EncodeError
@@ -29,7 +29,7 @@ def encode_composition(context: EncodeContext, tensor: torch.Tensor) -> Composit
     Raises:
         EncodeError: a codec gives what is no tree.
     """
-    codec, _ = owner_of(context.registry, tensor)
+    codec, _ = codec_for(context.registry, tensor)
     if codec is None:
         return None
     try:

@@ -8,8 +8,14 @@ from typing import Any
 
 import torch
 
-from graphwire.analysis.validation import difference, facts_of, mismatches, missing_values, plain_differences
-from graphwire.bridge.tensors.tensor_metas import seen_facts
+from graphwire.analysis.validation import (
+    difference,
+    mismatches,
+    missing_values,
+    plain_differences,
+    tensor_facts,
+)
+from graphwire.bridge.tensors.tensor_metas import outer_facts
 from graphwire.errors import DecodeError, GraphwireWarning, Problem, ValidationError
 from graphwire.schema import Program, held_by
 from graphwire.wire import Payloads
@@ -18,7 +24,7 @@ _SHOWN = 5
 """Values that a warning tells of."""
 
 
-def note_edited_values(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> None:
+def record_edited_values(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> None:
     """Name in the record the weights and constants that are not what the graph says, with a warning: that can be meant, and
     mostly is not.
 
@@ -35,7 +41,7 @@ def note_edited_values(record: Program, payloads: Payloads, values: Mapping[str,
         )
 
 
-def check_held_values(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> None:
+def check_weights(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> None:
     """Refuse weights and constants that are missing, or not what the graph says, though nobody noted that they were edited.
 
     torch notes no edits, so for a program that it wrote this is a warning.
@@ -103,7 +109,9 @@ def _encoded_differences(record: Program, values: Mapping[str, Any]) -> Iterator
         tensor = values.get(held.name)
         if held.name not in record.encoded_values or not isinstance(tensor, torch.Tensor):
             continue
-        if held.value in stated and (told := difference(seen_facts(tensor), facts_of(stated[held.value]))):
+        if held.value in stated and (
+            told := difference(outer_facts(tensor), tensor_facts(stated[held.value]))
+        ):
             yield held.name, told
 
 

@@ -32,7 +32,7 @@ class BoundExceededError(Exception):
     """An operator would make more than its bound."""
 
 
-def obstacle(operator: Any) -> str | None:
+def why_not_run(operator: Any) -> str | None:
     """Why an operator may not be run on metadata; None for one that may.
 
     It may where it is an overload that changes no argument, takes and gives tensors, and has a fake kernel registered, a meta
@@ -102,7 +102,7 @@ def _is_torchs(kernel: Any) -> bool:
 def run_on_metadata(
     mode: FakeTensorMode, operator: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """What an operator without an `obstacle` gives for fake tensors of a mode.
+    """What an operator without an `why_not_run` gives for fake tensors of a mode.
 
     Kernels that stand before the mode (autograd, autocast) are passed over, so that the mode is the first that sees the call.
 

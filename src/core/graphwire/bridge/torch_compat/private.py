@@ -42,6 +42,7 @@ __all__ = [
     "OpOverload",
     "ShapeEnv",
     "ValueRanges",
+    "allow_tracing",
     "as_parameter",
     "buffer_mark",
     "constrain_for_size",
@@ -55,16 +56,15 @@ __all__ = [
     "generate_code",
     "graph_module",
     "guards_of",
-    "hand_over_mode",
-    "held_as",
     "hint_symbolic_value",
-    "hold_as",
     "identities",
     "int_oo",
     "is_unbacked",
     "mark_buffer",
+    "mark_parameter_or_buffer",
     "new_shape_env",
     "no_torch_function",
+    "parameter_or_buffer",
     "replace_symbol",
     "replacements",
     "reserve_unbacked",
@@ -140,7 +140,7 @@ def fake_value_mode(shape_env: ShapeEnv) -> FakeTensorMode:
     return FakeTensorMode(allow_fallback_kernels=False, allow_non_fake_inputs=True, shape_env=shape_env)
 
 
-def hand_over_mode(mode: FakeTensorMode) -> None:
+def allow_tracing(mode: FakeTensorMode) -> None:
     """Let the mode of a program that is complete trace as the mode of an export does: an operator of torch's without a fake
     kernel is tried with its real one, and no tensor that is made gives away an address."""
     mode.allow_fallback_kernels = True
@@ -176,7 +176,7 @@ _MARKS: dict[Literal["parameter", "buffer"], str] = {"parameter": "_is_param", "
 _MARK_NAMES = frozenset(_MARKS.values())
 
 
-def held_as(value: Any) -> Literal["parameter", "buffer"] | None:
+def parameter_or_buffer(value: Any) -> Literal["parameter", "buffer"] | None:
     """What a tensor that is no plain one passes for, an `nn.Parameter` or an `nn.Buffer`; None for any other value."""
     if type(value) is FakeTensor:
         attributes = vars(value)  # to ask the tensor for what it has not takes four times as long
@@ -185,7 +185,7 @@ def held_as(value: Any) -> Literal["parameter", "buffer"] | None:
     return None
 
 
-def hold_as(fake: torch.Tensor, kind: Literal["parameter", "buffer"]) -> None:
+def mark_parameter_or_buffer(fake: torch.Tensor, kind: Literal["parameter", "buffer"]) -> None:
     """Let a fake tensor pass for an `nn.Parameter` or `nn.Buffer`; making one of it would go through the dispatcher."""
     setattr(fake, _MARKS[kind], True)
 

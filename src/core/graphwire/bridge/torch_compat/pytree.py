@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from graphwire.errors import DecodeError, said
+from graphwire.errors import DecodeError, exception_text
 
 
 class Registration(NamedTuple):
@@ -91,7 +91,9 @@ def _unflatten(leaves: Iterator[Any], spec: Any) -> Any:
     try:
         return _pytree.SUPPORTED_NODES[spec.type].unflatten_fn(children, spec.context)
     except Exception as error:
-        raise DecodeError(f"the container type {class_name(spec.type)} fails: {said(error)}") from error
+        raise DecodeError(
+            f"the container type {class_name(spec.type)} fails: {exception_text(error)}"
+        ) from error
 
 
 def is_flattened(container: Any) -> bool:

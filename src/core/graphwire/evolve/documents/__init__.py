@@ -23,11 +23,11 @@ from graphwire.evolve.documents.plain_values import (
     subgraphs,
 )
 from graphwire.evolve.documents.range_bounds import (
-    from_greatest,
     from_infinity,
-    narrowed,
+    greatest_integer_from_infinity,
+    infinity_from_greatest_integer,
+    narrow_ranges,
     report_small_sizes,
-    to_greatest,
     to_infinity,
 )
 from graphwire.evolve.documents.record_edits import of_arm, of_expression, without
@@ -36,7 +36,7 @@ from graphwire.evolve.documents.reserved_names import (
     without_builtin_names,
     without_names_of_nodes,
 )
-from graphwire.evolve.documents.step import Step, Taken, literal_as_value, place_of_results, report_new
+from graphwire.evolve.documents.step import AppliedStep, Step, literal_as_value, place_of_results, report_new
 from graphwire.evolve.documents.symbol_order import report_unmet_symbols, symbols_first
 from graphwire.evolve.documents.trees import (
     MALFORMED,

@@ -43,7 +43,7 @@ class NarrowedRange(NamedTuple):
         return f"{self.symbol} begins at {self.written}, not at {self.given}"
 
 
-def narrowed(program: Program, version: Version) -> tuple[Program, list[NarrowedRange]]:
+def narrow_ranges(program: Program, version: Version) -> tuple[Program, list[NarrowedRange]]:
     """A program whose sizes begin with what the exporter of an old release would have written, where its reader does not read the
     range as it is; and each range that became narrower. A range of 0 and 1 alone stays."""
     least = next((least for newest, least in _LEAST_READ if version <= newest), 0)
@@ -71,14 +71,14 @@ GREATEST = 2**63 - 2
 """What stands for infinity in files of torch 2.1 and 2.4."""
 
 
-def from_greatest(tree: Record) -> Record:
+def infinity_from_greatest_integer(tree: Record) -> Record:
     """A program whose ranges say infinity where they said the greatest integer, or nearly."""
     return _with_bounds(
         tree, lambda bound, _: math.copysign(math.inf, bound) if abs(bound) >= GREATEST else bound
     )
 
 
-def to_greatest(tree: Record) -> Record:
+def greatest_integer_from_infinity(tree: Record) -> Record:
     """A program whose ranges say the greatest integer where they said infinity."""
     return _with_bounds(
         tree, lambda bound, _: int(math.copysign(1, bound)) * GREATEST if math.isinf(bound) else bound

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from graphwire.evolve.documents.trees import OURS, Edit, Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.evolve.documents.versions import RELEASES, Version, first_release, stamped
+from graphwire.evolve.documents.versions import RELEASES, Version, first_release, with_version
 from graphwire.evolve.documents.vocabulary import FIELDS, TYPES
 from graphwire.schema import ARMS, DTYPE_NAMES, PLACES, InputSpec, OutputSpec, Place, ScalarType
 
@@ -34,14 +34,14 @@ class Step(NamedTuple):
 
     def up(self, tree: Record) -> Record:
         """A document of `older` as one of `newer`."""
-        return stamped(tree if self.to_newer is None else self.to_newer(tree), self.newer)
+        return with_version(tree if self.to_newer is None else self.to_newer(tree), self.newer)
 
     def down(self, tree: Record, report: Report) -> Record:
         """A document of `newer` as one of `older`. What `older` cannot express is reported, and left as it is."""
-        return stamped(tree if self.to_older is None else self.to_older(tree, report), self.older)
+        return with_version(tree if self.to_older is None else self.to_older(tree, report), self.older)
 
 
-class Taken(NamedTuple):
+class AppliedStep(NamedTuple):
     """One step that was taken upward."""
 
     what: str

@@ -20,9 +20,9 @@ __all__ = [
     "Version",
     "first_release",
     "release_of",
-    "stamped",
     "version_of",
     "version_with",
+    "with_version",
 ]
 
 
@@ -91,7 +91,7 @@ def _has_file_table(tree: dict[str, Any]) -> bool:
     return isinstance(graph, dict) and graph.get("co_fileinfo_ordered_list") is not None
 
 
-def stamped(tree: dict[str, Any], version: Version) -> dict[str, Any]:
+def with_version(tree: dict[str, Any], version: Version) -> dict[str, Any]:
     """The document with the version it has become; the draft states none."""
     if version == DRAFT:
         return tree

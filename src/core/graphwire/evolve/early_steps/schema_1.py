@@ -27,13 +27,13 @@ from graphwire.evolve.documents import (
     Version,
     Where,
     first_release,
-    from_greatest,
+    greatest_integer_from_infinity,
+    infinity_from_greatest_integer,
     module_stack_down,
     module_stack_up,
     of_arm,
     report_small_sizes,
     rewrite,
-    to_greatest,
     without,
 )
 from graphwire.evolve.early_steps.explicit_arms import with_all_arms
@@ -71,7 +71,7 @@ def up(tree: Record) -> Record:
     module["module_call_graph"] = [root, *entries]
     tree = without(tree, "equality_constraints", "example_inputs")
     tree = relax_size_assertions({**tree, "graph_module": module, "dialect": DIALECT})
-    return from_greatest(tree)
+    return infinity_from_greatest_integer(tree)
 
 
 def down(tree: Record, report: Report) -> Record:
@@ -95,7 +95,7 @@ def down(tree: Record, report: Report) -> Record:
     module["module_call_graph"] = entries
     rest = without(tree, "dialect")
     tree = {**rest, "graph_module": module, "equality_constraints": [], "example_inputs": None}
-    return with_all_arms(to_greatest(tree))
+    return with_all_arms(greatest_integer_from_infinity(tree))
 
 
 def _note_sizes(meta: Record, sizes: set[str]) -> Record:

@@ -27,14 +27,14 @@ from graphwire.evolve.documents import (
     Where,
     arm_of,
     first_release,
-    from_greatest,
+    greatest_integer_from_infinity,
+    infinity_from_greatest_integer,
     name_of,
     of_arm,
     report_small_sizes,
     rewrite,
     stack_with_commas,
     stack_without_commas,
-    to_greatest,
     treespecs,
     without_builtin_names,
 )
@@ -51,7 +51,9 @@ LITERALS = frozenset(ConstantValue.__struct_fields__)
 
 def up(tree: Record) -> Record:
     """5.1 as 5.3."""
-    tree = to_greatest(rewrite(tree, Edits(argument=_OPTIONAL_UP, node=_with_stack(stack_with_commas))))
+    tree = greatest_integer_from_infinity(
+        rewrite(tree, Edits(argument=_OPTIONAL_UP, node=_with_stack(stack_with_commas)))
+    )
     module = tree["graph_module"]
     names = {name_of(argument) for argument in module["graph"]["inputs"]} | set(
         module["graph"]["tensor_values"]
@@ -77,7 +79,7 @@ def down(tree: Record, report: Report) -> Record:
         without_builtin_names(tree),
         Edits(argument=_OPTIONAL_DOWN, input_spec=_LITERAL_DOWN, node=_with_stack(stack_without_commas)),
     )
-    return from_greatest(tree)
+    return infinity_from_greatest_integer(tree)
 
 
 def _report_namedtuples(tree: Record, report: Report) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from graphwire.evolve.documents import (
+    AppliedStep,
     Edits,
     Node,
     Record,
     Report,
-    Taken,
     Version,
     Where,
     first_release,
@@ -40,7 +40,7 @@ _UP: Final = _by_version((row.since, row.target, row.up) for row in CHANGES)
 _DOWN: Final = _by_version((row.since, row.newer_target, row.down) for row in (*CHANGES, *ARRIVALS))
 
 
-def operators_up(tree: Record, newer: Version) -> tuple[Record, list[Taken]]:
+def operators_up(tree: Record, newer: Version) -> tuple[Record, list[AppliedStep]]:
     """A document that has just become one of `newer`, with the operators' forms of that version, and what was rewritten."""
     done: dict[str, list[str]] = {}
 
@@ -50,7 +50,7 @@ def operators_up(tree: Record, newer: Version) -> tuple[Record, list[Taken]]:
             done.setdefault(what, []).append(node_label(node))
 
     tree = _edited(tree, _UP.get(newer), first_release(newer), note)
-    return tree, [Taken(what, tuple(nodes)) for what, nodes in done.items()]
+    return tree, [AppliedStep(what, tuple(nodes)) for what, nodes in done.items()]
 
 
 def operators_down(tree: Record, newer: Version, report: Report) -> Record:

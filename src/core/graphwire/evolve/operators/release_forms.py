@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from graphwire.errors import OpsetError
-from graphwire.evolve.documents import RELEASES, Taken
+from graphwire.evolve.documents import RELEASES, AppliedStep
 from graphwire.evolve.opsets import (
     Change,
     EditNode,
@@ -110,7 +110,7 @@ def _rewrites(goes_up: Callable[[Change], bool], goes_down: Callable[[Change], b
 
 
 def with_forms(
-    program: Program, forms: Callable[[], Mapping[str, Rewrite]], done: list[Taken] | None = None
+    program: Program, forms: Callable[[], Mapping[str, Rewrite]], done: list[AppliedStep] | None = None
 ) -> Program:
     """A program with operators in the given forms; the very same one where it has none that changed.
 
@@ -136,7 +136,9 @@ def with_forms(
         )
     if done is not None:
         done += [
-            Taken(f"operator {target.removeprefix('torch.ops.')} in the form of this torch", tuple(names))
+            AppliedStep(
+                f"operator {target.removeprefix('torch.ops.')} in the form of this torch", tuple(names)
+            )
             for target, names in touched.items()
         ]
     return rewritten.program if touched else program

@@ -60,7 +60,7 @@ def uses_operator(graph: Graph, targets: Collection[str]) -> bool:
     return any(node.target in targets for each in graphs_in(graph) for node in each.nodes)
 
 
-def module_with_names(module: GraphModule, names: Mapping[str, str]) -> GraphModule:
+def rename_in_module(module: GraphModule, names: Mapping[str, str]) -> GraphModule:
     """A graph module whose signature and module calls use the new names of values that others replaced."""
     if not names:
         return module
@@ -90,7 +90,7 @@ _OF_NODES = {*(row.feature for row in ARMS.values() if row.feature), "propagate"
 """The extensions whose use shows in arguments and nodes alone; of the others, a reader cannot tell who needs them."""
 
 
-def new_requirements(old: Program, new: Program) -> list[str]:
+def requirements_after(old: Program, new: Program) -> list[str]:
     """The extensions that a program requires after its graph was rewritten."""
     if new is old:
         return old.requires

@@ -19,9 +19,17 @@ from msgspec.structs import replace
 
 from graphwire.errors import OpsetError, Problem, escaped
 from graphwire.evolve.opsets.changes import EditNode
-from graphwire.evolve.opsets.graph_names import new_requirements
+from graphwire.evolve.opsets.graph_names import requirements_after
 from graphwire.evolve.opsets.upgrades import TouchedNode, rewrite_program
-from graphwire.hooks import OpsetUpgrader, Registry, is_older, of_fault, of_name, of_requirements, step_name
+from graphwire.hooks import (
+    OpsetUpgrader,
+    Registry,
+    is_older,
+    remedy_for_name,
+    remedy_for_requirements,
+    remedy_for_unavailable_name,
+    step_name,
+)
 from graphwire.schema import PluginRequirement, Program
 
 UnknownOps: TypeAlias = Literal["error", "opaque"]
@@ -245,7 +253,7 @@ def _remedy(program: Program, registry: Registry, gap: _Gap) -> str:
     namespace = gap.namespace
     has, wants = program.opset_version[namespace], registry.opset_versions.get(namespace)
     if gap.step and (fault := registry.fault_of("opset_upgrader", gap.step)):
-        return of_fault(fault)
+        return remedy_for_unavailable_name(fault)
     if namespace == _FIRST:
         return _remedy_of_torch(program, registry, wants)
     if wants is not None and has < wants:
@@ -258,16 +266,16 @@ def _remedy(program: Program, registry: Registry, gap: _Gap) -> str:
         names = [name for kind, _, name in found if kind == "op_handler"]
         if any(_namespace_of(name, registry) == namespace for name in names):
             needs = [("op_handler", name) for name in names if registry.op_handler(name) is None]
-            return of_requirements([(requirement, needs)], registry)
+            return remedy_for_requirements([(requirement, needs)], registry)
     if wants is None:
         fault = registry.fault_of("op_handler", f"torch.ops.{namespace}.")
-        return "" if fault is None else of_fault(fault)
+        return "" if fault is None else remedy_for_unavailable_name(fault)
     return "The file is of a newer version than what is installed: update that"
 
 
 def _remedy_of_torch(program: Program, registry: Registry, wants: int | None) -> str:
     if wants is None:
-        return of_name(registry, "op_handler", "torch.ops.aten.", "")
+        return remedy_for_name(registry, "op_handler", "torch.ops.aten.", "")
     written = program.torch_version.partition("+")[0]
     try:
         installed = metadata.version("torch")
@@ -310,7 +318,7 @@ def apply(program: Program, plan: Plan) -> Program:
     if not plan.steps:
         return program
     return replace(
-        changed, opset_version=dict(plan.opset_version), requires=new_requirements(program, changed)
+        changed, opset_version=dict(plan.opset_version), requires=requirements_after(program, changed)
     )
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from graphwire.errors import MissingPluginError, Problem
 from graphwire.evolve.opsets.graph_names import walk_nodes
-from graphwire.hooks import Registry, of_requirements
+from graphwire.hooks import Registry, remedy_for_requirements
 from graphwire.schema import PluginRequirement, Program
 from graphwire.schema.texts import parse_treespec, split_version, treespec_nodes
 
@@ -72,7 +72,7 @@ def check_plugins(program: Program, registry: Registry, *, operators: bool = Tru
     if not missing:
         return
     places = _places(program, {name for each in missing for name in each.provides})
-    remedies = [of_requirements([(each.requirement, each.needs) for each in missing], registry)]
+    remedies = [remedy_for_requirements([(each.requirement, each.needs) for each in missing], registry)]
     if any(name.startswith(_OPERATOR) for each in missing for name in each.provides):
         remedies.append('Or pass unknown_ops="opaque" to look at the graph without running it')
     problems = [

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from graphwire.errors import OpsetError, Problem
 from graphwire.evolve.opsets.changes import EditNode
 from graphwire.evolve.opsets.editor import NodeEditor
-from graphwire.evolve.opsets.graph_names import module_with_names
+from graphwire.evolve.opsets.graph_names import rename_in_module
 from graphwire.evolve.opsets.rewriting import GraphRewrite
 from graphwire.schema import Graph, Node, Program
 
@@ -53,7 +53,7 @@ def rewrite_program(program: Program, functions: Mapping[str, EditNode]) -> Rewr
 
     graph, names = rewrite_graph(module.graph, functions, "graph_module.graph", problems, note, literals)
     if graph is not module.graph:
-        module = module_with_names(replace(module, graph=graph), names)
+        module = rename_in_module(replace(module, graph=graph), names)
         program = replace(program, graph_module=module)
     return Rewritten(program, tuple(nodes), tuple(problems))
 

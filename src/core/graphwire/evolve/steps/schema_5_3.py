@@ -18,9 +18,9 @@ from graphwire.evolve.documents import (
     Version,
     Where,
     first_release,
-    from_greatest,
+    greatest_integer_from_infinity,
+    infinity_from_greatest_integer,
     rewrite,
-    to_greatest,
     with_operators_names,
     without,
 )
@@ -38,7 +38,7 @@ def up(tree: Record) -> Record:
     tree = without(tree, "dialect")
     module = {**tree["graph_module"], "metadata": {}}
     tree = {**tree, "graph_module": module, "verifiers": [dialect], "torch_version": PRODUCER}
-    return from_greatest(tree)
+    return infinity_from_greatest_integer(tree)
 
 
 def down(tree: Record, report: Report) -> Record:
@@ -47,7 +47,7 @@ def down(tree: Record, report: Report) -> Record:
     tree = with_operators_names(reshape_attention(tree))
     module = without(tree["graph_module"], "metadata")
     rest = without(tree, "verifiers", "torch_version", "graph_module")
-    return to_greatest({"graph_module": module, **rest, "dialect": DIALECT})
+    return greatest_integer_from_infinity({"graph_module": module, **rest, "dialect": DIALECT})
 
 
 def _functional(node: Record, where: Where, report: Report) -> Record:

@@ -15,9 +15,9 @@ from graphwire.errors import Obstacle, SchemaError, SchemaVersionError, TargetEr
 from graphwire.evolve.documents import (
     DRAFT,
     MALFORMED,
+    AppliedStep,
     Record,
     Step,
-    Taken,
     Version,
     first_release,
     report_new,
@@ -26,7 +26,7 @@ from graphwire.evolve.documents import (
 from graphwire.evolve.early_steps import EARLY_STEPS
 from graphwire.evolve.operators import operators_down, operators_up, report_newer_operators
 from graphwire.evolve.steps import COMPACT_5_3, LATER_STEPS, resolve_extensions
-from graphwire.evolve.targets.loader_bugs import report_faults
+from graphwire.evolve.targets.loader_bugs import report_loader_bugs
 from graphwire.schema import FEATURES, SCHEMA_VERSION
 
 __all__ = ["CURRENT", "STEPS", "VARIANTS", "downgrade", "obstacles_to", "plan", "upgrade", "version_of"]
@@ -73,7 +73,7 @@ def _index(version: Version) -> int:
     )
 
 
-def upgrade(tree: Any) -> tuple[Record, list[Taken]]:
+def upgrade(tree: Any) -> tuple[Record, list[AppliedStep]]:
     """A document of any version as one of the current version.
 
     A document of a newer minor version is taken as it is: what it has beyond the current one is ignored, unless its
@@ -94,11 +94,11 @@ def upgrade(tree: Any) -> tuple[Record, list[Taken]]:
     if version.major == CURRENT.major and version >= CURRENT:
         _check_requires(tree)
         return tree, []
-    taken: list[Taken] = []
+    taken: list[AppliedStep] = []
     for step in plan(_nearest(version), CURRENT):
         try:
             tree = step.up(tree)
-            taken.append(Taken(f"schema {step.older} → {step.newer}", schema=step))
+            taken.append(AppliedStep(f"schema {step.older} → {step.newer}", schema=step))
             tree, rewritten = operators_up(tree, step.newer)
         except MALFORMED as error:
             raise SchemaError(
@@ -171,5 +171,5 @@ def obstacles_to(
             if step.older != DRAFT:
                 report_new(tree, report, step.newer)
         tree = step.down(tree, report)
-    report_faults(tree, to, report)
+    report_loader_bugs(tree, to, report)
     return tree, list(obstacles.values())

@@ -16,7 +16,7 @@ from graphwire.evolve.documents import (
 )
 
 
-def report_faults(tree: Record, version: Version, report: Report) -> None:
+def report_loader_bugs(tree: Record, version: Version, report: Report) -> None:
     """Report what the loader of `version` fails on in a document of that version."""
     fault = _FAULTS.get(version)
     if fault is not None:

@@ -217,7 +217,7 @@ _SPELLED = {"Integer": "Integer(5)", "Symbol": "Symbol('s0', integer=True)", "Ra
 }
 
 
-def whole(digits: str, limits: ExpressionLimits) -> int:
+def parse_digits(digits: str, limits: ExpressionLimits) -> int:
     if len(digits) > limits.digits:
         refuse(f"a number of {len(digits)} digits; at most {limits.digits} are read")
     return int(digits)
@@ -226,7 +226,7 @@ def whole(digits: str, limits: ExpressionLimits) -> int:
 def _leaf(found: re.Match[str], limits: ExpressionLimits) -> Expression:
     kind, value = str(found.lastgroup), found[found.lastgroup or 0]
     if kind == "Integer":
-        return Expression("Integer", (whole(value, limits),))
+        return Expression("Integer", (parse_digits(value, limits),))
     if kind == "constant":
         if value not in CONSTANTS:
             refuse(
@@ -235,10 +235,10 @@ def _leaf(found: re.Match[str], limits: ExpressionLimits) -> Expression:
             )
         return Expression(value, ())
     if kind == "Rational":
-        return rational(whole(found["numerator"], limits), whole(value, limits))
+        return rational(parse_digits(found["numerator"], limits), parse_digits(value, limits))
     if kind == "precision":
         if len(found["Float"]) > limits.digits:
-            whole(found["Float"], limits)
+            parse_digits(found["Float"], limits)
         return float_number(found["Float"], int(value))
     pairs = [(key, word == "True") for key, word in _ASSUMPTION.findall(found["assumptions"])]
     return symbol(found["Symbol"], pairs)

@@ -15,10 +15,10 @@ from graphwire.schema.texts.constructor import (
     check_length,
     float_number,
     integer,
+    parse_digits,
     rational,
     refuse,
     symbol,
-    whole,
 )
 
 _TOKEN = re.compile(
@@ -204,9 +204,9 @@ class _InfixReader:
         if kind == "number":
             self.index += 1
             if word.isdigit():
-                return integer(whole(word, self.limits))
+                return integer(parse_digits(word, self.limits))
             if len(word) > self.limits.digits:
-                whole(word, self.limits)
+                parse_digits(word, self.limits)
             return float_number(word.lower() if word[0] != "." else f"0{word.lower()}")
         if kind == "name":
             self.index += 1
@@ -235,7 +235,7 @@ class _InfixReader:
             for word in (",", "precision", "="):
                 self.expect(word)
             precision = (
-                whole(self.words[self.index], self.limits) if self.kinds[self.index] == "number" else 0
+                parse_digits(self.words[self.index], self.limits) if self.kinds[self.index] == "number" else 0
             )
             self.index += 1
             self.expect(")")

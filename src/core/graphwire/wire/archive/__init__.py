@@ -3,7 +3,7 @@
 from graphwire.wire.archive.archive_record import ArchiveRecord, SwappedRecord
 from graphwire.wire.archive.atomic_file import Pieces, replacing, sync, write_all
 from graphwire.wire.archive.digests import ASIDE_BYTES, Digests
-from graphwire.wire.archive.manifest import MANIFEST, Manifest, faults, read_manifest
+from graphwire.wire.archive.manifest import MANIFEST, Manifest, manifest_errors, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.source import Readable, file_name, is_mapped, open_source, type_text
 from graphwire.wire.archive.writer import ArchiveWriter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphwire.errors import ArchiveError
-from graphwire.wire import ALIGNMENT, Record, address, new_memory
+from graphwire.wire import ALIGNMENT, Record, address, allocate
 from graphwire.wire.archive.reader import ArchiveReader
 
 
@@ -63,7 +63,7 @@ class SwappedRecord:
     def view(self) -> memoryview:
         """The bytes in little-endian order, in new memory."""
         source = self._record.view()
-        swapped = new_memory(self.nbytes)
+        swapped = allocate(self.nbytes)
         for index in range(self._width):
             swapped[index :: self._width] = source[self._width - 1 - index :: self._width]
         return swapped

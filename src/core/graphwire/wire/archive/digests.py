@@ -18,7 +18,7 @@ from contextlib import suppress
 
 from graphwire.errors import ArchiveError
 from graphwire.wire import Closing, Record
-from graphwire.wire.archive.manifest import Manifest, Together
+from graphwire.wire.archive.manifest import DigestGroup, Manifest
 
 ASIDE_BYTES = 1 << 20
 """Payloads from this size on are hashed by threads, while they and the next ones are written."""
@@ -238,7 +238,7 @@ class Digests(Closing):
         self._digests.update((record.name, record.digest) for record in self._aside)
         return Manifest(
             {name: digest.hexdigest() for name, digest in self._digests.items()},
-            [Together(group.sizes, group.digest.hexdigest()) for group in self._groups],
+            [DigestGroup(group.sizes, group.digest.hexdigest()) for group in self._groups],
         )
 
     def close(self) -> None:

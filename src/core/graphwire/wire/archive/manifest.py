@@ -19,7 +19,7 @@ from graphwire.wire.archive.reader import RENEWED, ArchiveReader
 MANIFEST = "manifest.json"
 
 
-class Together(msgspec.Struct):
+class DigestGroup(msgspec.Struct):
     """Records that share a digest."""
 
     sizes: dict[str, int]
@@ -33,7 +33,7 @@ class Manifest(msgspec.Struct, omit_defaults=True):
 
     sha256: dict[str, str]
     """By the record's name below the root folder, in hexadecimal."""
-    together: list[Together] = []
+    together: list[DigestGroup] = []
 
     @property
     def names(self) -> list[str]:
@@ -68,7 +68,9 @@ def read_manifest(data: bytes) -> Manifest:
     return manifest
 
 
-def faults(archive: ArchiveReader, manifest: Manifest, names: Collection[str]) -> Iterator[GraphwireError]:
+def manifest_errors(
+    archive: ArchiveReader, manifest: Manifest, names: Collection[str]
+) -> Iterator[GraphwireError]:
     """Read records in pieces, and compare their checksums, and their digests where the manifest has some.
 
     Args:
@@ -105,7 +107,7 @@ def _check(archive: ArchiveReader, name: str, listed: str | None) -> None:
         )
 
 
-def _faults_together(archive: ArchiveReader, together: Together) -> Iterator[GraphwireError]:
+def _faults_together(archive: ArchiveReader, together: DigestGroup) -> Iterator[GraphwireError]:
     digest, broken = hashlib.sha256(), False
     for name, size in together.sizes.items():
         if name not in archive:

@@ -10,7 +10,7 @@ from itertools import islice
 from operator import attrgetter
 
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError, locate
-from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, new_memory
+from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, allocate
 from graphwire.wire.archive import zip_layout
 from graphwire.wire.archive.deflate import DeflateError, crc32, inflater
 from graphwire.wire.archive.directory import Entry, read_directory
@@ -188,7 +188,7 @@ class ArchiveReader(Closing):
         entry = self._entry(name)
         pieces = self._pieces(entry, whole=False)
         piece = next(pieces, b"")
-        memory = new_memory(entry.size)
+        memory = allocate(entry.size)
         at = crc = 0
         while piece:
             memory[at : at + len(piece)] = piece

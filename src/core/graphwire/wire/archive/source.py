@@ -12,7 +12,7 @@ import weakref
 from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 from graphwire.errors import ArchiveError, LimitError, note_caller
-from graphwire.wire import Limits, copy_of
+from graphwire.wire import Limits, copy_bytes
 
 Readable: TypeAlias = "str | os.PathLike[str] | BinaryIO | bytes | bytearray | memoryview"
 """What an archive can be read from. A file object is read from its start, wherever it stands."""
@@ -127,7 +127,7 @@ class BufferSource:
         return bytes(self._open_view()[offset : offset + size])
 
     def map(self, offset: int, size: int) -> memoryview:
-        return copy_of(self._open_view()[offset : offset + size])
+        return copy_bytes(self._open_view()[offset : offset + size])
 
     @property
     def closed(self) -> bool:

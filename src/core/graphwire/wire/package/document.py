@@ -10,7 +10,7 @@ from graphwire.errors import FormatError, GraphwireError, LimitError, UnknownFor
 from graphwire.hooks import BoundedFormat, ProgramReader, RecordFormat, Tree, WireFormat
 from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.trees import to_tree
-from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MOST_RECORDS, Limits, survey
+from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MOST_RECORDS, Limits, measure_tree
 
 _FLAT_DEPTH = 32
 """Containers inside each other are fewer than these where `_is_flat`."""
@@ -127,7 +127,7 @@ def read_document(
         raise LimitError(f"the {wire_format.name} document is too deep or too large to be read") from error
     except Exception as error:
         raise FormatError(f"the bytes are no {wire_format.name} document ({error})") from error
-    survey(tree, max_depth=min(limits.tree_depth, MAX_DEPTH), max_nodes=limits.tree_nodes)
+    measure_tree(tree, max_depth=min(limits.tree_depth, MAX_DEPTH), max_nodes=limits.tree_nodes)
     return tree
 
 

@@ -20,10 +20,10 @@ from functools import cached_property
 import msgspec
 
 from graphwire.errors import GraphwireError, MissingRecordError, Problem, UnknownFormatError
-from graphwire.hooks import Registry, Tree, WireFormat, of_requirements
+from graphwire.hooks import Registry, Tree, WireFormat, remedy_for_requirements
 from graphwire.schema import PluginRequirement, Program
 from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, Payloads
-from graphwire.wire.archive import MANIFEST, ArchiveReader, Manifest, Readable, faults, read_manifest
+from graphwire.wire.archive import MANIFEST, ArchiveReader, Manifest, Readable, manifest_errors, read_manifest
 from graphwire.wire.package.document import read_document, read_program
 from graphwire.wire.package.layouts import PROVIDERS, Layout, executable_members, open_layout
 
@@ -105,7 +105,7 @@ class Package(Closing):
             return None
         if provider is None or not provider.is_installable:
             return None
-        remedy = of_requirements([(provider, [("wire_format", suffix)])], self._registry)
+        remedy = remedy_for_requirements([(provider, [("wire_format", suffix)])], self._registry)
         return UnknownFormatError(
             f"the program is in the wire format of {provider.distribution} {provider.version}, which is not in force here",
             place=member,
@@ -186,7 +186,7 @@ class Package(Closing):
         Raises:
             As `ArchiveReader.verify`.
         """
-        for fault in faults(self.archive, self.manifest, self.payload_records):
+        for fault in manifest_errors(self.archive, self.manifest, self.payload_records):
             raise fault
 
     @property
@@ -211,7 +211,7 @@ class Package(Closing):
         except GraphwireError as error:
             problems.append(Problem(error.place, "manifest", error.problem))
             listed = None
-        found = faults(self.archive, manifest, self.archive.names)
+        found = manifest_errors(self.archive, manifest, self.archive.names)
         problems += [Problem(fault.place, "record", fault.problem) for fault in found]
         if listed is not None:
             missing, unlisted = "the manifest lists it, and it is not there", "the manifest does not list it"

@@ -15,10 +15,10 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from graphwire.errors import DecodeError, LimitError
-from graphwire.wire import DEFAULT_PICKLE_LIMITS, PickleLimits, measure
+from graphwire.wire import DEFAULT_PICKLE_LIMITS, PickleLimits, check_pickle_value
 from graphwire.wire.torch_files.pickle_globals import ALLOWED
 from graphwire.wire.torch_files.pickle_opcodes import OPCODE_NAMES
-from graphwire.wire.torch_files.pickle_values import Foreign, Function, Storage, StorageType
+from graphwire.wire.torch_files.pickle_values import Function, Storage, StorageType, UnknownGlobal
 
 __all__ = ["DEFAULT_PICKLE_LIMITS", "PickleLimits", "read_pickle"]
 
@@ -31,8 +31,7 @@ def read_pickle(data: bytes, *, limits: PickleLimits = DEFAULT_PICKLE_LIMITS, fo
     Args:
         data: the whole pickle.
         limits: the bounds in force.
-        foreign: whether a value of a class that is not allowed becomes a `Foreign` that holds the class's name; otherwise it
-            is refused.
+        foreign: whether a value of a class that is not allowed becomes an `UnknownGlobal` with the class's name, or is refused.
 
     Raises:
         DecodeError: the pickle names something that is not allowed (the message says what), uses an opcode that torch does
@@ -42,7 +41,7 @@ def read_pickle(data: bytes, *, limits: PickleLimits = DEFAULT_PICKLE_LIMITS, fo
     if len(data) > limits.nbytes:
         raise LimitError(f"the pickle has {len(data):,} bytes, more than {limits.nbytes:,}")
     value = _Machine(data, limits, foreign).run()
-    measure(value, limits)
+    check_pickle_value(value, limits)
     return value
 
 
@@ -214,7 +213,7 @@ class _Machine:
         target = self._top()
         if isinstance(target, list):
             target.extend(items)
-        elif type(target) is not Foreign:
+        elif type(target) is not UnknownGlobal:
             self._damaged("it appends to what is no list")
 
     def assign(self, items: list[Any]) -> None:
@@ -222,7 +221,7 @@ class _Machine:
         target = self._top()
         if len(items) % 2:
             self._damaged("a key has no value")
-        if type(target) is Foreign:
+        if type(target) is UnknownGlobal:
             return
         if not isinstance(target, dict):
             self._damaged("it sets an item of what is no dict")
@@ -265,7 +264,7 @@ class _Machine:
             full_name = f"{module}.{name}"
             if not self._foreign:
                 raise _refused(full_name, self._place())
-            value = Foreign(full_name)
+            value = UnknownGlobal(full_name)
         self._push(value)
 
     def call(self) -> None:
@@ -274,12 +273,14 @@ class _Machine:
         function = self._pop()
         if type(arguments) is not tuple:
             self._damaged("it calls with what is no tuple")
-        if type(function) is Foreign:
+        if type(function) is UnknownGlobal:
             self._push(function)
             return
         if type(function) is not Function:
             self._damaged(f"it calls a {type(function).__name__}")
-        unread = next((each for each in arguments if type(each) is Foreign), None) if self._foreign else None
+        unread = (
+            next((each for each in arguments if type(each) is UnknownGlobal), None) if self._foreign else None
+        )
         if unread is not None:
             self._push(unread)
             return
@@ -294,7 +295,7 @@ class _Machine:
         for _ in range(count):
             self._pop()
         kind = self._pop()
-        if type(kind) is not Foreign:
+        if type(kind) is not UnknownGlobal:
             raise _refused(f"an instance of {getattr(kind, 'name', type(kind).__name__)}", self._place())
         self._push(kind)
 
@@ -302,7 +303,7 @@ class _Machine:
         """The state of an object. torch gives one to the OrderedDict of a module: the module's versions, not needed here."""
         state = self._pop()
         target = self._top()
-        if type(target) is Foreign or (type(target) is OrderedDict and type(state) is dict):
+        if type(target) is UnknownGlobal or (type(target) is OrderedDict and type(state) is dict):
             return
         self._damaged(f"it sets the state of a {type(target).__name__}")
 
@@ -317,7 +318,7 @@ class _Machine:
                 and _LOCATION.fullmatch(location)
             ):
                 self._push(Storage(dtype, key, location, numel))
-            case ("storage", Foreign() as kind, _, _, _):
+            case ("storage", UnknownGlobal() as kind, _, _, _):
                 self._push(kind)
             case _:
                 self._damaged("a persistent id is none of a storage")

@@ -55,7 +55,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class UnknownGlobal:
     """Something of a class that is not read: its class, and nothing else."""
 
     name: str

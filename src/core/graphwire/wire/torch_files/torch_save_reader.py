@@ -28,7 +28,7 @@ from graphwire.schema import (
 from graphwire.wire import DEFAULT_LIMITS, Limits, PickleLimits, Record
 from graphwire.wire.archive import ArchiveReader, ArchiveRecord, SwappedRecord
 from graphwire.wire.torch_files.pickle_reader import read_pickle
-from graphwire.wire.torch_files.pickle_values import Foreign, SparseTensor, Storage, StridedTensor
+from graphwire.wire.torch_files.pickle_values import SparseTensor, Storage, StridedTensor, UnknownGlobal
 
 SCALAR_TYPES: dict[str, ScalarType] = {name: kind for kind, name in DTYPE_NAMES.items()}
 """The numbers of the element types that have one, by torch's name."""
@@ -52,7 +52,7 @@ class TorchSave:
 
     Args:
         reader: the file's archive.
-        foreign: whether values of classes that are not read stand as `Foreign`; otherwise they are refused.
+        foreign: whether values of classes that are not read stand as `UnknownGlobal`; otherwise they are refused.
         limits: the bounds in force; those of the archive by default.
 
     Raises:
@@ -187,7 +187,7 @@ class StateDict:
                 parts = {f"{name}#{index}": part for index, part in enumerate(value.parts)}
                 self.metas.update((key, table.meta(part)) for key, part in parts.items())
                 self.encoded[name] = EncodedValue(SPARSE_CODEC, _sparse_tree(value), list(parts))
-            case Foreign(kind):
+            case UnknownGlobal(kind):
                 self.unread[name] = f"a pickle of {kind}, which is not read because reading it would run code"
             case _:
                 self.unread[name] = f"a pickled {type(value).__name__}, not a tensor"
@@ -264,4 +264,4 @@ def read_embedded(
 
 
 def _said(value: Any) -> str:
-    return value.name if isinstance(value, Foreign) else f"a {type(value).__name__}"
+    return value.name if isinstance(value, UnknownGlobal) else f"a {type(value).__name__}"

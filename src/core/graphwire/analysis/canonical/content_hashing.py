@@ -18,7 +18,13 @@ from msgspec.structs import replace
 
 from graphwire.analysis.canonical.argument_forms import References, argument_content
 from graphwire.analysis.canonical.encoding import content_bytes, content_float
-from graphwire.analysis.canonical.graph_content import ArrangedGraph, arranged, expressions_of, fill, walk
+from graphwire.analysis.canonical.graph_content import (
+    ArrangedGraph,
+    add_known_values,
+    arrange_graph,
+    expressions_of,
+    walk,
+)
 from graphwire.analysis.canonical.payload_content import PayloadSet, payload_contents
 from graphwire.analysis.canonical.symbol_names import SymbolNames
 from graphwire.analysis.canonical.treespec_content import treespec_content
@@ -140,7 +146,7 @@ def arrangement(program: Program) -> Arrangement:
     module = program.graph_module
     signature, graph = _ordered_interface(module.signature, module.graph)
     try:
-        form = arranged(graph, _interface_names(signature))
+        form = arrange_graph(graph, _interface_names(signature))
         texts = [text for each in walk(form) for text in expressions_of(each)]
         return Arrangement(signature, form, SymbolNames(texts, program.range_constraints))
     except RecursionError:
@@ -152,7 +158,7 @@ def arrangement(program: Program) -> Arrangement:
 
 def _content(program: Program, arrangement: Arrangement) -> dict[str, Any]:
     module, (signature, form, symbols) = program.graph_module, arrangement
-    fill(form, symbols.content, {})
+    add_known_values(form, symbols.content, {})
     _number_objects(form)
     namedtuples = module.treespec_namedtuple_fields
     return {
