@@ -289,3 +289,15 @@ def test_two_loaded_programs_share_nothing_that_can_change() -> None:
     assert one.keys() == other.keys() == vars(exported()).keys()
     shared = {name for name in one if one[name] is other[name]}
     assert all(isinstance(one[name], (tuple, str, type(None))) for name in shared), shared
+
+
+def test_the_operators_of_a_namespace_are_listed() -> None:
+    assert "aten::relu" in torch_private.operators_in("aten")
+    assert torch_private.operators_in("nobody") == []
+
+
+def test_a_negative_view_counts_as_negated_and_shares_its_storage() -> None:
+    tensor = torch.tensor([1.0, -2.0])
+    view = torch_private.negative_view(tensor)
+    assert view.tolist() == [-1.0, 2.0]
+    assert view.data_ptr() == tensor.data_ptr()

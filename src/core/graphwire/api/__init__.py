@@ -1,4 +1,6 @@
-"""The public names, listed here and nowhere else. Functions compose steps of the layers below, and hold no logic of their own.
+"""What can users call?
+
+The public names are listed here and nowhere else.
 
     save:  ExportedProgram → bridge.encode → Program + payloads → tree → WireFormat → archive
     load:  archive → WireFormat → tree → schema steps → Program → validate → opset steps → bridge.decode → ExportedProgram

@@ -1,4 +1,6 @@
-"""Contract suites for plugin authors: subclass one, name your provider, and pytest runs the contract on it.
+"""Does a plugin keep the contract of its hook?
+
+Contract suites for plugin authors: subclass one, name your provider, and pytest runs the contract on it.
 
 The suites and strategies need pytest and hypothesis (`pip install graphwire[test]`). What compares programs and values
 (`assert_same_program`, `assert_same_values`) needs what graphwire needs. Nothing in graphwire imports this package.

@@ -173,15 +173,11 @@ def check_operators(context: DecodeContext, graph: Graph) -> None:
 
 
 def _advice(name: str) -> str:
-    import torch
-
     parts = name.split(".")
     if parts[:2] != ["torch", "ops"] or len(parts) != 5:
         return "Install the plugin that handles it, or register an OpHandler for it"
     namespace, operator = parts[2], parts[3]
-    known = [
-        schema.name for schema in torch._C._jit_get_all_schemas() if schema.name.startswith(f"{namespace}::")
-    ]
+    known = torch_compat.operators_in(namespace)
     near = difflib.get_close_matches(f"{namespace}::{operator}", known, 1)
     if near:
         return f"The nearest that this torch has is {near[0]}"

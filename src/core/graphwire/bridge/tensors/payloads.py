@@ -268,7 +268,7 @@ def _decode_tensor(
     if meta.conj:
         tensor = tensor.conj()
     if meta.neg:
-        tensor = torch._neg_view(tensor)
+        tensor = torch_compat.negative_view(tensor)
     if meta.is_param:
         return torch.nn.Parameter(tensor, requires_grad=described.requires_grad)
     tensor = tensor.requires_grad_() if described.requires_grad else tensor

@@ -62,8 +62,10 @@ __all__ = [
     "is_unbacked",
     "mark_buffer",
     "mark_parameter_or_buffer",
+    "negative_view",
     "new_shape_env",
     "no_torch_function",
+    "operators_in",
     "parameter_or_buffer",
     "replace_symbol",
     "replacements",
@@ -425,3 +427,16 @@ def exported_program(
     check_program(program)
     generate_code(program._graph_module)
     return program
+
+
+def operators_in(namespace: str) -> list[str]:
+    """Return the qualified names of the operators that are registered in a namespace, such as `aten::relu`."""
+    return [
+        schema.name for schema in torch._C._jit_get_all_schemas() if schema.name.startswith(f"{namespace}::")
+    ]
+
+
+def negative_view(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a view of a tensor with the negative bit set: its elements are the negated ones of its storage."""
+    view: torch.Tensor = torch._neg_view(tensor)
+    return view
