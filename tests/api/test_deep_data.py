@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import GraphwireError
-from graphwire.wire.plain_trees import check_unfolded
+from graphwire.wire.plain_trees import check_expanded_size
 
 X = torch.ones(2, 3)
 
@@ -232,11 +232,11 @@ def test_what_is_shared_is_measured_once() -> None:
     for _ in range(20):
         value = [value, value, {"a": (value,)}]
     with pytest.raises(GraphwireError, match="written out"):
-        check_unfolded(value, "it")
+        check_expanded_size(value, "it")
     circle: list[Any] = [1]
     circle.append(circle)
-    check_unfolded(circle, "it")  # the encoder tells
-    check_unfolded([[1] * 1000] * 1000, "it")
+    check_expanded_size(circle, "it")  # the encoder tells
+    check_expanded_size([[1] * 1000] * 1000, "it")
 
 
 class _Counted(list[Any]):
@@ -251,5 +251,5 @@ class _Counted(list[Any]):
 
 def test_what_occurs_many_times_is_measured_once() -> None:
     shared = _Counted([1] * 1000)
-    check_unfolded([shared] * 1000, "it")
+    check_expanded_size([shared] * 1000, "it")
     assert 0 < shared.walks <= 4

@@ -13,7 +13,7 @@ import torch
 import graphwire
 from graphwire.analysis.inspection.load_report import LoadReport
 from graphwire.errors import GraphwireError
-from graphwire.wire.package.weight_names import plain_name
+from graphwire.wire.package.weight_names import sanitized_name
 
 VALUE = torch.tensor([[3.0, 4.0]])
 
@@ -66,4 +66,4 @@ def test_names_that_would_become_one_are_refused(linear: torch.export.ExportedPr
 
 
 def test_a_name_that_an_attribute_can_have_stays() -> None:
-    assert plain_name("layers.0.some-weight") == "layers.0.some-weight"
+    assert sanitized_name("layers.0.some-weight") == "layers.0.some-weight"

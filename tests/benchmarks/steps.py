@@ -68,7 +68,7 @@ def _save(program: ExportedProgram, file: Path, clock: _Clock) -> None:
     import graphwire
     from graphwire.bridge.program.program import encode_program, record_tables
     from graphwire.hooks.registry import default_registry
-    from graphwire.wire.archive.atomic_file import replacing
+    from graphwire.wire.archive.atomic_file import atomic_write
     from graphwire.wire.package.document import write_program
     from graphwire.wire.package.package_writer import Document, write_package
 
@@ -81,7 +81,7 @@ def _save(program: ExportedProgram, file: Path, clock: _Clock) -> None:
     clock("archive (deflate, checksums)", lambda: write_package(_Nowhere(), documents))
 
     def write() -> None:
-        with replacing(file) as stream:
+        with atomic_write(file) as stream:
             write_package(stream, documents)
 
     clock("archive to a synced, replaced file", write)

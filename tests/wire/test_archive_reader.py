@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, cast
 import pytest
 
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError
-from graphwire.wire.archive.atomic_file import replacing
+from graphwire.wire.archive.atomic_file import atomic_write
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.writer import ArchiveWriter
 from graphwire.wire.limits import Limits
@@ -181,7 +181,7 @@ def test_a_copied_record_is_memory_of_its_own(path: Path) -> None:
 def test_a_mapped_record_outlives_the_reader_and_the_path(path: Path) -> None:
     with ArchiveReader(path) as archive:
         view = archive.map("data/weights/weight_0")
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(b"something else")
     path.unlink()
     assert bytes(view) == WEIGHT

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from graphwire.errors import ArchiveError
 from graphwire.wire.archive import atomic_file as atomic
-from graphwire.wire.archive.atomic_file import replacing, write_pieces
+from graphwire.wire.archive.atomic_file import atomic_write, write_pieces
 
 
 def mode(path: Path) -> int:
@@ -29,7 +29,7 @@ def files(folder: Path) -> list[str]:
 
 def test_the_file_is_there_only_when_the_block_ends(tmp_path: Path) -> None:
     path = tmp_path / "new.pt2"
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(b"new")
         assert not path.exists()
     assert path.read_bytes() == b"new"
@@ -44,7 +44,7 @@ def test_an_exception_leaves_the_old_file_and_nothing_else(
     path.write_bytes(b"old")
 
     def write_half() -> None:
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(b"half of the new")
             raise error
 
@@ -66,7 +66,7 @@ def test_the_bytes_are_on_the_disk_before_the_name_is(
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", told)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(b"new")
     assert synced == [(False, False), (True, True)]
 
@@ -75,7 +75,7 @@ def test_permissions_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "old.pt2"
     path.write_bytes(b"old")
     path.chmod(0o640)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(b"new")
     assert mode(path) == 0o640
 
@@ -85,7 +85,7 @@ def test_a_new_file_has_the_permissions_that_open_gives(tmp_path: Path, umask: i
     before = os.umask(umask)
     try:
         (tmp_path / "opened").open("wb").close()
-        with replacing(tmp_path / "replaced") as file:
+        with atomic_write(tmp_path / "replaced") as file:
             file.write(b"new")
     finally:
         os.umask(before)
@@ -99,7 +99,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     target.write_bytes(b"old")
     link.symlink_to("folder/target.pt2")
     chain.symlink_to(link)
-    with replacing(chain) as file:
+    with atomic_write(chain) as file:
         file.write(b"new")
     assert chain.is_symlink()
     assert link.is_symlink()
@@ -108,23 +108,23 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
-    with pytest.raises(IsADirectoryError), replacing(tmp_path):
+    with pytest.raises(IsADirectoryError), atomic_write(tmp_path):
         pass
 
 
 def test_a_missing_folder_is_the_usual_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), replacing(tmp_path / "none" / "new.pt2"):
+    with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "none" / "new.pt2"):
         pass
 
 
 def test_a_device_is_written_to_not_replaced() -> None:
-    with replacing("/dev/null") as file:
+    with atomic_write("/dev/null") as file:
         file.write(b"gone")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
 def test_the_file_can_be_read_back_while_it_is_written(tmp_path: Path) -> None:
-    with replacing(tmp_path / "new.pt2") as file:
+    with atomic_write(tmp_path / "new.pt2") as file:
         file.write(b"12345")
         file.seek(0)
         assert file.read() == b"12345"
@@ -132,7 +132,7 @@ def test_the_file_can_be_read_back_while_it_is_written(tmp_path: Path) -> None:
 
 def test_a_long_name_is_no_problem(tmp_path: Path) -> None:
     path = tmp_path / ("é" * 120 + ".pt2")
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new"
 
@@ -187,10 +187,10 @@ def test_the_disk_begins_before_the_sync(tmp_path: Path, monkeypatch: pytest.Mon
     pieces = [bytes([index]) * 300_000 for index in range(60)]
     for call in (told, None) if sys.platform == "linux" else (None,):
         monkeypatch.setattr(atomic, "_sync_file_range", call)
-        with replacing(tmp_path / "new.pt2") as file:
+        with atomic_write(tmp_path / "new.pt2") as file:
             for piece in pieces:
                 assert isinstance(file, atomic.Replacement)
-                file.write_together([piece, b"x"])
+                file.write_many([piece, b"x"])
         assert (tmp_path / "new.pt2").read_bytes() == b"".join(piece + b"x" for piece in pieces)
     if sys.platform == "linux":
         assert [start for start, _ in parts] == [sum(n for _, n in parts[:i]) for i in range(len(parts))]
@@ -209,9 +209,9 @@ def test_what_the_disk_cannot_take_is_told_before_the_old_file_goes(
         return -1
 
     def replace() -> None:
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             assert isinstance(file, atomic.Replacement)
-            file.write_together([bytes(3 << 20)])
+            file.write_many([bytes(3 << 20)])
 
     path = tmp_path / "model.pt2"
     path.write_bytes(b"old")
@@ -232,13 +232,13 @@ import os, random, signal, sys, time
 from pathlib import Path
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter
 from graphwire.wire.archive import atomic_file as atomic
-from graphwire.wire.archive.atomic_file import replacing
+from graphwire.wire.archive.atomic_file import atomic_write
 from graphwire.wire.archive.digests import Digests
 
 atomic._WRITE_OUT_BYTES = 1 << 18
 
 def write(turn):
-    with replacing(path) as file, ArchiveWriter(file, digests=Digests()) as archive:
+    with atomic_write(path) as file, ArchiveWriter(file, digests=Digests()) as archive:
         for index in range(20):
             archive.write_stream(f"data/weights/weight_{index}", 1 << 16, [bytes([turn % 256]) * (1 << 16)])
 
@@ -275,12 +275,12 @@ def test_whoever_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
 
 
 def test_a_device_that_is_full_is_the_usual_error() -> None:
-    with pytest.raises(OSError, match="No space left"), replacing("/dev/full") as file:
+    with pytest.raises(OSError, match="No space left"), atomic_write("/dev/full") as file:
         file.write(b"x" * 100_000)
 
 
 def test_a_folder_that_cannot_be_written_is_the_usual_error() -> None:
-    with pytest.raises(OSError, match=r"/proc"), replacing("/proc/model.pt2") as file:
+    with pytest.raises(OSError, match=r"/proc"), atomic_write("/proc/model.pt2") as file:
         file.write(b"x")
 
 
@@ -288,9 +288,9 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "model.pt2"
     path.write_bytes(b"old")
     code = (
-        "import resource, signal, sys; from graphwire.wire.archive.atomic_file import replacing, write_all\n"
+        "import resource, signal, sys; from graphwire.wire.archive.atomic_file import atomic_write, write_all\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
-        "try:\n  with replacing(sys.argv[1]) as file: write_all(file, bytes(2 << 20))\n"
+        "try:\n  with atomic_write(sys.argv[1]) as file: write_all(file, bytes(2 << 20))\n"
         "except OSError as error: print(error.errno)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)

@@ -107,13 +107,13 @@ def test_what_shares_a_digest_does_not_depend_on_who_hashes_it(
         graphwire.convert(source, stream, format="json")
         assert records(stream.getvalue()) == records(many)
     hashed_by: set[str] = set()
-    together = digests._Thread.hashed_together
+    together = digests._Thread.hash_all
 
     def told(thread: Any, views: Sequence[memoryview]) -> Any:
         hashed_by.add(threading.current_thread().name)
         return together(thread, views)
 
-    monkeypatch.setattr(digests._Thread, "hashed_together", told)
+    monkeypatch.setattr(digests._Thread, "hash_all", told)
     monkeypatch.setattr(digests, "_processors", lambda: 1)
     assert graphwire.dumps(graphwire.loads(many)) == many
     assert hashed_by == set()
@@ -226,7 +226,7 @@ def test_a_record_of_another_length_than_announced_is_refused(
 def test_a_record_that_is_written_in_chunks_may_share_a_digest() -> None:
     small = {f"weight_{index}": _Bytes(40) for index in range(2)}
     taken = Digests()
-    taken.begin_together(small)
+    taken.begin_groups(small)
     with ArchiveWriter(stream := io.BytesIO(), digests=taken) as archive:
         archive.write("weight_0", bytes(40), compress=False)
         archive.write_stream("weight_1", 40, [bytes(7), bytes(33)])

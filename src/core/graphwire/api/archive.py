@@ -22,7 +22,13 @@ from graphwire.schema import Program
 from graphwire.schema.trees import to_tree
 from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, Payloads
 from graphwire.wire.archive import Readable, file_name
-from graphwire.wire.package import BARE, NO_MANIFEST, Package, with_plain_names, with_plain_payload_names
+from graphwire.wire.package import (
+    BARE_DOCUMENT,
+    NO_MANIFEST,
+    Package,
+    sanitize_payload_names,
+    sanitize_weight_names,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -92,7 +98,7 @@ class Archive(Closing):
     @_bounded
     def layout(self) -> str:
         """How the file is laid out, for a person."""
-        return BARE if self._bare is not None else self._package.layout.title
+        return BARE_DOCUMENT if self._bare is not None else self._package.layout.title
 
     @property
     @_bounded
@@ -164,7 +170,7 @@ class Archive(Closing):
         program = self._programs.get(method)
         if program is None:
             program, version, taken = upgraded(self._package.program_or_tree_of(method))
-            renamed = with_plain_names(program) if self._package.layout.spec.is_flat else []
+            renamed = sanitize_weight_names(program) if self._package.layout.spec.is_flat else []
             check(program)
             payloads = self.payloads_of(method)
             check_payload_names([*payloads.weights, *payloads.constants])
@@ -215,7 +221,7 @@ class Archive(Closing):
         elif self._package.layout.spec.name == "A1":  # torch 2.1 writes lifted tensors into the document
             add_embedded(payloads, self._package.tree_of(method), None, self._package.archive.limits)
         if self._package.layout.spec.is_flat:
-            with_plain_payload_names(payloads)
+            sanitize_payload_names(payloads)
         return payloads
 
     @_bounded
@@ -282,7 +288,7 @@ class Archive(Closing):
         with told:
             program, _, _ = upgraded(self._package.program_or_tree_of(method))
             if self._package.layout.spec.is_flat:
-                with_plain_names(program)
+                sanitize_weight_names(program)
             problems += [p._replace(place=f"{place} {p.place}") for p in validate(program)]
             if program.producer is not None and self._bare is None and not self._package.has_manifest:
                 problems.append(NO_MANIFEST)

@@ -22,7 +22,7 @@ from graphwire.schema.trees import from_tree
 from graphwire.wire import CONSTANTS, WEIGHTS, Limits, Payloads, copy_bytes
 from graphwire.wire.archive import ArchiveWriter, Readable, open_source
 from graphwire.wire.package import HEAD_BYTES, config_members, detect_format
-from graphwire.wire.torch_files import read_embedded
+from graphwire.wire.torch_files import read_embedded_tensor
 
 METHOD = "model"
 """The name of the program of a bare document."""
@@ -104,7 +104,7 @@ def add_embedded(payloads: Payloads, tree: Tree, folder: Path | None, limits: Li
     for index, tensor in enumerate(embedded_tensors(tree)):
         if tensor.encoding == "torch.save":
             # Readers of torch tell a tensor among constants by the name of its record, `tensor_…`.
-            state = read_embedded(
+            state = read_embedded_tensor(
                 tensor.name, cast("bytes", tensor.data), CONSTANTS, f"tensor_embedded_{index}_", limits
             )
             payloads.constants.update(state.metas)

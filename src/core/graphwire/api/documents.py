@@ -21,7 +21,7 @@ from graphwire.schema.trees import OMITTED, program_from_tree, to_tree
 from graphwire.wire import CONSTANTS, DEFAULT_LIMITS, WEIGHTS, Limits, Payloads
 from graphwire.wire.archive import file_name
 from graphwire.wire.package import (
-    check_protocol,
+    check_treespec_protocol,
     detect_format,
     read_document,
     read_program,
@@ -185,7 +185,7 @@ def treespec_dumps(
         SchemaError: there is no such protocol.
         UnknownFormatError: no installed plugin provides the format.
     """
-    check_protocol(protocol)
+    check_treespec_protocol(protocol)
     registry = registry_or_installed(registry)
     if isinstance(spec, TreeSpec):
         text = format_treespec(spec)

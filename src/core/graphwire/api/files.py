@@ -160,7 +160,7 @@ def _rewrite(
         dropped += report.dropped
     extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
     unpacked: list[tuple[str, str]] = []
-    save_package(dst, documents, extra_files, layout=layout, compress=compress, unpacked=unpacked)
+    save_package(dst, documents, extra_files, layout=layout, compress=compress, dropped_examples=unpacked)
     told = WriteReport("" if target is None else target_named(target).name, found, dropped)
     return told.with_unpacked(unpacked)
 

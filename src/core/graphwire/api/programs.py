@@ -36,7 +36,7 @@ from graphwire.hooks import Registry, registry_or_installed
 from graphwire.process import one_build_at_a_time, paused_gc
 from graphwire.schema import Program
 from graphwire.wire import DEFAULT_LIMITS, Limits, Payloads
-from graphwire.wire.archive import Pieces, Readable
+from graphwire.wire.archive import PieceBuffer, Readable
 from graphwire.wire.package import begin_digests, save_package
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def save(
                 layout=layout,
                 compress=compress,
                 digests=digests,
-                unpacked=unpacked,
+                dropped_examples=unpacked,
             )
         del encoded, documents, hashing, digests
     done = done.with_unpacked(unpacked)
@@ -132,7 +132,7 @@ def save(
 @options_of(save)
 def dumps(program: ExportedProgram | Mapping[str, ExportedProgram], **options: Unpack[SaveOptions]) -> bytes:
     """The bytes of the file that `save` writes. Options and errors are those of `save`."""
-    stream = Pieces()
+    stream = PieceBuffer()
     save(program, cast("BinaryIO", stream), **options)
     return b"".join(stream.pieces)
 

@@ -20,7 +20,7 @@ from graphwire.hooks import PROJECT, Registry, WireFormat
 from graphwire.schema import PluginRequirement, Program
 from graphwire.schema.trees import OMITTED
 from graphwire.wire import Payloads
-from graphwire.wire.package import BARE, Document, write_program
+from graphwire.wire.package import BARE_DOCUMENT, Document, write_program
 
 
 class TargetDocuments(NamedTuple):
@@ -28,7 +28,7 @@ class TargetDocuments(NamedTuple):
 
     documents: dict[str, Document]
     layout: str
-    """The archive layout, a key of `wire.package.layouts.LAYOUTS`; or `BARE`."""
+    """The archive layout, a key of `wire.package.layouts.LAYOUTS`; or `BARE_DOCUMENT`."""
     report: WriteReport
 
 
@@ -81,7 +81,9 @@ def documents_for_target(
             beside = replace(payloads, examples=program.example_inputs, encoded=program.encoded_values)
             documents[name] = Document(data, ".json", beside)
         dropped += [Omission(OMITTED, why, name) for why in left_out]
-    return TargetDocuments(documents, reader.layout or BARE, WriteReport(reader.name, found, dropped))
+    return TargetDocuments(
+        documents, reader.layout or BARE_DOCUMENT, WriteReport(reader.name, found, dropped)
+    )
 
 
 def warn_of_dropped(dropped: Iterable[Omission]) -> None:

@@ -16,9 +16,9 @@ from graphwire.wire.payloads import (
 from graphwire.wire.pickle_limits import DEFAULT_PICKLE_LIMITS, PickleLimits, check_pickle_value
 from graphwire.wire.plain_trees import (
     MAX_DEPTH,
-    MOST_RECORDS,
+    MAX_RECORDS,
     check_containers,
+    check_expanded_size,
     check_plugin_tree,
-    check_unfolded,
     measure_tree,
 )

@@ -12,7 +12,7 @@ from graphwire.errors import EncodeError, FormatError, LimitError
 MAX_DEPTH = 400
 """Containers inside each other that formats must carry. Decoders recurse on the C stack, so this is no matter of taste."""
 
-MOST_RECORDS = 1 << 21
+MAX_RECORDS = 1 << 21
 """Containers of a document that is read as records without a tree; a record takes 400 bytes and more. A program of 100,000
 nodes has 1.5 million."""
 
@@ -134,7 +134,7 @@ def check_plugin_tree(
         ) from None
 
 
-def check_unfolded(value: Any, what: str) -> None:
+def check_expanded_size(value: Any, what: str) -> None:
     """Refuse lists, tuples and dicts that share others, where they are more than a document holds once they are written out:
     each is measured once, and counted as often as it occurs.
 

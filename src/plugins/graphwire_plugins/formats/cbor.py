@@ -20,7 +20,7 @@ from graphwire.errors import FormatError, GraphwireError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import from_tree, to_tree
-from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MOST_RECORDS, check_containers, measure_tree
+from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MAX_RECORDS, check_containers, measure_tree
 
 _MARK = b"the metas of the values"
 _CONTAINERS = bytes(range(0x80, 0xC0))
@@ -68,7 +68,7 @@ class CborFormat:
 
     def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
         try:
-            tree = self._load(bytes(buffer), MOST_RECORDS)
+            tree = self._load(bytes(buffer), MAX_RECORDS)
             program = from_tree(tree, Program)
         except GraphwireError:
             return None

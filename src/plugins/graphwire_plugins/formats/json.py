@@ -23,7 +23,7 @@ from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder
-from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MOST_RECORDS, check_containers, measure_tree
+from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MAX_RECORDS, check_containers, measure_tree
 
 _PROGRAMS = ProgramDecoder(msgspec.json)
 _READ_DEPTH = MAX_DEPTH + 1  # a tag is one container more
@@ -85,7 +85,7 @@ class JsonFormat:
 
     def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
         data = bytes(buffer)
-        if _containers(data) > MOST_RECORDS:
+        if _containers(data) > MAX_RECORDS:
             return None
         try:
             program = _PROGRAMS.decode(data)

@@ -19,7 +19,7 @@ from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder, to_tree
-from graphwire.wire import DEFAULT_LIMITS, MOST_RECORDS, check_containers, measure_tree
+from graphwire.wire import DEFAULT_LIMITS, MAX_RECORDS, check_containers, measure_tree
 
 _PROGRAMS = ProgramDecoder(msgspec.msgpack)
 _CONTAINERS = bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)])
@@ -70,7 +70,7 @@ class MsgpackFormat:
 
     def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
         data = bytes(buffer)
-        if _containers(data, MOST_RECORDS) > MOST_RECORDS:
+        if _containers(data, MAX_RECORDS) > MAX_RECORDS:
             return None
         try:
             program = _PROGRAMS.decode(data)

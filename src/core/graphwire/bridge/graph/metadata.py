@@ -35,7 +35,7 @@ from graphwire.schema.texts import (
     split_modules,
 )
 from graphwire.schema.trees import MAX_DEPTH, Unfolding
-from graphwire.wire import check_plugin_tree, check_unfolded
+from graphwire.wire import check_expanded_size, check_plugin_tree
 
 DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.texts.treespec.encode_value`)."""
@@ -245,7 +245,7 @@ def encode_custom(custom: Any) -> str:
     Raises:
         EncodeError: it holds what JSON cannot say.
     """
-    check_unfolded(custom, "meta['custom']")
+    check_expanded_size(custom, "meta['custom']")
     try:
         return json.dumps(custom)
     except (TypeError, ValueError, RecursionError) as error:

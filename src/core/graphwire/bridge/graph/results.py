@@ -37,7 +37,7 @@ from graphwire.bridge.graph.values import (
 from graphwire.bridge.tensors import encode_tensor_meta
 from graphwire.errors import GraphwireWarning
 from graphwire.schema import Argument, Node, SequenceValue, ValueMetadata, arm_of
-from graphwire.wire import check_unfolded
+from graphwire.wire import check_expanded_size
 
 # ----------------------------------------------------------------------------------------------------- encode
 
@@ -77,7 +77,7 @@ def encode_results(
         scope.nodes[node] = argument
         return
     _note_other_results(context, called)
-    check_unfolded(value, "what is stated of the results")
+    check_expanded_size(value, "what is stated of the results")
     arguments = _encode_elements(context, scope, [node], elements, f"{node.name}_unused", node.name, metadata)
     if isinstance(value, dict):
         context.features.add("outputs")

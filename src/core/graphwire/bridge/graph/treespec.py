@@ -42,7 +42,7 @@ from graphwire.schema.texts import (
     treespec_nodes,
     with_version,
 )
-from graphwire.wire import check_plugin_tree, check_unfolded
+from graphwire.wire import check_expanded_size, check_plugin_tree
 
 _quoted = json.encoder.encode_basestring_ascii
 _AT_FAULT = "This is a fault of whoever provides it"
@@ -107,7 +107,7 @@ def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int) -> str:
         raise LimitError(f"a treespec nests containers deeper than {MAX_DEPTH} levels")
     context = torch_compat.context_of(spec)
     if type(context) in _NESTED and not (type(context) is list and {*map(type, context)} <= _FLAT):
-        check_unfolded(context, "the context of a container")
+        check_expanded_size(context, "the context of a container")
     name, version, text, by = _encode_node(container, context, registry, plain)
     children = []
     for index, child in enumerate(torch_compat.children_of(spec)):

@@ -99,7 +99,7 @@ from graphwire.schema import (
 from graphwire.schema.texts import parse_treespec, split_version, treespec_nodes
 from graphwire.schema.trees import OMITTED, WHY_OMITTED, provenance_of, traces_of
 from graphwire.version import PRODUCER
-from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, check_unfolded
+from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, check_expanded_size
 
 # ----------------------------------------------------------------------------------------------------- encode
 
@@ -284,7 +284,7 @@ def _encode_examples(
         return None, {}
     features = set(context.features)
     try:
-        check_unfolded(examples, "what is given")
+        check_expanded_size(examples, "what is given")
         leaves, spec = pytree.tree_flatten(examples)
         held = {
             f"leaf_{index}": leaf

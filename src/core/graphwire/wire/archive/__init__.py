@@ -1,8 +1,8 @@
 """How do records of bytes become one file, and how are they read back and checked?"""
 
 from graphwire.wire.archive.archive_record import ArchiveRecord, SwappedRecord
-from graphwire.wire.archive.atomic_file import Pieces, replacing, sync, write_all
-from graphwire.wire.archive.digests import ASIDE_BYTES, Digests
+from graphwire.wire.archive.atomic_file import PieceBuffer, atomic_write, sync, write_all
+from graphwire.wire.archive.digests import THREAD_HASH_BYTES, Digests
 from graphwire.wire.archive.manifest import MANIFEST, Manifest, manifest_errors, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader
 from graphwire.wire.archive.source import Readable, file_name, is_mapped, open_source, type_text

@@ -18,7 +18,7 @@ from graphwire.errors import ArchiveError, note_caller
 from graphwire.process import Descriptor, InterruptSafe
 from graphwire.wire.archive.source import file_name
 
-_MOST_PIECES = 1024
+_MAX_PIECES = 1024
 """Linux, macOS and the BSDs let a file take so many pieces in one call."""
 _WRITE_OUT_BYTES = 1 << 21
 """As many bytes of a file go to the disk together, ahead of its sync."""
@@ -31,7 +31,7 @@ class Replacement(io.FileIO):
     _begun = 0
     """Up to where that was asked."""
 
-    def write_together(self, pieces: Sequence[bytes | memoryview]) -> None:
+    def write_many(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Write all of the pieces, one behind the other.
 
         Raises:
@@ -42,12 +42,12 @@ class Replacement(io.FileIO):
         if _sync_file_range is not None and ahead >= _WRITE_OUT_BYTES:
             if _sync_file_range(self.fileno(), self._begun, ahead, _SYNC_FILE_RANGE_WRITE):
                 failed = ctypes.get_errno()
-                if failed not in _NOT_POSSIBLE:
+                if failed not in _UNSUPPORTED_ERRORS:
                     raise OSError(failed, os.strerror(failed))
             self._begun += ahead
 
 
-class Pieces(io.RawIOBase):
+class PieceBuffer(io.RawIOBase):
     """A stream that keeps what is written as it is given, to be copied once: payloads are lent until then."""
 
     def __init__(self) -> None:
@@ -61,13 +61,13 @@ class Pieces(io.RawIOBase):
         self.pieces.append(data)
         return len(data)
 
-    def write_together(self, pieces: Sequence[bytes | memoryview]) -> None:
+    def write_many(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Keep all of the pieces, one behind the other."""
         self.pieces.extend(pieces)
 
 
-class _Replacing(InterruptSafe):
-    """See `replacing`."""
+class _AtomicWrite(InterruptSafe):
+    """See `atomic_write`."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._target = Path(os.path.realpath(path))
@@ -126,7 +126,7 @@ class _Replacing(InterruptSafe):
             error.filename = str(self._target)
 
 
-def replacing(path: str | os.PathLike[str]) -> _Replacing:
+def atomic_write(path: str | os.PathLike[str]) -> _AtomicWrite:
     """A context manager that gives a raw binary file to write (see `write_all`), which takes the place of `path` when the block
     ends, and vanishes when it raises. To be named twice, as every `InterruptSafe`.
 
@@ -138,7 +138,7 @@ def replacing(path: str | os.PathLike[str]) -> _Replacing:
     Raises:
         OSError: the folder cannot be written, or the disk is full.
     """
-    return _Replacing(path)
+    return _AtomicWrite(path)
 
 
 def write_pieces(file: io.FileIO, pieces: Sequence[bytes | memoryview]) -> None:
@@ -153,7 +153,7 @@ def write_pieces(file: io.FileIO, pieces: Sequence[bytes | memoryview]) -> None:
         return
     done = 0
     while done < len(pieces):
-        some = pieces[done : done + _MOST_PIECES]
+        some = pieces[done : done + _MAX_PIECES]
         try:
             taken = os.writev(file.fileno(), some)
         except BlockingIOError:  # which `write_all` tells with what to do
@@ -211,7 +211,7 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
 
 
-def _found_sync_file_range() -> Callable[[int, int, int, int], int] | None:
+def _load_sync_file_range() -> Callable[[int, int, int, int], int] | None:
     """Linux's call that begins to write a part of a file to the disk: of which file, from where, how much, how."""
     if sys.platform != "linux":
         return None
@@ -221,8 +221,8 @@ def _found_sync_file_range() -> Callable[[int, int, int, int], int] | None:
     return call
 
 
-_sync_file_range = _found_sync_file_range()
+_sync_file_range = _load_sync_file_range()
 _SYNC_FILE_RANGE_WRITE = 2
 """Begin with what is not on its way yet, and do not wait for it."""
-_NOT_POSSIBLE = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ESPIPE)
+_UNSUPPORTED_ERRORS = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ESPIPE)
 """The errors that say that the call cannot be had for a file, and nothing of the file."""

@@ -20,14 +20,14 @@ from graphwire.errors import ArchiveError
 from graphwire.wire import Closing, Record
 from graphwire.wire.archive.manifest import DigestGroup, Manifest
 
-ASIDE_BYTES = 1 << 20
+THREAD_HASH_BYTES = 1 << 20
 """Payloads from this size on are hashed by threads, while they and the next ones are written."""
-_MOST_THREADS = 4
-_BEHIND = 2
+_MAX_THREADS = 4
+_MAX_COPIES = 2
 """As many records of copies that were made to be written may be kept until they are hashed."""
-_TOGETHER_BYTES = 4 << 20
+_GROUP_BYTES = 4 << 20
 """Smaller records share a digest, so many bytes of them: that much is copied to be hashed in one go."""
-_AHEAD_BYTES = 1 << 18
+_MIN_THREAD_BYTES = 1 << 18
 """Fewer bytes, of small records or of one that is in memory, are hashed sooner than a thread begins."""
 
 
@@ -36,17 +36,17 @@ class _Thread(ThreadPoolExecutor):
 
     def __init__(self) -> None:
         super().__init__(1, "graphwire-sha256")
-        self._room = io.BytesIO()
+        self._buffer = io.BytesIO()
 
-    def hashed_together(self, views: Sequence[memoryview]) -> hashlib._Hash:
+    def hash_all(self, views: Sequence[memoryview]) -> hashlib._Hash:
         """The digest of records, which are copied to where those before them were: memory that is new is slow."""
-        self._room.seek(0)
-        self._room.writelines(views)
-        with self._room.getbuffer() as room:
-            return hashlib.sha256(room[: self._room.tell()])
+        self._buffer.seek(0)
+        self._buffer.writelines(views)
+        with self._buffer.getbuffer() as room:
+            return hashlib.sha256(room[: self._buffer.tell()])
 
 
-class _Aside:
+class _ThreadedDigest:
     """A record that is hashed by a thread, or by whoever needs its digest before the thread gets to it."""
 
     def __init__(self, name: str, thread: _Thread) -> None:
@@ -111,7 +111,7 @@ class _Group:
     def begin(self, views: Sequence[memoryview], thread: _Thread) -> bool:
         """Let a thread hash the records; whether there can be one."""
         with suppress(RuntimeError):  # as when the interpreter ends
-            self._step = thread.submit(thread.hashed_together, views)
+            self._step = thread.submit(thread.hash_all, views)
             self._views = views
         return self._step is not None
 
@@ -146,22 +146,22 @@ class Digests(Closing):
         self._groups: list[_Group] = []
         self._group_of: dict[str, _Group] = {}
         self._threads: list[_Thread] = []
-        self._given = 0
+        self._assigned = 0
         """How often a thread was given something."""
-        self._aside: list[_Aside] = []
+        self._threaded: list[_ThreadedDigest] = []
         self._now: hashlib._Hash | _Group | None = None
         """What hashes the record that was begun last, where no thread does."""
-        self._made: list[_Aside] = []
-        """Those of `_aside` that are copies."""
+        self._copies: list[_ThreadedDigest] = []
+        """Those of `_threaded` that are copies."""
         self._views: dict[str, memoryview] = {}
         self.busy = False
         """Whether threads may be behind, with large payloads left to hash. For a document it is not worth to wait."""
 
-    def begin_together(self, records: Mapping[str, Record]) -> None:
+    def begin_groups(self, records: Mapping[str, Record]) -> None:
         """Begin with the small ones of records that will be written, in this order. Which of them share a digest depends on
         nothing but their sizes."""
         groups = list(_grouped(records))
-        ahead = sum(sum(group.sizes.values()) for group in groups) >= _AHEAD_BYTES and _processors() > 1
+        ahead = sum(sum(group.sizes.values()) for group in groups) >= _MIN_THREAD_BYTES and _processors() > 1
         for group in groups:
             self._groups.append(group)
             self._group_of.update(dict.fromkeys(group.sizes, group))
@@ -169,12 +169,12 @@ class Digests(Closing):
             if ahead and all(getattr(record, "lends", False) for record in members.values()):
                 views = [record.view() for record in members.values()]
                 # Of a record that has another length than it says, `take` tells.
-                as_announced = [*map(len, views)] == [*group.sizes.values()]
-                if as_announced and group.begin(views, self._next_thread()):
+                sizes_match = [*map(len, views)] == [*group.sizes.values()]
+                if sizes_match and group.begin(views, self._next_thread()):
                     self._views.update(zip(members, views, strict=True))
 
-    def view_of(self, name: str) -> memoryview | None:
-        """The bytes of a record of `begin_together`, where its digest is being taken already, and `take` is not needed; given
+    def pop_view(self, name: str) -> memoryview | None:
+        """The bytes of a record of `begin_groups`, where its digest is being taken already, and `take` is not needed; given
         once."""
         return self._views.pop(name, None)
 
@@ -186,10 +186,10 @@ class Digests(Closing):
         """
         group = self._group_of.get(name)
         if group is None:
-            if data.nbytes < _AHEAD_BYTES or _processors() == 1:
+            if data.nbytes < _MIN_THREAD_BYTES or _processors() == 1:
                 self._digests[name] = hashlib.sha256(data)
             else:
-                record = self._put_aside(name)
+                record = self._hash_in_thread(name)
                 self._digests[name] = record.digest  # has its place now, whoever hashes it
                 record.add(data)
             return
@@ -211,31 +211,31 @@ class Digests(Closing):
         self._now = self._group_of.get(name)
         if self._now is not None:
             return
-        if nbytes < ASIDE_BYTES:
+        if nbytes < THREAD_HASH_BYTES:
             self._now = self._digests[name] = hashlib.sha256()
             return
         self.busy = True
-        record = self._put_aside(name)
+        record = self._hash_in_thread(name)
         if not lent:
-            self._made.append(record)
-            if len(self._made) > _BEHIND:
-                self._made.pop(0).wait()
+            self._copies.append(record)
+            if len(self._copies) > _MAX_COPIES:
+                self._copies.pop(0).wait()
 
     def add(self, chunk: memoryview) -> None:
         """Add a chunk to the digest of the record that was begun last. It must not change before `finish`."""
         if self._now is not None:
             self._now.update(chunk)
         else:
-            self._aside[-1].add(chunk)
+            self._threaded[-1].add(chunk)
 
     def finish(self) -> Manifest:
         """Hash what is left together with the threads."""
-        given: list[_Group | _Aside] = [*self._groups, *self._aside]
-        for each in reversed(given):  # the threads begin at the other end
+        pending: list[_Group | _ThreadedDigest] = [*self._groups, *self._threaded]
+        for each in reversed(pending):  # the threads begin at the other end
             each.hash_here()
-        for each in given:
+        for each in pending:
             each.wait()
-        self._digests.update((record.name, record.digest) for record in self._aside)
+        self._digests.update((record.name, record.digest) for record in self._threaded)
         return Manifest(
             {name: digest.hexdigest() for name, digest in self._digests.items()},
             [DigestGroup(group.sizes, group.digest.hexdigest()) for group in self._groups],
@@ -245,19 +245,19 @@ class Digests(Closing):
         """Let go of the threads, without hashing what is left."""
         for thread in self._threads:
             thread.shutdown(cancel_futures=True)
-        self._threads, self._aside, self._made, self._groups, self._views = [], [], [], [], {}
+        self._threads, self._threaded, self._copies, self._groups, self._views = [], [], [], [], {}
 
-    def _put_aside(self, name: str) -> _Aside:
-        record = _Aside(name, self._next_thread())
-        self._aside.append(record)
+    def _hash_in_thread(self, name: str) -> _ThreadedDigest:
+        record = _ThreadedDigest(name, self._next_thread())
+        self._threaded.append(record)
         return record
 
     def _next_thread(self) -> _Thread:
         """The threads take turns; there are as many as processors are left by the one that writes."""
-        if not self._threads or len(self._threads) < min(_processors() - 1, _MOST_THREADS):
+        if not self._threads or len(self._threads) < min(_processors() - 1, _MAX_THREADS):
             self._threads.append(_Thread())
-        self._given += 1
-        return self._threads[self._given % len(self._threads)]
+        self._assigned += 1
+        return self._threads[self._assigned % len(self._threads)]
 
 
 def _grouped(records: Mapping[str, Record]) -> Iterator[_Group]:
@@ -265,9 +265,9 @@ def _grouped(records: Mapping[str, Record]) -> Iterator[_Group]:
     group, filled = _Group(), 0
     for name, record in records.items():
         nbytes = record.nbytes
-        if nbytes >= ASIDE_BYTES:
+        if nbytes >= THREAD_HASH_BYTES:
             continue
-        if filled + nbytes > _TOGETHER_BYTES:
+        if filled + nbytes > _GROUP_BYTES:
             if len(group.sizes) > 1:
                 yield group
             group, filled = _Group(), 0

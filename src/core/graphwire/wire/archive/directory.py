@@ -13,7 +13,7 @@ from graphwire.wire.archive.source import Source
 _FLAGS_READ = (
     zip_layout.FLAG_DESCRIPTOR | zip_layout.FLAG_UTF8 | 0b110
 )  # bits 1 and 2 tell how hard the deflater tried
-_RENEWED = "The file is damaged or was cut: fetch or write it again"
+_REMEDY = "The file is damaged or was cut: fetch or write it again"
 
 
 class Entry(NamedTuple):
@@ -75,7 +75,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
             remedy="Raise Limits.records",
         )
     if end.records * zip_layout.CENTRAL_ENTRY.size > end.size:
-        raise ArchiveError("the archive's directory is too small for its count of records", remedy=_RENEWED)
+        raise ArchiveError("the archive's directory is too small for its count of records", remedy=_REMEDY)
     directory = source.read_at(end.offset, end.size)
     rows = []
     position = 0
@@ -83,7 +83,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
         row, position = _read_entry(directory, position, end.offset, limits)
         rows.append(row)
     if position != end.size:
-        raise ArchiveError("the archive's directory has bytes that belong to no record", remedy=_RENEWED)
+        raise ArchiveError("the archive's directory has bytes that belong to no record", remedy=_REMEDY)
     return Directory(_separate(rows, end.offset), end.spare_bytes)
 
 
@@ -110,7 +110,7 @@ def _find_end(source: Source) -> _End:
         at -= 1
     if at < 0:
         raise ArchiveError(
-            "the archive has no end record: the file was cut, or bytes were added to it", remedy=_RENEWED
+            "the archive has no end record: the file was cut, or bytes were added to it", remedy=_REMEDY
         )
     _, disk, start_disk, here, count, size, offset, _ = zip_layout.END.unpack_from(tail, at)
     end_at = source.size - tail_size + at
@@ -123,7 +123,7 @@ def _find_end(source: Source) -> _End:
         if locator.startswith(zip_layout.END64_LOCATOR_MAGIC):
             end, end_at = _read_end64(source, locator, locator_at, end)
     if end.offset + end.size != end_at:
-        raise ArchiveError("the archive's directory is not where its end record says", remedy=_RENEWED)
+        raise ArchiveError("the archive's directory is not where its end record says", remedy=_REMEDY)
     return end
 
 
@@ -132,7 +132,7 @@ def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) ->
     if disk != 0 or disks > 1:
         raise ArchiveError("the archive spans several files", remedy="Join them into one zip file")
     if at + zip_layout.END64.size > locator_at:
-        raise ArchiveError("the archive's zip64 end record is not where its locator says", remedy=_RENEWED)
+        raise ArchiveError("the archive's zip64 end record is not where its locator says", remedy=_REMEDY)
     magic, rest, _, _, disk, start_disk, here, count, size, offset = zip_layout.END64.unpack(
         source.read_at(at, zip_layout.END64.size)
     )
@@ -143,13 +143,13 @@ def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) ->
         or start_disk != 0
         or here != count
     ):
-        raise ArchiveError("the archive's zip64 end record is damaged", remedy=_RENEWED)
+        raise ArchiveError("the archive's zip64 end record is damaged", remedy=_REMEDY)
     full = _End(count, size, offset, short.spare_bytes + rest - (zip_layout.END64.size - 12))
     for narrow, value, ones in zip(
         short[:3], full[:3], (zip_layout.MAX16, zip_layout.MAX32, zip_layout.MAX32), strict=True
     ):
         if narrow not in (ones, value):
-            raise ArchiveError("the archive's two end records contradict each other", remedy=_RENEWED)
+            raise ArchiveError("the archive's two end records contradict each other", remedy=_REMEDY)
     return full, at
 
 
@@ -157,7 +157,7 @@ def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> 
     """The entry at `position` of the directory, and where the next one begins. Records end before offset `limit`."""
     names_at = position + zip_layout.CENTRAL_ENTRY.size
     if names_at > len(directory):
-        raise ArchiveError("the archive's directory is cut short", remedy=_RENEWED)
+        raise ArchiveError("the archive's directory is cut short", remedy=_REMEDY)
     fields = zip_layout.CENTRAL_ENTRY.unpack_from(directory, position)
     magic, _, _, flags, method, _, _, crc, stored_bytes, size, name_bytes, extra_bytes, comment_bytes = (
         fields[:13]
@@ -165,14 +165,14 @@ def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> 
     disk, _, _, offset = fields[13:]
     following = names_at + name_bytes + extra_bytes + comment_bytes
     if magic != zip_layout.CENTRAL_MAGIC or following > len(directory):
-        raise ArchiveError("the archive's directory is damaged", remedy=_RENEWED)
+        raise ArchiveError("the archive's directory is damaged", remedy=_REMEDY)
     raw_name = directory[names_at : names_at + name_bytes]
     if name_bytes > limits.name_bytes:
         raise LimitError(f"a record's name has {name_bytes:,} bytes, more than {limits.name_bytes:,}")
     try:
         name = raw_name.decode("utf-8" if flags & zip_layout.FLAG_UTF8 else "cp437")
     except UnicodeDecodeError as error:
-        raise ArchiveError(f"the record name {raw_name[:80]!r} is no UTF-8 text", remedy=_RENEWED) from error
+        raise ArchiveError(f"the record name {raw_name[:80]!r} is no UTF-8 text", remedy=_REMEDY) from error
     zip_layout.check_name(name)
     spare_bytes = extra_bytes + comment_bytes
     if zip_layout.MAX32 in (stored_bytes, size, offset):
@@ -183,7 +183,7 @@ def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> 
     if not problem and offset + zip_layout.LOCAL_HEADER.size + name_bytes + stored_bytes > limit:
         problem = "reaches past the end of the records"
     if problem:
-        raise ArchiveError(f"the record {problem}", place=f"record {name!r}", remedy=_RENEWED)
+        raise ArchiveError(f"the record {problem}", place=f"record {name!r}", remedy=_REMEDY)
     return (name, raw_name, flags, method, crc, stored_bytes, size, spare_bytes, offset), following
 
 
@@ -218,7 +218,7 @@ def _read_zip64(extra: bytes, name: str, narrow: tuple[int, int, int]) -> tuple[
         for order, index in enumerate(wanted):
             values[index] = int.from_bytes(content[8 * order : 8 * order + 8], "little")
         return values[0], values[1], values[2]
-    raise ArchiveError("the record's size or offset is missing", place=f"record {name!r}", remedy=_RENEWED)
+    raise ArchiveError("the record's size or offset is missing", place=f"record {name!r}", remedy=_REMEDY)
 
 
 def _separate(rows: list[_Row], directory_at: int) -> list[Entry]:
@@ -226,13 +226,13 @@ def _separate(rows: list[_Row], directory_at: int) -> list[Entry]:
     names: set[str] = set()
     for row in rows:
         if row[0] in names:
-            raise ArchiveError("two records have this name", place=f"record {row[0]!r}", remedy=_RENEWED)
+            raise ArchiveError("two records have this name", place=f"record {row[0]!r}", remedy=_REMEDY)
         names.add(row[0])
     ends: dict[int, int] = {}
     following = directory_at
     for name, raw_name, _, _, _, stored_bytes, _, _, offset in sorted(rows, key=itemgetter(-1), reverse=True):
         if offset + zip_layout.LOCAL_HEADER.size + len(raw_name) + stored_bytes > following:
-            raise ArchiveError("the record overlaps another one", place=f"record {name!r}", remedy=_RENEWED)
+            raise ArchiveError("the record overlaps another one", place=f"record {name!r}", remedy=_REMEDY)
         ends[offset] = following
         following = offset
     return [Entry(*row, ends[row[-1]]) for row in rows]

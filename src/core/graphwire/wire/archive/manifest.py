@@ -14,7 +14,7 @@ from itertools import chain
 import msgspec
 
 from graphwire.errors import ArchiveError, ChecksumError, GraphwireError, MissingRecordError
-from graphwire.wire.archive.reader import RENEWED, ArchiveReader
+from graphwire.wire.archive.reader import DAMAGED_REMEDY, ArchiveReader
 
 MANIFEST = "manifest.json"
 
@@ -84,7 +84,7 @@ def manifest_errors(
     for each in manifest.together:
         if not wanted.isdisjoint(each.sizes):
             wanted.difference_update(each.sizes)
-            yield from _faults_together(archive, each)
+            yield from _group_errors(archive, each)
     for name in names:
         if name in wanted:
             try:
@@ -103,20 +103,20 @@ def _check(archive: ArchiveReader, name: str, listed: str | None) -> None:
         raise ChecksumError(
             f"the record is not the one that the manifest lists (SHA-256 {digest.hexdigest()}, not {listed[:64]})",
             place=f"record {archive.full_name(name)!r}",
-            remedy=RENEWED,
+            remedy=DAMAGED_REMEDY,
         )
 
 
-def _faults_together(archive: ArchiveReader, together: DigestGroup) -> Iterator[GraphwireError]:
+def _group_errors(archive: ArchiveReader, group: DigestGroup) -> Iterator[GraphwireError]:
     digest, broken = hashlib.sha256(), False
-    for name, size in together.sizes.items():
+    for name, size in group.sizes.items():
         if name not in archive:
             broken = True
-            others = len(together.sizes) - 1
+            others = len(group.sizes) - 1
             yield MissingRecordError(
                 f"it is not there, so the digest that it shares with {others} records cannot be compared",
                 place=f"record {name!r}",
-                remedy=RENEWED,
+                remedy=DAMAGED_REMEDY,
             )
             continue
         try:
@@ -125,16 +125,16 @@ def _faults_together(archive: ArchiveReader, together: DigestGroup) -> Iterator[
                 raise ChecksumError(
                     f"the record has {archive.size(name):,} bytes, and the manifest lists {size:,}",
                     place=f"record {archive.full_name(name)!r}",
-                    remedy=RENEWED,
+                    remedy=DAMAGED_REMEDY,
                 )
         except GraphwireError as error:
             broken = True
             yield error
-    if not broken and digest.hexdigest() != together.sha256.lower():
-        first, *_, last = map(archive.full_name, [*together.sizes, *together.sizes])
+    if not broken and digest.hexdigest() != group.sha256.lower():
+        first, *_, last = map(archive.full_name, [*group.sizes, *group.sizes])
         yield ChecksumError(
-            f"of these {len(together.sizes)} records at least one is not the one that the manifest lists (SHA-256 of all of "
-            f"them {digest.hexdigest()}, not {together.sha256[:64]})",
+            f"of these {len(group.sizes)} records at least one is not the one that the manifest lists (SHA-256 of all of "
+            f"them {digest.hexdigest()}, not {group.sha256[:64]})",
             place=f"records {first!r} to {last!r}",
-            remedy=RENEWED,
+            remedy=DAMAGED_REMEDY,
         )

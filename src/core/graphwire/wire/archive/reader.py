@@ -27,7 +27,7 @@ from graphwire.wire.archive.source import (
 _PIECE_BYTES = 1 << 20
 _NAMES_COMPARED, _NAME_COMPARED = 500, 200
 """How many names, and how much of the one that is not there, a message is made of: comparing takes long."""
-RENEWED = "The file is damaged: fetch or write it again"
+DAMAGED_REMEDY = "The file is damaged: fetch or write it again"
 
 
 class ArchiveReader(Closing):
@@ -325,13 +325,15 @@ def _inflate(source: Source, entry: Entry, start: int, *, whole: bool) -> Iterat
                 yield piece
     except DeflateError as error:
         raise ArchiveError(
-            f"the record is deflated, but damaged ({error})", place=f"record {entry.name!r}", remedy=RENEWED
+            f"the record is deflated, but damaged ({error})",
+            place=f"record {entry.name!r}",
+            remedy=DAMAGED_REMEDY,
         ) from error
     if left != 0 or not stream.eof or stream.unused_data or at != entry.stored_bytes:
         raise ArchiveError(
             f"the record does not inflate to its {entry.size:,} bytes",
             place=f"record {entry.name!r}",
-            remedy=RENEWED,
+            remedy=DAMAGED_REMEDY,
         )
 
 
@@ -340,7 +342,7 @@ def _check(entry: Entry, crc: int) -> None:
         raise ChecksumError(
             f"the record's bytes are not the ones that were written (CRC-32 {crc:08x}, not {entry.crc:08x})",
             place=f"record {entry.name!r}",
-            remedy=RENEWED,
+            remedy=DAMAGED_REMEDY,
         )
 
 
@@ -352,22 +354,26 @@ def _data_offset(source: Source, entry: Entry) -> int:
         zip_layout.LOCAL_HEADER.unpack_from(header)
     )
     start = entry.offset + size + name_bytes + extra_bytes
-    honest = magic == zip_layout.LOCAL_MAGIC and method == entry.method and header[size:] == entry.raw_name
-    honest = (
-        honest and name_bytes == len(entry.raw_name) and not (flags ^ entry.flags) & ~zip_layout.FLAG_UTF8
+    consistent = (
+        magic == zip_layout.LOCAL_MAGIC and method == entry.method and header[size:] == entry.raw_name
+    )
+    consistent = (
+        consistent and name_bytes == len(entry.raw_name) and not (flags ^ entry.flags) & ~zip_layout.FLAG_UTF8
     )
     if not flags & zip_layout.FLAG_DESCRIPTOR:
-        honest = honest and crc == entry.crc
-        honest = honest and stored_bytes in (entry.stored_bytes, zip_layout.MAX32)
-        honest = honest and full_size in (entry.size, zip_layout.MAX32)
-    if not honest:
+        consistent = consistent and crc == entry.crc
+        consistent = consistent and stored_bytes in (entry.stored_bytes, zip_layout.MAX32)
+        consistent = consistent and full_size in (entry.size, zip_layout.MAX32)
+    if not consistent:
         raise ArchiveError(
             "the record's header contradicts the archive's directory",
             place=f"record {entry.name!r}",
-            remedy=RENEWED,
+            remedy=DAMAGED_REMEDY,
         )
     if start + entry.stored_bytes > entry.end:
-        raise ArchiveError("the record overlaps another one", place=f"record {entry.name!r}", remedy=RENEWED)
+        raise ArchiveError(
+            "the record overlaps another one", place=f"record {entry.name!r}", remedy=DAMAGED_REMEDY
+        )
     return int(start)
 
 
@@ -421,5 +427,5 @@ def _root(names: list[str]) -> str:
         return ""
     if len(folders) > 1:
         some = ", ".join(sorted(folders)[:3])
-        raise ArchiveError(f"the archive's records lie below several folders ({some})", remedy=RENEWED)
+        raise ArchiveError(f"the archive's records lie below several folders ({some})", remedy=DAMAGED_REMEDY)
     return folders.pop()

@@ -12,7 +12,7 @@ import msgspec
 
 from graphwire.errors import ArchiveError
 from graphwire.wire.archive import zip_layout
-from graphwire.wire.archive.atomic_file import Pieces, Replacement, write_all, write_pieces
+from graphwire.wire.archive.atomic_file import PieceBuffer, Replacement, write_all, write_pieces
 from graphwire.wire.archive.deflate import crc32, deflate
 from graphwire.wire.archive.digests import Digests
 from graphwire.wire.archive.manifest import MANIFEST, write_manifest
@@ -33,7 +33,7 @@ _DATE, _TIME = 1 << 5 | 1, 0  # 1980-01-01 00:00:00: equal programs make equal f
 _VERSION, _VERSION_ZIP64 = 20, 45
 
 
-class _Written(msgspec.Struct):
+class _WrittenRecord(msgspec.Struct):
     """A record's line in the directory."""
 
     name: bytes
@@ -70,23 +70,23 @@ class ArchiveWriter:
     ) -> None:
         self._stream = stream
         own = "write" not in getattr(stream, "__dict__", ())
-        self._write_together: Callable[[list[bytes | memoryview]], object] | None = None
+        self._write_many: Callable[[list[bytes | memoryview]], object] | None = None
         """Writes pieces together, where the stream can."""
         if own and type(stream) is io.BytesIO:
-            self._write_together = stream.writelines
-        elif own and isinstance(stream, (Pieces, Replacement)):
-            self._write_together = stream.write_together
+            self._write_many = stream.writelines
+        elif own and isinstance(stream, (PieceBuffer, Replacement)):
+            self._write_many = stream.write_many
         elif own and type(stream) is io.FileIO:
-            self._write_together = functools.partial(write_pieces, stream)
-        in_calls = self._write_together is not None and not isinstance(stream, Pieces)
+            self._write_many = functools.partial(write_pieces, stream)
+        in_calls = self._write_many is not None and not isinstance(stream, PieceBuffer)
         self._piece_bytes = _PIECE_BYTES if in_calls else _CHUNK_BYTES
         self._pieces: list[bytes | memoryview] = []
         """What the file is yet to get."""
-        self._waiting = 0
+        self._pending_bytes = 0
         """Bytes in them."""
         self._prefix = f"{root}/" if root else ""
         self._position = 0
-        self._written: list[_Written] = []
+        self._written: list[_WrittenRecord] = []
         self._names: set[str] = set()
         self._usable = True
         self._digests = digests
@@ -117,7 +117,7 @@ class ArchiveWriter:
             deflated = deflate(content)
             if len(deflated) < content.nbytes:
                 method, packed = zip_layout.DEFLATED, deflated
-        record = _Written(
+        record = _WrittenRecord(
             full_name, zip_layout.FLAG_UTF8, method, crc, len(packed), content.nbytes, self._position
         )
         self._put(_local_header(record))
@@ -151,7 +151,7 @@ class ArchiveWriter:
         """
         full_name = self._claim(name)
         flags = zip_layout.FLAG_UTF8 | zip_layout.FLAG_DESCRIPTOR
-        record = _Written(full_name, flags, zip_layout.STORED, 0, nbytes, nbytes, self._position)
+        record = _WrittenRecord(full_name, flags, zip_layout.STORED, 0, nbytes, nbytes, self._position)
         self._put(_local_header(record))
         crc = seen = 0
         digests = self._digests
@@ -239,19 +239,19 @@ class ArchiveWriter:
         """Write all of `data`, now or with what follows."""
         size = len(data)
         self._position += size
-        if self._write_together is None:
+        if self._write_many is None:
             write_all(self._stream, data)
             return
         self._pieces.append(data)
-        self._waiting += size
-        if self._waiting >= self._piece_bytes or len(self._pieces) == _PIECES:
+        self._pending_bytes += size
+        if self._pending_bytes >= self._piece_bytes or len(self._pieces) == _PIECES:
             self._flush()
 
     def _flush(self) -> None:
         """Let the stream have what was gathered."""
-        pieces, self._pieces, self._waiting = self._pieces, [], 0
-        if self._write_together is not None and pieces:
-            self._write_together(pieces)
+        pieces, self._pieces, self._pending_bytes = self._pieces, [], 0
+        if self._write_many is not None and pieces:
+            self._write_many(pieces)
 
 
 _PADDINGS = tuple(
@@ -261,7 +261,7 @@ _PADDINGS = tuple(
 """The fields that fill up a local header, by how many bytes they add beyond their own head."""
 
 
-def _local_header(record: _Written) -> bytes:
+def _local_header(record: _WrittenRecord) -> bytes:
     name, flags, method = record.name, record.flags, record.method
     crc, stored, size = record.crc, record.stored_bytes, record.size
     version, extra = _VERSION, b""
@@ -281,13 +281,13 @@ def _local_header(record: _Written) -> bytes:
     return head + name + extra
 
 
-def _descriptor(record: _Written) -> bytes:
+def _descriptor(record: _WrittenRecord) -> bytes:
     width = 8 if record.size >= zip_layout.MAX32 else 4
     crc = record.crc.to_bytes(4, "little")
     return zip_layout.DESCRIPTOR_MAGIC + crc + 2 * record.size.to_bytes(width, "little")
 
 
-def _central_entry(record: _Written) -> bytes:
+def _central_entry(record: _WrittenRecord) -> bytes:
     wide = record.size >= zip_layout.MAX32
     far = record.offset >= zip_layout.MAX32
     extra, version = b"", _VERSION

@@ -9,8 +9,8 @@ from graphwire.wire.package.document import (
     write_plain_json,
     write_program,
 )
-from graphwire.wire.package.layouts import BARE, config_members
+from graphwire.wire.package.layouts import BARE_DOCUMENT, config_members
 from graphwire.wire.package.package_reader import NO_MANIFEST, Package
 from graphwire.wire.package.package_writer import Document, begin_digests, save_package
-from graphwire.wire.package.treespec_document import check_protocol, read_treespec, write_treespec
-from graphwire.wire.package.weight_names import with_plain_names, with_plain_payload_names
+from graphwire.wire.package.treespec_document import check_treespec_protocol, read_treespec, write_treespec
+from graphwire.wire.package.weight_names import sanitize_payload_names, sanitize_weight_names

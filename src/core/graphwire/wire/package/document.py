@@ -10,7 +10,7 @@ from graphwire.errors import FormatError, GraphwireError, LimitError, UnknownFor
 from graphwire.hooks import BoundedFormat, ProgramReader, RecordFormat, Tree, WireFormat
 from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.trees import to_tree
-from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MOST_RECORDS, Limits, measure_tree
+from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MAX_RECORDS, Limits, measure_tree
 
 _FLAT_DEPTH = 32
 """Containers inside each other are fewer than these where `_is_flat`."""
@@ -90,7 +90,7 @@ def read_program(
     size = memoryview(data).nbytes
     if not _has(wire_format, "encode_records", "decode_program") or limits.tree_depth < _FLAT_DEPTH:
         return None
-    if limits.containers < MOST_RECORDS:
+    if limits.containers < MAX_RECORDS:
         return None
     if size > min(limits.program_bytes, limits.tree_nodes):  # a value takes a byte at least
         return None

@@ -33,7 +33,7 @@ from graphwire.wire.torch_files import (
 MODELS = "models/"
 _ONLY = "model"
 """The name of the program where a layout holds one and does not name it."""
-BARE = "document"
+BARE_DOCUMENT = "document"
 """The layout of one document without an archive: for a target that has none, whose documents hold the weights."""
 PROVIDERS = "data/wire_formats.json"
 """Who provides the wire formats that are not the box's, by suffix: what a reader without them can say."""
@@ -71,7 +71,7 @@ class LayoutSpec:
         """The member of a program that holds its `document`, `weights`, `constants` or `sample_inputs`."""
         return str(getattr(self, kind)).format(name=name)
 
-    def is_seen_in(self, reader: ArchiveReader) -> bool:
+    def is_used_by(self, reader: ArchiveReader) -> bool:
         """Whether an archive has the layout's sign."""
         start, anything, end = self.sign.partition("*")
         if not anything:
@@ -196,7 +196,7 @@ def open_layout(reader: ArchiveReader) -> Layout:
         raise MissingRecordError("the archive holds no program", place=MODELS, remedy=found)
     flat = _PROGRAM in reader
     tried = (LAYOUTS[name] for name in _DETECTED)
-    return Layout(next(spec for spec in tried if spec.is_flat == flat and spec.is_seen_in(reader)), reader)
+    return Layout(next(spec for spec in tried if spec.is_flat == flat and spec.is_used_by(reader)), reader)
 
 
 def _is_document(member: str) -> bool:

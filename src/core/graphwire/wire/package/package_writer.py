@@ -14,18 +14,18 @@ from graphwire.errors import ArchiveError, GraphwireError
 from graphwire.schema import PayloadConfig, PayloadMeta, PluginRequirement
 from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record
 from graphwire.wire.archive import (
-    ASIDE_BYTES,
+    THREAD_HASH_BYTES,
     ArchiveWriter,
     Digests,
+    atomic_write,
     file_name,
     is_mapped,
-    replacing,
     sync,
     type_text,
     write_all,
 )
 from graphwire.wire.package.layouts import (
-    BARE,
+    BARE_DOCUMENT,
     PROVIDERS,
     LayoutSpec,
     config_members,
@@ -55,7 +55,7 @@ def write_package(
     compress: bool = True,
     digests: Digests | None = None,
     settle: Callable[[], object] | None = None,
-    unpacked: list[tuple[str, str]] | None = None,
+    dropped_examples: list[tuple[str, str]] | None = None,
 ) -> None:
     """Write a package to a stream that need not seek. Payloads are lent, not copied.
 
@@ -64,17 +64,17 @@ def write_package(
             schema that goes with it. Payloads of a document that torch reads carry the example inputs (`Payloads.examples`),
             which are left out where they have no plain form. A1 to A4 hold one program.
         extra_files: anything else to keep in the archive, by path.
-        layout: a key of `layouts.LAYOUTS`, `pt2` for the newest, or `BARE`.
+        layout: a key of `layouts.LAYOUTS`, `pt2` for the newest, or `BARE_DOCUMENT`.
         compress: deflate documents, configs and extra files; else they are stored, for readers that cannot inflate.
         digests: those of the payloads, if they are begun (see `begin_digests`); used where the layout has a manifest.
         settle: see `ArchiveWriter`.
-        unpacked: is given the programs, by name, whose example inputs are left out of torch's record, and why.
+        dropped_examples: is given the programs, by name, whose example inputs are left out of torch's record, and why.
 
     Raises:
         ArchiveError: a name leaves the archive, or the layout cannot hold the documents.
         EncodeError: a payload has no form in the layout.
     """
-    if layout == BARE:
+    if layout == BARE_DOCUMENT:
         if len(documents) != 1 or extra_files:
             raise ArchiveError(
                 "a bare document is one program, with nothing beside it",
@@ -87,9 +87,9 @@ def write_package(
         if digests is None:
             digests = begin_digests(document.payloads for document in documents.values())
         with digests, ArchiveWriter(stream, digests=digests, settle=settle) as archive:
-            _write_records(archive, digests, documents, extra_files or {}, spec, compress, unpacked)
+            _write_records(archive, digests, documents, extra_files or {}, spec, compress, dropped_examples)
     else:
-        _write_packed(stream, documents, extra_files or {}, spec, unpacked)
+        _write_packed(stream, documents, extra_files or {}, spec, dropped_examples)
 
 
 def save_package(
@@ -100,7 +100,7 @@ def save_package(
     layout: str = "B2",
     compress: bool = True,
     digests: Digests | None = None,
-    unpacked: list[tuple[str, str]] | None = None,
+    dropped_examples: list[tuple[str, str]] | None = None,
 ) -> None:
     """Write a package to a stream, or to a path, which is replaced when everything is written and on the disk.
 
@@ -110,10 +110,16 @@ def save_package(
     if not isinstance(file, (str, os.PathLike)):
         _check_stream(file)
         write_package(
-            file, documents, extra_files, layout=layout, compress=compress, digests=digests, unpacked=unpacked
+            file,
+            documents,
+            extra_files,
+            layout=layout,
+            compress=compress,
+            digests=digests,
+            dropped_examples=dropped_examples,
         )
         return
-    replacement = replacing(file)
+    replacement = atomic_write(file)
     with replacement as stream, replacement:
         settle = functools.partial(sync, stream)
         write_package(
@@ -124,7 +130,7 @@ def save_package(
             compress=compress,
             digests=digests,
             settle=settle,
-            unpacked=unpacked,
+            dropped_examples=dropped_examples,
         )
 
 
@@ -132,7 +138,7 @@ def begin_digests(payloads: Iterable[Payloads]) -> Digests:
     """Begin with the digests of payloads, as far as other threads can do it meanwhile. Close them, or write them."""
     digests = Digests()
     try:
-        digests.begin_together(_records(payloads))
+        digests.begin_groups(_records(payloads))
     except BaseException:
         digests.close()
         raise
@@ -181,13 +187,13 @@ def _write_records(
     extra_files: Mapping[str, bytes],
     spec: LayoutSpec,
     compress: bool,
-    unpacked: list[tuple[str, str]] | None,
+    dropped_examples: list[tuple[str, str]] | None,
 ) -> None:
     for name, document in documents.items():
         member = spec.member("document", name).removesuffix(".json") + document.suffix
         archive.write(member, document.data, compress=compress)
     for name, document in documents.items():
-        examples = _pack_examples(name, document.payloads, spec, unpacked)
+        examples = _pack_examples(name, document.payloads, spec, dropped_examples)
         for kind, member in config_members(name).items():
             metas = getattr(document.payloads, kind)
             if (
@@ -205,8 +211,8 @@ def _write_records(
     for path, data in extra_files.items():
         archive.write(spec.extra + path, data, compress=compress)
     for member, record in _records(document.payloads for document in documents.values()).items():
-        if record.nbytes < ASIDE_BYTES:  # its checksum is known before its header is written
-            if (view := digests.view_of(member)) is not None:
+        if record.nbytes < THREAD_HASH_BYTES:  # its checksum is known before its header is written
+            if (view := digests.pop_view(member)) is not None:
                 archive.write(member, view, compress=False, hashed=True)
             else:
                 archive.write(member, record.view(), compress=False)
@@ -220,7 +226,7 @@ def _write_packed(
     documents: Mapping[str, Document],
     extra_files: Mapping[str, bytes],
     spec: LayoutSpec,
-    unpacked: list[tuple[str, str]] | None,
+    dropped_examples: list[tuple[str, str]] | None,
 ) -> None:
     """A layout whose payloads are torch.save files. Nothing is written before all of them can be."""
     if spec.is_flat and len(documents) != 1:
@@ -229,7 +235,7 @@ def _write_packed(
         raise ArchiveError(f"the program in an archive of torch {spec.releases} is JSON")
     packed: dict[str, PackedFile | None] = {}
     for name, document in documents.items():
-        packed.update(_pack(name, document, spec, unpacked))
+        packed.update(_pack(name, document, spec, dropped_examples))
     version = schema_version_text(next(iter(documents.values())).data) if spec.is_flat else ""
     root = "" if spec.is_flat else "program"
     with ArchiveWriter(stream, root=root) as archive:
@@ -247,7 +253,7 @@ def _write_packed(
 
 
 def _pack(
-    name: str, document: Document, spec: LayoutSpec, unpacked: list[tuple[str, str]] | None
+    name: str, document: Document, spec: LayoutSpec, dropped_examples: list[tuple[str, str]] | None
 ) -> dict[str, PackedFile | None]:
     """The torch.save files of a program, by member; None for an empty one."""
     payloads = document.payloads
@@ -265,12 +271,12 @@ def _pack(
             files[member] = pack_state_dict(metas, records, "", payloads.encoded, untyped=spec.untyped)
     member = spec.member("sample_inputs", name)
     if member:
-        files[member] = _pack_examples(name, payloads, spec, unpacked)
+        files[member] = _pack_examples(name, payloads, spec, dropped_examples)
     return files
 
 
 def _pack_examples(
-    name: str, payloads: Payloads, spec: LayoutSpec, unpacked: list[tuple[str, str]] | None
+    name: str, payloads: Payloads, spec: LayoutSpec, dropped_examples: list[tuple[str, str]] | None
 ) -> PackedFile | None:
     """The example inputs as torch's readers want them; None where there are none, or none that have a plain form, which the
     program does not need."""
@@ -280,8 +286,8 @@ def _pack_examples(
     try:
         return pack_examples(payloads.examples, samples, records, SAMPLE_INPUTS, untyped=spec.untyped)
     except GraphwireError as error:
-        if unpacked is not None:
-            unpacked.append((name, error.problem))
+        if dropped_examples is not None:
+            dropped_examples.append((name, error.problem))
         return None
 
 

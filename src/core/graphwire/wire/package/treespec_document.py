@@ -10,7 +10,7 @@ from graphwire.wire import DEFAULT_LIMITS, Limits
 from graphwire.wire.package.document import read_document, write_document
 
 
-def check_protocol(protocol: int | None) -> None:
+def check_treespec_protocol(protocol: int | None) -> None:
     """Do nothing for a protocol of treespecs that we write; None is the newest.
 
     Raises:

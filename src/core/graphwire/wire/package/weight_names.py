@@ -19,12 +19,12 @@ _SIGN: Final = re.compile(r"[^\w.]", re.ASCII)
 _FIELDS: Final = ("parameter_name", "buffer_name", "tensor_constant_name")
 
 
-def plain_name(name: str) -> str:
+def sanitized_name(name: str) -> str:
     """The name itself, or with an underscore for each sign where a quote or backslash is among them."""
     return _SIGN.sub("_", name) if _QUOTED.search(name) else name
 
 
-def with_plain_names(program: Program) -> list[tuple[str, str]]:
+def sanitize_weight_names(program: Program) -> list[tuple[str, str]]:
     """Rename the weights in a program's signature. Names that would become one stay as they are.
 
     Returns:
@@ -44,7 +44,7 @@ def with_plain_names(program: Program) -> list[tuple[str, str]]:
     return [(old, new) for old, new in names.items() if old != new]
 
 
-def with_plain_payload_names(payloads: Payloads) -> None:
+def sanitize_payload_names(payloads: Payloads) -> None:
     """Rename the weights and constants among a program's payloads likewise."""
     names = _renamed(dict.fromkeys((*payloads.weights, *payloads.constants, *payloads.unread)))
     if all(old == new for old, new in names.items()):
@@ -62,7 +62,7 @@ def _renamed(names: dict[str, None]) -> dict[str, str]:
     """The plain name of each name; of several with one plain name, and of one whose plain name is another's, itself."""
     wanted: dict[str, list[str]] = {}
     for name in names:
-        wanted.setdefault(plain_name(name), []).append(name)
+        wanted.setdefault(sanitized_name(name), []).append(name)
     return {name: plain if len(of) == 1 else name for plain, of in wanted.items() for name in of}
 
 

@@ -4,7 +4,7 @@ from graphwire.wire.torch_files.sample_inputs import read_sample_inputs
 from graphwire.wire.torch_files.torch_save_reader import (
     StateDict,
     number_width,
-    read_embedded,
+    read_embedded_tensor,
     read_state_dict,
     read_tensor,
 )

@@ -223,7 +223,7 @@ def read_state_dict(
     """
     saved = TorchSave(reader, foreign=True)
     if not isinstance(saved.value, dict) or not all(type(name) is str for name in saved.value):
-        raise DecodeError(f"a state dict is expected, not {_said(saved.value)}")
+        raise DecodeError(f"a state dict is expected, not {_type_name(saved.value)}")
     table = TensorTable(saved, folder, stem, copied=copied)
     state = StateDict(records=table.records)
     first: dict[int, str] = {}
@@ -250,7 +250,7 @@ def read_tensor(
     state.records.update(table.records)
 
 
-def read_embedded(
+def read_embedded_tensor(
     name: str, data: bytes, folder: str, stem: str, limits: Limits = DEFAULT_LIMITS
 ) -> StateDict:
     """The one tensor of a `torch.save` file that stands inside a document.
@@ -263,5 +263,5 @@ def read_embedded(
     return state
 
 
-def _said(value: Any) -> str:
+def _type_name(value: Any) -> str:
     return value.name if isinstance(value, UnknownGlobal) else f"a {type(value).__name__}"
