@@ -1,4 +1,4 @@
-"""How does a program become bytes?"""
+"""How do programs become bytes, and bytes programs again?"""
 
 from graphwire.wire.aligned_memory import ALIGNMENT, address, allocate, copy_bytes
 from graphwire.wire.closing import Closing

@@ -1,4 +1,4 @@
-"""New memory for the bytes of tensors. It begins where that of torch's allocator does, for those who rely on it (DLPack)."""
+"""Allocates memory for the bytes of tensors, aligned as torch's allocator aligns it, because DLPack users rely on that."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import errno
 import mmap
 
 ALIGNMENT = 64
-"""Bytes. torch's own memory on a processor begins at a multiple of so many, and so does each record of an archive."""
+"""In bytes. torch's CPU memory and each stored record of an archive begin at a multiple of it."""
 _PAGES = 1 << 20
-"""Bytes from which on memory is asked of the system, as pages of zeros. A `bytearray` would write each zero first."""
+"""In bytes. From this size on memory comes from the system as zero pages; a `bytearray` would write each zero first."""
 
 
 def allocate(nbytes: int) -> memoryview:
-    """Writable memory of zeros that begins at a multiple of `ALIGNMENT`.
+    """Return writable, zeroed memory that begins at a multiple of `ALIGNMENT`.
 
     Raises:
-        MemoryError: there is not so much.
+        MemoryError: not enough memory is available.
     """
     if nbytes >= _PAGES and hasattr(mmap, "MAP_PRIVATE"):
         try:
@@ -31,10 +31,10 @@ def allocate(nbytes: int) -> memoryview:
 
 
 def copy_bytes(content: bytes | bytearray | memoryview) -> memoryview:
-    """Bytes in new memory.
+    """Return a copy of bytes in new aligned memory.
 
     Raises:
-        MemoryError: there is not so much.
+        MemoryError: not enough memory is available.
     """
     memory = allocate(len(content))
     memory[:] = content
@@ -42,5 +42,5 @@ def copy_bytes(content: bytes | bytearray | memoryview) -> memoryview:
 
 
 def address(memory: memoryview) -> int:
-    """Where writable memory of one byte or more begins."""
+    """Return the address of writable memory of at least one byte."""
     return ctypes.addressof(ctypes.c_char.from_buffer(memory))

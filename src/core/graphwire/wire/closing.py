@@ -1,4 +1,4 @@
-"""What a `with` statement closes at its end."""
+"""The base class of objects that a `with` statement closes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Self
 
 
 class Closing(ABC):
-    """Something that is closed when the `with` statement ends that it is used in."""
+    """An object with a `close` method, which the end of a `with` statement calls."""
 
     __slots__ = ()
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release what the object holds."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""The payloads of a program: its weights, constants and sample inputs, and the records that hold their bytes."""
+"""The payloads of a program: its weights, constants and sample inputs, and the records that store their bytes."""
 
 from __future__ import annotations
 
@@ -25,50 +25,50 @@ SAMPLE_INPUTS = "data/sample_inputs/"
 
 
 class Record(Protocol):
-    """The bytes of one storage, little-endian, wherever they are now.
+    """The little-endian bytes of one storage, in memory or in a file.
 
-    One that has an attribute `lends` which is true has no copy to make: its views are memory that is there anyway.
+    A record with a true attribute `lends` makes no copy: its views are memory that exists anyway.
     """
 
     @property
     def nbytes(self) -> int:
-        """The length in bytes; asking reads nothing."""
+        """The length in bytes. Reading it does not read the record."""
         ...
 
     def view(self) -> memoryview:
-        """The bytes. Nothing is copied that can be mapped or lent; writing to it never reaches a file."""
+        """Return the bytes, mapped or lent where possible. Writing to the view never changes a file."""
         ...
 
 
 @dataclass(slots=True)
 class Payloads:
-    """What a program refers to by name, in the order of the program's own dictionaries."""
+    """The tensors and objects that a program refers to by name, in the order of the program's own dictionaries."""
 
     weights: dict[str, PayloadMeta] = field(default_factory=dict)
     """Parameters and persistent buffers, by qualified name."""
     constants: dict[str, PayloadMeta] = field(default_factory=dict)
     """Lifted tensors, non-persistent buffers and objects, by qualified name."""
     sample_inputs: dict[str, PayloadMeta] = field(default_factory=dict)
-    """The tensors among the inputs that the program was exported with, by position."""
+    """The tensors among the example inputs, by position."""
     records: Mapping[str, Record] = field(default_factory=dict)
-    """The records that the metas refer to, by full name, such as `data/weights/weight_0`."""
+    """The records that the metas refer to, by full name such as `data/weights/weight_0`."""
     encoded: dict[str, EncodedValue] = field(default_factory=dict)
-    """Weights and constants that are no plain tensors, as torch wrote them beside the program. Files of ours have them in
-    the program."""
+    """Weights and constants that are not plain tensors, read from a file of torch. Files of graphwire store them in the
+    program."""
     examples: ExampleInputs | None = None
-    """The example inputs, where torch wrote them beside the program; their tensors are `sample_inputs`."""
+    """The example inputs, if torch stored them beside the program. Their tensors are in `sample_inputs`."""
     unread: dict[str, str] = field(default_factory=dict)
-    """The weights and constants that are not read, by qualified name, and why: mostly, because reading runs code."""
+    """The weights and constants that are not read, by qualified name, with the reason: usually, reading would run code."""
     warnings: list[str] = field(default_factory=list)
-    """What is left out without harm to the program, one sentence each."""
+    """One sentence for each thing that is dropped without harm to the program."""
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all records."""
+        """The size of all records, in bytes."""
         return sum(record.nbytes for record in self.records.values())
 
     def complete(self, program: Program) -> None:
-        """Add to a program's record what its file keeps beside the program."""
+        """Add to a program what its file stores beside it: example inputs, encoded values, and the extensions they need."""
         if program.example_inputs is None:
             program.example_inputs = self.examples
         if new := {name: value for name, value in self.encoded.items() if name not in program.encoded_values}:
@@ -85,10 +85,10 @@ class Payloads:
             program.requires = sorted({*program.requires, *features})
 
     def check_read(self, program: Program) -> None:
-        """Refuse a program that needs what is not read.
+        """Check that every value that a program needs was read.
 
         Raises:
-            DecodeError: it does; each value is named, with the reason.
+            DecodeError: one was not. The message names each such value, with the reason.
         """
         if not self.unread:
             return
@@ -101,7 +101,7 @@ class Payloads:
             )
 
     def problems(self) -> list[Problem]:
-        """Every payload that is not read, or does not fit its record."""
+        """Return a problem for every payload that was not read or does not fit its record."""
         problems = [Problem(name, "unread", why) for name, why in self.unread.items()]
         problems += [Problem(SAMPLE_INPUTS.rstrip("/"), "unread", warning) for warning in self.warnings]
         for folder, metas in (
@@ -133,14 +133,14 @@ class Payloads:
 
 
 def known_integers(values: list[SymInt]) -> list[int] | None:
-    """Sizes, strides or offsets as integers; None where one is symbolic or negative."""
+    """Return sizes, strides or offsets as integers; None if one is symbolic or negative."""
     known = [value.as_int for value in values if value.as_int is not None and value.as_int >= 0]
     return known if len(known) == len(values) else None
 
 
 def extent(meta: TensorMeta) -> int | None:
-    """The bytes of its storage that a strided tensor needs, counted from the storage's start; None where the meta describes
-    no tensor with known sizes."""
+    """Return how many bytes, from its storage's start, a strided tensor needs; None if the meta describes no tensor of known
+    size."""
     item = ITEM_SIZES.get(meta.dtype_text)
     if item is None:
         return None
@@ -152,14 +152,13 @@ def extent(meta: TensorMeta) -> int | None:
 def strided_bytes(
     sizes: list[int] | None, strides: list[int] | None, offset: int | None, item: int
 ) -> int | None:
-    """The bytes of its storage that a strided tensor needs, counted from the storage's start; None where there can be no
-    such tensor.
+    """Return how many bytes, from its storage's start, a strided tensor needs; None if no such tensor can exist.
 
     Args:
-        sizes: of the dimensions; None where they are not known.
+        sizes: the sizes of the dimensions; None if unknown.
         strides: in elements.
         offset: in elements.
-        item: bytes of one element.
+        item: the size of one element, in bytes.
     """
     if sizes is None or strides is None or offset is None or offset < 0 or len(sizes) != len(strides):
         return None

@@ -1,4 +1,4 @@
-"""Bounds on what a pickle may make us do, and the check of its value, once it is read, against them."""
+"""Limits on the memory and work that reading a pickle may take, and the check of the resulting value against them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from graphwire.errors import DecodeError, LimitError
 
 @dataclass(frozen=True, slots=True)
 class PickleLimits:
-    """The bounds in force while a pickle is read."""
+    """The limits that apply while a pickle is read."""
 
     nbytes: int = 256 << 20
-    """Bytes of the pickle. A state dict takes about 250 a tensor; the elements lie elsewhere."""
+    """Bytes of the pickle. A state dict takes about 250 for each tensor; the elements are in records of their own."""
     steps: int = 1 << 22
-    """Opcodes, each of them about 64 bytes of memory at most (what takes more counts as several). A tensor takes about 40."""
+    """Opcodes. Each takes at most about 64 bytes of memory (one that takes more counts as several). A tensor takes about 40
+    opcodes."""
     depth: int = 400
-    """Containers inside each other."""
+    """Nesting depth of containers."""
     values: int = 1 << 22
-    """Values in the result, each counted as often as it occurs."""
+    """Values in the result. A shared value counts each time it occurs."""
     integer_bytes: int = 255
-    """Bytes of one integer. torch has no use for more than eight."""
+    """Bytes of one integer. torch never needs more than eight."""
     text_bytes: int = 16 << 20
     """Bytes of one text or byte string."""
     name_bytes: int = 512
@@ -32,9 +33,13 @@ DEFAULT_PICKLE_LIMITS = PickleLimits()
 
 
 def check_pickle_value(root: Any, limits: PickleLimits) -> None:
-    """Refuse a value that contains itself, is too deep, or is too large when each part is counted as often as it occurs.
+    """Check that the value of a pickle does not contain itself, and keeps to the limits on depth and count.
 
-    Goes over each container once, children first.
+    A shared part counts each time it occurs. The check visits each container once, children first.
+
+    Raises:
+        DecodeError: a container contains itself.
+        LimitError: the value exceeds `limits`.
     """
     heights: dict[int, int] = {}
     sizes: dict[int, int] = {}
@@ -68,7 +73,7 @@ def check_pickle_value(root: Any, limits: PickleLimits) -> None:
 
 
 def _children(value: Any) -> Any:
-    """What a container contains; nothing for any other value, whose own size is bounded when it is made."""
+    """Return the children of a container; none for any other value, whose size is checked when it is created."""
     if type(value) is tuple or isinstance(value, list):
         return value
     return value.values() if isinstance(value, dict) else ()

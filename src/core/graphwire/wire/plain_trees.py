@@ -1,4 +1,4 @@
-"""What a tree is, and one fast look over it that every format shares."""
+"""Defines the trees that wire formats encode, and checks values against that definition, quickly and for all formats alike."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any, NamedTuple
 from graphwire.errors import EncodeError, FormatError, LimitError
 
 MAX_DEPTH = 400
-"""Containers inside each other that formats must carry. Decoders recurse on the C stack, so this is no matter of taste."""
+"""The nesting depth of containers that every format supports. Decoders recurse on the C stack, so it must be bounded."""
 
 MAX_RECORDS = 1 << 21
-"""Containers of a document that is read as records without a tree; a record takes 400 bytes and more. A program of 100,000
-nodes has 1.5 million."""
+"""The most containers of a document that is decoded to records directly, without a tree. A record takes at least 400 bytes.
+A program of 100,000 nodes has 1.5 million containers."""
 
 _PLUGIN_DEPTH = MAX_DEPTH - 48
-"""Of these a tree of a plugin may have: what it stands in takes the others."""
+"""The nesting depth of a plugin's tree. The document around it takes the rest of `MAX_DEPTH`."""
 _PLUGIN_NODES = 1 << 24
 _DIGIT_BITS = 14_000
-"""Integers up to here have fewer digits than Python reads and spells (4,300)."""
+"""Integers of at most this many bits have fewer decimal digits than Python's limit for conversion (4,300)."""
 
 _TREE_TYPES = frozenset({type(None), bool, int, float, str, bytes, list, dict})
 _KEY_TYPES = frozenset({str})
 
 
 def check_containers(counted: int, most: int) -> None:
-    """Refuse a document that may hold more lists and dicts than it may.
+    """Check the number of lists and dicts in a document against a limit.
 
     Raises:
-        LimitError: it does.
+        LimitError: the number exceeds it.
     """
     if counted > most:
         raise LimitError(
@@ -40,16 +40,16 @@ def check_containers(counted: int, most: int) -> None:
 
 
 class TreeMeasure(NamedTuple):
-    """What a look over a tree found."""
+    """Counts and types found by `measure_tree`."""
 
     kinds: frozenset[type]
     """The exact types that occur as values."""
     nodes: int
-    """Values, containers included, keys not."""
+    """Values, including containers but not keys."""
     depth: int
-    """Containers inside each other; 0 for a scalar."""
+    """Nesting depth of containers; 0 for a scalar."""
     texts: int
-    """Values that are text, and keys."""
+    """Text values and keys."""
     finite: bool
     """Whether no float is inf or nan."""
 
@@ -61,13 +61,14 @@ def measure_tree(
     max_nodes: int | None = None,
     kinds_allowed: frozenset[type] = _TREE_TYPES,
 ) -> TreeMeasure:
-    """Look over a tree level by level, and refuse what is no tree (a subclass is none: it would come back as its base).
+    """Check that a value is a tree, and count what it contains.
 
-    About 0.1 µs a node: each level is a handful of C-speed passes, where a recursive walk costs several times as much.
+    Types must match exactly: an instance of a subclass would be decoded as its base. The check takes about 0.1 µs for each
+    node, because each level is a few passes in C; a recursive walk takes several times as long.
 
     Raises:
-        FormatError: a value that no wire format has, or a key that is no text; with its place.
-        LimitError: more than `max_depth` containers inside each other (a cycle among them), or more than `max_nodes` values.
+        FormatError: a value has a type that wire formats lack, or a key is not text; with its place.
+        LimitError: containers are nested deeper than `max_depth` (as in a cycle), or there are more than `max_nodes` values.
     """
     level = [tree]
     kinds: set[type] = set()
@@ -109,17 +110,17 @@ def measure_tree(
 def check_plugin_tree(
     tree: Any, who: str, place: str, *, escaped: bool = False, besides: frozenset[type] = frozenset()
 ) -> None:
-    """The door by which trees of plugins enter a document: refuse what a reader of any wire format would, or would have as
-    something else.
+    """Check that every wire format can store a plugin's tree, and read it back unchanged.
 
     Args:
-        who: who made the tree, such as `the constant codec packed`.
-        place: what it was made of.
-        escaped: whether it stands in a document as JSON text of ASCII alone, which can say a lone surrogate.
-        besides: other types that values may be of, which whoever asks writes.
+        who: the plugin that returned the tree, such as `the constant codec packed`, for the message.
+        place: the value that the tree represents.
+        escaped: whether the document stores the tree as ASCII-only JSON text, which can represent a lone surrogate.
+        besides: additional types of values that the caller encodes.
 
     Raises:
-        EncodeError: it is no tree, is too deep or too large, or has text or an integer that a format cannot say.
+        EncodeError: the value is not a tree, is too deep or too large, or has text or an integer that a format cannot
+            represent.
     """
     try:
         allowed = _TREE_TYPES | besides
@@ -135,21 +136,22 @@ def check_plugin_tree(
 
 
 def check_expanded_size(value: Any, what: str) -> None:
-    """Refuse lists, tuples and dicts that share others, where they are more than a document holds once they are written out:
-    each is measured once, and counted as often as it occurs.
+    """Check how many values nested lists, tuples and dicts have when every shared one is written out each time it occurs.
+
+    The check measures each container once.
 
     Args:
-        what: what they are, for the message.
+        what: a name for the value, for the message.
 
     Raises:
-        EncodeError: they are too many.
+        EncodeError: there are more values than a document may have.
     """
     sizes: dict[int, int] = {}
     entered: set[int] = set()
     rest = [value]
     while rest:
         here = rest[-1]
-        if id(here) in sizes:  # it stands there once for each place that has it
+        if id(here) in sizes:  # `rest` has an entry for each place that the container occurs in
             rest.pop()
             continue
         inner = _inner(here)
@@ -200,7 +202,7 @@ def _check_scalars(tree: Any, escaped: bool) -> None:
 
 
 def _foreign(tree: Any, allowed: frozenset[type]) -> FormatError:
-    """The error for the first value (in document order) that makes `tree` no tree."""
+    """Return the error for the first value, in document order, that a tree cannot contain."""
     rest: list[tuple[str, Any]] = [("", tree)]
     while rest:
         place, value = rest.pop()

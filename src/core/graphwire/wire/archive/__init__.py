@@ -1,4 +1,4 @@
-"""How do records of bytes become one file, and how are they read back and checked?"""
+"""How are records of bytes written to one file, read back and checked?"""
 
 from graphwire.wire.archive.archive_record import ArchiveRecord, SwappedRecord
 from graphwire.wire.archive.atomic_file import PieceBuffer, atomic_write, sync, write_all

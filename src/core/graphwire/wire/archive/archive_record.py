@@ -1,4 +1,4 @@
-"""Records of bytes as they come from an archive: mapped where that is safe, copied and checked where it is not."""
+"""Payload records of an open archive: mapped from the file, or copied and checked."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from graphwire.wire.archive.reader import ArchiveReader
 
 
 class ArchiveRecord:
-    """A record of an open archive.
+    """A payload record of an open archive.
 
     Args:
-        copied: read the record into memory and check it, rather than map it, when it is asked for.
+        copied: whether each view is a checked copy in memory, not a mapping.
     """
 
     __slots__ = ("_archive", "_copied", "_name", "nbytes")
@@ -24,15 +24,17 @@ class ArchiveRecord:
 
     @property
     def lends(self) -> bool:
-        """Whether the bytes are mapped from a file; else each view is a copy."""
+        """Whether views are mapped from a file; otherwise each view is a copy."""
         archive, name = self._archive, self._name
         if self._copied or not (archive.is_mapped and archive.is_stored(name)):
             return False
         return archive.offset(name) % ALIGNMENT == 0
 
     def view(self) -> memoryview:
-        """The bytes: mapped from the file, or read and checked where a copy was asked for, where the record is packed, and
-        where it does not lie at a multiple of `ALIGNMENT`. (torch aligns records, but up to 2.7 not the archives in archives.)
+        """Return the bytes, mapped from the file.
+
+        The bytes are a checked copy if the caller chose copies, the record is deflated, or its offset is not a multiple of
+        `ALIGNMENT`. (torch aligns records, but releases up to 2.7 do not align an archive inside an archive.)
         """
         if self._copied or not self._archive.is_stored(self._name):
             return self._archive.copy(self._name)
@@ -43,10 +45,10 @@ class ArchiveRecord:
 
 
 class SwappedRecord:
-    """A record in the other byte order.
+    """A big-endian record, presented as little-endian.
 
     Args:
-        width: bytes of one number; half an element where elements are complex.
+        width: the size of one number in bytes: half an element if elements are complex.
     """
 
     __slots__ = ("_record", "_width", "nbytes")
@@ -61,7 +63,7 @@ class SwappedRecord:
         self.nbytes = record.nbytes
 
     def view(self) -> memoryview:
-        """The bytes in little-endian order, in new memory."""
+        """Return the bytes in little-endian order, in new memory."""
         source = self._record.view()
         swapped = allocate(self.nbytes)
         for index in range(self._width):

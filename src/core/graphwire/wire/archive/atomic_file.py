@@ -1,4 +1,4 @@
-"""Replacing a file in one step: whoever reads the path finds the old bytes or the new ones, never a part."""
+"""Replaces a file atomically: a reader of the path finds either the old bytes or the new ones, never a part of them."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from graphwire.process import Descriptor, InterruptSafe
 from graphwire.wire.archive.source import file_name
 
 _MAX_PIECES = 1024
-"""Linux, macOS and the BSDs let a file take so many pieces in one call."""
+"""The number of buffers that one `writev` accepts on Linux, macOS and the BSDs."""
 _WRITE_OUT_BYTES = 1 << 21
-"""As many bytes of a file go to the disk together, ahead of its sync."""
+"""In bytes. After each such amount the system is asked to start writing to the disk, before the file is synced."""
 
 
 class Replacement(io.FileIO):
-    """A new file, which will be synced. As the pieces that it gets come to a few MiB, the system is asked to write those to the
-    disk: else the disk would rest until the sync, which then waits for all of it."""
+    """A new file that is synced later. Every few MiB it asks the system to start writing to the disk, so that the disk does
+    not idle until the sync, which would then wait for all bytes."""
 
     _begun = 0
-    """Up to where that was asked."""
+    """The offset up to which the system was asked to write."""
 
     def write_many(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Write all of the pieces, one behind the other.
+        """Write several pieces in order.
 
         Raises:
-            OSError: they cannot be written, or those before cannot be on the disk, which no sync need tell again.
+            OSError: they cannot be written, or earlier ones failed to reach the disk, which a later sync may not report.
         """
         write_pieces(self, pieces)
         ahead = self.tell() - self._begun
@@ -48,7 +48,7 @@ class Replacement(io.FileIO):
 
 
 class PieceBuffer(io.RawIOBase):
-    """A stream that keeps what is written as it is given, to be copied once: payloads are lent until then."""
+    """A stream that keeps references to the written pieces, so that they are copied only once, when they are joined."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,19 +62,19 @@ class PieceBuffer(io.RawIOBase):
         return len(data)
 
     def write_many(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Keep all of the pieces, one behind the other."""
+        """Keep several pieces in order."""
         self.pieces.extend(pieces)
 
 
 class _AtomicWrite(InterruptSafe):
-    """See `atomic_write`."""
+    """The context manager that `atomic_write` returns."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._target = Path(os.path.realpath(path))
         self._temporary = self._target.parent / f".graphwire-{os.urandom(8).hex()}.part"
         self._file: BinaryIO | None = None
         self._replaces = True
-        """Whether the path is a file that gives way to a new one, and no device or pipe."""
+        """Whether a new file replaces the path. False for a device or a pipe, which is written in place."""
         self._ended = False
 
     def begin(self) -> None:
@@ -90,7 +90,7 @@ class _AtomicWrite(InterruptSafe):
             self._file = target.open("wb")
         elif mode is None:
             self._file = cast("BinaryIO", Replacement(self._temporary, "x+b"))
-        else:  # which nobody else may read before it has the old one's permissions
+        else:  # nobody else may read the new file before it has the permissions of the old one
             opener = functools.partial(os.open, mode=0o600)
             self._file = cast("BinaryIO", Replacement(self._temporary, "x+b", opener=opener))
             self._temporary.chmod(stat.S_IMODE(mode))
@@ -120,32 +120,34 @@ class _AtomicWrite(InterruptSafe):
         self._ended = True
 
     def _name_file(self, error: BaseException) -> None:
-        """Have an error say what could not be written, as on a full disk."""
+        """Set the target path as an error's file name, because the system's own error (as on a full disk) has none."""
         named = getattr(error, "filename", None) not in (None, str(self._temporary))
         if isinstance(error, OSError) and error.errno is not None and not named:
             error.filename = str(self._target)
 
 
 def atomic_write(path: str | os.PathLike[str]) -> _AtomicWrite:
-    """A context manager that gives a raw binary file to write (see `write_all`), which takes the place of `path` when the block
-    ends, and vanishes when it raises. To be named twice, as every `InterruptSafe`.
+    """Write a file that replaces `path` when the `with` block ends, and is deleted if the block raises.
 
-    The bytes are on the disk before the name is: the file is synced, then renamed, then its folder is synced. A symbolic
-    link stays one, its target is replaced. An existing file's permissions are kept (its owner and its hard links are not);
-    a new file gets those of `open`. After a kill, a file `.graphwire-….part` can stay in the folder; the old file is whole.
-    What is no regular file (a device, a pipe) is written to, not replaced.
+    Name the returned context manager twice in the `with` statement, as every `InterruptSafe`. It gives a raw binary file (see
+    `write_all`).
+
+    The bytes reach the disk before the name changes: the file is synced, then renamed, then its folder is synced. If `path` is
+    a symbolic link, its target is replaced. An existing file keeps its permissions, but not its owner and its hard links; a new
+    file gets the permissions that `open` gives. A killed process can leave a file `.graphwire-….part` in the folder; the old
+    file is then intact. A device or a pipe is written to, not replaced.
 
     Raises:
-        OSError: the folder cannot be written, or the disk is full.
+        OSError: the folder is not writable, or the disk is full.
     """
     return _AtomicWrite(path)
 
 
 def write_pieces(file: io.FileIO, pieces: Sequence[bytes | memoryview]) -> None:
-    """Write pieces to a raw file, one behind the other, in as few calls as can be.
+    """Write pieces to a raw file in order, with as few system calls as possible.
 
     Raises:
-        ArchiveError: as `write_all`.
+        ArchiveError: as for `write_all`.
     """
     if not hasattr(os, "writev"):
         for piece in pieces:
@@ -156,7 +158,7 @@ def write_pieces(file: io.FileIO, pieces: Sequence[bytes | memoryview]) -> None:
         some = pieces[done : done + _MAX_PIECES]
         try:
             taken = os.writev(file.fileno(), some)
-        except BlockingIOError:  # which `write_all` tells with what to do
+        except BlockingIOError:  # `write_all` reports it with a remedy
             taken = 0
         for piece in some:
             if taken < len(piece):
@@ -168,10 +170,10 @@ def write_pieces(file: io.FileIO, pieces: Sequence[bytes | memoryview]) -> None:
 
 
 def write_all(stream: BinaryIO | io.FileIO, data: bytes | memoryview) -> None:
-    """Write all of `data`, also where the stream is raw and takes only part of it.
+    """Write all of `data`, even if the stream is raw and accepts only a part for each call.
 
     Raises:
-        ArchiveError: the stream takes nothing now, as it does not wait.
+        ArchiveError: the stream is non-blocking and accepts no bytes now.
     """
     size = len(data)
     while True:
@@ -184,14 +186,14 @@ def write_all(stream: BinaryIO | io.FileIO, data: bytes | memoryview) -> None:
             raise ArchiveError("the file object takes no bytes now", remedy="Open it so that it waits").of(
                 file_name(stream)
             )
-        if taken is None or not 0 <= taken < size:  # None is what many file-like objects return that take all
+        if taken is None or not 0 <= taken < size:  # many file-like objects return None after writing everything
             return
         data = data[taken:]
         size -= taken
 
 
 def sync(file: BinaryIO) -> None:
-    """Have what is written to a file so far on the disk."""
+    """Flush a file and wait until its bytes are on the disk."""
     file.flush()
     os.fsync(file.fileno())
 
@@ -204,7 +206,7 @@ def _mode_of(target: Path) -> int | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename durable, where a folder can be synced at all (not on Windows, not on some network disks)."""
+    """Make the rename durable, if the system can sync a folder (Windows and some network disks cannot)."""
     with suppress(OSError):
         opened = Descriptor(folder, os.O_RDONLY)
         with opened as descriptor, opened:
@@ -212,7 +214,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _load_sync_file_range() -> Callable[[int, int, int, int], int] | None:
-    """Linux's call that begins to write a part of a file to the disk: of which file, from where, how much, how."""
+    """Return Linux's `sync_file_range(descriptor, offset, nbytes, flags)`, which starts writing a range to the disk."""
     if sys.platform != "linux":
         return None
     call = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
@@ -223,6 +225,6 @@ def _load_sync_file_range() -> Callable[[int, int, int, int], int] | None:
 
 _sync_file_range = _load_sync_file_range()
 _SYNC_FILE_RANGE_WRITE = 2
-"""Begin with what is not on its way yet, and do not wait for it."""
+"""Start writing the dirty pages that are not being written yet, and do not wait."""
 _UNSUPPORTED_ERRORS = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ESPIPE)
-"""The errors that say that the call cannot be had for a file, and nothing of the file."""
+"""The errors that mean that the call is not supported for a file. They do not concern its bytes."""

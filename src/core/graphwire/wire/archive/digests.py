@@ -1,9 +1,9 @@
-"""Digests of records, taken while they are written, for the manifest.
+"""Computes the SHA-256 digests of records for the manifest, in threads, while the records are written.
 
-SHA-256 takes longer than writing to memory, and about as long as writing to a disk. So threads take the digests of payloads
-and large documents, beside whoever writes. Of a large payload a thread falls behind, and catches up while the disk is waited
-for. Of small ones it is given a few MiB together: a thread that hashed each of them would wait for the interpreter longer than
-it hashes. The manifest is the same whoever hashed what.
+SHA-256 takes longer than writing to memory, and about as long as writing to a disk. So threads compute the digests of payloads
+and large documents in parallel with the write. With large payloads a thread falls behind, and catches up while the writer
+waits for the disk. Small payloads are passed to a thread in groups of a few MiB: a thread that hashed each alone would spend
+more time waiting for the interpreter than hashing. The manifest does not depend on which thread computed which digest.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from graphwire.wire import Closing, Record
 from graphwire.wire.archive.manifest import DigestGroup, Manifest
 
 THREAD_HASH_BYTES = 1 << 20
-"""Payloads from this size on are hashed by threads, while they and the next ones are written."""
+"""In bytes. Threads hash payloads of at least this size, while they and the next ones are written."""
 _MAX_THREADS = 4
 _MAX_COPIES = 2
-"""As many records of copies that were made to be written may be kept until they are hashed."""
+"""How many temporary copies of records may stay in memory until they are hashed."""
 _GROUP_BYTES = 4 << 20
-"""Smaller records share a digest, so many bytes of them: that much is copied to be hashed in one go."""
+"""In bytes. Smaller records share a digest in groups of at most this size. A thread copies and hashes a group at once."""
 _MIN_THREAD_BYTES = 1 << 18
-"""Fewer bytes, of small records or of one that is in memory, are hashed sooner than a thread begins."""
+"""In bytes. Hashing less than this takes less time than starting a thread."""
 
 
 class _Thread(ThreadPoolExecutor):
-    """A thread that hashes what it is given, in order."""
+    """A thread that hashes records in the order in which it receives them."""
 
     def __init__(self) -> None:
         super().__init__(1, "graphwire-sha256")
         self._buffer = io.BytesIO()
 
     def hash_all(self, views: Sequence[memoryview]) -> hashlib._Hash:
-        """The digest of records, which are copied to where those before them were: memory that is new is slow."""
+        """Return the digest of several records. They are copied into a reused buffer, because writing to new memory is slow."""
         self._buffer.seek(0)
         self._buffer.writelines(views)
         with self._buffer.getbuffer() as room:
@@ -47,7 +47,7 @@ class _Thread(ThreadPoolExecutor):
 
 
 class _ThreadedDigest:
-    """A record that is hashed by a thread, or by whoever needs its digest before the thread gets to it."""
+    """The digest of one record, computed by a thread, or by the writer if the thread has not started it in time."""
 
     def __init__(self, name: str, thread: _Thread) -> None:
         self.name = name
@@ -56,21 +56,21 @@ class _ThreadedDigest:
         self._chunks: list[memoryview] = []
         self._steps: list[Future[None]] = []
         self._claim = threading.Lock()
-        """Held, for good, by who hashes the record."""
+        """Acquired, and never released, by whichever thread hashes the record."""
         self._by_thread = False
         self._lost = False
-        """Whether the thread could not be given a chunk."""
+        """Whether a chunk could not be submitted to the thread."""
 
     def add(self, chunk: memoryview) -> None:
-        """Let the thread hash one more chunk."""
+        """Submit the next chunk to the thread."""
         self._chunks.append(chunk)
         try:
             self._steps.append(self._thread.submit(self._hash, chunk, first=len(self._chunks) == 1))
-        except RuntimeError:  # no thread can be had, as when the interpreter ends
+        except RuntimeError:  # no thread can start, for example at interpreter shutdown
             self._lost = True
             self._claim.acquire(
                 blocking=False
-            )  # from a thread that is had later, and finds the chunk in its queue
+            )  # keeps out a thread that starts later and finds the chunk in its queue
 
     def _hash(self, chunk: memoryview, *, first: bool) -> None:
         if first:
@@ -79,16 +79,16 @@ class _ThreadedDigest:
             self.digest.update(chunk)
 
     def hash_here(self) -> None:
-        """Hash the record now, unless the thread has begun with it."""
+        """Hash the record in the calling thread, unless the other thread has started."""
         if not self._lost and self._claim.acquire(blocking=False):
             for chunk in self._chunks:
                 self.digest.update(chunk)
 
     def wait(self) -> None:
-        """Wait until the record is hashed, and let go of it.
+        """Wait until the record is hashed, and release its chunks.
 
         Raises:
-            Exception: what became of it in the thread.
+            Exception: an error from the thread.
         """
         for step in self._steps:
             step.result()
@@ -100,7 +100,7 @@ class _ThreadedDigest:
 
 
 class _Group:
-    """Small records that share a digest: hashed by a thread ahead, or as they are written."""
+    """Small records that share a digest, hashed by a thread in advance or one by one as they are written."""
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
@@ -109,29 +109,29 @@ class _Group:
         self._step: Future[hashlib._Hash] | None = None
 
     def begin(self, views: Sequence[memoryview], thread: _Thread) -> bool:
-        """Let a thread hash the records; whether there can be one."""
-        with suppress(RuntimeError):  # as when the interpreter ends
+        """Submit the records to a thread. Return whether a thread could start."""
+        with suppress(RuntimeError):  # for example at interpreter shutdown
             self._step = thread.submit(thread.hash_all, views)
             self._views = views
         return self._step is not None
 
     def update(self, data: memoryview) -> None:
-        """Hash a record that is written, in its turn, if no thread does."""
+        """Hash the next record as it is written, unless a thread hashes the group."""
         if self._step is None:
             self.digest.update(data)
 
     def hash_here(self) -> None:
-        """Hash the records now, unless the thread has begun with them."""
+        """Hash the records in the calling thread, unless the other thread has started."""
         if self._step is not None and self._step.cancel():
             self._step = None
             for view in self._views:
                 self.digest.update(view)
 
     def wait(self) -> None:
-        """Wait until the records are hashed, and let go of them.
+        """Wait until the records are hashed, and release them.
 
         Raises:
-            Exception: what became of it in the thread.
+            Exception: an error from the thread.
         """
         if self._step is not None:
             self.digest = self._step.result()
@@ -139,7 +139,7 @@ class _Group:
 
 
 class Digests(Closing):
-    """The digests of the records of one archive. A context manager, which leaves no thread behind."""
+    """Computes the digests of one archive's records. As a context manager it ends its threads."""
 
     def __init__(self) -> None:
         self._digests: dict[str, hashlib._Hash] = {}
@@ -147,19 +147,21 @@ class Digests(Closing):
         self._group_of: dict[str, _Group] = {}
         self._threads: list[_Thread] = []
         self._assigned = 0
-        """How often a thread was given something."""
+        """How many tasks the threads received."""
         self._threaded: list[_ThreadedDigest] = []
         self._now: hashlib._Hash | _Group | None = None
-        """What hashes the record that was begun last, where no thread does."""
+        """The hash of the record that was begun last; None if a thread hashes it."""
         self._copies: list[_ThreadedDigest] = []
-        """Those of `_threaded` that are copies."""
+        """The records in `_threaded` whose chunks are temporary copies."""
         self._views: dict[str, memoryview] = {}
         self.busy = False
-        """Whether threads may be behind, with large payloads left to hash. For a document it is not worth to wait."""
+        """Whether threads may still have large payloads to hash. A document alone is not worth waiting for."""
 
     def begin_groups(self, records: Mapping[str, Record]) -> None:
-        """Begin with the small ones of records that will be written, in this order. Which of them share a digest depends on
-        nothing but their sizes."""
+        """Group the small ones among the records to be written, and start hashing the groups in threads.
+
+        Records are grouped in the given order. Which of them share a digest depends on their sizes only.
+        """
         groups = list(_grouped(records))
         ahead = sum(sum(group.sizes.values()) for group in groups) >= _MIN_THREAD_BYTES and _processors() > 1
         for group in groups:
@@ -168,21 +170,21 @@ class Digests(Closing):
             members = {name: records[name] for name in group.sizes}
             if ahead and all(getattr(record, "lends", False) for record in members.values()):
                 views = [record.view() for record in members.values()]
-                # Of a record that has another length than it says, `take` tells.
+                # `take` reports a record whose length differs from its `nbytes`.
                 sizes_match = [*map(len, views)] == [*group.sizes.values()]
                 if sizes_match and group.begin(views, self._next_thread()):
                     self._views.update(zip(members, views, strict=True))
 
     def pop_view(self, name: str) -> memoryview | None:
-        """The bytes of a record of `begin_groups`, where its digest is being taken already, and `take` is not needed; given
-        once."""
+        """Return the bytes of a record that a thread already hashes since `begin_groups`, or None. Such a record needs no
+        `take`. A second call returns None."""
         return self._views.pop(name, None)
 
     def take(self, name: str, data: memoryview) -> None:
-        """Take the digest of a record that is in memory, and must not change before `finish`.
+        """Compute the digest of a record in memory. Its bytes must not change before `finish`.
 
         Raises:
-            ArchiveError: it has not the length that it said it has.
+            ArchiveError: the length differs from the announced one.
         """
         group = self._group_of.get(name)
         if group is None:
@@ -190,7 +192,7 @@ class Digests(Closing):
                 self._digests[name] = hashlib.sha256(data)
             else:
                 record = self._hash_in_thread(name)
-                self._digests[name] = record.digest  # has its place now, whoever hashes it
+                self._digests[name] = record.digest  # fixes its place in the manifest, whichever thread hashes it
                 record.add(data)
             return
         if data.nbytes != group.sizes[name]:
@@ -202,11 +204,11 @@ class Digests(Closing):
         group.update(data)
 
     def begin(self, name: str, nbytes: int, *, lent: bool) -> None:
-        """From here on `add` adds to the digest of a record of `nbytes` bytes.
+        """Start the digest of a record of `nbytes` bytes, which `add` extends.
 
         Args:
-            lent: whether its chunks are memory that is there anyway. Of copies, no more than a few records are kept: this
-                waits until those before are hashed.
+            lent: whether the chunks are memory that exists anyway. If they are temporary copies, only a few records are kept:
+                the call waits until earlier ones are hashed.
         """
         self._now = self._group_of.get(name)
         if self._now is not None:
@@ -222,16 +224,16 @@ class Digests(Closing):
                 self._copies.pop(0).wait()
 
     def add(self, chunk: memoryview) -> None:
-        """Add a chunk to the digest of the record that was begun last. It must not change before `finish`."""
+        """Add a chunk to the digest of the record begun last. The chunk must not change before `finish`."""
         if self._now is not None:
             self._now.update(chunk)
         else:
             self._threaded[-1].add(chunk)
 
     def finish(self) -> Manifest:
-        """Hash what is left together with the threads."""
+        """Hash what is left, in this thread and the others, and return the manifest."""
         pending: list[_Group | _ThreadedDigest] = [*self._groups, *self._threaded]
-        for each in reversed(pending):  # the threads begin at the other end
+        for each in reversed(pending):  # the threads started from the other end
             each.hash_here()
         for each in pending:
             each.wait()
@@ -242,7 +244,7 @@ class Digests(Closing):
         )
 
     def close(self) -> None:
-        """Let go of the threads, without hashing what is left."""
+        """End the threads without hashing what is left."""
         for thread in self._threads:
             thread.shutdown(cancel_futures=True)
         self._threads, self._threaded, self._copies, self._groups, self._views = [], [], [], [], {}
@@ -253,7 +255,7 @@ class Digests(Closing):
         return record
 
     def _next_thread(self) -> _Thread:
-        """The threads take turns; there are as many as processors are left by the one that writes."""
+        """Return the threads in rotation. There is one for each processor that the writing thread leaves free, up to a limit."""
         if not self._threads or len(self._threads) < min(_processors() - 1, _MAX_THREADS):
             self._threads.append(_Thread())
         self._assigned += 1
@@ -261,7 +263,7 @@ class Digests(Closing):
 
 
 def _grouped(records: Mapping[str, Record]) -> Iterator[_Group]:
-    """The records that share digests. One that would be alone has its own."""
+    """Yield the groups of records that share a digest. A record that would be alone in a group has its own digest."""
     group, filled = _Group(), 0
     for name, record in records.items():
         nbytes = record.nbytes
@@ -278,7 +280,7 @@ def _grouped(records: Mapping[str, Record]) -> Iterator[_Group]:
 
 
 def _processors() -> int:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""The directory of an archive: read, and checked whole before any record is."""
+"""Reads the central directory of a zip archive, and checks all of it before any record is read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from graphwire.wire.archive.source import Source
 
 _FLAGS_READ = (
     zip_layout.FLAG_DESCRIPTOR | zip_layout.FLAG_UTF8 | 0b110
-)  # bits 1 and 2 tell how hard the deflater tried
+)  # bits 1 and 2 give the effort of the compressor
 _REMEDY = "The file is damaged or was cut: fetch or write it again"
 
 
 class Entry(NamedTuple):
-    """One member, as the directory tells it."""
+    """The directory's entry for one member."""
 
     name: str
     raw_name: bytes
@@ -25,33 +25,33 @@ class Entry(NamedTuple):
     method: int
     crc: int
     stored_bytes: int
-    """Bytes of it in the file."""
+    """The size of its data in the file, in bytes."""
     size: int
-    """Bytes of it when it is read."""
+    """The size of its data after inflation, in bytes."""
     spare_bytes: int
-    """Bytes of its line in the directory that say nothing: a comment, extra fields beyond the zip64 one."""
+    """Unused bytes of its entry: a comment, extra fields other than zip64."""
     offset: int
-    """Of its local header, from the start of the file."""
+    """The offset of its local header, in bytes from the start of the file."""
     end: int
-    """Where the next member's header, or the directory, begins."""
+    """The offset of the next member's header, or of the directory."""
 
     @property
     def is_folder(self) -> bool:
-        """Whether it only names a folder."""
+        """Whether the entry only names a folder."""
         return self.size == 0 and self.name.endswith("/")
 
 
 _Row: TypeAlias = tuple[str, bytes, int, int, int, int, int, int, int]
-"""An entry as far as its own bytes tell it: all fields but the last."""
+"""The fields of an `Entry` except `end`, which depends on the other entries."""
 
 
 class Directory(NamedTuple):
-    """What an archive says of itself."""
+    """The central directory of an archive."""
 
     entries: list[Entry]
-    """Every member, in the order of the directory, entries of folders among them."""
+    """Every member, including folders, in the order of the directory."""
     spare_bytes: int
-    """Bytes of the end records that say nothing: a comment, an extension."""
+    """Unused bytes of the end records: a comment, an extension."""
 
 
 class _End(NamedTuple):
@@ -62,10 +62,11 @@ class _End(NamedTuple):
 
 
 def read_directory(source: Source, limits: Limits) -> Directory:
-    """The directory of an archive.
+    """Read and check the directory of an archive.
 
     Raises:
-        ArchiveError: this is no zip archive, or its directory is damaged or lies; the record is named where there is one.
+        ArchiveError: this is not a zip archive, or its directory is damaged or contradicts the file. The error names the
+            record if there is one.
         LimitError: it has more records, or longer names, than `limits` allow.
     """
     end = _find_end(source)
@@ -88,7 +89,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
 
 
 def _find_end(source: Source) -> _End:
-    """The end record, in its zip64 form where there is one."""
+    """Return the end record, in its zip64 form if there is one."""
     if source.size == 0:
         raise ArchiveError("the file is empty", remedy="Was it saved, and saved to the end?")
     head = source.read_at(0, min(4, source.size))
@@ -100,7 +101,7 @@ def _find_end(source: Source) -> _End:
     tail_size = min(source.size, zip_layout.END.size + zip_layout.MAX16)
     tail = source.read_at(source.size - tail_size, tail_size)
     at = tail_size - zip_layout.END.size
-    while at >= 0:  # the last end record whose comment ends with the file; none of ours has a comment
+    while at >= 0:  # find the last end record whose comment ends with the file; graphwire writes no comment
         at = tail.rfind(zip_layout.END_MAGIC, 0, at + 4)
         if at < 0 or (
             tail_size - at >= zip_layout.END.size
@@ -154,7 +155,7 @@ def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) ->
 
 
 def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> tuple[_Row, int]:
-    """The entry at `position` of the directory, and where the next one begins. Records end before offset `limit`."""
+    """Return the entry at `position` of the directory, and the position of the next. Records must end before offset `limit`."""
     names_at = position + zip_layout.CENTRAL_ENTRY.size
     if names_at > len(directory):
         raise ArchiveError("the archive's directory is cut short", remedy=_REMEDY)
@@ -202,7 +203,7 @@ def _entry_problem(flags: int, method: int, stored_bytes: int, size: int, disk: 
 
 
 def _read_zip64(extra: bytes, name: str, narrow: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Size, stored size and offset, each from the zip64 field where its own field is all ones."""
+    """Return size, stored size and offset, each from the zip64 extra field if its own field is all ones."""
     at = 0
     while at + 4 <= len(extra):
         kind = int.from_bytes(extra[at : at + 2], "little")
@@ -222,7 +223,7 @@ def _read_zip64(extra: bytes, name: str, narrow: tuple[int, int, int]) -> tuple[
 
 
 def _separate(rows: list[_Row], directory_at: int) -> list[Entry]:
-    """The entries, each knowing where the next member begins; refuses equal names and overlaps."""
+    """Add to each entry the offset of the next member. Raise for duplicate names and overlapping members."""
     names: set[str] = set()
     for row in rows:
         if row[0] in names:

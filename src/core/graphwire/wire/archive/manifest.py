@@ -1,8 +1,8 @@
-"""The manifest of an archive: a SHA-256 for every record, in a record of its own.
+"""The manifest of an archive: a record with SHA-256 digests that cover every other record.
 
-A CRC-32 shows damage; a digest shows that a record is the one that was written, to whoever trusts the manifest: by a
-signature of the file, or by a digest kept elsewhere. Small payloads share digests, a few MiB together, so that a thread can
-take them in one go (see `digests`).
+A CRC-32 detects damage. A digest also detects an exchanged record, if the reader trusts the manifest, by a signature of the
+file or by a digest kept elsewhere. Small payloads share digests in groups of a few MiB, so that a thread can hash a group at
+once (see `digests`).
 """
 
 from __future__ import annotations
@@ -20,41 +20,42 @@ MANIFEST = "manifest.json"
 
 
 class DigestGroup(msgspec.Struct):
-    """Records that share a digest."""
+    """A group of records that share one digest."""
 
     sizes: dict[str, int]
-    """The bytes of each, by its name below the root folder, in the order in which they are hashed."""
+    """The size of each record in bytes, by its name below the root folder, in the order of hashing."""
     sha256: str
-    """Of the bytes of all, one behind the other, in hexadecimal."""
+    """The digest of the concatenated records, in hexadecimal."""
 
 
 class Manifest(msgspec.Struct, omit_defaults=True):
-    """The digests of an archive's records, of their bytes when they are read."""
+    """The digests of an archive's records, computed over their inflated bytes."""
 
     sha256: dict[str, str]
-    """By the record's name below the root folder, in hexadecimal."""
+    """The digest of a single record in hexadecimal, by its name below the root folder."""
     together: list[DigestGroup] = []
+    """The groups of records that share a digest."""
 
     @property
     def names(self) -> list[str]:
-        """Of the records that are listed."""
+        """The names of all listed records."""
         return [*self.sha256, *chain.from_iterable(each.sizes for each in self.together)]
 
 
 _MANIFESTS = msgspec.json.Decoder(Manifest)
-"""Made here rather than at the first manifest, for the sake of threads; see `schema.trees.conversion`."""
+"""Created at import rather than at first use, because of threads; see `schema.trees.conversion`."""
 
 
 def write_manifest(manifest: Manifest) -> bytes:
-    """The manifest as a record."""
+    """Encode a manifest as the bytes of its record."""
     return msgspec.json.encode(manifest)
 
 
 def read_manifest(data: bytes) -> Manifest:
-    """The manifest in a record.
+    """Decode a manifest from the bytes of its record.
 
     Raises:
-        ArchiveError: it is none.
+        ArchiveError: the bytes are not a manifest, or it lists a record twice.
     """
     try:
         manifest = _MANIFESTS.decode(data)
@@ -71,14 +72,14 @@ def read_manifest(data: bytes) -> Manifest:
 def manifest_errors(
     archive: ArchiveReader, manifest: Manifest, names: Collection[str]
 ) -> Iterator[GraphwireError]:
-    """Read records in pieces, and compare their checksums, and their digests where the manifest has some.
+    """Check records against their checksums and the digests in the manifest, reading them in pieces.
 
     Args:
-        names: the records. Those that share a digest with one of them are read, too.
+        names: the records to check. Records that share a digest with one of them are read, too.
 
     Yields:
-        An error for each record that is not what was written, or for all that share a digest, as `ArchiveReader.verify`
-        raises them; and for each that is missing of those that share one.
+        An error, as `ArchiveReader.verify` raises, for each record or group that differs from what was written, and for each
+        missing record of a group.
     """
     wanted = set(names)
     for each in manifest.together:

@@ -1,4 +1,4 @@
-"""Reading an archive: its directory at once, its records when they are asked for."""
+"""Reads an archive: the directory when it is opened, each record on request."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from graphwire.wire.archive.source import (
 
 _PIECE_BYTES = 1 << 20
 _NAMES_COMPARED, _NAME_COMPARED = 500, 200
-"""How many names, and how much of the one that is not there, a message is made of: comparing takes long."""
+"""How many names are compared with a missing one, and how many of its characters: comparing is slow."""
 DAMAGED_REMEDY = "The file is damaged: fetch or write it again"
 
 
 class ArchiveReader(Closing):
-    """A zip archive in one of PyTorch's layouts. Any thread may read records.
+    """A zip archive in one of PyTorch's layouts, open for reading. Any thread may read records.
 
-    Names are relative to the archive's one root folder (PT2 archives: `models/model.json`), or to the archive itself where
-    records stand at its top level (torch 2.1 to 2.7: `serialized_exported_program.json`).
+    Names are relative to the archive's single root folder (PT2 archives: `models/model.json`), or to the archive itself if
+    its records are at the top level (torch 2.1 to 2.7: `serialized_exported_program.json`).
 
-    `root` is that folder's name or empty, `nbytes` the size of the whole archive in bytes.
+    `root` is the folder's name or empty; `nbytes` is the size of the whole archive in bytes.
 
-    Memory that `map` gave outlives the reader, and does not change when another file takes the path. When the same file is
-    cut or written over while it is mapped, the mapped bytes are undefined, and touching bytes past its new end ends the
-    process, as with every mapping: replace files instead of writing into them, as `atomic.replacing` does.
+    Memory that `map` returned outlives the reader, and does not change when another file replaces the path. If the same file
+    is truncated or overwritten while it is mapped, the mapped bytes are undefined, and access past the new end kills the
+    process, as with every mapping. So replace files, as `atomic_file.atomic_write` does; do not overwrite them.
 
     Args:
         source: a path, a binary file object (read from its start), or bytes.
-        limits: the bounds in force.
+        limits: the limits that apply.
 
     Raises:
         OSError: the path cannot be opened.
-        ArchiveError: the source is no archive, or a damaged one.
-        LimitError: it goes beyond `limits`.
+        ArchiveError: the source is not an archive, or it is damaged.
+        LimitError: it exceeds `limits`.
     """
 
     def __init__(self, source: Readable, *, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -58,7 +58,7 @@ class ArchiveReader(Closing):
     def _start(self, source: Source, limits: Limits) -> None:
         self._source = source
         self.limits = limits
-        """The bounds in force."""
+        """The limits that apply."""
         try:
             self._directory = read_directory(source, limits)
             entries = [entry for entry in self._directory.entries if not entry.is_folder]
@@ -72,7 +72,7 @@ class ArchiveReader(Closing):
 
     @property
     def is_mapped(self) -> bool:
-        """Whether `map` lends memory of a file for stored records; else it makes copies, or may."""
+        """Whether `map` maps stored records from a file. Otherwise it may return copies."""
         return isinstance(self._source, FileSource)
 
     @property
@@ -84,54 +84,54 @@ class ArchiveReader(Closing):
         return name in self._entries
 
     def size(self, name: str) -> int:
-        """The record's size when it is read, in bytes.
+        """Return the record's size after inflation, in bytes.
 
         Raises:
-            MissingRecordError: there is no such record.
+            MissingRecordError: the archive has no such record.
         """
         return self._entry(name).size
 
     def stored_size(self, name: str) -> int:
-        """The record's size in the file, in bytes.
+        """Return the record's size in the file, in bytes.
 
         Raises:
-            MissingRecordError: there is no such record.
+            MissingRecordError: the archive has no such record.
         """
         return self._entry(name).stored_bytes
 
     def full_name(self, name: str) -> str:
-        """The record's name with the root folder.
+        """Return the record's name including the root folder.
 
         Raises:
-            MissingRecordError: there is no such record.
+            MissingRecordError: the archive has no such record.
         """
         return self._entry(name).name
 
     def is_stored(self, name: str) -> bool:
-        """Whether the record lies in the file as it is, not deflated.
+        """Return whether the record is stored in the file without compression.
 
         Raises:
-            MissingRecordError: there is no such record.
+            MissingRecordError: the archive has no such record.
         """
         return self._entry(name).method == zip_layout.STORED
 
     def offset(self, name: str) -> int:
-        """Where the record's data begins, in bytes from the start of the archive.
+        """Return the offset of the record's data, in bytes from the start of the archive.
 
         Raises:
-            MissingRecordError: there is no such record.
+            MissingRecordError: the archive has no such record.
             ArchiveError: its local header is damaged or contradicts the directory.
         """
         return _data_offset(self._source, self._entry(name))
 
     def read(self, name: str) -> bytes:
-        """The record's bytes, inflated, and checked against their checksum.
+        """Return the record's bytes, inflated and checked against their CRC-32.
 
         Raises:
-            MissingRecordError: there is no such record.
-            LimitError: it is larger than `Limits.program_bytes`, or inflates beyond `Limits.inflate_ratio`; nothing was
-                allocated for it.
-            ChecksumError: its bytes are not the ones that were written.
+            MissingRecordError: the archive has no such record.
+            LimitError: it is larger than `Limits.program_bytes`, or exceeds `Limits.inflate_ratio`; no memory was allocated
+                for it.
+            ChecksumError: its bytes differ from the written ones.
             ArchiveError: it is damaged in another way.
         """
         entry = self._entry(name)
@@ -147,13 +147,13 @@ class ArchiveReader(Closing):
         return data
 
     def map(self, name: str) -> memoryview:
-        """The record as writable memory of our own; writing to it changes neither the file nor another reader's view.
+        """Return the record as private writable memory. Writing to it changes neither the file nor another reader's view.
 
-        A stored record of a real file is mapped: no page is read before it is touched, and none is checked (see `verify`).
-        Stored records of other sources are copied without a check, and deflated ones as `copy` does.
+        A stored record of a regular file is mapped: a page is read on first access, and not checked (see `verify`). A stored
+        record of another source is copied without a check. A deflated record is copied and checked as by `copy`.
 
         Raises:
-            MissingRecordError: there is no such record.
+            MissingRecordError: the archive has no such record.
             ArchiveError: it is damaged.
         """
         entry = self._entry(name)
@@ -164,11 +164,11 @@ class ArchiveReader(Closing):
         return self._source.map(_data_offset(self._source, entry), entry.size)
 
     def head(self, name: str, count: int) -> bytes:
-        """The first bytes of the record, inflated, and not checked; all of a shorter one.
+        """Return the first `count` bytes of the record, inflated but not checked; fewer if the record is shorter.
 
         Raises:
-            MissingRecordError: there is no such record.
-            LimitError: it inflates beyond `Limits.inflate_ratio`.
+            MissingRecordError: the archive has no such record.
+            LimitError: it exceeds `Limits.inflate_ratio`.
             ArchiveError: it is damaged.
         """
         entry = self._entry(name)
@@ -177,12 +177,12 @@ class ArchiveReader(Closing):
         return next(self._pieces(entry, whole=False), b"")[:count]
 
     def copy(self, name: str) -> memoryview:
-        """The record in new memory of its own, inflated, and checked against its checksum. It may be of any size.
+        """Return the record in new memory, inflated and checked against its CRC-32. It may have any size.
 
         Raises:
-            MissingRecordError: there is no such record.
-            LimitError: it inflates beyond `Limits.inflate_ratio`; nothing was allocated for it.
-            ChecksumError: its bytes are not the ones that were written.
+            MissingRecordError: the archive has no such record.
+            LimitError: it exceeds `Limits.inflate_ratio`; no memory was allocated for it.
+            ChecksumError: its bytes differ from the written ones.
             ArchiveError: it is damaged in another way.
         """
         entry = self._entry(name)
@@ -199,15 +199,15 @@ class ArchiveReader(Closing):
         return memory
 
     def verify(self, name: str, digest: hashlib._Hash | None = None) -> None:
-        """Read the record in pieces, and compare its checksum. Memory stays below a few MiB.
+        """Check the record against its CRC-32, reading it in pieces. This takes a few MiB of memory at most.
 
         Args:
-            digest: is updated with the record's bytes meanwhile.
+            digest: a hash to update with the record's bytes.
 
         Raises:
-            MissingRecordError: there is no such record.
-            ChecksumError: its bytes are not the ones that were written.
-            LimitError: it inflates beyond `Limits.inflate_ratio`.
+            MissingRecordError: the archive has no such record.
+            ChecksumError: its bytes differ from the written ones.
+            LimitError: it exceeds `Limits.inflate_ratio`.
             ArchiveError: it is damaged in another way.
         """
         entry = self._entry(name)
@@ -219,10 +219,10 @@ class ArchiveReader(Closing):
         _check(entry, crc)
 
     def unowned(self) -> list[tuple[str, int]]:
-        """What lies in the file and belongs to no record, so that whoever reads it in another way may find something else.
+        """Return the parts of the file that belong to no record. Another zip reader might interpret them as different content.
 
         Returns:
-            Where it lies, for a person, and its bytes. Records whose header is damaged are passed over.
+            For each part a description of its position, and its size in bytes. Records with a damaged header are skipped.
         """
         entries = sorted(self._directory.entries, key=attrgetter("offset"))
         first = entries[0].offset if entries else 0
@@ -239,13 +239,13 @@ class ArchiveReader(Closing):
         return [(place, count) for place, count in found if count]
 
     def nested(self, name: str) -> ArchiveReader:
-        """The archive that a record is (`torch.save` files inside a program of torch 2.1 to 2.8), mapped like this one.
+        """Open a record that is itself an archive (a `torch.save` file inside a program of torch 2.1 to 2.8).
 
-        It reads through this reader, and ends with it.
+        It reads and maps through this reader, and closes with it.
 
         Raises:
-            MissingRecordError: there is no such record.
-            ArchiveError: the record is no archive, or damaged.
+            MissingRecordError: the archive has no such record.
+            ArchiveError: the record is not an archive, or it is damaged.
         """
         entry = self._entry(name)
         inner = ArchiveReader.__new__(ArchiveReader)
@@ -262,7 +262,7 @@ class ArchiveReader(Closing):
         return inner
 
     def check_open(self) -> None:
-        """Refuse to go on without a source.
+        """Raise unless the archive is open.
 
         Raises:
             ArchiveError: the archive is closed.
@@ -271,7 +271,7 @@ class ArchiveReader(Closing):
             raise ArchiveError(CLOSED)
 
     def close(self) -> None:
-        """Let go of the source. Mapped memory stays valid."""
+        """Close the source. Mapped memory stays valid."""
         self._source.close()
 
     def _entry(self, name: str) -> Entry:
@@ -286,7 +286,7 @@ class ArchiveReader(Closing):
         return entry
 
     def _pieces(self, entry: Entry, *, whole: bool) -> Iterator[bytes]:
-        """The record's bytes, in one piece or in several of bounded size; never more of them than the directory says."""
+        """Yield the record's bytes, in one piece or in pieces of bounded size; never more than the directory states."""
         start = _data_offset(self._source, entry)
         step = entry.stored_bytes if whole else _PIECE_BYTES
         if entry.method == zip_layout.STORED:
@@ -314,7 +314,7 @@ def _inflate(source: Source, entry: Entry, start: int, *, whole: bool) -> Iterat
                 taken = min(_PIECE_BYTES, entry.stored_bytes - at)
                 pending = source.read_at(start + at, taken)
                 at += taken
-            # One byte more than is due shows a record that goes on. Without input the call drains what is held back.
+            # Asking for one byte too many detects a longer record. Without input the call drains the inflater's buffer.
             piece = stream.decompress(pending, left + 1 if whole else min(left + 1, _PIECE_BYTES))
             stuck = not piece and not pending and not stream.eof
             pending = stream.unconsumed_tail
@@ -347,7 +347,7 @@ def _check(entry: Entry, crc: int) -> None:
 
 
 def _data_offset(source: Source, entry: Entry) -> int:
-    """Where the record's data begins, after its local header was compared with the directory."""
+    """Return the offset of a record's data, after comparing its local header with the directory."""
     size = zip_layout.LOCAL_HEADER.size
     header = source.read_at(entry.offset, size + len(entry.raw_name))
     magic, _, flags, method, _, _, crc, stored_bytes, full_size, name_bytes, extra_bytes = (
@@ -378,7 +378,7 @@ def _data_offset(source: Source, entry: Entry) -> int:
 
 
 _FEW_BYTES = 64
-"""So many bytes of extra fields are what other tools note of a member: times, owners."""
+"""In bytes. Other tools add extra fields of up to this size for a member's times and owners."""
 
 
 def _notable(count: int) -> int:
@@ -386,7 +386,7 @@ def _notable(count: int) -> int:
 
 
 def _spare_extra_bytes(source: Source, entry: Entry) -> int:
-    """The bytes of a local header's extra fields that are neither sizes, nor padding, nor few."""
+    """Return the size of a local header's extra fields other than sizes and padding; 0 if it is at most `_FEW_BYTES`."""
     size = zip_layout.LOCAL_HEADER.size
     name_bytes, extra_bytes = zip_layout.LOCAL_HEADER.unpack(source.read_at(entry.offset, size))[-2:]
     extra = source.read_at(entry.offset + size + name_bytes, extra_bytes)
@@ -406,7 +406,7 @@ def _spare_extra_bytes(source: Source, entry: Entry) -> int:
 
 
 def _descriptor_bytes(source: Source, entry: Entry, at: int) -> int:
-    """The bytes of the checksum and sizes behind a record's data, as far as they are what the directory says."""
+    """Return the size of the data descriptor after a record's data; 0 if there is none, or it contradicts the directory."""
     if not entry.flags & zip_layout.FLAG_DESCRIPTOR:
         return 0
     crc = entry.crc.to_bytes(4, "little")
@@ -421,7 +421,7 @@ def _descriptor_bytes(source: Source, entry: Entry, at: int) -> int:
 
 
 def _root(names: list[str]) -> str:
-    """The folder that all records stand below; empty where one stands at the top level."""
+    """Return the folder that contains all records; empty if a record is at the top level."""
     folders = {name.partition("/")[0] if "/" in name else "" for name in names}
     if not folders or "" in folders:
         return ""

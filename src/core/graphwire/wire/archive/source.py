@@ -1,4 +1,4 @@
-"""The bytes that an archive is read from: a file, a part of one, or a buffer."""
+"""The sources of bytes that an archive is read from: a file, a part of another source, or a buffer."""
 
 from __future__ import annotations
 
@@ -15,50 +15,50 @@ from graphwire.errors import ArchiveError, LimitError, note_caller
 from graphwire.wire import Limits, copy_bytes
 
 Readable: TypeAlias = "str | os.PathLike[str] | BinaryIO | bytes | bytearray | memoryview"
-"""What an archive can be read from. A file object is read from its start, wherever it stands."""
+"""The types that an archive can be read from. A file object is read from its start, whatever its position."""
 
 CLOSED = "the archive is closed"
 _READ_BYTES = 1 << 20
 
 
 class Source(Protocol):
-    """Bytes at offsets. Any thread may read."""
+    """Bytes that can be read at any offset, by any thread."""
 
     size: int
-    """In bytes."""
+    """The length in bytes."""
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be read any more."""
+        """Whether the source is closed."""
         ...
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Exactly the bytes of a range that lies within `size`."""
+        """Return exactly the bytes of a range within `size`."""
         ...
 
     def map(self, offset: int, size: int) -> memoryview:
-        """The range as memory that may be written without changing the source."""
+        """Return the range as private writable memory. Writing to it does not change the source."""
         ...
 
     def close(self) -> None:
-        """Let go of the source. Mapped memory stays."""
+        """Close the source. Mapped memory stays valid."""
         ...
 
 
 class FileSource:
-    """A regular file, opened for us alone: closing or replacing what it was opened from changes nothing here.
+    """A regular file with a descriptor of its own: closing the caller's file object or replacing the path has no effect here.
 
-    Reading goes through the descriptor, not through the mapping: a file that was cut meanwhile is an error, not a bus error.
-    A descriptor's number may be another file's as soon as it is closed, so it is closed when nobody reads by it any more.
+    Reads use the descriptor, not the mapping, so that a truncated file is an error and not a bus error. The descriptor is
+    closed only after the last read ends, because its number may then refer to another file.
     """
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
         self._readers: set[object] = set()
-        """A token for each read that is under way."""
+        """A token for each read in progress."""
         self.closed = False
         self._mappings: dict[None, _Mapping] = {}
-        """The one there is, if any."""
+        """The file's mapping, under the key None, once it exists."""
         self.size = os.fstat(file.fileno()).st_size
 
     def read_at(self, offset: int, size: int) -> bytes:
@@ -97,11 +97,11 @@ class FileSource:
         self._close_unless_read()
 
     def __del__(self) -> None:
-        if "_file" in vars(self):  # unless it was interrupted before its first line
+        if "_file" in vars(self):  # absent if an interrupt came before the first line of `__init__`
             self._file.close()
 
     def _descriptor_for(self, reader: object) -> int:
-        """The file's descriptor, which stays open until the reader leaves."""
+        """Return the file's descriptor, which stays open until `_leave` removes the reader."""
         self._readers.add(reader)
         if self.closed:
             raise ArchiveError(CLOSED)
@@ -117,7 +117,7 @@ class FileSource:
 
 
 class BufferSource:
-    """Bytes in memory. Mapping a range copies it: the caller's buffer is not ours to write."""
+    """Bytes in memory. `map` copies, because the caller's buffer must not change."""
 
     def __init__(self, buffer: bytes | bytearray | memoryview) -> None:
         self._view: memoryview | None = memoryview(buffer).cast("B")
@@ -143,7 +143,7 @@ class BufferSource:
 
 
 class PartSource:
-    """A range of another source, which stays open."""
+    """A range of another source. Closing it leaves the other source open."""
 
     def __init__(self, whole: Source, offset: int, size: int) -> None:
         self._whole = whole
@@ -161,16 +161,16 @@ class PartSource:
         return self._whole.closed
 
     def close(self) -> None:
-        """Nothing: the whole belongs to whoever opened it."""
+        """Do nothing: whoever opened the whole source closes it."""
 
 
 def open_source(source: Readable, limits: Limits) -> Source:
-    """The bytes of `source`, mapped where it is a regular file and held in memory otherwise.
+    """Open `source`: a regular file is mapped, anything else is read into memory.
 
     Raises:
         OSError: the path cannot be opened.
-        ArchiveError: the path is a folder or a device, or the object does not give bytes.
-        LimitError: a pipe gives more bytes than `limits` allow.
+        ArchiveError: the path is a folder or a device, or the object does not return bytes.
+        LimitError: a pipe returns more bytes than `limits` allow.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         return BufferSource(source)
@@ -198,7 +198,7 @@ def _gives_text() -> ArchiveError:
 
 
 def file_name(file: object) -> str:
-    """What a file, or what is read or written in place of one, is called in a message."""
+    """Return a name for a path, file object, stream or buffer, for messages; empty for any other object."""
     if isinstance(file, (bytes, bytearray, memoryview)):
         return "the bytes"
     if isinstance(file, (str, os.PathLike)):
@@ -210,14 +210,14 @@ def file_name(file: object) -> str:
 
 
 def type_text(value: object) -> str:
-    """What a value is, for a message."""
+    """Return a description of a value's type, for messages."""
     return "None" if value is None else f"a value of type {type(value).__name__}"
 
 
 def _open_object(source: Any, limits: Limits) -> Source:
     descriptor = _regular_descriptor(source)
     if descriptor is not None:
-        # In one step of the interpreter: the copy would be lost to an interrupt between two.
+        # Duplicate and wrap in one bytecode instruction: an interrupt between two would leak the descriptor.
         return FileSource(io.FileIO(*map(os.dup, (descriptor,))))  # type: ignore[arg-type] # one number
     if _can_seek(source):
         source.seek(0)
@@ -241,13 +241,13 @@ def _open_path(path: str, limits: Limits) -> Source:
 
 
 def _regular_descriptor(source: Any) -> int | None:
-    """The descriptor of an open regular file whose object reads the file's own bytes, else None."""
-    file = getattr(source, "file", source)  # what `tempfile` wraps
+    """Return the descriptor of a regular file if the file object reads that file's bytes unchanged, otherwise None."""
+    file = getattr(source, "file", source)  # the file that a `tempfile` object wraps
     raw = getattr(file, "raw", file)
     if not (
         isinstance(file, (io.BufferedReader, io.BufferedRandom, io.FileIO)) and isinstance(raw, io.FileIO)
     ):
-        return None  # a decompressing or wrapping object can have a `fileno` that gives other bytes than its `read`
+        return None  # the `fileno` of a decompressing or wrapping object can give different bytes than its `read`
     if file.writable():
         file.flush()
     descriptor = file.fileno()
@@ -273,24 +273,24 @@ def _read_all(source: Any, limits: Limits) -> bytes:
 
 
 class _Mapping(mmap.mmap):
-    """A file as memory."""
+    """A memory mapping of a file."""
 
     file: tuple[int, int]
-    """The device and the inode."""
+    """The file's device and inode."""
 
 
 _mappings: weakref.WeakValueDictionary[object, _Mapping] = weakref.WeakValueDictionary()
-"""Every mapping that something still looks at. What is mapped is the process's own, and so is this one state beside it."""
+"""Every live mapping. Mappings belong to the whole process, so this table does too."""
 
 
 def is_mapped(stream: Any) -> bool:
-    """Whether a file object writes to a file that memory which `map` gave still shows."""
+    """Return whether a file object writes to a file that is still mapped into memory."""
     try:
         status = os.fstat(stream.fileno())
-    except (AttributeError, OSError, TypeError, ValueError):  # no file, or none of the system's
+    except (AttributeError, OSError, TypeError, ValueError):  # not a file of the operating system
         return False
     file = status.st_dev, status.st_ino
-    return _has_mapping(file) and (gc.collect() >= 0 and _has_mapping(file))  # else garbage showed it
+    return _has_mapping(file) and (gc.collect() >= 0 and _has_mapping(file))  # garbage may have kept the mapping
 
 
 def _has_mapping(file: tuple[int, int]) -> bool:
@@ -299,7 +299,7 @@ def _has_mapping(file: tuple[int, int]) -> bool:
 
 
 def _map_private(descriptor: int, size: int) -> _Mapping:
-    """The file as copy-on-write memory. Pages are not set aside in advance: a file may be larger than memory."""
+    """Map a file as copy-on-write memory. No memory is reserved in advance, so a file may be larger than memory."""
     status = os.fstat(descriptor)
     if status.st_size < size:
         raise ArchiveError("the file became shorter after it was opened")

@@ -1,4 +1,4 @@
-"""Writing an archive from front to back, in PyTorch's PT2 record layout."""
+"""Writes an archive from front to back, in the record layout of PyTorch's PT2 archive."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from graphwire.wire.archive.manifest import MANIFEST, write_manifest
 PT2_RECORDS: Mapping[str, bytes] = MappingProxyType(
     {"archive_format": b"pt2", "archive_version": b"0", "byteorder": b"little", ".data/version": b"6"}
 )
-"""What PyTorch's reader looks for before anything else. `archive_format` comes first: a file's head tells what it is."""
+"""The records that PyTorch's reader requires. `archive_format` comes first, so that a file's first bytes identify it."""
 
 _PIECE_BYTES, _PIECES = 1 << 16, 512
-"""A file gets this much, or so many pieces, in one call: fewer calls for many small pieces, and not so much that the system
-has to look for room for it, for longer than it then writes."""
+"""The bytes, and the number of pieces, after which a file is written: enough to save calls for small pieces, and not so much
+that the system spends more time on finding memory than on writing."""
 _CHUNK_BYTES = 1 << 20
-"""Any other stream gets larger data in chunks that fit the processor's cache, as the pieces do: checksum and copy read memory
-once."""
+"""In bytes. Any other stream receives larger data in chunks of this size. They fit the processor's cache, as the pieces do, so
+that the checksum and the copy read memory once."""
 
-_DATE, _TIME = 1 << 5 | 1, 0  # 1980-01-01 00:00:00: equal programs make equal files
+_DATE, _TIME = 1 << 5 | 1, 0  # 1980-01-01 00:00:00, so that equal programs make equal files
 _VERSION, _VERSION_ZIP64 = 20, 45
 
 
 class _WrittenRecord(msgspec.Struct):
-    """A record's line in the directory."""
+    """The directory entry of a written record."""
 
     name: bytes
     flags: int
@@ -46,17 +46,18 @@ class _WrittenRecord(msgspec.Struct):
 
 
 class ArchiveWriter:
-    """Writes records one after the other to a stream that need not seek; the same records always make the same bytes.
+    """Writes records in order to a stream, which need not be seekable. Equal records always give equal bytes.
 
-    Streamed records carry their checksum behind the data and in the directory, as PyTorch's own do. Used as a context
-    manager it closes the archive, but not after an exception: a file without a directory is no archive.
+    The checksum of a streamed record follows its data and is in the directory, as in PyTorch's own archives. As a context
+    manager the writer closes the archive, except after an exception: a file without a directory is not an archive.
 
     Args:
-        stream: a binary file object to write to. It stays open. A raw file, or memory, gets small records together.
-        root: the folder that all records stand below; empty for the flat layout of torch 2.1 to 2.7.
-        records: small records that open the archive. By default those that make it a PT2 archive; none in the flat layout.
-        digests: takes those of the records, which become the last record, the manifest. It is closed with the archive.
-        settle: called when large records are written and still being hashed: waiting for the disk takes no processor.
+        stream: a binary file object to write to. It stays open. Small records are combined for a raw file or a buffer.
+        root: the folder that contains all records; empty for the flat layout of torch 2.1 to 2.7.
+        records: small records at the start of the archive. By default those that identify a PT2 archive; none in the flat
+            layout.
+        digests: computes the digests for the manifest, which becomes the last record. It is closed with the archive.
+        settle: called after the last record if large ones are still being hashed, to wait for the disk meanwhile.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class ArchiveWriter:
         self._stream = stream
         own = "write" not in getattr(stream, "__dict__", ())
         self._write_many: Callable[[list[bytes | memoryview]], object] | None = None
-        """Writes pieces together, where the stream can."""
+        """Writes several pieces in one call, if the stream supports that."""
         if own and type(stream) is io.BytesIO:
             self._write_many = stream.writelines
         elif own and isinstance(stream, (PieceBuffer, Replacement)):
@@ -81,9 +82,9 @@ class ArchiveWriter:
         in_calls = self._write_many is not None and not isinstance(stream, PieceBuffer)
         self._piece_bytes = _PIECE_BYTES if in_calls else _CHUNK_BYTES
         self._pieces: list[bytes | memoryview] = []
-        """What the file is yet to get."""
+        """The data not yet written to the stream."""
         self._pending_bytes = 0
-        """Bytes in them."""
+        """The size of `_pieces` in bytes."""
         self._prefix = f"{root}/" if root else ""
         self._position = 0
         self._written: list[_WrittenRecord] = []
@@ -99,14 +100,17 @@ class ArchiveWriter:
     def write(
         self, name: str, data: bytes | bytearray | memoryview, *, compress: bool, hashed: bool = False
     ) -> None:
-        """Write one record that is in memory. It is deflated if `compress` is set and it gets smaller by that; `hashed` says that
-        its digest is being taken already.
+        """Write one record from memory.
 
-        `data` must not change until `close`: where a raw file or memory is written, it is kept until as much as goes into one
-        call follows; and where there are `digests`, until it is hashed.
+        Args:
+            name: the record's name below the root folder.
+            data: the bytes. They must not change until `close`, because small records are written in groups, and threads may
+                still hash them.
+            compress: deflate the record if that makes it smaller.
+            hashed: whether a thread computes the digest already.
 
         Raises:
-            ArchiveError: the name is taken, or leaves the archive.
+            ArchiveError: the name is already used, or refers to a path outside the archive.
         """
         full_name = self._claim(name)
         content = memoryview(data).cast("B")
@@ -139,15 +143,14 @@ class ArchiveWriter:
         *,
         lent: bool = False,
     ) -> None:
-        """Write one stored record of `nbytes` bytes from chunks of any size. No chunk is copied; for the manifest, chunks are
-        kept until they are hashed.
+        """Write one stored record of `nbytes` bytes from chunks of any size. Chunks are not copied, but kept until hashed.
 
         Args:
-            lent: whether the chunks are memory that is there anyway, so that any number of them may be kept until `close`.
+            lent: whether the chunks are memory that exists anyway, so that any number of them may be kept until `close`.
 
         Raises:
-            ArchiveError: the name is taken or leaves the archive, or the chunks do not come to `nbytes` bytes. After the
-                latter the archive can not be closed.
+            ArchiveError: the name is already used or refers to a path outside the archive, or the chunks have more or fewer
+                than `nbytes` bytes. In the latter case the archive cannot be closed.
         """
         full_name = self._claim(name)
         flags = zip_layout.FLAG_UTF8 | zip_layout.FLAG_DESCRIPTOR
@@ -182,10 +185,10 @@ class ArchiveWriter:
         self._usable = True
 
     def close(self) -> None:
-        """Write the directory. The stream is neither flushed nor closed.
+        """Write the manifest and the directory. The stream is neither flushed nor closed.
 
         Raises:
-            ArchiveError: a record was left unfinished by an error.
+            ArchiveError: a record is unfinished because of an error.
         """
         digests, self._digests = self._digests, None
         try:
@@ -219,7 +222,7 @@ class ArchiveWriter:
             self._digests.close()
 
     def _claim(self, name: str) -> bytes:
-        """Check a record's name, and hold the archive for unfinished until the record is written."""
+        """Check a record's name, and mark the archive as unfinished until the record is written."""
         if not self._usable:
             raise ArchiveError(
                 "the archive is closed, or broken by an earlier error", place=f"record {name!r}"
@@ -236,7 +239,7 @@ class ArchiveWriter:
         return encoded
 
     def _put(self, data: bytes | memoryview) -> None:
-        """Write all of `data`, now or with what follows."""
+        """Write all of `data`, now or together with later data."""
         size = len(data)
         self._position += size
         if self._write_many is None:
@@ -248,7 +251,7 @@ class ArchiveWriter:
             self._flush()
 
     def _flush(self) -> None:
-        """Let the stream have what was gathered."""
+        """Write the collected pieces to the stream."""
         pieces, self._pieces, self._pending_bytes = self._pieces, [], 0
         if self._write_many is not None and pieces:
             self._write_many(pieces)
@@ -258,7 +261,7 @@ _PADDINGS = tuple(
     zip_layout.PADDING_FIELD.to_bytes(2, "little") + count.to_bytes(2, "little") + b"Z" * count
     for count in range(zip_layout.ALIGNMENT)
 )
-"""The fields that fill up a local header, by how many bytes they add beyond their own head."""
+"""The padding fields of a local header, indexed by their number of bytes after the 4 bytes of field header."""
 
 
 def _local_header(record: _WrittenRecord) -> bytes:

@@ -1,7 +1,7 @@
-"""The byte layout of a zip file (PKWARE's APPNOTE 6.3.10), as much of it as PyTorch archives use. All numbers are little-endian.
+"""The byte layout of a zip file (PKWARE's APPNOTE 6.3.10), as far as PyTorch archives use it. All numbers are little-endian.
 
-A zip file is a row of members, each a local header and its data, then the central directory (one entry a member), then
-the end record. Where a size or an offset passes 32 bits, its field holds all ones and the value stands in a zip64 extra field.
+A zip file is a sequence of members, each a local header and its data, then the central directory (one entry for each member),
+then the end record. If a size or an offset exceeds 32 bits, its field is all ones and a zip64 extra field holds the value.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ DESCRIPTOR_MAGIC = b"PK\x07\x08"
 
 STORED, DEFLATED = 0, 8
 FLAG_DESCRIPTOR = 1 << 3
-"""Checksum and sizes follow the data instead of standing in the local header; the directory has them either way."""
+"""The checksum and sizes follow the data instead of being in the local header. The directory has them in any case."""
 FLAG_UTF8 = 1 << 11
 MAX16, MAX32 = 0xFFFF, 0xFFFF_FFFF
 
 ZIP64_FIELD = 1
 PADDING_FIELD = int.from_bytes(b"FB", "little")
-"""The extra field that PyTorch pads local headers with, so that stored data begins at a multiple of `ALIGNMENT`."""
+"""The extra field with which PyTorch pads local headers, so that stored data begins at a multiple of `ALIGNMENT`."""
 ALIGNMENT = 64
-"""Bytes."""
+"""In bytes."""
 
 
 _USUAL_NAME = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
@@ -77,10 +77,10 @@ _SUSPECT_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\\:]|^/|^$|//|(?:^|/)\.\.?(?:/|$
 
 
 def check_name(name: str) -> None:
-    """Refuse a member name that could mean a place outside of the archive to anybody who unpacks it.
+    """Check that a member name cannot refer to a path outside the archive when a tool unpacks it.
 
     Raises:
-        ArchiveError: the name is empty or absolute, steps upwards, or holds control characters.
+        ArchiveError: the name is empty, absolute, contains `.` or `..` as a part, or contains control characters.
     """
     if _USUAL_NAME.fullmatch(name) or not _SUSPECT_NAME.search(name):
         return
