@@ -1,4 +1,4 @@
-"""Where in an archive do the documents and payloads of programs lie?"""
+"""Where does an archive store the documents and payloads of its programs?"""
 
 from graphwire.wire.package.document import (
     HEAD_BYTES,

@@ -1,4 +1,4 @@
-"""One document: a tree as the bytes of a wire format."""
+"""Encodes a program or tree as a document in a wire format, and decodes it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from graphwire.schema.trees import to_tree
 from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MAX_RECORDS, Limits, measure_tree
 
 _FLAT_DEPTH = 32
-"""Containers inside each other are fewer than these where `_is_flat`."""
+"""The nesting depth of containers is below this in a program that `_is_flat` accepts."""
 HEAD_BYTES = 64
-"""How much of a document's start a format sees when it is asked whether it knows it."""
+"""How many bytes of a document's start a format receives to recognize it (`WireFormat.matches`)."""
 
 
 def write_document(tree: Tree, wire_format: WireFormat) -> bytes:
-    """The tree as a document.
+    """Encode a tree as a document.
 
     Raises:
-        FormatError: the format cannot say something in the tree.
-        LimitError: the tree is deeper than any format carries.
+        FormatError: the format cannot represent something in the tree.
+        LimitError: the tree is deeper than wire formats support.
     """
     try:
         data = wire_format.encode(tree)
@@ -40,14 +40,14 @@ def write_document(tree: Tree, wire_format: WireFormat) -> bytes:
 
 
 def write_program(program: Program, wire_format: WireFormat) -> bytes:
-    """A program as a document.
+    """Encode a program as a document.
 
-    A format that writes records itself is given the records, which saves making the tree and looking it over. What the
-    look is for cannot be there: a flat graph has no depth, and the schema has neither bytes nor infinite floats.
+    A format that encodes records (`RecordFormat`) receives the records of a flat program, which saves building and checking a
+    tree. The check is not needed there: a flat graph has bounded depth, and the schema has neither bytes nor infinite floats.
 
     Raises:
-        FormatError: the format cannot say something in the program.
-        LimitError: its subgraphs lie deeper inside each other than any format carries.
+        FormatError: the format cannot represent something in the program.
+        LimitError: its subgraphs are nested deeper than wire formats support.
     """
     if _has(wire_format, "encode_records") and _is_flat(program):
         return cast("RecordFormat", wire_format).encode_records(program)
@@ -55,10 +55,13 @@ def write_program(program: Program, wire_format: WireFormat) -> bytes:
 
 
 def write_plain_json(tree: Tree, *, bare_tokens: bool) -> bytes:
-    """A tree as the JSON that releases of torch read: no rules of ours, and infinities as bare tokens where asked for.
+    """Encode a tree as the plain JSON that torch reads, without the escapes of graphwire's JSON format.
+
+    Args:
+        bare_tokens: whether floats that are not finite become the tokens `Infinity`, `-Infinity` and `NaN`.
 
     Raises:
-        FormatError: it holds bytes, or a float that is not finite where tokens are not asked for.
+        FormatError: the tree contains bytes, or a float that is not finite without `bare_tokens`.
     """
     try:
         return json.dumps(tree, ensure_ascii=False, allow_nan=bare_tokens, separators=(",", ":")).encode()
@@ -67,12 +70,12 @@ def write_plain_json(tree: Tree, *, bare_tokens: bool) -> bytes:
 
 
 def _has(wire_format: WireFormat, *methods: str) -> bool:
-    """Whether a format has optional methods. To ask a Protocol with `isinstance` takes as long as writing a small program."""
+    """Return whether a format has optional methods. `isinstance` with a Protocol takes as long as writing a small program."""
     return all(callable(getattr(wire_format, each, None)) for each in methods)
 
 
 def _is_flat(program: Program) -> bool:
-    """Whether nothing in a program nests without bound: subgraphs, general sequences, the free data of codecs."""
+    """Return whether a program has nothing of unbounded nesting depth: no subgraphs, general sequences or data of codecs."""
     nodes = program.graph_module.graph.nodes
     return not (
         program.requires
@@ -85,14 +88,16 @@ def _is_flat(program: Program) -> bool:
 def read_program(
     data: bytes | bytearray | memoryview, wire_format: WireFormat, limits: Limits = DEFAULT_LIMITS
 ) -> Program | None:
-    """The program of a document, where it is one that `write_program` makes without a tree; None for any other, which
-    `read_document` reads. That its fields fit each other is not checked."""
+    """Decode a document that `write_program` wrote without a tree; return None for any other, which `read_document` decodes.
+
+    The consistency of the program's fields is not checked.
+    """
     size = memoryview(data).nbytes
     if not _has(wire_format, "encode_records", "decode_program") or limits.tree_depth < _FLAT_DEPTH:
         return None
     if limits.containers < MAX_RECORDS:
         return None
-    if size > min(limits.program_bytes, limits.tree_nodes):  # a value takes a byte at least
+    if size > min(limits.program_bytes, limits.tree_nodes):  # a value takes at least one byte
         return None
     program = cast("ProgramReader", wire_format).decode_program(data)
     if not isinstance(program, Program):
@@ -104,10 +109,10 @@ def read_program(
 def read_document(
     data: bytes | bytearray | memoryview, wire_format: WireFormat, limits: Limits = DEFAULT_LIMITS
 ) -> Tree:
-    """The tree of a document, and a tree for certain: types, keys, depth and count are checked whatever the format did.
+    """Decode a document to a tree, and check its types, keys, depth and count whatever the format checked.
 
     Raises:
-        FormatError: the bytes are no document of this format.
+        FormatError: the bytes are not a document of this format.
         LimitError: the document is larger or deeper than `limits` allow.
     """
     size = memoryview(data).nbytes
@@ -134,22 +139,22 @@ def read_document(
 def _claims(wire_format: WireFormat, head: bytes) -> bool:
     try:
         return wire_format.matches(head)
-    except Exception:  # noqa: BLE001 - a stranger's code: who cannot tell does not claim it, and the others are asked
+    except Exception:  # noqa: BLE001 - plugin code: a format that fails does not recognize the document
         return False
 
 
 def detect_format(
     data: bytes | bytearray | memoryview, formats: Iterable[WireFormat], first: Collection[WireFormat] = ()
 ) -> WireFormat:
-    """The one format that says that a document with this start can only be its own.
+    """Return the one format that recognizes a document by its first bytes.
 
     Args:
-        formats: the formats to ask.
-        first: those among them whose word counts before that of others: nobody else's is asked for theirs.
+        formats: the candidates.
+        first: the candidates with priority. If one of them recognizes the document, the others are not asked.
 
     Raises:
-        UnknownFormatError: none does.
-        FormatError: several do, which is a fault of one of them.
+        UnknownFormatError: no format recognizes it.
+        FormatError: several formats recognize it, which is a bug in one of them.
     """
     head = bytes(memoryview(data).cast("B")[:HEAD_BYTES])
     known = tuple(formats)

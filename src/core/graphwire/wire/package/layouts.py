@@ -1,13 +1,13 @@
-"""The layouts of program archives: where each release of torch since 2.1 keeps a program and what belongs to it.
+"""The layouts of program archives: where each torch release since 2.1 stores a program, its weights, constants and inputs.
 
-    A1   torch 2.1         flat; the state dict, lifted constants included, is a torch.save file in spite of its name
-    A2   torch 2.2         flat; constants beside it
-    A3   torch 2.3         flat; both under names that say what they are
-    A4   torch 2.4 to 2.7  flat; the example inputs beside them
+    A1   torch 2.1         flat; one torch.save file, named .json, has the state dict and the lifted constants
+    A2   torch 2.2         flat; constants have a file of their own
+    A3   torch 2.3         flat; the torch.save files are named .pt
+    A4   torch 2.4 to 2.7  flat; the example inputs are a third torch.save file
     B1   torch 2.8         a root folder, several programs; weights and constants are torch.save files
-    B2   torch 2.9 on      likewise; each storage is a record, and a config says what lies in it. Ours, too
+    B2   torch 2.9 on      as B1, but each storage is a record, and a config describes the tensors in it. graphwire's layout
 
-In B1 and B2 the example inputs are a torch.save file; graphwire writes a third config instead.
+In B1 and B2 the example inputs are a torch.save file; graphwire also writes a third config.
 """
 
 from __future__ import annotations
@@ -32,50 +32,51 @@ from graphwire.wire.torch_files import (
 
 MODELS = "models/"
 _ONLY = "model"
-"""The name of the program where a layout holds one and does not name it."""
+"""The name of the program in a layout that stores a single unnamed one."""
 BARE_DOCUMENT = "document"
-"""The layout of one document without an archive: for a target that has none, whose documents hold the weights."""
+"""The layout of a document without an archive, for targets whose documents contain the weights."""
 PROVIDERS = "data/wire_formats.json"
-"""Who provides the wire formats that are not the box's, by suffix: what a reader without them can say."""
+"""The record with the provider of each wire format that graphwire does not include, by suffix. A reader without the format
+names the provider."""
 _CONFIGS = msgspec.json.Decoder(PayloadConfig)
-"""Made here rather than at the first config, for the sake of threads; see `schema.trees.conversion`."""
+"""Created at import rather than at first use, because of threads; see `schema.trees.conversion`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutSpec:
-    """One layout: the names of its members, in which `{name}` stands for the program's."""
+    """One layout, described by the names of its members. `{name}` in them is the name of the program."""
 
     name: str
     releases: str
-    """Of torch, that write it."""
+    """The torch releases that write it."""
     document: str
-    """The program; of B1 and B2 with the suffix of a wire format in place of `.json`."""
+    """The member that stores the program. In B1 and B2 graphwire replaces `.json` by the suffix of the wire format."""
     weights: str
     """A torch.save file, or in B2 a config."""
     constants: str
-    """Likewise; empty where constants are among the weights."""
+    """A torch.save file, or in B2 a config; empty if constants are among the weights."""
     sample_inputs: str
-    """A torch.save file; empty where there is none."""
+    """A torch.save file; empty if the layout has none."""
     extra: str
-    """The folder of what the caller added."""
-    sign: str
-    """The member that only this layout has, of those that are looked for later (`_DETECTED`); `*` stands for any text."""
+    """The folder of the caller's extra files."""
+    marker: str
+    """The member that identifies the layout among those later in `_DETECTED`; `*` matches any text."""
     untyped: frozenset[str] = frozenset()
-    """The element types, among those without a class of storages of their own, that all these releases read."""
+    """The element types without a typed storage class that all these releases read."""
     is_flat: bool = True
-    """Whether records stand at the archive's top level, one of them `version`, and there is one program."""
+    """Whether records are at the archive's top level, including `version`, and there is a single program."""
     has_configs: bool = False
-    """Whether each storage is a record of its own, described by configs."""
+    """Whether each storage is a separate record, described by a config."""
 
     def member(self, kind: str, name: str) -> str:
-        """The member of a program that holds its `document`, `weights`, `constants` or `sample_inputs`."""
+        """Return the member that stores a program's `document`, `weights`, `constants` or `sample_inputs`."""
         return str(getattr(self, kind)).format(name=name)
 
     def is_used_by(self, reader: ArchiveReader) -> bool:
-        """Whether an archive has the layout's sign."""
-        start, anything, end = self.sign.partition("*")
+        """Return whether an archive has the member that identifies the layout."""
+        start, anything, end = self.marker.partition("*")
         if not anything:
-            return self.sign in reader
+            return self.marker in reader
         return any(name.startswith(start) and name.endswith(end) for name in reader.names)
 
 
@@ -124,7 +125,7 @@ LAYOUTS: dict[str, LayoutSpec] = {
             _EXAMPLES,
             _FLAT_EXTRA,
             _EXAMPLES,
-            _SINCE_2_3 | {"float8_e8m0fnu"},  # 2.7 alone; the schemas before it cannot name the type
+            _SINCE_2_3 | {"float8_e8m0fnu"},  # 2.7 only; earlier schemas have no number for the type
         ),
         LayoutSpec(
             "B1",
@@ -155,14 +156,14 @@ LAYOUTS: dict[str, LayoutSpec] = {
 """Every layout, by name, oldest first."""
 
 _DETECTED = ("B1", "B2", "A2", "A4", "A3", "A1")
-"""The layouts in the order in which an archive is compared with them."""
+"""The layouts in the order in which an archive is tested for them."""
 
 
 def layout_named(name: str) -> LayoutSpec:
-    """The layout of that name; `pt2` is the newest.
+    """Return the layout with a name; `pt2` is the newest.
 
     Raises:
-        ArchiveError: there is none.
+        ArchiveError: no layout has the name.
     """
     spec = LAYOUTS.get("B2" if name == "pt2" else name)
     if spec is None:
@@ -171,7 +172,10 @@ def layout_named(name: str) -> LayoutSpec:
 
 
 def config_members(name: str) -> dict[str, str]:
-    """The configs of a program in B2, by the attribute of Payloads whose metas they hold. The third one is ours."""
+    """Return the config members of a program in B2, by the attribute of `Payloads` that they describe.
+
+    torch has the first two; graphwire adds `sample_inputs`.
+    """
     spec = LAYOUTS["B2"]
     return {
         "weights": spec.member("weights", name),
@@ -181,10 +185,10 @@ def config_members(name: str) -> dict[str, str]:
 
 
 def open_layout(reader: ArchiveReader) -> Layout:
-    """The layout of an archive, found by the names of its members.
+    """Detect the layout of an archive by the names of its members.
 
     Raises:
-        MissingRecordError: the archive holds no program.
+        MissingRecordError: the archive contains no program.
     """
     if _PROGRAM not in reader and not any(map(_is_document, reader.names)):
         code = any(name.startswith("data/aotinductor/") for name in reader.names)
@@ -200,16 +204,16 @@ def open_layout(reader: ArchiveReader) -> Layout:
 
 
 def _is_document(member: str) -> bool:
-    """A program's name may have slashes."""
+    """Return whether a member is a program's document. The program's name may contain slashes."""
     return member.startswith(MODELS) and "." in member.rpartition("/")[2]
 
 
 class Layout:
-    """An archive, read as one of the layouts.
+    """An open archive, read in one of the layouts.
 
     Args:
-        spec: which one.
-        reader: the archive, open as long as this is used.
+        spec: the layout.
+        reader: the archive. It must stay open while this object is used.
     """
 
     def __init__(self, spec: LayoutSpec, reader: ArchiveReader) -> None:
@@ -218,15 +222,15 @@ class Layout:
 
     @property
     def title(self) -> str:
-        """The layout's name, for a person."""
+        """The layout's name and torch releases, for messages."""
         return f"{self.spec.name} (torch {self.spec.releases})"
 
     @cached_property
     def members(self) -> dict[str, str]:
-        """The programs' members in the archive, by program name.
+        """The member that stores each program, by program name.
 
         Raises:
-            ArchiveError: two members hold one program.
+            ArchiveError: two members store the same program.
         """
         if self.spec.is_flat:
             return {_ONLY: _PROGRAM}
@@ -240,28 +244,30 @@ class Layout:
 
     @cached_property
     def extra_files(self) -> tuple[str, ...]:
-        """The paths of what the caller of `save` added."""
+        """The paths of the extra files that the caller of `save` added."""
         folder = self.spec.extra
         return tuple(name.removeprefix(folder) for name in self.reader.names if name.startswith(folder))
 
     @cached_property
     def payload_records(self) -> tuple[str, ...]:
-        """The members that hold payloads' bytes."""
+        """The members that store the bytes of payloads."""
         if self.spec.is_flat:
             wanted = (self.spec.weights, self.spec.constants, self.spec.sample_inputs)
             return tuple(name for name in wanted if name and name in self.reader)
         return tuple(n for n in self.reader.names if n.startswith("data/") and not n.endswith("_config.json"))
 
     def payloads_of(self, name: str, *, copied: bool = False) -> Payloads:
-        """A program's payloads; no element of a tensor is read. What is not read is noted (`unread`, `warnings`).
+        """Return a program's payloads, without reading any tensor's elements.
+
+        `unread` and `warnings` of the result list what could not be read.
 
         Args:
-            copied: read each record into memory and check it, rather than map it, when it is asked for.
+            copied: whether each view of a record is a checked copy in memory, not a mapping.
 
         Raises:
             ArchiveError: a member is missing or damaged.
-            DecodeError: a torch.save file holds no dict of tensors.
-            LimitError: the archive is beyond the limits.
+            DecodeError: a torch.save file does not contain a dict of tensors.
+            LimitError: the archive exceeds the limits.
         """
         weights = self._state(name, "weights", WEIGHTS, "weight_", copied)
         constants = self._state(name, "constants", CONSTANTS, "tensor_", copied)
@@ -286,11 +292,11 @@ class Layout:
     # ------------------------------------------------------------------------------------------------- payloads
 
     def _stem(self, name: str, stem: str) -> str:
-        """What the names of the records begin with that stand for storages inside of torch.save files."""
+        """Return the prefix of the record names that represent storages inside torch.save files."""
         return stem if len(self.members) == 1 else f"{stem}{name}_"
 
     def _state(self, name: str, kind: str, folder: str, stem: str, copied: bool) -> StateDict:
-        """The weights or the constants of a program. Where both forms are there, the older one counts, as for torch."""
+        """Return the weights or the constants of a program. If both forms exist, the torch.save file is read, as by torch."""
         spec = self.spec if self.spec.is_flat else LAYOUTS["B1"]
         member = spec.member(kind, name)
         if not member:
@@ -333,14 +339,14 @@ class Layout:
         return state
 
     def _add_pickled(self, state: StateDict, name: str, meta: PayloadMeta, folder: str, copied: bool) -> None:
-        """A tensor that torch pickled, though it could be written as it is, or an object."""
+        """Add a payload that torch pickled: a tensor, or an object, which is not read."""
         member = folder + meta.path_name
         if meta.path_name.startswith(("custom_obj_", "opaque_obj_")):
             state.unread[name] = "a pickled object, which is not read because reading it would run code"
             return
         if (
             member in state.pickled
-        ):  # torch gives each a record; one that is read for many names would take any time
+        ):  # torch writes one record for each; reading one for many names would take unbounded time
             state.unread[name] = "a pickle that is another value's too"
             return
         state.pickled.add(member)
@@ -359,7 +365,7 @@ _MAGICS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
 
 def executable_members(reader: ArchiveReader) -> list[Problem]:
-    """The members of an archive that somebody might run."""
+    """Return a problem for each member of an archive that contains executable code."""
     found = [(name, _executable(reader, name)) for name in reader.names]
     return [
         Problem(f"record {name!r}", "executable", f"{why}; it is never loaded") for name, why in found if why
@@ -367,23 +373,23 @@ def executable_members(reader: ArchiveReader) -> list[Problem]:
 
 
 def _executable(reader: ArchiveReader, name: str) -> str:
-    """What a member is that somebody might run; empty for any other."""
+    """Return a description of a member that contains executable code; empty for any other member."""
     suffix = name[name.rindex(".") :].lower() if "." in name.rpartition("/")[2] else ""
     if suffix in _EXECUTABLE_SUFFIXES:
         return _EXECUTABLE_SUFFIXES[suffix]
     if name.startswith(("data/weights/", "data/constants/tensor_", "data/sample_inputs/")):
-        return ""  # any bytes may be those of a tensor
+        return ""  # the bytes of a tensor may look like anything
     try:
         return "this is compiled code" if reader.head(name, 4).startswith(_MAGICS) else ""
-    except GraphwireError:  # told by whoever compares checksums
+    except GraphwireError:  # the check of checksums reports it
         return ""
 
 
 def schema_version_text(document: bytes) -> str:
-    """What the member `version` of a flat archive says of a JSON document, such as `2` or `7.3`.
+    """Return the schema version of a JSON document as the member `version` of a flat archive states it, such as `2` or `7.3`.
 
     Raises:
-        ArchiveError: the document does not say.
+        ArchiveError: the document does not state its schema version.
     """
     try:
         match json.loads(document):

@@ -1,16 +1,16 @@
-"""A package: the archive of one or more programs, each a document, with the payloads they share.
+"""Reads a package: an archive of one or more programs, each a document, and the payloads that they share.
 
-    models/NAME.SUFFIX                                      the program, in the wire format of that suffix
+    models/NAME.SUFFIX                                      the program, in the wire format with that suffix
     data/weights/NAME_weights_config.json                   its weights, by qualified name
     data/weights/weight_I                                   the bytes of one storage
-    data/constants/NAME_constants_config.json, tensor_I     likewise, what is no part of the state dict
-    data/sample_inputs/NAME_sample_inputs_config.json       likewise, the tensors of the example inputs
-    data/sample_inputs/NAME.pt                              empty: torch expects the record
-    data/wire_formats.json                                  which distribution provides a wire format that is not in the box
-    extra/PATH                                              what the caller added
+    data/constants/NAME_constants_config.json, tensor_I     likewise for tensors outside the state dict
+    data/sample_inputs/NAME_sample_inputs_config.json       likewise for the tensors of the example inputs
+    data/sample_inputs/NAME.pt                              the example inputs for torch, or empty: torch requires the record
+    data/wire_formats.json                                  which distribution provides a wire format of a plugin
+    extra/PATH                                              the caller's extra files
 
-This is the layout of PyTorch's PT2 archive since torch 2.9; a document in another format than JSON, and the third config,
-are ours. Older layouts are read and written too: see `layouts`. Here one is read; `package_writer` writes it.
+This is the layout of PyTorch's PT2 archive since torch 2.9. Documents in formats other than JSON, and the third config, are
+graphwire's. `layouts` describes the older layouts, which are supported too. `package_writer` writes packages.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _read_providers = msgspec.json.Decoder(dict[str, PluginRequirement]).decode
 
 
 class Package(Closing):
-    """A package open for reading. Nothing but the directory is read before it is asked for.
+    """A package open for reading. Opening reads only the directory; other parts are read on request.
 
     Args:
         source: a path, a binary file object, or bytes.
 
     Raises:
-        ArchiveError: the source is no archive, or a damaged one.
+        ArchiveError: the source is not an archive, or it is damaged.
     """
 
     def __init__(self, source: Readable, registry: Registry, *, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -54,27 +54,27 @@ class Package(Closing):
 
     @cached_property
     def layout(self) -> Layout:
-        """How the archive lays its records out.
+        """The archive's layout.
 
         Raises:
-            MissingRecordError: it holds no program.
+            MissingRecordError: the archive contains no program.
         """
         return open_layout(self.archive)
 
     @property
     def members(self) -> dict[str, str]:
-        """The programs' members in the archive, by program name.
+        """The member that stores each program, by program name.
 
         Raises:
-            ArchiveError: there is none, or two members hold one program.
+            ArchiveError: there is no program, or two members store the same one.
         """
         return self.layout.members
 
     def member_of(self, name: str) -> str:
-        """The member that holds a program.
+        """Return the member that stores a program.
 
         Raises:
-            MissingRecordError: there is no program of that name.
+            MissingRecordError: no program has that name.
         """
         try:
             return self.members[name]
@@ -85,10 +85,10 @@ class Package(Closing):
             ) from None
 
     def format_of(self, name: str) -> WireFormat:
-        """The wire format of a program's document.
+        """Return the wire format of a program's document.
 
         Raises:
-            UnknownFormatError: no plugin provides it.
+            UnknownFormatError: no installed plugin provides it.
         """
         member = self.member_of(name)
         suffix = member[member.rindex(".") :]
@@ -98,7 +98,7 @@ class Package(Closing):
             raise self._missing_format(member, suffix) or error from None
 
     def _missing_format(self, member: str, suffix: str) -> UnknownFormatError | None:
-        """What to say of a wire format that is not there, if the archive says who provides it."""
+        """Return an error that names the provider of a missing wire format, if the archive states one, else None."""
         try:
             provider = _read_providers(self.archive.read(PROVIDERS)).get(suffix)
         except (GraphwireError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -113,26 +113,26 @@ class Package(Closing):
         )
 
     def tree_of(self, name: str) -> Tree:
-        """A program's document as a plain tree, whatever schema it is of.
+        """Return a program's document as a plain tree, in whatever schema version it is.
 
         Raises:
-            FormatError: the member is no document of its format.
+            FormatError: the member is not a document of its format.
         """
         return read_document(self.archive.read(self.member_of(name)), self.format_of(name), self._limits)
 
     def fetch(self, name: str) -> None:
-        """Read a program's document now, for `program_or_tree_of` to make something of.
+        """Read the bytes of a program's document now. `program_or_tree_of` decodes them later.
 
         Raises:
-            ArchiveError: it is damaged.
+            ArchiveError: the record is damaged.
         """
         self._fetched[name] = self.archive.read(self.member_of(name))
 
     def program_or_tree_of(self, name: str) -> Program | Tree:
-        """A program as records where its document is read without a tree in between, or else the tree.
+        """Return a program as records if its document can be decoded without a tree, otherwise its tree.
 
         Raises:
-            FormatError: the member is no document of its format.
+            FormatError: the member is not a document of its format.
         """
         data, wire_format = self._fetched.pop(name, None), self.format_of(name)
         if data is None:
@@ -141,21 +141,21 @@ class Package(Closing):
         return program or read_document(data, wire_format, self._limits)
 
     def payloads_of(self, name: str, *, copied: bool = False) -> Payloads:
-        """A program's payloads.
+        """Return a program's payloads.
 
         Args:
-            copied: read each record into memory and check it, rather than map it, when it is asked for.
+            copied: whether each view of a record is a checked copy in memory, not a mapping.
 
         Raises:
             ArchiveError: a member is missing or damaged.
-            DecodeError: a torch.save file holds no dict of tensors.
+            DecodeError: a torch.save file does not contain a dict of tensors.
         """
         self.member_of(name)
         return self.layout.payloads_of(name, copied=copied)
 
     @cached_property
     def manifest(self) -> Manifest:
-        """The digests of the archive's records; an empty one for an archive without.
+        """The digests of the archive's records; empty if the archive has no manifest.
 
         Raises:
             ArchiveError: the manifest is damaged.
@@ -164,24 +164,24 @@ class Package(Closing):
 
     @property
     def payload_records(self) -> tuple[str, ...]:
-        """The names of the records that hold payloads' bytes."""
+        """The names of the records that store the bytes of payloads."""
         return self.layout.payload_records
 
     @property
     def extra_files(self) -> tuple[str, ...]:
-        """The paths of what the caller added."""
+        """The paths of the caller's extra files."""
         return self.layout.extra_files
 
     def read_extra(self, path: str) -> bytes:
-        """The bytes of what the caller added.
+        """Return the bytes of an extra file.
 
         Raises:
-            MissingRecordError: there is nothing under that path.
+            MissingRecordError: no extra file has that path.
         """
         return self.archive.read(self.layout.spec.extra + path)
 
     def check_payloads(self) -> None:
-        """Read the records of all payloads, and compare their checksums, and their digests where the manifest has some.
+        """Check the records of all payloads against their checksums and the digests in the manifest.
 
         Raises:
             As `ArchiveReader.verify`.
@@ -191,18 +191,23 @@ class Package(Closing):
 
     @property
     def has_manifest(self) -> bool:
-        """Whether there is a manifest at all."""
+        """Whether the archive has a manifest."""
         return MANIFEST in self.archive
 
     @property
     def lacks_manifest(self) -> bool:
-        """Whether there is no manifest, though graphwire wrote the archive, as far as its records tell: torch's writer leaves a
-        record of its own in each, and graphwire a manifest in each that torch 2.9 or later can read."""
+        """Whether the manifest is missing although graphwire apparently wrote the archive.
+
+        torch's writer adds a record of its own to each archive. graphwire adds a manifest to each archive in layout B2.
+        """
         return not self.has_manifest and self.layout.spec.has_configs and _OF_TORCH not in self.archive
 
     def problems(self) -> list[Problem]:
-        """Every problem of the archive's records, all of which are read: what is not what was written, what the manifest and
-        the archive do not both have, what no record owns, and what somebody might run (nothing here ever does)."""
+        """Read all records, and return every problem of the archive.
+
+        Problems are records that differ from what was written, that only the manifest or only the archive has, or that contain
+        executable code (which graphwire never runs), and bytes that belong to no record.
+        """
         problems = executable_members(self.archive)
         manifest = Manifest({})
         try:

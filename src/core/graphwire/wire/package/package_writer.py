@@ -1,4 +1,4 @@
-"""Writing a package (see `package`): its documents, and the payloads they share."""
+"""Writes a package (see `package_reader`): documents, and the payloads that they share."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from graphwire.wire.torch_files import PackedFile, pack_examples, pack_state_dic
 
 
 class Document(NamedTuple):
-    """A program as it stands in a package."""
+    """An encoded program with its payloads, ready to be written to a package."""
 
     data: bytes
     suffix: str
-    """The ending of its member, which names the wire format."""
+    """The suffix of its member, which identifies the wire format."""
     payloads: Payloads
     provider: PluginRequirement | None = None
-    """Who provides the wire format, where that is not the box."""
+    """The distribution that provides the wire format; None for graphwire itself."""
 
 
 def write_package(
@@ -57,22 +57,22 @@ def write_package(
     settle: Callable[[], object] | None = None,
     dropped_examples: list[tuple[str, str]] | None = None,
 ) -> None:
-    """Write a package to a stream that need not seek. Payloads are lent, not copied.
+    """Write a package to a stream, which need not be seekable. Payloads are not copied.
 
     Args:
-        documents: the programs by name; records of one name are one record. In any layout but B2 a document is JSON of the
-            schema that goes with it. Payloads of a document that torch reads carry the example inputs (`Payloads.examples`),
-            which are left out where they have no plain form. A1 to A4 hold one program.
-        extra_files: anything else to keep in the archive, by path.
+        documents: the programs by name. Records with the same name are written once. In any layout except B2 a document is
+            JSON in the schema version of that layout. If torch reads the document, its payloads include the example inputs
+            (`Payloads.examples`), which are dropped if they have no plain form. A1 to A4 store a single program.
+        extra_files: other files to add to the archive, by path.
         layout: a key of `layouts.LAYOUTS`, `pt2` for the newest, or `BARE_DOCUMENT`.
-        compress: deflate documents, configs and extra files; else they are stored, for readers that cannot inflate.
-        digests: those of the payloads, if they are begun (see `begin_digests`); used where the layout has a manifest.
+        compress: deflate documents, configs and extra files; otherwise they are stored, for readers that cannot inflate.
+        digests: the digests of the payloads, if started already (see `begin_digests`). Used if the layout has a manifest.
         settle: see `ArchiveWriter`.
-        dropped_examples: is given the programs, by name, whose example inputs are left out of torch's record, and why.
+        dropped_examples: receives the name of each program whose example inputs are dropped from torch's record, and why.
 
     Raises:
-        ArchiveError: a name leaves the archive, or the layout cannot hold the documents.
-        EncodeError: a payload has no form in the layout.
+        ArchiveError: a name refers to a path outside the archive, or the layout cannot store the documents.
+        EncodeError: the layout cannot represent a payload.
     """
     if layout == BARE_DOCUMENT:
         if len(documents) != 1 or extra_files:
@@ -102,10 +102,10 @@ def save_package(
     digests: Digests | None = None,
     dropped_examples: list[tuple[str, str]] | None = None,
 ) -> None:
-    """Write a package to a stream, or to a path, which is replaced when everything is written and on the disk.
+    """Write a package to a stream, or atomically to a path, which is replaced after all bytes have reached the disk.
 
     Raises:
-        OSError: the path cannot be written. Other errors are those of `write_package`.
+        OSError: the path is not writable. Other errors are those of `write_package`.
     """
     if not isinstance(file, (str, os.PathLike)):
         _check_stream(file)
@@ -135,7 +135,7 @@ def save_package(
 
 
 def begin_digests(payloads: Iterable[Payloads]) -> Digests:
-    """Begin with the digests of payloads, as far as other threads can do it meanwhile. Close them, or write them."""
+    """Start computing the digests of payloads in threads. Pass the result to `write_package`, or close it."""
     digests = Digests()
     try:
         digests.begin_groups(_records(payloads))
@@ -146,7 +146,7 @@ def begin_digests(payloads: Iterable[Payloads]) -> Digests:
 
 
 def _records(payloads: Iterable[Payloads]) -> dict[str, Record]:
-    """The records of programs that share them, in the order in which they are written."""
+    """Return the records of all programs by name, in the order in which they are written."""
     records: dict[str, Record] = {}
     for each in payloads:
         records.update(each.records)
@@ -154,10 +154,10 @@ def _records(payloads: Iterable[Payloads]) -> dict[str, Record]:
 
 
 def _check_stream(stream: Any) -> None:
-    """Refuse what takes no bytes.
+    """Check that a stream accepts bytes, and does not overwrite a file that is mapped.
 
     Raises:
-        ArchiveError: it does not.
+        ArchiveError: it does not accept bytes, or it would overwrite a mapped file.
     """
     try:
         stream.write(b"")
@@ -198,7 +198,7 @@ def _write_records(
             metas = getattr(document.payloads, kind)
             if (
                 metas or kind != "sample_inputs" or examples is not None
-            ):  # with a config, nobody of ours unpickles
+            ):  # with a config, graphwire's readers need not read the pickle
                 archive.write(member, msgspec.json.encode(PayloadConfig(metas)), compress=compress)
         member = spec.member("sample_inputs", name)
         if examples is None:
@@ -211,7 +211,7 @@ def _write_records(
     for path, data in extra_files.items():
         archive.write(spec.extra + path, data, compress=compress)
     for member, record in _records(document.payloads for document in documents.values()).items():
-        if record.nbytes < THREAD_HASH_BYTES:  # its checksum is known before its header is written
+        if record.nbytes < THREAD_HASH_BYTES:  # small enough to compute the checksum before writing the header
             if (view := digests.pop_view(member)) is not None:
                 archive.write(member, view, compress=False, hashed=True)
             else:
@@ -228,7 +228,7 @@ def _write_packed(
     spec: LayoutSpec,
     dropped_examples: list[tuple[str, str]] | None,
 ) -> None:
-    """A layout whose payloads are torch.save files. Nothing is written before all of them can be."""
+    """Write a layout whose payloads are torch.save files. All of them are encoded before anything is written."""
     if spec.is_flat and len(documents) != 1:
         raise ArchiveError(f"an archive of torch {spec.releases} holds one program, not {len(documents)}")
     if any(document.suffix != ".json" for document in documents.values()):
@@ -255,7 +255,7 @@ def _write_packed(
 def _pack(
     name: str, document: Document, spec: LayoutSpec, dropped_examples: list[tuple[str, str]] | None
 ) -> dict[str, PackedFile | None]:
-    """The torch.save files of a program, by member; None for an empty one."""
+    """Return the torch.save files of a program, by member; None for an empty one."""
     payloads = document.payloads
     records = {record: payloads.records[record] for record in payloads.records}
     weights = {key: (WEIGHTS, meta) for key, meta in payloads.weights.items()}
@@ -278,8 +278,10 @@ def _pack(
 def _pack_examples(
     name: str, payloads: Payloads, spec: LayoutSpec, dropped_examples: list[tuple[str, str]] | None
 ) -> PackedFile | None:
-    """The example inputs as torch's readers want them; None where there are none, or none that have a plain form, which the
-    program does not need."""
+    """Return the example inputs as the torch.save file that torch reads.
+
+    None if there are none or they have no plain form; the program works without them.
+    """
     if payloads.examples is None:
         return None
     samples, records = payloads.sample_inputs, payloads.records
@@ -292,12 +294,12 @@ def _pack_examples(
 
 
 def _moved(folder: str, meta: PayloadMeta) -> PayloadMeta:
-    """A payload whose path counts from the archive's root: weights and constants come from two folders."""
+    """Return a payload whose path starts at the archive's root, because weights and constants are in different folders."""
     return msgspec.structs.replace(meta, path_name=folder + meta.path_name if meta.path_name else "")
 
 
 def _buffers(document: Document, spec: LayoutSpec) -> set[str]:
-    """The constants that stand in the state dict: all of them in A1, the buffers among them in A2."""
+    """Return the constants that belong in the state dict: all of them in A1, the buffers in A2."""
     if not spec.constants:
         return set(document.payloads.constants)
     if spec.name != "A2":

@@ -1,4 +1,4 @@
-"""Treespecs as documents of their own: the pair of protocol and spec that their JSON text is, in any wire format."""
+"""Encodes a treespec as a document in any wire format: the pair of protocol and spec, as in torch's JSON text."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from graphwire.wire.package.document import read_document, write_document
 
 
 def check_treespec_protocol(protocol: int | None) -> None:
-    """Do nothing for a protocol of treespecs that we write; None is the newest.
+    """Check that graphwire writes a protocol of treespecs; None is the newest.
 
     Raises:
-        SchemaError: it is another.
+        SchemaError: the protocol is not supported.
     """
     if protocol is not None and protocol != PROTOCOL:
         raise SchemaError(
@@ -23,11 +23,11 @@ def check_treespec_protocol(protocol: int | None) -> None:
 
 
 def write_treespec(spec: TreeSpec, wire_format: WireFormat) -> bytes:
-    """A treespec as a document.
+    """Encode a treespec as a document.
 
     Raises:
-        FormatError: the format cannot say something in a context.
-        LimitError: it nests deeper than any format carries.
+        FormatError: the format cannot represent something in a context.
+        LimitError: the treespec is deeper than wire formats support.
     """
     return write_document([PROTOCOL, to_tree(spec)], wire_format)
 
@@ -35,12 +35,12 @@ def write_treespec(spec: TreeSpec, wire_format: WireFormat) -> bytes:
 def read_treespec(
     data: bytes | bytearray | memoryview, wire_format: WireFormat, limits: Limits = DEFAULT_LIMITS
 ) -> TreeSpec:
-    """The treespec of a document that `write_treespec` made.
+    """Decode a document that `write_treespec` encoded.
 
     Raises:
-        FormatError: the bytes are no document of this format.
-        SchemaError: the document is no treespec.
-        LimitError: it is beyond `limits`, or nests too deeply.
+        FormatError: the bytes are not a document of this format.
+        SchemaError: the document is not a treespec.
+        LimitError: it exceeds `limits`, or is nested too deeply.
     """
     try:
         text = dump_json(read_document(data, wire_format, limits))

@@ -1,7 +1,6 @@
-"""Names of weights that no attribute can have, as the quantizer of torch 2.1 gives them: `L['self'][0]_scale_0`.
+"""Renames weights whose names cannot be attributes, as the quantizer of torch 2.1 creates them: `L['self'][0]_scale_0`.
 
-Its name without the signs that generated code cannot hold is the same in the signature and in the state dict, so neither has to
-be read to rename the other.
+The new name depends only on the old one, so the signature and the state dict can be renamed independently.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ _FIELDS: Final = ("parameter_name", "buffer_name", "tensor_constant_name")
 
 
 def sanitized_name(name: str) -> str:
-    """The name itself, or with an underscore for each sign where a quote or backslash is among them."""
+    """Return a name that contains a quote or backslash with underscores for all special characters; any other unchanged."""
     return _SIGN.sub("_", name) if _QUOTED.search(name) else name
 
 
 def sanitize_weight_names(program: Program) -> list[tuple[str, str]]:
-    """Rename the weights in a program's signature. Names that would become one stay as they are.
+    """Rename the weights in a program's signature, except where two would get the same name.
 
     Returns:
-        The names that changed, each with the new one.
+        The changed names, each with the new one.
     """
     signature = program.graph_module.signature
     places = [
@@ -45,7 +44,7 @@ def sanitize_weight_names(program: Program) -> list[tuple[str, str]]:
 
 
 def sanitize_payload_names(payloads: Payloads) -> None:
-    """Rename the weights and constants among a program's payloads likewise."""
+    """Rename the weights and constants of a program's payloads in the same way."""
     names = _renamed(dict.fromkeys((*payloads.weights, *payloads.constants, *payloads.unread)))
     if all(old == new for old, new in names.items()):
         return
@@ -59,7 +58,7 @@ def sanitize_payload_names(payloads: Payloads) -> None:
 
 
 def _renamed(names: dict[str, None]) -> dict[str, str]:
-    """The plain name of each name; of several with one plain name, and of one whose plain name is another's, itself."""
+    """Map each name to its sanitized name, or to itself if several names would become equal."""
     wanted: dict[str, list[str]] = {}
     for name in names:
         wanted.setdefault(sanitized_name(name), []).append(name)
