@@ -192,7 +192,9 @@ class Digests(Closing):
                 self._digests[name] = hashlib.sha256(data)
             else:
                 record = self._hash_in_thread(name)
-                self._digests[name] = record.digest  # fixes its place in the manifest, whichever thread hashes it
+                self._digests[name] = (
+                    record.digest
+                )  # fixes its place in the manifest, whichever thread hashes it
                 record.add(data)
             return
         if data.nbytes != group.sizes[name]:

@@ -290,7 +290,9 @@ def is_mapped(stream: Any) -> bool:
     except (AttributeError, OSError, TypeError, ValueError):  # not a file of the operating system
         return False
     file = status.st_dev, status.st_ino
-    return _has_mapping(file) and (gc.collect() >= 0 and _has_mapping(file))  # garbage may have kept the mapping
+    return _has_mapping(file) and (
+        gc.collect() >= 0 and _has_mapping(file)
+    )  # garbage may have kept the mapping
 
 
 def _has_mapping(file: tuple[int, int]) -> bool:

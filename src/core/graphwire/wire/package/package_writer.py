@@ -211,7 +211,9 @@ def _write_records(
     for path, data in extra_files.items():
         archive.write(spec.extra + path, data, compress=compress)
     for member, record in _records(document.payloads for document in documents.values()).items():
-        if record.nbytes < THREAD_HASH_BYTES:  # small enough to compute the checksum before writing the header
+        if (
+            record.nbytes < THREAD_HASH_BYTES
+        ):  # small enough to compute the checksum before writing the header
             if (view := digests.pop_view(member)) is not None:
                 archive.write(member, view, compress=False, hashed=True)
             else:

@@ -1,4 +1,4 @@
-"""What do the pickles and `torch.save` files that torch keeps beside a program hold?"""
+"""What do the `torch.save` files beside a program contain, and how are they read and written without running code?"""
 
 from graphwire.wire.torch_files.sample_inputs import read_sample_inputs
 from graphwire.wire.torch_files.torch_save_reader import (

@@ -1,7 +1,7 @@
-"""`ALLOWED`, the whole list of names that a pickle may refer to.
+"""The allow-list of globals that a pickle may name (`ALLOWED`), and the data that each of them becomes.
 
-Each stands for a record of ours, or for a function of this module that checks its arguments and makes a record of them.
-Nothing that a pickle names is imported, and nothing of it is called.
+Each name maps to a record, or to a function of this module that checks its arguments and returns a record. Nothing that a
+pickle names is imported or called.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _hooks(value: Any) -> None:
 
 
 def _math_bits(metadata: Any) -> dict[str, bool]:
-    """The pending conjugation and negation."""
+    """Return the pending conjugation and negation of a tensor."""
     if metadata is None:
         return {}
     if type(metadata) is not dict or not metadata.keys() <= {"conj", "neg"}:
@@ -133,7 +133,7 @@ def _rebuild_parameter(arguments: tuple[Any, ...]) -> StridedTensor | SparseTens
 
 
 def _rebuild_parameter_with_state(arguments: tuple[Any, ...]) -> StridedTensor | SparseTensor:
-    # The state is what a user set as attributes of the parameter: no part of the program.
+    # The state has the attributes that a user set on the parameter. The program does not use them.
     if len(arguments) != 4:
         raise _fail("parameter")
     return _rebuild_parameter(arguments[:3])
@@ -166,7 +166,7 @@ def _rebuild_sparse(arguments: tuple[Any, ...]) -> SparseTensor:
     raise _fail("sparse tensor")
 
 
-# ---------------------------------------------------------------------------------------------------- the rest
+# ------------------------------------------------------------------------------------------- other values
 
 
 def _get_layout(arguments: tuple[Any, ...]) -> LayoutName:
@@ -192,7 +192,7 @@ def _torch_size(arguments: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def _ordered_dict(arguments: tuple[Any, ...]) -> OrderedDict[Any, Any]:
-    if arguments:  # CPython fills it afterwards, item by item
+    if arguments:  # CPython adds the items after the call, one by one
         raise _fail("OrderedDict")
     return OrderedDict()
 
@@ -220,7 +220,7 @@ def _deque(arguments: tuple[Any, ...]) -> DequeData:
 
 
 def _set(arguments: tuple[Any, ...]) -> set[Any]:
-    """The set of a list. Protocol 2 writes sets, like byte strings, as calls."""
+    """Return the set of a list's items. Protocol 2 writes sets and byte strings as calls."""
     match arguments:
         case (list(items),) if all(type(item) in (str, int, bool, float, type(None)) for item in items):
             return set(items)
@@ -243,7 +243,7 @@ def _empty_bytes(arguments: tuple[Any, ...]) -> bytes:
     return b""
 
 
-# --------------------------------------------------------------------------------------------------- the list
+# --------------------------------------------------------------------------------------------- allow-list
 
 DTYPES_OF_STORAGES: Mapping[str, str] = MappingProxyType(
     {
@@ -261,7 +261,7 @@ DTYPES_OF_STORAGES: Mapping[str, str] = MappingProxyType(
         "ComplexFloatStorage": "complex64",
     }
 )
-"""The element types that have a class of storages of their own. All others are written as counts of bytes."""
+"""The element type of each typed storage class. A storage of any other type is untyped: its length is in bytes."""
 
 _TENSOR_FUNCTIONS: Mapping[str, Callable[[tuple[Any, ...]], Any]] = MappingProxyType(
     {
@@ -314,4 +314,4 @@ def _allowed() -> dict[tuple[str, str], Any]:
 
 
 ALLOWED: Mapping[tuple[str, str], Any] = MappingProxyType(_allowed())
-"""Every global that a pickle may name, by module and name, and what stands for it."""
+"""The value that represents each global that a pickle may name, by module and name."""

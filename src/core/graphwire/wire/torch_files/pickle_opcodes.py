@@ -1,4 +1,4 @@
-"""The names of pickle opcodes (protocols 0 to 5), as `pickletools` spells them, for messages."""
+"""The names of pickle opcodes (protocols 0 to 5) as in `pickletools`, for messages."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ OPCODE_NAMES: Mapping[int, str] = MappingProxyType(
         ),
     }
 )
-"""By the opcode's byte."""
+"""The opcode's name, by its byte."""

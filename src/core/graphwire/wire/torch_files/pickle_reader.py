@@ -1,8 +1,8 @@
-"""Reading pickles without running them: a machine of our own for the opcodes that `torch.save` writes (protocols 2 to 5).
+"""Reads pickles without running code: an interpreter for the opcodes that `torch.save` writes (protocols 2 to 5).
 
-The machine makes plain data, and inert records for the names in `pickle_globals.ALLOWED`; it has no way to import, look up,
-call or instantiate anything else. Work and memory are linear in the length of the pickle, and bounded by `PickleLimits`.
-Nothing in it recurses.
+It creates plain data, and inert records for the names in `pickle_globals.ALLOWED`. It cannot import, look up, call or
+instantiate anything else. Time and memory are linear in the length of the pickle, and bounded by `PickleLimits`. It does not
+recurse.
 """
 
 from __future__ import annotations
@@ -24,19 +24,22 @@ __all__ = ["DEFAULT_PICKLE_LIMITS", "PickleLimits", "read_pickle"]
 
 
 def read_pickle(data: bytes, *, limits: PickleLimits = DEFAULT_PICKLE_LIMITS, foreign: bool = False) -> Any:
-    """The value that a pickle holds: None, bool, int, float, str, bytes, tuple, list, dict, OrderedDict, set, and the records
-    of `pickle_values`. It contains nothing twice inside itself, is at most `limits.depth` deep, and at most `limits.values`
-    large when shared parts are counted as often as they occur, so that a plain walk over it ends.
+    """Return the value of a pickle as plain data, without running code.
+
+    Values are None, bool, int, float, str, bytes, tuple, list, dict, OrderedDict, set, and the records of `pickle_values`. The
+    result contains no cycle, is at most `limits.depth` deep, and has at most `limits.values` values, shared ones counted each
+    time they occur, so that a simple recursive walk over it ends.
 
     Args:
         data: the whole pickle.
-        limits: the bounds in force.
-        foreign: whether a value of a class that is not allowed becomes an `UnknownGlobal` with the class's name, or is refused.
+        limits: the limits that apply.
+        foreign: whether an instance of a class outside the allow-list becomes an `UnknownGlobal` with the class's name, or is
+            an error.
 
     Raises:
-        DecodeError: the pickle names something that is not allowed (the message says what), uses an opcode that torch does
+        DecodeError: the pickle names a global that is not allowed (the message contains it), uses an opcode that torch does
             not write, or is damaged.
-        LimitError: it is beyond `limits`.
+        LimitError: it exceeds `limits`.
     """
     if len(data) > limits.nbytes:
         raise LimitError(f"the pickle has {len(data):,} bytes, more than {limits.nbytes:,}")
@@ -47,15 +50,15 @@ def read_pickle(data: bytes, *, limits: PickleLimits = DEFAULT_PICKLE_LIMITS, fo
 
 _U2, _U4, _U8, _I4, _F8 = (struct.Struct(code) for code in ("<H", "<I", "<Q", "<i", ">d"))
 _KEY_TYPES = frozenset({str, int, float, bool, bytes, type(None)})
-_MAX_KEY = 1 << 63  # Python hashes larger integers to few values: a table of them takes quadratic time
+_MAX_KEY = 1 << 63  # the hashes of larger integers collide, so a dict of them could take quadratic time
 _LARGE = 4
-"""The steps that a set or an OrderedDict takes: in memory it is so much larger than other values."""
+"""How many steps a set or an OrderedDict counts as, because it takes more memory than other values."""
 _STORAGE_KEY = re.compile(r"[\w.\-]+", re.ASCII)
 _LOCATION = re.compile(r"[a-z_]\w*(?::\d{1,4})?", re.ASCII)
 
 
 class _Machine:
-    """The state between two opcodes of one pickle: the position in it, the stack, its marks, and the memo."""
+    """The interpreter's state: the position in the pickle, the stack, its marks, and the memo."""
 
     def __init__(self, data: bytes, limits: PickleLimits, foreign: bool) -> None:
         self._data = data
@@ -68,7 +71,7 @@ class _Machine:
         self._steps = 0
 
     def run(self) -> Any:
-        """Every opcode up to the one that ends the pickle; its value."""
+        """Execute all opcodes, and return the pickle's value."""
         data = self._data
         if data[:1] != b"\x80":
             raise DecodeError("this is no pickle of protocol 2 to 5")
@@ -127,7 +130,7 @@ class _Machine:
         return self._take(1)[0]
 
     def _line(self) -> str:
-        """A name up to the end of its line."""
+        """Read a name that ends with a line feed."""
         end = self._data.find(b"\n", self._at, self._at + self._limits.name_bytes + 1)
         if end < 0:
             self._damaged("a name has no end")
@@ -177,15 +180,15 @@ class _Machine:
         return values
 
     def mark(self) -> None:
-        """`(`: remember the height of the stack."""
+        """Push a mark: the current height of the stack."""
         self._marks.append(len(self._stack))
 
     def remember(self, index: int) -> None:
-        """Put the value on top into the memo."""
+        """Store the top of the stack in the memo."""
         self._memo[index] = self._top()
 
     def recall(self, index: int) -> None:
-        """Push a value of the memo."""
+        """Push a value from the memo."""
         if index not in self._memo:
             self._damaged("it recalls a value that it never remembered")
         self._push(self._memo[index])
@@ -193,23 +196,23 @@ class _Machine:
     # ----------------------------------------------------------------------------------------------- containers
 
     def protocol(self) -> None:
-        """The head of the pickle: the protocol's number."""
+        """Check the pickle's protocol number."""
         version = self._byte()
         if not 2 <= version <= 5 or self._at != 2:
             self._damaged(f"its protocol is {version}")
 
     def frame(self) -> None:
-        """The length of what follows, for who reads from a stream."""
+        """Check the length of a frame, which only readers of streams need."""
         if self._number(_U8) > len(self._data) - self._at:
             self._cut()
 
     def tuple_of(self, count: int) -> None:
-        """A tuple of the values on top."""
+        """Replace the top `count` values by a tuple of them."""
         items = [self._pop() for _ in range(count)]
         self._push(tuple(reversed(items)))
 
     def extend(self, items: list[Any]) -> None:
-        """Add to the list on top."""
+        """Append items to the list on top of the stack."""
         target = self._top()
         if isinstance(target, list):
             target.extend(items)
@@ -217,7 +220,7 @@ class _Machine:
             self._damaged("it appends to what is no list")
 
     def assign(self, items: list[Any]) -> None:
-        """Add keys and values to the dict on top."""
+        """Add keys and values to the dict on top of the stack."""
         target = self._top()
         if len(items) % 2:
             self._damaged("a key has no value")
@@ -229,19 +232,19 @@ class _Machine:
             target[self._key(items[at])] = items[at + 1]
 
     def include(self, items: list[Any]) -> None:
-        """Add to the set on top."""
+        """Add items to the set on top of the stack."""
         target = self._top()
         if type(target) is not set:
             self._damaged("it adds to what is no set")
         target.update(map(self._key, items))
 
     def empty_set(self) -> None:
-        """A set without items."""
+        """Push an empty set."""
         self._spend(_LARGE)
         self._push(set())
 
     def frozen_set(self) -> None:
-        """A set of the values since the mark."""
+        """Push a set of the values above the last mark."""
         self._spend(_LARGE)
         self._push(set(map(self._key, self._since_mark())))
 
@@ -254,7 +257,7 @@ class _Machine:
     # ------------------------------------------------------------------------------------------ names and calls
 
     def find(self, module: Any, name: Any) -> None:
-        """What stands for a global."""
+        """Push the value that represents a global."""
         if type(module) is not str or type(name) is not str:
             self._damaged("the name of a global is no text")
         if len(module) + len(name) > self._limits.name_bytes:
@@ -268,7 +271,7 @@ class _Machine:
         self._push(value)
 
     def call(self) -> None:
-        """Call what is allowed with the tuple on top."""
+        """Call an allowed function with the tuple on top of the stack."""
         arguments = self._pop()
         function = self._pop()
         if type(arguments) is not tuple:
@@ -291,7 +294,7 @@ class _Machine:
             raise error.within(self._place()) from None
 
     def new_object(self, count: int) -> None:
-        """An instance of a class: none is allowed."""
+        """Reject an instance of a class, or push an `UnknownGlobal` for it; no class may be instantiated."""
         for _ in range(count):
             self._pop()
         kind = self._pop()
@@ -300,7 +303,7 @@ class _Machine:
         self._push(kind)
 
     def set_state(self) -> None:
-        """The state of an object. torch gives one to the OrderedDict of a module: the module's versions, not needed here."""
+        """Ignore the state of an OrderedDict (torch stores a module's versions there); reject the state of any other object."""
         state = self._pop()
         target = self._top()
         if type(target) is UnknownGlobal or (type(target) is OrderedDict and type(state) is dict):
@@ -308,7 +311,7 @@ class _Machine:
         self._damaged(f"it sets the state of a {type(target).__name__}")
 
     def persistent(self) -> None:
-        """A reference to something outside of the pickle: a storage."""
+        """Push a storage, which the pickle refers to by a persistent id."""
         match self._pop():
             case ("storage", StorageType(dtype), str(key), str(location), int(numel)) if (
                 type(numel) is int
@@ -387,4 +390,4 @@ _OPCODES: Mapping[int, Callable[[_Machine], None]] = MappingProxyType(
         ord("Q"): _Machine.persistent,
     }
 )
-"""Every opcode that is read. All others (text opcodes, INST, OBJ, EXT, PERSID, out-of-band buffers, POP, DUP) are refused."""
+"""The supported opcodes. Others (text opcodes, INST, OBJ, EXT, PERSID, out-of-band buffers, POP, DUP) are errors."""

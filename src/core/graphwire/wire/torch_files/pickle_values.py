@@ -1,4 +1,4 @@
-"""What an allow-listed pickle holds besides plain data: inert records where torch's own pickles name classes and functions."""
+"""Inert records that represent the tensors, storages, classes and functions in torch's pickles."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from graphwire.schema import ITEM_SIZES
 
 @dataclass(frozen=True, slots=True)
 class StorageType:
-    """A class of storages."""
+    """A storage class of torch."""
 
     dtype: str | None
-    """The element type; None for one that counts bytes."""
+    """The element type; None for the untyped class, whose lengths are in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class DTypeName:
-    """An element type, by torch's name without its prefix."""
+    """An element type, by torch's name without the prefix `torch.`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutName:
-    """A tensor's layout, by torch's name with its prefix."""
+    """A tensor layout, by torch's name with the prefix `torch.`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceName:
-    """A device."""
+    """A device, such as `cuda:0`."""
 
     type: str
     index: int | None
@@ -41,14 +41,14 @@ class DeviceName:
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A class that a pickle may name, but not make instances of."""
+    """A class that a pickle may name but not instantiate."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function or class that a pickle may call, and what it makes here."""
+    """A function or class that a pickle may call, with the function of this package that replaces it (`make`)."""
 
     name: str
     make: Callable[[tuple[Any, ...]], Any]
@@ -56,36 +56,36 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class UnknownGlobal:
-    """Something of a class that is not read: its class, and nothing else."""
+    """A value whose class is not on the allow-list. Only the name of the class is kept."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where a storage's bytes are: a record of the archive that the pickle lies in."""
+    """A storage, whose bytes are a record of the archive that contains the pickle."""
 
     dtype: str | None
-    """The element type; None where it counts bytes."""
+    """The element type; None for an untyped storage."""
     key: str
-    """The record is `data/KEY`."""
+    """The record's name is `data/KEY`."""
     location: str
     """The device, such as `cpu` or `cuda:0`."""
     numel: int
-    """In elements."""
+    """The length in elements, or in bytes for an untyped storage."""
 
     @property
     def nbytes(self) -> int:
-        """Its length in bytes."""
+        """The length in bytes."""
         return self.numel * (1 if self.dtype is None else ITEM_SIZES[self.dtype])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StridedTensor:
-    """A tensor in a storage. Equal only to itself: two names of one object are one tensor."""
+    """A strided tensor in a storage. It equals only itself, so that two names of one object remain one tensor."""
 
     storage: Storage | None
-    """None for a tensor without elements, on the meta device."""
+    """None for a meta tensor, which has no elements."""
     dtype: str
     offset: int
     """In elements."""
@@ -99,15 +99,15 @@ class StridedTensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseTensor:
-    """A sparse tensor. Equal only to itself."""
+    """A sparse tensor. It equals only itself."""
 
     layout: str
-    """torch's name, such as `torch.sparse_coo`."""
+    """torch's name of the layout, such as `torch.sparse_coo`."""
     parts: tuple[StridedTensor, ...]
-    """COO: indices and values; the compressed layouts: compressed indices, plain indices, values."""
+    """For COO: indices and values. For the compressed layouts: compressed indices, plain indices, values."""
     sizes: tuple[int, ...]
     is_coalesced: bool | None
-    """Of COO; None where the pickle does not say, and for other layouts."""
+    """For COO only; None if the pickle does not state it."""
     is_param: bool = False
     requires_grad: bool = False
 

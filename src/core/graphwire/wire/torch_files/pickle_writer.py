@@ -1,4 +1,4 @@
-"""Writing the few pickles that old torch reads: plain containers and tensors, in protocol 2. Equal input, equal bytes."""
+"""Writes pickles of plain containers and tensors (protocol 2) that old torch reads. Equal input gives equal bytes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _STORAGE_OF_DTYPE = {dtype: name for name, dtype in DTYPES_OF_STORAGES.items()}
 
 
 class PickleWriter:
-    """One pickle, written value by value. `finish` gives it."""
+    """Writes one pickle value by value. `finish` returns it."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = [b"\x80\x02"]
         self._memo: dict[Hashable, int] = {}
 
     def finish(self) -> bytes:
-        """The pickle, ended."""
+        """End the pickle, and return its bytes."""
         return b"".join([*self._parts, b"."])
 
     def shared(self, key: Hashable, write: Callable[[], None]) -> None:
-        """Write a value, and only a reference to it when `key` comes again."""
+        """Write a value on the first call with `key`, and a reference to it on later ones."""
         index = self._memo.get(key)
         if index is not None:
             self._put(b"h" + bytes([index]) if index < 256 else b"j" + struct.pack("<I", index))
@@ -40,10 +40,10 @@ class PickleWriter:
         """Write None, bool, int, float, text, and tuples, lists, dicts and OrderedDicts of them.
 
         Args:
-            leaf: writes what is none of these, and says whether it did.
+            leaf: writes a value of any other type, and returns whether it could.
 
         Raises:
-            EncodeError: nothing writes the value.
+            EncodeError: the value cannot be written.
         """
         kind = type(value)
         if value is None:
@@ -72,7 +72,7 @@ class PickleWriter:
             raise EncodeError(f"a {kind.__name__} cannot be written for an old torch")
 
     def mapping(self, items: dict[Any, Callable[[], None]], *, ordered: bool = False) -> None:
-        """Write a dict whose values are written by what is given for each key."""
+        """Write a dict. For each key, `items` has a function that writes the value."""
         if ordered:
             self.call("collections", "OrderedDict")
         else:
@@ -84,7 +84,7 @@ class PickleWriter:
         self._put(b"u")
 
     def call(self, module: str, name: str, *arguments: Callable[[], None]) -> None:
-        """Write the call of a global with what the arguments write."""
+        """Write a call of a global. Each of `arguments` is a function that writes one argument."""
         self.name(module, name)
         self._tuple(*arguments)
         self._put(b"R")
@@ -94,7 +94,7 @@ class PickleWriter:
         self.shared(("global", module, name), lambda: self._put(f"c{module}\n{name}\n".encode()))
 
     def tensor(self, tensor: StridedTensor) -> None:
-        """Write a tensor that is no parameter, and whose storage is a record of the archive."""
+        """Write a tensor that is not a parameter, and whose storage is a record of the archive."""
         storage = tensor.storage
         if storage is None:
             self.call(
@@ -118,7 +118,7 @@ class PickleWriter:
         self.call("torch._utils", f"_rebuild_tensor_{version}", *arguments)
 
     def parameter(self, write: Callable[[], None], requires_grad: bool) -> None:
-        """Write the parameter of the tensor that `write` writes."""
+        """Write a parameter. `write` writes its tensor."""
         hooks: Callable[[], None] = lambda: self.call("collections", "OrderedDict")  # noqa: E731
         self.call("torch._utils", "_rebuild_parameter", write, *self._plain(requires_grad), hooks)
 
@@ -126,7 +126,7 @@ class PickleWriter:
         return [partial(self.value, value) for value in values]
 
     def _storage(self, storage: Storage) -> None:
-        """A persistent id."""
+        """Write the persistent id of a storage."""
         module, name = (
             ("torch.storage", "UntypedStorage")
             if storage.dtype is None

@@ -1,6 +1,6 @@
-"""The example inputs that torch pickles beside a program: `(args, kwargs)` ⇄ a treespec and its leaves.
+"""Converts the example inputs that torch pickles beside a program: `(args, kwargs)` ⇄ a treespec and its leaves.
 
-A program does not need them. Whatever is not read, or cannot be written, is left out with a sentence that says so.
+A program works without them. If they cannot be read or written, they are dropped with a warning.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LAYOUTS = {
     "torch.sparse_bsc": Layout.SparseBsc,
 }
 _MAX_DEPTH = 100
-"""Containers inside each other: Python recurses over the structure of the inputs."""
+"""The nesting depth of containers, limited because `_flatten` recurses."""
 
 
 # ------------------------------------------------------------------------------------------------------ decode
@@ -59,11 +59,11 @@ _MAX_DEPTH = 100
 def read_sample_inputs(
     reader: ArchiveReader, member: str, stem: str, *, copied: bool, payloads: Payloads
 ) -> None:
-    """Add the example inputs to `payloads`: `examples`, their tensors and records, or a warning. Raises nothing.
+    """Add the example inputs, their tensors and records to `payloads`, or a warning if they cannot be read.
 
     Args:
-        member: the record of the `torch.save` file; an empty one says that there are no example inputs.
-        stem: what the names of tensor records begin with.
+        member: the record with the `torch.save` file. It is empty if there are no example inputs.
+        stem: the prefix of the names of tensor records.
     """
     if member not in reader or reader.size(member) == 0:
         return
@@ -91,7 +91,7 @@ def read_sample_inputs(
 def _flatten(
     value: Any, table: TensorTable, leaves: list[Argument], metas: dict[str, PayloadMeta]
 ) -> TreeSpec:
-    """The structure of a value; its leaves are added. The depth is bounded: `read_pickle` saw to it."""
+    """Return the structure of a value, and append its leaves. `read_pickle` has checked the depth."""
     kind, context, children = _container(value)
     if kind is not None:
         return TreeSpec(kind, context, [_flatten(child, table, leaves, metas) for child in children])
@@ -105,7 +105,7 @@ def _flatten(
 
 
 def _container(value: Any) -> tuple[str | None, Any, Any]:
-    """The serialized type of a container, its context as torch writes it, and its children; None for a leaf."""
+    """Return the serialized type of a container, its context as torch writes it, and its children; None for a leaf."""
     if type(value) is tuple:
         return "builtins.tuple", dump_json(None), value
     if type(value) is list:
@@ -152,10 +152,10 @@ def _leaf(value: Any) -> Argument:
 
 
 def examples_tree(examples: ExampleInputs) -> Any:
-    """The example inputs as `(args, kwargs)`, each tensor a `TensorArgument` that names it.
+    """Return the example inputs as `(args, kwargs)`, each tensor as a `TensorArgument` with its name.
 
     Raises:
-        EncodeError: they hold a container or a leaf that old readers have no plain form of.
+        EncodeError: they contain a container or a leaf without a plain form that old readers support.
         SchemaError: the treespec is malformed.
     """
     leaves = iter(examples.leaves)

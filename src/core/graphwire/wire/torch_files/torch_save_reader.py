@@ -1,11 +1,11 @@
-"""`torch.save` files, read without torch: the tensors of a state dict, and the example inputs.
+"""Reads `torch.save` files without torch: the tensors of a state dict, and the example inputs.
 
-    data.pkl        a pickle (see `pickle_reader`); each storage in it is a persistent id
-    byteorder       `little` or `big`: of the records below
+    data.pkl        a pickle (see `pickle_reader`) that refers to storages by persistent ids
+    byteorder       `little` or `big`: the byte order of the records below
     data/KEY        the bytes of one storage
-    version         of the zip's layout
+    version         the version of the zip's layout
 
-In a program of torch 2.1 to 2.8 such a file is one stored record of the archive, so its storages are mapped from there.
+In a program of torch 2.1 to 2.8 such a file is one stored record of the archive, so its storages can be mapped.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from graphwire.wire.torch_files.pickle_reader import read_pickle
 from graphwire.wire.torch_files.pickle_values import SparseTensor, Storage, StridedTensor, UnknownGlobal
 
 SCALAR_TYPES: dict[str, ScalarType] = {name: kind for kind, name in DTYPE_NAMES.items()}
-"""The numbers of the element types that have one, by torch's name."""
+"""The schema's number of each element type that has one, by torch's name."""
 
 SPARSE_CODEC = "sparse"
-"""The constant codec that makes sparse tensors."""
+"""The name of the constant codec for sparse tensors."""
 
 _HALVED = {"complex32": 2, "complex64": 4, "complex128": 8}
 
 
 def number_width(dtype: str) -> int:
-    """The bytes of one number of an element: what is turned around where the byte order is the other one."""
+    """Return the size of one number in bytes, the unit of a byte-order swap: half an element if the type is complex."""
     return _HALVED.get(dtype) or ITEM_SIZES[dtype]
 
 
@@ -48,18 +48,18 @@ _REMEDY = "Raise Limits.pickle for a file that you trust"
 
 
 class TorchSave:
-    """A `torch.save` file, its pickle read.
+    """A `torch.save` file with its decoded pickle.
 
     Args:
         reader: the file's archive.
-        foreign: whether values of classes that are not read stand as `UnknownGlobal`; otherwise they are refused.
-        limits: the bounds in force; those of the archive by default.
+        foreign: whether values of classes outside the allow-list become `UnknownGlobal`, or are errors.
+        limits: the limits that apply; those of the archive by default.
 
     Raises:
-        MissingRecordError: it has no pickle: an older format of torch.save, or something else.
-        DecodeError: the pickle holds what is not read.
+        MissingRecordError: it has no pickle: it is in an older format of torch.save, or another kind of file.
+        DecodeError: the pickle contains a value that is not supported.
         ArchiveError: the file is damaged.
-        LimitError: it is beyond the limits.
+        LimitError: it exceeds the limits.
     """
 
     def __init__(
@@ -78,16 +78,16 @@ class TorchSave:
             self.value: Any = read_pickle(reader.read("data.pkl"), limits=limits, foreign=foreign)
         except LimitError as error:
             raise LimitError(error.problem, place=error.place, remedy=error.remedy or _REMEDY) from None
-        """What was saved: plain data, and the records of `pickle_values`."""
+        """The saved value: plain data, and the records of `pickle_values`."""
 
 
 class TensorTable:
-    """The storages of one `torch.save` file that tensors use, as records of a folder of ours, in the order of first use.
+    """Presents the storages of one `torch.save` file as payload records, numbered in the order of first use.
 
     Args:
-        folder: where the records stand, such as `data/weights/`.
-        stem: what their names begin with, such as `weight_`.
-        copied: read each record into memory and check it, rather than map it, when it is asked for.
+        folder: the folder of the records, such as `data/weights/`.
+        stem: the prefix of their names, such as `weight_`.
+        copied: whether each view of a record is a checked copy in memory, not a mapping.
     """
 
     def __init__(self, saved: TorchSave, folder: str, stem: str, *, copied: bool) -> None:
@@ -99,11 +99,11 @@ class TensorTable:
         self.records: dict[str, Record] = {}
 
     def meta(self, tensor: StridedTensor) -> PayloadMeta:
-        """The tensor as a payload.
+        """Describe a tensor as a payload.
 
         Raises:
             MissingRecordError: its storage is not in the archive.
-            ArchiveError: its storage has another length than the pickle says.
+            ArchiveError: the length of its storage differs from that in the pickle.
         """
         storage = tensor.storage
         device = Device("meta") if storage is None else _device(storage.location)
@@ -131,7 +131,7 @@ class TensorTable:
         )
 
     def _record(self, storage: Storage, dtype: str) -> str:
-        """The name of the record, below the folder, that holds a storage."""
+        """Return the name, below the folder, of the record that stores a storage."""
         width = number_width(dtype) if self._saved.is_swapped else 1
         known = self._known.get(storage.key)
         if known is not None:
@@ -158,24 +158,24 @@ def _device(location: str) -> Device:
 
 @dataclass(slots=True)
 class StateDict:
-    """A `torch.save` file of named tensors."""
+    """The named tensors of a `torch.save` file."""
 
     metas: dict[str, PayloadMeta] = field(default_factory=dict)
-    """By name. Names of one object say so (`same_as`); the parts of a sparse tensor stand under `NAME#INDEX`."""
+    """The tensors by name. `same_as` marks further names of one object. Parts of a sparse tensor are named `NAME#INDEX`."""
     records: dict[str, Record] = field(default_factory=dict)
-    """By full name."""
+    """The records by full name."""
     encoded: dict[str, EncodedValue] = field(default_factory=dict)
-    """The sparse tensors."""
+    """The sparse tensors by name."""
     unread: dict[str, str] = field(default_factory=dict)
-    """The values that are not read, and why."""
+    """The reason for each value that is not read, by name."""
     pickled: set[str] = field(default_factory=set)
-    """The members that were read as one tensor each."""
+    """The members already read as a single pickled tensor."""
 
     def add(self, name: str, value: Any, table: TensorTable, first: dict[int, str]) -> None:
         """Add one named value.
 
         Args:
-            first: for each tensor that was added, by its identity, the first name that it had.
+            first: the first name of each added tensor, by its `id`.
         """
         match value:
             case StridedTensor():
@@ -210,16 +210,16 @@ def read_state_dict(
     *,
     copied: bool = False,
 ) -> StateDict:
-    """The named tensors of a `torch.save` file. Nothing is read but its pickle.
+    """Return the named tensors of a `torch.save` file. Only its pickle is read.
 
     Args:
         reader: the file's archive (`ArchiveReader.nested`).
-        folder, stem, copied: as `TensorTable` says.
+        folder, stem, copied: see `TensorTable`.
 
     Raises:
-        ArchiveError: the file is none of torch.save, or damaged.
-        DecodeError: it is no dict of named values, or the pickle is damaged.
-        LimitError: it is beyond the limits.
+        ArchiveError: torch.save did not write the file, or it is damaged.
+        DecodeError: it does not contain a dict of named values, or the pickle is damaged.
+        LimitError: it exceeds the limits.
     """
     saved = TorchSave(reader, foreign=True)
     if not isinstance(saved.value, dict) or not all(type(name) is str for name in saved.value):
@@ -239,7 +239,7 @@ def read_state_dict(
 def read_tensor(
     state: StateDict, name: str, reader: ArchiveReader, folder: str, stem: str, *, copied: bool = False
 ) -> None:
-    """Add the one tensor of a `torch.save` file to `state`, as `name`.
+    """Add the single tensor of a `torch.save` file to `state`, under `name`.
 
     Raises:
         As `read_state_dict`.
@@ -253,7 +253,7 @@ def read_tensor(
 def read_embedded_tensor(
     name: str, data: bytes, folder: str, stem: str, limits: Limits = DEFAULT_LIMITS
 ) -> StateDict:
-    """The one tensor of a `torch.save` file that stands inside a document.
+    """Return the single tensor of a `torch.save` file that is embedded in a document.
 
     Raises:
         As `read_state_dict`.

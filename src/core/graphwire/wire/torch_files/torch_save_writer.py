@@ -1,4 +1,4 @@
-"""`torch.save` files, written without torch, as the releases up to 2.8 read them. Equal input, equal bytes."""
+"""Writes `torch.save` files without torch, for torch releases up to 2.8. Equal input gives equal bytes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from graphwire.wire.torch_files.torch_save_reader import SPARSE_CODEC
 _CHUNK_BYTES = 1 << 22
 _TYPED = frozenset(DTYPES_OF_STORAGES.values())
 UNTYPED = frozenset(ITEM_SIZES) - _TYPED
-"""The element types without a class of storages of their own. Each release of torch reads some of them (`LayoutSpec.untyped`)."""
+"""The element types without a typed storage class. Each torch release supports some of them (`LayoutSpec.untyped`)."""
 
 
 def record_chunks(record: Record) -> Iterator[memoryview]:
-    """A record's bytes, in pieces of a few MiB."""
+    """Yield a record's bytes in pieces of 4 MiB."""
     view = record.view()
     for start in range(0, record.nbytes, _CHUNK_BYTES):
         yield view[start : start + _CHUNK_BYTES]
 
 
 class PackedFile:
-    """A `torch.save` file that is about to be written: what is small of it, and the records that it takes the rest from."""
+    """A `torch.save` file to be written: its small parts in memory, and references to the records with the other bytes."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes | Record] = []
@@ -38,7 +38,7 @@ class PackedFile:
         self.nbytes = 0
 
     def chunks(self) -> Iterator[bytes | memoryview]:
-        """The file, piece by piece."""
+        """Yield the file's bytes in pieces."""
         for piece in self._pieces:
             if isinstance(piece, bytes):
                 yield piece
@@ -46,7 +46,7 @@ class PackedFile:
                 yield from record_chunks(piece)
 
     def write(self, data: bytes | memoryview) -> int:
-        """What an ArchiveWriter writes: its own bytes are kept; of a record that `lend` gives, only that it is there."""
+        """Accept bytes from an `ArchiveWriter`. The bytes of a record passed to `lend` are replaced by a reference to it."""
         self.nbytes += len(data)
         if isinstance(data, bytes) or self._lent is None:
             self._pieces.append(bytes(data))
@@ -55,14 +55,14 @@ class PackedFile:
         return len(data)
 
     def lend(self, archive: ArchiveWriter, name: str, record: Record) -> None:
-        """Have the archive write a record, which is read once now for its checksum, and again by `chunks`."""
+        """Write a record to the archive by reference. It is read now for its checksum, and again by `chunks`."""
         self._lent = record
         archive.write_stream(name, record.nbytes, record_chunks(record))
         self._lent = None
 
 
 class _Storages:
-    """The storages of one file: records, numbered in the order of first use."""
+    """The storages of one file, numbered in the order of first use."""
 
     def __init__(
         self,
@@ -81,10 +81,10 @@ class _Storages:
                 self._dtypes.setdefault(meta.path_name, set()).add(meta.tensor_meta.dtype_text)
 
     def tensor(self, meta: PayloadMeta) -> StridedTensor:
-        """A payload as the record that is pickled; of a parameter, the tensor in it.
+        """Convert a payload to the tensor that is pickled; for a parameter, the tensor inside it.
 
         Raises:
-            EncodeError: old torch has no form for it.
+            EncodeError: old torch cannot represent it.
         """
         described = meta.tensor_meta
         if described is None or meta.use_pickle or described.layout is not Layout.Strided:
@@ -116,7 +116,7 @@ class _Storages:
         number = self._numbers.setdefault(path, len(self._numbers))
         dtypes = self._dtypes[path]
         dtype = next(iter(dtypes))
-        # A typed storage cannot say two types of elements, a type without a class, or a rest at its end.
+        # A typed storage cannot represent two element types, a type without a class, or an incomplete last element.
         typed = len(dtypes) == 1 and dtype in _TYPED and record.nbytes % ITEM_SIZES[dtype] == 0
         if not typed and (not self._untyped or not dtypes <= self._untyped | _TYPED):
             raise EncodeError(f"this release of torch has no storage of {' and '.join(sorted(dtypes))}")
@@ -126,7 +126,7 @@ class _Storages:
         return Storage(dtype if typed else None, str(number), location, numel)
 
     def pack(self, pickled: bytes) -> PackedFile:
-        """The whole file."""
+        """Return the whole file, given its pickle."""
         file = PackedFile()
         with ArchiveWriter(cast(BinaryIO, file), root="archive", records={}) as archive:
             archive.write("data.pkl", pickled, compress=False)
@@ -145,17 +145,17 @@ def pack_state_dict(
     *,
     untyped: frozenset[str] = UNTYPED,
 ) -> PackedFile:
-    """Named tensors as a `torch.save` file of a dict. Shared storages, and parameters under several names, stay so.
+    """Encode named tensors as a `torch.save` file of a dict. Shared storages and tied parameters remain shared.
 
     Args:
-        metas: the payloads by name, parts of sparse tensors among them.
+        metas: the payloads by name, including the parts of sparse tensors.
         records: their records by full name, little-endian.
-        folder: what stands before a payload's `path_name` in `records`.
-        encoded: what codecs wrote; sparse tensors have a form in old torch.
-        untyped: the element types that the reader has, among those without a class of storages of their own.
+        folder: the prefix of a payload's `path_name` in `records`.
+        encoded: the values that codecs encoded. Only sparse tensors can be written.
+        untyped: the element types without a typed storage class that the reader supports.
 
     Raises:
-        EncodeError: a value has no form in old torch; `place` names it.
+        EncodeError: old torch cannot represent a value; `place` names it.
     """
     sparse = {name: v for name, v in (encoded or {}).items() if all(part in metas for part in v.tensors)}
     parts = {part for value in sparse.values() for part in value.tensors}
@@ -178,8 +178,11 @@ def pack_state_dict(
 
 
 def _first_names(metas: Mapping[str, PayloadMeta]) -> dict[str, str]:
-    """For each payload, the first name of the object that it is. torch 2.9 and later do not write which names are one
-    parameter; those that lie in one place in one way are."""
+    """Return the first name of each payload's object.
+
+    torch 2.9 and later do not store which names are the same parameter. Parameters with the same record and the same meta are
+    treated as one.
+    """
     firsts: dict[str, str] = {}
     places: dict[tuple[str, str], str] = {}
     for name, meta in metas.items():
@@ -248,10 +251,10 @@ def pack_examples(
     *,
     untyped: frozenset[str] = UNTYPED,
 ) -> PackedFile:
-    """Example inputs as a `torch.save` file of `(args, kwargs)`.
+    """Encode example inputs as a `torch.save` file of `(args, kwargs)`.
 
     Raises:
-        EncodeError: they hold what has no plain form.
+        EncodeError: a part of them has no plain form.
         SchemaError: their treespec is malformed.
     """
     storages = _Storages(metas, records, folder, untyped)
