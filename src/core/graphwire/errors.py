@@ -1,32 +1,33 @@
-"""Every error that graphwire raises on purpose.
+"""All errors that graphwire raises deliberately.
 
     GraphwireError
-    ├── EncodeError                  a program holds something that the schema cannot say
-    │   └── TargetError              …or that the older version asked for cannot; every obstacle in `.obstacles`
+    ├── EncodeError                  a program contains something that the schema cannot represent
+    │   └── TargetError              …or that the requested older version cannot; every obstacle in `.obstacles`
     ├── DecodeError                  records cannot become a program on this installation
-    │   ├── UnknownOperatorError     an operator that no handler on this installation resolves
-    │   └── UnknownTypeError         a container type that nobody registered here
-    ├── SchemaError                  a document is not a program of a schema that we read
+    │   ├── UnknownOperatorError     no handler on this installation resolves an operator
+    │   └── UnknownTypeError         a container type is not registered here
+    ├── SchemaError                  a document is not a program of a supported schema
     │   ├── ValidationError          …with every problem and its place in `.problems`
     │   ├── UnsupportedFeatureError  the document requires a feature that this version does not know
-    │   └── SchemaVersionError       the document's schema version is not one we read
-    ├── ExpressionError              text that is no symbolic expression or guard of our grammar
-    ├── FormatError                  bytes that are not a document of their wire format, or the reverse
-    │   └── UnknownFormatError       a wire format that no installed plugin provides
-    ├── ArchiveError                 a file that is no archive, or a damaged one
+    │   └── SchemaVersionError       the document has an unsupported schema version
+    ├── ExpressionError              text is not a valid symbolic expression or guard
+    ├── FormatError                  bytes cannot be read, or a tree cannot be written, in a wire format
+    │   └── UnknownFormatError       no installed plugin provides a wire format
+    ├── ArchiveError                 a file is not an archive, or is damaged
     │   ├── MissingRecordError       the archive lacks a record that the program needs
-    │   └── ChecksumError            a record's bytes are not the ones that were written
-    ├── LimitError                   a size, depth or count beyond the limits in force
-    ├── OpsetError                   operators cannot be brought to another version of theirs; `.problems` says which
-    ├── TorchReleaseError            the installed torch is older than graphwire runs on
-    └── PluginError                  a plugin that cannot be used
+    │   └── ChecksumError            a record's bytes differ from those that were written
+    ├── LimitError                   a size, depth or count exceeds the limits
+    ├── OpsetError                   operators cannot be converted to another opset version; reasons in `.problems`
+    ├── TorchReleaseError            the installed torch is older than the oldest supported release
+    └── PluginError                  a plugin cannot be used
         ├── PluginConflictError      two plugins claim one name
         └── MissingPluginError       the file needs a plugin that is not installed
 
-A message says in which `file`, `record` and `format`, where (`place`), what is wrong, and what to do next (`remedy`).
+A message names the `file`, the `record`, its `format` and the `place`, and states the problem and what to do next
+(`remedy`).
 
-What is told may come from a file that nobody vouches for: no character that controls a terminal gets into a message, and
-each part of it has a bound. The attributes hold the texts as they are.
+Texts in a message may come from an untrusted file. Each part is shortened, and characters that control a terminal are
+escaped. The attributes hold the original texts.
 """
 
 from __future__ import annotations
@@ -65,16 +66,16 @@ __all__ = [
 ]
 
 _MOST_TOLD = 2_000
-"""Characters of one part of a message. Names in a file may be as long as the file."""
+"""Characters of one part of a message. A name in a file may be as long as the file."""
 
 
 class GraphwireWarning(UserWarning):
-    """Something that a program had and that is left out, without harm to what the program computes; or weights that are
-    kept, and are not what the graph says of them."""
+    """Something in a program is dropped without changing what the program computes, or weights are kept that differ
+    from the graph's description."""
 
 
 def escaped(text: str) -> str:
-    """`text` with every character that does not print written as an escape, such as `\\x1b`."""
+    """Return `text` with every unprintable character as an escape, such as `\\x1b`."""
     if text.isprintable():
         return text
     return "".join(
@@ -83,23 +84,23 @@ def escaped(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """`text`, cut where it is longer than any name that helps a reader."""
+    """Return `text`, truncated if it is too long for a message."""
     more = len(text) - _MOST_TOLD
     return text if more <= 0 else f"{text[:_MOST_TOLD]}… ({more:,} characters more)"
 
 
 def message_text(text: str) -> str:
-    """`text` as a message has it: on one line, without control characters, and cut where it is long."""
+    """Return `text` as messages contain it: on one line, escaped and truncated."""
     return escaped(shortened(text).replace("\n", " "))
 
 
 class GraphwireError(Exception):
-    """The root of the tree.
+    """The base class of all errors that graphwire raises.
 
     Args:
         problem: what is wrong, one sentence without a full stop.
-        place: where, as a path such as `graph.nodes[7].inputs[1]`; empty when unknown.
-        remedy: what to do next; empty when there is nothing to do.
+        place: where, as a path such as `graph.nodes[7].inputs[1]`; empty if unknown.
+        remedy: what to do next; empty if nothing helps.
     """
 
     def __init__(self, problem: str, *, place: str = "", remedy: str = "") -> None:
@@ -108,32 +109,33 @@ class GraphwireError(Exception):
         self.place = place
         self.remedy = remedy
         self.file = ""
-        """The file's path, or what it was read from, such as `the bytes`; empty until the error leaves the API."""
+        """The file's path, or a name for another source, such as `the bytes`. The public functions set it."""
         self.record = ""
-        """The record of the file whose content is at fault; empty where it is the file, or a bare document."""
+        """The record of the file that has the problem; empty if the problem is in the file itself or in a bare
+        document."""
         self.format = ""
         """The wire format of that record."""
 
     def within(self, place: str) -> GraphwireError:
-        """Put `place` in front of this error's place (on its way up), and return the error."""
+        """Prepend `place` to this error's place as the error propagates, and return the error."""
         joint = "" if not self.place or self.place.startswith("[") else "."
         self.place = f"{place}{joint}{self.place}"
         return self
 
     def of(self, file: str = "", record: str = "", format: str = "") -> GraphwireError:
-        """Say which file, record and format this error is of, where it does not say so yet, and return the error."""
+        """Set the file, record and format of this error unless they are set already, and return the error."""
         if not self.file:
             self.file = file
             if self.place == file:
                 self.place = ""
-        # An error of the archive itself is of the record that its place names, if of any.
+        # An error of the archive itself names its record in `place`, if it concerns one.
         if not (self.record or self.format or isinstance(self, ArchiveError)):
             self.record, self.format = record, format
         return self
 
     @property
     def source(self) -> str:
-        """File, record and format as a message has them."""
+        """File, record and format, as a message shows them."""
         record = f"record {self.record!r}" if self.record else ""
         names = ": ".join(filter(None, (self.file, record)))
         return f"{names} ({self.format})" if self.format else names
@@ -145,14 +147,16 @@ class GraphwireError(Exception):
 
 
 class Place(str):
-    """Where an error that is none of ours happened, as a note on it."""
+    """The place of a foreign exception, attached to it as a note."""
 
     __slots__ = ()
 
 
 def locate(error: Exception, place: str) -> None:
-    """Put `place` in front of where an error happened, on its way up: ours keeps it, any other has it as a note until the
-    boundary of the API makes one of ours of it."""
+    """Prepend `place` to an error's place as the error propagates.
+
+    A GraphwireError stores the place. Any other exception carries it as a note until a public function converts it.
+    """
     if isinstance(error, GraphwireError):
         error.within(place)
     else:
@@ -160,21 +164,21 @@ def locate(error: Exception, place: str) -> None:
 
 
 def exception_text(error: BaseException) -> str:
-    """The type and the message of an exception, whatever its class does when it is asked for that."""
+    """Return an exception's type and message, even if its `__str__` raises."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 a stranger's class
+    except Exception:  # noqa: BLE001 foreign code
         text = ""
     kind = type(error).__name__
     return f"{kind}: {text}" if text else kind
 
 
 _TOLD_WHOLE = (bool, float, complex, str, bytes, type(None), type, FunctionType, BuiltinFunctionType)
-"""Types whose values `repr` tells, of whatever size: none runs a stranger's code, and none has parts."""
+"""Types whose `repr` is always safe, whatever the value's size: it runs no foreign code and visits no parts."""
 
 
 def shown(value: object) -> str:
-    """A value of the caller's as a message has it. Of one whose `repr` may fail, or may take forever, that is its type."""
+    """Return a caller's value as messages show it: its `repr` if that is safe and fast, else only its type."""
     if type(value) in _TOLD_WHOLE or (type(value) is int and value.bit_length() < 1 << 10):
         return f"{value!r:.80}"
     kind = type(value)
@@ -186,19 +190,21 @@ def shown(value: object) -> str:
 
 
 class _OfCaller(str):
-    """A note on what the caller's own object raises."""
+    """A note on an exception that the caller's own object raised."""
 
     __slots__ = ()
 
 
 def note_caller(error: BaseException) -> None:
-    """Note that the caller's own code raises this, such as a file object's: it is left as it is."""
+    """Mark an exception as raised by the caller's own code, such as a file object, so that it is not converted."""
     BaseException.add_note(error, _OfCaller("raised by what graphwire was given"))
 
 
 def is_of_caller(error: BaseException) -> bool:
-    """Whether an exception is no matter of a document: the caller's code raises it, memory is short, or the caller made a
-    warning an error."""
+    """Whether an exception has nothing to do with the document.
+
+    True if the caller's code raised it, if memory ran out, or if the caller turned a warning into an error.
+    """
     if isinstance(error, Warning):
         text = exception_text(error).partition(": ")[2]
         matching = (
@@ -213,20 +219,20 @@ def is_of_caller(error: BaseException) -> bool:
 
 
 class EncodeError(GraphwireError):
-    """A program holds something that the schema cannot say."""
+    """A program contains something that the schema cannot represent."""
 
 
 class Obstacle(NamedTuple):
-    """One thing in a program that an older version cannot say."""
+    """One thing in a program that an older version cannot represent."""
 
     place: str
     """Path from the document's root, such as `graph_module.graph.nodes[7].inputs[1].arg`."""
     node: str
-    """The node it belongs to, by its name or target; empty where it belongs to none."""
+    """The name or target of the node that it belongs to; empty if it belongs to none."""
     construct: str
-    """What cannot be said, such as `a list of lists of floats`."""
+    """The unsupported construct, such as `a list of lists of floats`."""
     first: str
-    """The first target that can say it, such as `torch-2.12`; `graphwire` where no release of torch can."""
+    """The first target that supports it, such as `torch-2.12`; `graphwire` if no release of torch does."""
 
     def __str__(self) -> str:
         owner = f" (node {self.node})" if self.node else ""
@@ -234,7 +240,7 @@ class Obstacle(NamedTuple):
 
 
 class TargetError(EncodeError):
-    """An older version cannot say a program; `obstacles` holds everything that stands in the way, not just the first."""
+    """An older version cannot represent a program; `obstacles` lists every reason, not just the first."""
 
     def __init__(self, target: str, obstacles: Sequence[Obstacle]) -> None:
         self.target = target
@@ -256,7 +262,7 @@ class Problem(NamedTuple):
     place: str
     """Path from the document's root, such as `graph_module.graph.nodes[7]`."""
     kind: str
-    """A stable word for the rule that was broken, such as `dangling-reference`."""
+    """A stable identifier of the broken rule, such as `dangling-reference`."""
     message: str
     """What is wrong there, one sentence without a full stop."""
 
@@ -265,7 +271,7 @@ class Problem(NamedTuple):
 
 
 class _ProblemsError(GraphwireError):
-    """An error that lists every problem, a line each."""
+    """An error that lists every problem, one per line."""
 
     def __init__(
         self, problem: str, *, problems: Sequence[Problem] = (), place: str = "", remedy: str = ""
@@ -282,19 +288,19 @@ class DecodeError(GraphwireError):
 
 
 class UnknownOperatorError(_ProblemsError, DecodeError):
-    """An operator that no handler on this installation resolves; where there are several, `problems` names each."""
+    """No handler on this installation resolves an operator; `problems` names each such operator."""
 
 
 class UnknownTypeError(DecodeError):
-    """A container type that nobody registered on this installation."""
+    """A container type is not registered on this installation."""
 
 
 class SchemaError(GraphwireError):
-    """A document is not a program of a schema that we read."""
+    """A document is not a program of a supported schema."""
 
 
 class ValidationError(_ProblemsError, SchemaError):
-    """A document breaks rules of the schema; `problems` holds all of them, not just the first."""
+    """A document breaks rules of the schema; `problems` lists all of them, not just the first."""
 
     def __init__(self, problems: Sequence[Problem], *, place: str = "", remedy: str = "") -> None:
         count = len(problems)
@@ -307,23 +313,23 @@ class UnsupportedFeatureError(SchemaError):
 
 
 class SchemaVersionError(SchemaError):
-    """The document's schema version is not one that this version reads."""
+    """The document has a schema version that this version does not support."""
 
 
 class ExpressionError(GraphwireError):
-    """Text that is no symbolic expression or guard of our grammar."""
+    """A text is not a valid symbolic expression or guard."""
 
 
 class FormatError(GraphwireError):
-    """Bytes that are not a document of their wire format, or a tree that the format cannot say."""
+    """Bytes are not a valid document of their wire format, or a wire format cannot represent a tree."""
 
 
 class UnknownFormatError(FormatError):
-    """A wire format that no installed plugin provides."""
+    """No installed plugin provides a wire format."""
 
 
 class ArchiveError(GraphwireError):
-    """A file that is no archive, or a damaged one."""
+    """A file is not an archive, or is damaged."""
 
 
 class MissingRecordError(ArchiveError):
@@ -331,23 +337,24 @@ class MissingRecordError(ArchiveError):
 
 
 class ChecksumError(ArchiveError):
-    """A record's bytes are not the ones that were written."""
+    """A record's bytes differ from those that were written."""
 
 
 class LimitError(GraphwireError):
-    """A size, depth or count beyond the limits in force."""
+    """A size, depth or count exceeds the limits."""
 
 
 class OpsetError(_ProblemsError):
-    """Operators cannot be brought to another version of their namespace; `problems` holds every reason with its place."""
+    """Operators cannot be converted to another version of their namespace; `problems` lists every reason with its
+    place."""
 
 
 class TorchReleaseError(GraphwireError):
-    """The installed torch is older than the oldest that graphwire runs on."""
+    """The installed torch is older than the oldest supported release."""
 
 
 class PluginError(GraphwireError):
-    """A plugin that cannot be used."""
+    """A plugin cannot be used."""
 
 
 class PluginConflictError(PluginError):
@@ -355,4 +362,4 @@ class PluginConflictError(PluginError):
 
 
 class MissingPluginError(_ProblemsError, PluginError):
-    """The file needs plugins that are not installed here; `problems` says which, for what, and where."""
+    """The file needs plugins that are not installed; `problems` lists each with its purpose and place."""

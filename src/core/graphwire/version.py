@@ -6,8 +6,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 try:
     __version__ = version("graphwire")
-except PackageNotFoundError:  # run from a source tree that nobody installed
+except PackageNotFoundError:  # run from a source tree that is not installed
     __version__ = "0+unknown"
 
 PRODUCER = f"graphwire {__version__}"
-"""What a document says wrote it."""
+"""The value of a document's `producer` field."""

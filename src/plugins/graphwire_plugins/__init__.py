@@ -1,1 +1,1 @@
-"""The plugins that ship with graphwire, registered through the same entry points as anybody's."""
+"""The built-in plugins, registered through the same entry points as third-party plugins."""

@@ -1,4 +1,4 @@
-"""How do others extend graphwire?"""
+"""How do plugins extend graphwire? Hook specifications, provider interfaces, discovery and the registry."""
 
 from graphwire.hooks.discovery import PluginInfo, discover_plugins, load_plugin
 from graphwire.hooks.hookspecs import PROJECT, hookimpl

@@ -1,5 +1,7 @@
-"""Conflicts between plugins: who has a name that several claim. A dispute costs the disputed name alone, on both sides; what
-ships in the box keeps its names, namespaces and operators."""
+"""Resolution of conflicts between plugins that claim the same name.
+
+A conflict disables only the disputed name, on both sides. Built-in plugins keep their names, namespaces and operators.
+"""
 
 from __future__ import annotations
 
@@ -15,46 +17,46 @@ from graphwire.hooks.provisions import Provision, Refusal, step_name
 
 
 class UnavailableName(NamedTuple):
-    """Why a name that a plugin claims is not in force."""
+    """Why a name that a plugin claims is unavailable."""
 
     plugin: PluginInfo
     refusal: Refusal
 
 
 class OwnedNames(NamedTuple):
-    """Plugins, and who has what."""
+    """The result of conflict resolution: which plugin owns which names."""
 
     infos: tuple[PluginInfo, ...]
-    """The plugins, with what each has, and what not."""
+    """The plugins, each with the names that it owns and those that it lost."""
     provisions: tuple[tuple[PluginInfo, Provision], ...]
-    """What is in force, those in the box first, with the names that it has."""
+    """The usable provisions with the names that they own, built-in ones first."""
     faults: Mapping[tuple[str, str], UnavailableName]
-    """Names that some plugin would have and none has, by kind and name."""
+    """Names that some plugin claims and no plugin owns, by kind and name."""
     disputes: tuple[tuple[frozenset[int], str], ...]
-    """Each dispute: the plugins in it, by position, and what it is about."""
+    """Each conflict: the positions of the plugins involved, and its description."""
 
 
 def conflict_of(what: str, first: PluginInfo | None, second: PluginInfo | None) -> str:
-    """What is wrong where two plugins claim one thing."""
+    """Return the description of a conflict: two plugins claim one thing."""
     return f"the {what} is claimed by {first} and by {second}"
 
 
 def conflict_error(problem: str) -> PluginConflictError:
-    """The error for whoever needs what two plugins claim."""
+    """Return the error for using a name that two plugins claim."""
     return PluginConflictError(problem, remedy=f"Uninstall one, or name it in {BLOCK_VARIABLE}")
 
 
 class _Claim:
-    """A provision while it is decided what it has."""
+    """A provision during conflict resolution, with the names that it has lost so far."""
 
     def __init__(self, owner: int, provision: Provision, *, box: bool) -> None:
         self.owner = owner
         self.provision = provision
         self.box = box
         self.lost: dict[str, str] = {}
-        """Names that it does not have, with the reasons."""
+        """The names that it lost, with the reasons."""
         self.rivals = False
-        """Whether it lost one to a plugin that lost it, too."""
+        """Whether it lost a name to a plugin that lost that name, too."""
 
     @property
     def kind(self) -> str:
@@ -65,14 +67,14 @@ class _Claim:
         return [name for name in self.provision.names if name not in self.lost]
 
     def lose(self, reason: str, name: str | None = None) -> None:
-        """Lose a name; all of them where it is None, or where a provider is of use with all its names only."""
+        """Lose a name; all names if it is None, or if the provider is only useful with all its names."""
         whole = name is None or self.kind != "op_handler"
         for each in self.provision.names if whole else [str(name)]:
             self.lost.setdefault(each, reason)
 
 
 def settle_conflicts(plugins: Sequence[LoadedPlugin]) -> OwnedNames:
-    """Decide what each of some plugins has."""
+    """Decide which names each plugin owns."""
     claims = [
         _Claim(index, provision, box=is_in_box(plugin.info))
         for index, plugin in enumerate(plugins)
@@ -91,7 +93,7 @@ def settle_conflicts(plugins: Sequence[LoadedPlugin]) -> OwnedNames:
             loser.lose(reason, name)
             loser.rivals = loser.rivals or first in losers
 
-    # What is alike is decided in turn: a claim that is lost already takes nothing from anybody.
+    # The order matters: a claim that is already lost takes no names from other claims.
     _settle_namespaces(claims, dispute)
     _settle_names(claims, dispute)
     _settle_prefixes(claims, dispute, [info.distribution for info in infos])
@@ -100,11 +102,11 @@ def settle_conflicts(plugins: Sequence[LoadedPlugin]) -> OwnedNames:
 
 
 _Dispute = Callable[..., None]
-"""What notes a dispute: what it is about, who has it all the same, who loses it, and the name."""
+"""Records a conflict. Takes its description, the claims that keep the name, those that lose it, and the name."""
 
 
 def _settle_namespaces(claims: Sequence[_Claim], dispute: _Dispute) -> None:
-    """A namespace of the box is the box's; the handlers of any other agree on its version."""
+    """Settle namespaces: built-in plugins own theirs; the handlers of any other must agree on its version."""
     box: dict[str, _Claim] = {}
     handlers: dict[str, list[_Claim]] = defaultdict(list)
     kept: dict[str, _Claim] = {}
@@ -133,7 +135,7 @@ def _settle_namespaces(claims: Sequence[_Claim], dispute: _Dispute) -> None:
 
 
 def _settle_names(claims: Sequence[_Claim], dispute: _Dispute) -> None:
-    """A name that several claim is the box's, or nobody's."""
+    """Settle names with several claims: the built-in plugin owns the name, otherwise no plugin does."""
     claimants: dict[tuple[str, str], list[_Claim]] = defaultdict(list)
     for claim in claims:
         if claim.kind != "metadata_key":  # any number of plugins may declare one
@@ -147,7 +149,7 @@ def _settle_names(claims: Sequence[_Claim], dispute: _Dispute) -> None:
 
 
 def _settle_prefixes(claims: Sequence[_Claim], dispute: _Dispute, distributions: Sequence[str]) -> None:
-    """Nobody takes operators from another by a longer prefix of their names."""
+    """Settle prefixes: no plugin takes operators from another by claiming a longer prefix of their names."""
     table = {name: claim for claim in claims if claim.kind == "op_handler" for name in claim.names}
     for prefix, claim in sorted(table.items(), key=lambda row: len(row[0])):
         others = {
@@ -162,7 +164,7 @@ def _settle_prefixes(claims: Sequence[_Claim], dispute: _Dispute, distributions:
 
 
 def _around(table: Mapping[str, _Claim], name: str) -> Iterable[tuple[str, _Claim]]:
-    """The prefixes of a name, or of a longer prefix, the longest first."""
+    """Yield the table's prefixes of a name or prefix, the longest first."""
     end = len(name) - 1
     while (end := max(name.rfind(".", 0, end), name.rfind(":", 0, end))) >= 0:
         if found := table.get(name[: end + 1]):
@@ -170,7 +172,8 @@ def _around(table: Mapping[str, _Claim], name: str) -> Iterable[tuple[str, _Clai
 
 
 def _kept_by(table: Mapping[str, _Claim], name: str) -> _Claim | None:
-    """Who keeps a name, or a start of names, from all others: the handler that has it, unless it leaves it to anybody."""
+    """Return the handler that owns a name or prefix exclusively; None if there is none, or if it leaves the name to
+    others."""
     if found := table.get(name):
         return found
     for _, found in _around(table, name):
@@ -186,7 +189,7 @@ def _covers(start: str, name: str) -> bool:
 
 
 def _settle_steps(plugins: Sequence[LoadedPlugin], claims: Sequence[_Claim]) -> None:
-    """A step of which a part is lost is lost: without the part it would be another step, and nobody would see it."""
+    """Settle opset steps: a step that lost a part is lost, since without that part it would be a different step."""
     lost: dict[tuple[int, str], str] = {}
     for index, plugin in enumerate(plugins):
         for refusal in plugin.info.refused:
@@ -207,7 +210,7 @@ def _settle_steps(plugins: Sequence[LoadedPlugin], claims: Sequence[_Claim]) -> 
 
 
 def _gaps(plugins: Sequence[LoadedPlugin], claims: Sequence[_Claim]) -> dict[int, list[Refusal]]:
-    """Steps up that no plugin has, between two that some have: nobody knows what changed there. By plugin."""
+    """Return missing upgrade steps between two that exist, by plugin. Nobody knows what changed there."""
     owners: dict[tuple[str, int], list[int]] = defaultdict(list)
     for claim in claims:
         facts = claim.provision.facts
@@ -258,7 +261,7 @@ def _settled(
     for info in infos:
         for refusal in info.refused:
             for name in refusal.names:
-                # A name of somebody else's is not lost because another one wants it.
+                # A name owned by one plugin is not unavailable because another claims it.
                 if (refusal.kind, name) in had or (refusal.kind == "op_handler" and _kept_by(kept, name)):
                     continue
                 faults.setdefault((refusal.kind, name), UnavailableName(info, refusal))
@@ -266,7 +269,7 @@ def _settled(
 
 
 def _info(info: PluginInfo, claims: Sequence[_Claim]) -> PluginInfo:
-    """What is known of a plugin when it is decided what it has."""
+    """Return a plugin's info after conflict resolution."""
     refused = list(info.refused)
     for claim in claims:
         for reason in dict.fromkeys(claim.lost.values()):

@@ -1,4 +1,4 @@
-"""Plugins, found and loaded: each in isolation, so that a broken one costs its own names and nothing else."""
+"""Discovery and loading of plugins, each in isolation: a broken plugin disables only its own names."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ __all__ = [
 ALLOW_VARIABLE = "GRAPHWIRE_PLUGINS"
 """Environment variable: the only plugins to load, by entry-point or distribution name, separated by commas."""
 BLOCK_VARIABLE = "GRAPHWIRE_DISABLE_PLUGINS"
-"""Environment variable: plugins not to load, written likewise. It wins over the one above."""
+"""Environment variable: plugins not to load, in the same form. It takes precedence over the one above."""
 SLOW_SECONDS = 2.0
-"""A plugin that takes longer to load is told of: everybody who starts graphwire waits for it."""
+"""Loading a plugin for longer causes a warning: every start of graphwire waits for it."""
 
 
 class GraphwirePluginWarning(UserWarning):
-    """An installed plugin, or something that it provides, cannot be used; everything else goes on without it."""
+    """An installed plugin, or something that it provides, cannot be used; everything else works without it."""
 
 
 @dataclass(frozen=True)
 class PluginInfo:
-    """What is known of one plugin."""
+    """A plugin's name, origin, status and provided names."""
 
     name: str
-    """The entry point's name; of a plugin that was passed as an object, the object's name."""
+    """The entry point's name; for a plugin passed as an object, the object's name."""
     distribution: str = ""
-    """The distribution that brought it; empty for a plugin that was passed as an object."""
+    """The distribution that contains it; empty for a plugin passed as an object."""
     version: str = ""
     """The distribution's version."""
     hooks: tuple[str, ...] = ()
@@ -62,15 +62,15 @@ class PluginInfo:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """The names that it owns, by kind of provider (`wire_format`, `op_handler`, …)."""
     api_version: int = 1
-    """The version of the plugin interface that it is written for (`hookspecs.API_VERSION` is ours)."""
+    """The version of the plugin interface that it is written for (`hookspecs.API_VERSION` is the current one)."""
     load_seconds: float = 0.0
-    """How long importing it and calling its hooks took."""
+    """The time that its import and its hooks took."""
     status: Literal["active", "partial", "blocked", "broken"] = "active"
-    """`partial` where something that it provides is in force, and something is not; `broken` where nothing is."""
+    """`partial` if only some of what it provides is usable; `broken` if nothing is."""
     reason: str = ""
-    """Why it is not active, or not all of it, one sentence without a full stop."""
+    """Why it is not active, or not completely, one sentence without a full stop."""
     refused: tuple[Refusal, ...] = ()
-    """What it provides and is not in force, each with its reason."""
+    """Each unusable provider, with its reason."""
 
     def __str__(self) -> str:
         origin = f" of {self.distribution}=={self.version}" if self.distribution else ""
@@ -78,7 +78,7 @@ class PluginInfo:
 
 
 class LoadedPlugin(NamedTuple):
-    """A plugin and what it provides that is in order, before it is decided who has names that several claim."""
+    """A plugin and its valid provisions, before conflicts between plugins are resolved."""
 
     info: PluginInfo
     provisions: tuple[Provision, ...]
@@ -87,17 +87,17 @@ class LoadedPlugin(NamedTuple):
 def discover_plugins(
     only: frozenset[str] | None = None, without: frozenset[str] = frozenset()
 ) -> tuple[LoadedPlugin, ...]:
-    """Every plugin that an installed distribution registers in the entry-point group `graphwire`.
+    """Load every plugin that an installed distribution registers in the entry-point group `graphwire`.
 
-    `GRAPHWIRE_PLUGINS` names the only ones to load, and `GRAPHWIRE_DISABLE_PLUGINS` those not to load, which wins. Of the
-    plugins that these variables let in, the arguments choose some.
+    `GRAPHWIRE_PLUGINS` lists the only ones to load, and `GRAPHWIRE_DISABLE_PLUGINS` those not to load, which takes
+    precedence. The arguments select among the plugins that these variables allow.
 
     Args:
         only: names of the only plugins to load, from `plugin_names`; None loads all.
-        without: names of plugins not to load, likewise.
+        without: names of plugins not to load, in the same form.
 
     Returns:
-        The plugins in order of distribution and entry-point name, also those that are blocked or broken.
+        The plugins ordered by distribution and entry-point name, including those that are blocked or broken.
 
     Raises:
         PluginError: `only` names a plugin that is not installed.
@@ -131,7 +131,7 @@ def discover_plugins(
 
 
 def warn_of(info: PluginInfo) -> None:
-    """Warn of a plugin that is not in force, or not all of it, or that is slow to load."""
+    """Warn of a plugin that is broken, partly unusable, or slow to load."""
     if info.status == "broken":
         _warn(f"{info} is left out: {info.reason}")
     elif info.status == "partial":
@@ -143,11 +143,11 @@ def warn_of(info: PluginInfo) -> None:
 
 
 def load_plugin(info: PluginInfo, load: Callable[[], Any]) -> LoadedPlugin:
-    """Load one plugin and ask its hooks. What goes wrong in there costs what it goes wrong with, with the reason, and no more.
+    """Load one plugin and call its hooks. A failure disables only what fails, and its reason is kept.
 
     Args:
-        info: what is known before: name, distribution, version.
-        load: makes the module or object that carries the hook implementations.
+        info: what is known before loading: name, distribution, version.
+        load: returns the module or object that has the hook implementations.
     """
     start = time.perf_counter()
     try:
@@ -156,7 +156,7 @@ def load_plugin(info: PluginInfo, load: Callable[[], Any]) -> LoadedPlugin:
         provided = provisions_of(plugin)
     except KeyboardInterrupt:
         raise
-    # A plugin is a stranger's code: even one that exits the interpreter on import must not take the others with it.
+    # A plugin is foreign code: even one that exits the interpreter on import must not affect the others.
     except BaseException as error:  # noqa: BLE001
         return _inactive(info, "broken", _reason(error), time.perf_counter() - start)
     seconds = time.perf_counter() - start
@@ -177,10 +177,10 @@ def _reason(error: BaseException) -> str:
 
 
 def _api_version(plugin: Any) -> int:
-    """The version of the interface that a plugin is written for, one that we have.
+    """Return the interface version that a plugin is written for.
 
     Raises:
-        PluginError: it is none, or a newer one.
+        PluginError: the version is invalid, or newer than this interface.
     """
     version = getattr(plugin, hookspecs.API_ATTRIBUTE, 1)
     if type(version) is not int or version < 1:
@@ -196,22 +196,22 @@ def _api_version(plugin: Any) -> int:
 
 
 class _Found(NamedTuple):
-    """One entry point of our group."""
+    """One entry point of the group `graphwire`."""
 
     info: PluginInfo
     load: Callable[[], Any]
     unreadable: str = ""
-    """Why nobody can tell which entry points the distribution has, if that is so."""
+    """Why the distribution's entry points cannot be read; empty if they can."""
 
 
 def _entry_points() -> list[_Found]:
-    """The entry points of our group, sorted by distribution and name."""
-    # Imported here: it costs more than all the rest, and a registry of given plugins needs none of it.
+    """Return the entry points of the group `graphwire`, sorted by distribution and name."""
+    # Imported here: this import costs more than all the rest, and a registry of passed plugins does not need it.
     from importlib.metadata import PackageNotFoundError, distributions
     from importlib.metadata import distribution as distribution_named
 
-    # Asking each distribution for its text first, rather than `entry_points()`, keeps a stranger's malformed file from
-    # ending the search, and parses only the metadata of distributions that have plugins.
+    # Reading each distribution's text first, rather than `entry_points()`, keeps a malformed foreign file from ending
+    # the search, and parses only the metadata of distributions that have plugins.
     rows: list[_Found] = []
     seen: set[str] = set()
     for found in distributions():
@@ -223,8 +223,8 @@ def _entry_points() -> list[_Found]:
             if not name or normal_name(name) in seen:
                 continue
             seen.add(normal_name(name))
-            # By name again: of two copies on `sys.path`, the first is the one that Python imports. There is none where the
-            # folder has another name than the metadata.
+            # Look it up by name again: of two copies on `sys.path`, Python imports the first. The lookup finds nothing
+            # if the folder's name differs from the metadata.
             with contextlib.suppress(PackageNotFoundError):
                 found = distribution_named(name)  # noqa: PLW2901
             version = str(found.version or "")
@@ -232,7 +232,7 @@ def _entry_points() -> list[_Found]:
                 rows.append(
                     _Found(PluginInfo(str(entry_point.name), name, version), partial(_loaded, entry_point))
                 )
-        except Exception as error:  # noqa: BLE001 a stranger's files, in whatever shape
+        except Exception as error:  # noqa: BLE001 foreign files may be malformed in any way
             folder = str(getattr(getattr(found, "_path", None), "name", "")) or "a distribution"
             reason = f"its metadata, or its list of entry points, is malformed ({error_text(error)})"
             rows.append(_Found(PluginInfo(name or folder, name or folder, version), str, reason))
@@ -246,7 +246,7 @@ def _has_our_group(distribution: Distribution) -> bool:
         if hookspecs.PROJECT.encode() in error.object:
             raise
         return False
-    except Exception:  # noqa: BLE001 it has no such file that anybody can read
+    except Exception:  # noqa: BLE001 no readable file of that name
         return False
     return (
         bool(text) and re.search(rf"^\s*\[\s*{hookspecs.PROJECT}\s*\]", text or "", re.MULTILINE) is not None
@@ -264,10 +264,10 @@ def _names_in(variable: str) -> frozenset[str]:
 
 
 def plugin_names(names: Iterable[Any]) -> frozenset[str]:
-    """Names of plugins or distributions, in the form in which they are compared.
+    """Return names of plugins or distributions in the normal form for comparison.
 
     Raises:
-        PluginError: one is no text.
+        PluginError: a name is not text.
     """
     listed = list(names)
     if strange := [name for name in listed if not isinstance(name, str)]:
@@ -287,7 +287,7 @@ def _inactive(
 
 
 def normal_name(name: str) -> str:
-    """A name as packaging compares it: lower case, runs of `-`, `_` and `.` as one dash."""
+    """Normalize a name as packaging does: lower case, runs of `-`, `_` and `.` as one dash."""
     return re.sub(r"[-_.]+", "-", name.strip()).lower()
 
 

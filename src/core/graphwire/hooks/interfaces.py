@@ -1,7 +1,7 @@
-"""What a plugin provides: one Protocol for each of the six hooks.
+"""The interfaces of providers: one Protocol for each of the six hooks.
 
-A provider is a plain object (an instance, or a module with these names) that is stateless after it was made: the
-registry calls it from any thread. What it claims and in which versions is read once, when the plugin registers.
+A provider is a plain object (an instance, or a module with these names) that is stateless after creation: the registry
+calls it from any thread. Its names and versions are read once, when the plugin registers.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from graphwire.schema import Argument, NamedArgument
 from graphwire.schema.texts import TreeSpec
 
 Tree: TypeAlias = "None | bool | int | float | str | bytes | list[Tree] | dict[str, Tree]"
-"""What every wire format can say. Integers have any size, floats include inf and nan, dict keys are text."""
+"""The values that every wire format supports. Integers have any size, floats include inf and nan, dict keys are text."""
 
 
 @runtime_checkable
 class WireFormat(Protocol):
-    """Trees to bytes and back (hook `graphwire_wire_formats`)."""
+    """Encodes trees as bytes, and decodes them (hook `graphwire_wire_formats`)."""
 
     @property
     def name(self) -> str:
-        """What a caller passes as `format=`, such as `json`: lower case, a plain identifier."""
+        """The name that callers pass as `format=`, such as `json`: lower case, a plain identifier."""
         ...
 
     @property
     def suffix(self) -> str:
-        """The ending of the program's member in an archive, with its dot, such as `.json`."""
+        """The file suffix of the program's member in an archive, with its dot, such as `.json`."""
         ...
 
     @property
@@ -38,68 +38,76 @@ class WireFormat(Protocol):
         ...
 
     def encode(self, tree: Tree) -> bytes:
-        """The tree as bytes, deterministic: equal trees (dicts in equal order) give equal bytes.
+        """Encode the tree as bytes, deterministically: equal trees (with equal dict order) give equal bytes.
 
         Raises:
-            FormatError: the format cannot say something in the tree.
+            FormatError: the format cannot represent something in the tree.
         """
         ...
 
     def decode(self, buffer: bytes | bytearray | memoryview) -> Tree:
-        """The tree that `encode` was given, dict order included. Nothing of `buffer` is kept.
+        """Decode the tree that `encode` received, including dict order. The result must not refer to `buffer`.
 
         Raises:
-            FormatError: the bytes are no document of this format.
+            FormatError: the bytes are not a document of this format.
         """
         ...
 
     def matches(self, head: bytes) -> bool:
-        """Whether `head`, the first bytes of a document (up to 64), can only be this format's."""
+        """Whether `head`, the first bytes of a document (up to 64), can only belong to this format."""
         ...
 
 
 @runtime_checkable
 class BoundedFormat(WireFormat, Protocol):
-    """A wire format that knows of how many lists and dicts a document is before it makes any. Optional: in formats where an
-    empty one is a byte, they take many times the document's memory."""
+    """A wire format that can bound the number of lists and dicts in a document before it creates any.
+
+    Optional. In formats where an empty list takes one byte, lists take many times the document's memory.
+    """
 
     def decode_bounded(self, buffer: bytes | bytearray | memoryview, containers: int) -> Tree:
-        """What `decode` does, for a document of at most `containers` lists and dicts. It may take some for such that are none.
+        """Decode like `decode`, if the document has at most `containers` lists and dicts. It may overestimate their
+        number.
 
         Raises:
-            FormatError: the bytes are no document of this format.
-            LimitError: it may hold more.
+            FormatError: the bytes are not a document of this format.
+            LimitError: the document may contain more.
         """
         ...
 
 
 @runtime_checkable
 class RecordFormat(WireFormat, Protocol):
-    """A wire format that also writes records of the schema without a tree in between. Optional: it is faster."""
+    """A wire format that also encodes schema records without an intermediate tree. Optional: it is faster."""
 
     def encode_records(self, records: Any) -> bytes:
-        """What `encode` makes of the tree of `records` (a `msgspec.Struct` whose fields hold no bytes and no float that
-        is not finite, nested no deeper than a graph without subgraphs is).
+        """Return what `encode` returns for the tree of `records`.
+
+        Args:
+            records: a `msgspec.Struct` whose fields contain no bytes and no infinite or nan floats, nested no deeper
+                than a graph without subgraphs.
 
         Raises:
-            FormatError: the format cannot say something in the records.
+            FormatError: the format cannot represent something in the records.
         """
         ...
 
 
 @runtime_checkable
 class ProgramReader(RecordFormat, Protocol):
-    """A wire format that also reads what it wrote of a program without a tree in between. Optional: it is faster."""
+    """A wire format that also decodes programs it wrote without an intermediate tree. Optional: it is faster."""
 
     def decode_program(self, buffer: bytes | bytearray | memoryview) -> Any | None:
-        """The `schema.program.Program` that a document says and says nothing beyond, as one of `encode_records` does; None
-        for any other bytes, which are left to `decode`. Nothing is an error."""
+        """Decode a `schema.program.Program`; return None for any bytes that `encode_records` does not produce.
+
+        The caller passes such bytes to `decode`. This method raises no errors.
+        """
         ...
 
 
 @runtime_checkable
 class OpHandler(Protocol):
-    """A namespace of operators (hook `graphwire_op_handlers`)."""
+    """Handles the operators of a namespace (hook `graphwire_op_handlers`)."""
 
     @property
     def namespace(self) -> str:
@@ -108,37 +116,40 @@ class OpHandler(Protocol):
 
     @property
     def prefixes(self) -> Sequence[str]:
-        """The operator names it owns: each a name, or a start of names that ends with a dot or a colon. Nobody else's
-        longer prefix takes names from it. A handler that leaves names below its prefixes to others also has `keeps`, a
-        sequence of those that it does not leave: names and starts of names."""
+        """The operator names that it owns: each is a name, or a prefix of names that ends with a dot or a colon. No
+        other plugin's longer prefix takes names from it. A handler that leaves names below its prefixes to others also
+        has `keeps`, a sequence of the names and prefixes that it does not leave."""
         ...
 
     @property
     def opset_version(self) -> int:
-        """The version of the namespace that is installed; 0 when the namespace keeps no versions. All handlers of a
-        namespace give the same."""
+        """The installed version of the namespace; 0 if the namespace is not versioned. All handlers of a namespace must
+        give the same version."""
         ...
 
     @property
     def convention(self) -> str:
-        """How a node's inputs are written: `schema` (by the names of the operator's schema), `symbolic` (positional,
-        by the parameter names of a function on symbols) or `generic` (positional without names, then keywords)."""
+        """How a node's inputs are written: `schema` (by the names of the operator's schema), `symbolic` (positional, by
+        the parameter names of a function on symbols) or `generic` (positional without names, then keywords)."""
         ...
 
     def name_of(self, target: Any) -> str | None:
-        """The serialized name of an FX target that this handler owns, else None."""
+        """Return the serialized name of an FX target that this handler owns, else None."""
         ...
 
     def resolve(self, name: str) -> Any | None:
-        """The FX target of a serialized name, else None. A table or a lookup in `torch.ops`; never an import or an
-        attribute walk that the name controls."""
+        """Return the FX target of a serialized name, else None. Use a table or a lookup in `torch.ops`, never an import
+        or an attribute walk that the name controls."""
         ...
 
 
 @runtime_checkable
 class NodeCodec(OpHandler, Protocol):
-    """An operator handler that writes the inputs of its nodes itself. Optional: for arguments that no schema says, such as
-    a function. What a node computes is written as for any other."""
+    """An operator handler that encodes the inputs of its nodes itself.
+
+    Optional: for arguments that no schema supports, such as functions. The results of a node are written as for any
+    other.
+    """
 
     def encode_node(
         self,
@@ -147,116 +158,119 @@ class NodeCodec(OpHandler, Protocol):
         kwargs: Mapping[str, Any],
         encode: Callable[[Any], Argument],
     ) -> list[NamedArgument] | None:
-        """The inputs of a node as records; None to have them written by the handler's `convention`.
+        """Return the inputs of a node as records; None to use the handler's `convention`.
 
         Args:
             target: the FX target, one that `name_of` knows.
-            args: the positional arguments of the FX call: nodes of the graph, and anything that a call can be given.
+            args: the positional arguments of the FX call: nodes of the graph, and any other values.
             kwargs: the keyword arguments.
-            encode: makes the record of one argument: a node of the graph, or whatever the schema can say.
+            encode: returns the record of one argument: a node of the graph, or any value that the schema supports.
 
         Raises:
-            EncodeError: an argument cannot be written.
+            EncodeError: an argument cannot be encoded.
         """
         ...
 
     def decode_node(
         self, target: Any, inputs: Sequence[NamedArgument], decode: Callable[[Argument], Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        """The arguments that `encode_node` was given; None to have them read by the handler's `convention`.
+        """Return the arguments that `encode_node` received; None to use the handler's `convention`.
 
-        A file may hold any records: what they say is looked up in a table, never imported, evaluated or called.
+        A file may contain any records. Look their contents up in a table; never import, evaluate or call them.
 
         Args:
-            target: the FX target, one that `resolve` gave.
+            target: the FX target, one that `resolve` returned.
             inputs: the records.
-            decode: makes a node of the graph, or a plain value, of one record.
+            decode: converts one record to a node of the graph or a plain value.
 
         Raises:
-            DecodeError: the records are none that `encode_node` makes.
+            DecodeError: `encode_node` does not make such records.
         """
         ...
 
 
 @runtime_checkable
 class TreespecSerializer(Protocol):
-    """One container type of pytrees, or one family of them (hook `graphwire_treespec_serializers`).
+    """Encodes one container type of pytrees, or a family of them (hook `graphwire_treespec_serializers`).
 
     The order of a container's leaves is the order in which its registration with `torch.utils._pytree` flattens it.
     """
 
     @property
     def name(self) -> str:
-        """The serialized type name, such as `collections.OrderedDict`; of a family, what the names of its members start
-        with before a dot, such as `torch.return_types`."""
+        """The serialized type name, such as `collections.OrderedDict`; for a family, the part of its members' names
+        before the dot, such as `torch.return_types`."""
         ...
 
     @property
     def version(self) -> int:
-        """The newest version of the context that it writes and reads, counted from 1. A context of version 1 stands in a
-        treespec under the type's name, a later one under `NAME@VERSION`, so that a reader without it refuses cleanly."""
+        """The newest context version that it writes and reads, counted from 1. A treespec stores a context of version 1
+        under the type's name, and a later one under `NAME@VERSION`, so that a reader that lacks it reports an error."""
         ...
 
     def container(self) -> type | Mapping[str, type]:
-        """The container's class as `torch.utils._pytree` knows it (imported here, not at module level); of a family,
-        each class by its serialized name."""
+        """Return the container's class as `torch.utils._pytree` knows it (import it here, not at module level); for a
+        family, each class by its serialized name."""
         ...
 
     def dump_context(self, context: Any) -> tuple[int, Tree]:
-        """The lowest version that says the context of a `TreeSpec` of this type exactly, and the context as a tree.
+        """Return the lowest version that represents a `TreeSpec` context exactly, and the context as a tree.
 
-        The tree stands in the treespec's JSON as it is. A type that torch's own rule writes must follow it in version
-        1: the context's JSON text, unless the type is registered with a `to_dumpable_context`.
+        The treespec's JSON contains the tree unchanged. If torch itself can write the type, version 1 must follow
+        torch's rule: the context's JSON text, unless the type is registered with a `to_dumpable_context`.
 
         Raises:
-            EncodeError: no version can say this context.
+            EncodeError: no version can represent this context.
         """
         ...
 
     def load_context(self, tree: Tree, version: int) -> Any:
-        """The context back from a tree that version `version` (at most `self.version`) wrote.
+        """Return the context from a tree that version `version` (at most `self.version`) wrote.
 
         Raises:
-            DecodeError: the tree is none that `dump_context` of that version makes.
-            UnknownTypeError: the tree names a class that this process does not know.
+            DecodeError: `dump_context` of that version does not make such a tree.
+            UnknownTypeError: the tree names a class that this process does not have.
         """
         ...
 
     def arity(self, container: type, context: Any) -> int | None:
-        """How many children a `container` with this context has; None where any number is right."""
+        """Return the number of children of a `container` with this context; None if any number is valid."""
         ...
 
 
 @runtime_checkable
 class FittingTreespecSerializer(TreespecSerializer, Protocol):
-    """A treespec serializer that looks at the children, too. Optional: for a context that says, in a later version, what an
-    older one left to be seen in the structure, such as a number of layers."""
+    """A treespec serializer that also considers the children.
+
+    Optional: for a context that stores in a later version what an older version left to the structure, such as a number
+    of layers.
+    """
 
     def fit_context(self, context: Any, children: Sequence[TreeSpec]) -> Any:
-        """The context that `load_context` gave, made to fit the container's children, which are records.
+        """Adapt the context from `load_context` to the container's children, which are records.
 
         Raises:
-            DecodeError: they do not fit.
+            DecodeError: context and children do not match.
         """
         ...
 
 
 @runtime_checkable
 class OpsetUpgrader(Protocol):
-    """One step of a namespace's history (hook `graphwire_opset_upgraders`).
+    """One step of a namespace's version history (hook `graphwire_opset_upgraders`).
 
-    Every step must be there, those that change nothing too: that a number of the chain is missing means that nobody knows
-    what changed. Several upgraders may share a step, each with operators of its own.
+    Every step must exist, including those that change nothing: a missing number means that nobody knows what changed.
+    Several upgraders may share a step, each with its own operators.
     """
 
     @property
     def namespace(self) -> str:
-        """The opset namespace, such as `aten`: that of an operator handler."""
+        """The opset namespace of an operator handler, such as `aten`."""
         ...
 
     @property
     def from_version(self) -> int:
-        """The version of the nodes that it is given, counted from 1."""
+        """The version of the nodes that it receives, counted from 1."""
         ...
 
     @property
@@ -266,20 +280,22 @@ class OpsetUpgrader(Protocol):
 
     @property
     def operators(self) -> Mapping[str, Callable[..., None]]:
-        """For each operator whose meaning changed, by serialized name, the function that rewrites one node of it: it is
-        given a `graphwire.evolve.opsets.editor.NodeEditor`, and neither imports torch nor keeps anything. Operators of other
-        namespaces that it writes are as the installed version of theirs has them. Empty where nothing changed."""
+        """For each operator whose meaning changed, by serialized name, the function that rewrites one node. The
+        function receives a `graphwire.evolve.opsets.editor.NodeEditor`, imports no torch and keeps no state. Operators
+        of other namespaces that it emits follow the installed version of their namespace. Empty if nothing changed."""
         ...
 
 
 @runtime_checkable
 class PropagatingUpgrader(OpsetUpgrader, Protocol):
-    """A step that declares the operators of which it leaves results unstated. Optional: without it such results are found
-    while the upgrader runs in a load, and are not written to a file."""
+    """A step that declares the operators whose results it leaves without metadata.
+
+    Optional: without it, such results are inferred while the upgrader runs in a load, and cannot be written to a file.
+    """
 
     @property
     def propagates(self) -> Collection[str]:
-        """Serialized names of operators. A file may leave results of these to be found at load, and of no others."""
+        """Serialized names of operators. A file may leave results of these, and of no others, to be inferred at load."""
         ...
 
 
@@ -295,30 +311,31 @@ class OpsetStep(NamedTuple):
 
 @runtime_checkable
 class ConstantCodec(Protocol):
-    """Constants and weights that are no plain strided tensors (hook `graphwire_constant_codecs`)."""
+    """Encodes constants and weights that are not plain strided tensors (hook `graphwire_constant_codecs`)."""
 
     @property
     def name(self) -> str:
-        """The name written beside each constant that it encoded."""
+        """The name stored with each constant that it encoded."""
         ...
 
     def owns(self, value: Any) -> bool:
-        """Whether this codec encodes `value` (decided by exact type or layout, never by trying)."""
+        """Whether this codec encodes `value`. Decide by exact type or layout, never by trying."""
         ...
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
-        """The value as a tree and plain strided tensors; the tree is data alone.
+        """Return the value as a tree of plain data, and plain strided tensors.
 
-        A value in a graph may be given too: its tensors are fake ones, without elements, and sizes in the tree may be
-        `torch.SymInt`. A codec that cannot say such a value raises an error, and the graph says less of it.
+        The value may also come from a graph: then its tensors are fake ones without elements, and sizes in the tree may
+        be `torch.SymInt`. If a codec cannot encode such a value, it raises an error, and the graph stores less about
+        the value.
         """
         ...
 
     def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
-        """The value back. The tensors are the ones `encode` gave, in order.
+        """Return the value. `tensors` are those that `encode` returned, in the same order.
 
         Raises:
-            DecodeError: the tree or the tensors are none that `encode` makes.
+            DecodeError: `encode` does not make such a tree or tensors.
         """
         ...
 
@@ -326,22 +343,22 @@ class ConstantCodec(Protocol):
 OWN_METADATA = frozenset(
     "val stack_trace nn_module_stack source_fn_stack torch_fn custom from_node unbacked_bindings".split()
 )
-"""The keys of `node.meta` that are kept without being declared."""
+"""The keys of `node.meta` that files keep without a declaration."""
 TORCH_METADATA = frozenset(
     "arg_kwarg_vals autograd_backward desc dynamo_compile_id eager_input_vals example_value fwd_nn_module_stack "
     "fwd_source_fn_stack inline_constraints module_call_specs original_aten seq_nr tensor_meta".split()
 )
-"""Keys that torch itself writes into the nodes and graphs of any program, for the process alone. A plugin that declared one
-would change everybody's files."""
+"""Keys that torch writes into the nodes and graphs of every program, for use in the process only. Declaring one would
+change everybody's files."""
 
 
 @dataclass(frozen=True)
 class MetadataKey:
-    """A key of `node.meta`, and of `graph_module.meta`, whose values are kept (hook `graphwire_metadata_keys`): numbers, text,
-    bytes, None, enum members, and lists, tuples and dicts of them.
+    """Declares a key of `node.meta` and `graph_module.meta` whose values files keep (hook `graphwire_metadata_keys`).
 
-    Any number of plugins may declare one key. A file that has a key which nobody declares is loaded without it. A key that is
-    kept in a way of its own, or that torch writes into every program, is refused when it registers.
+    The values are numbers, text, bytes, None, enum members, and lists, tuples and dicts of them. Any number of plugins
+    may declare one key. If no plugin declares a key in a file, it is dropped at load. Registration rejects a key that
+    graphwire keeps in its own way, or that torch writes into every program.
     """
 
     name: str

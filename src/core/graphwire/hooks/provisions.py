@@ -1,4 +1,4 @@
-"""Provisions: what a plugin's hooks return, read once and checked one by one, before anything is asked of them."""
+"""Validation of what a plugin's hooks return: each provider is read once and checked before use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["HOOKS", "Hook", "Provision", "Provisions", "Refusal", "error_text", 
 
 
 class Hook(NamedTuple):
-    """One of the six things that a plugin provides."""
+    """One of the six hooks, and the interface of its providers."""
 
     kind: str
     """The kind of provider, such as `wire_format`."""
@@ -49,7 +49,7 @@ class Hook(NamedTuple):
     """The hook's name in `hookspecs`."""
     protocol: type
     optional: tuple[type, ...] = ()
-    """Protocols of which a provider may have all methods or none."""
+    """Protocols of which a provider must have all methods or none."""
 
 
 HOOKS: tuple[Hook, ...] = (
@@ -68,7 +68,7 @@ HOOKS: tuple[Hook, ...] = (
 
 
 class Provision(NamedTuple):
-    """One provider, with the attributes that it had when it registered. What it says later changes nothing."""
+    """One provider, with its attributes at registration. Later changes of the attributes have no effect."""
 
     kind: str
     provider: Any
@@ -79,32 +79,32 @@ class Provision(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Something that a plugin provides and that is not in force, while the rest of the plugin may be."""
+    """Something unusable that a plugin provides, while the rest of the plugin may be usable."""
 
     kind: str
-    """The kind of provider, such as `wire_format`; `hook` for a function that is no hook."""
+    """The kind of provider, such as `wire_format`; `hook` for a function that is not a hook."""
     names: tuple[str, ...]
-    """The names that it would have, as far as they can be told."""
+    """The names that it claims, as far as they are known."""
     reason: str
     """One sentence without a full stop."""
     is_conflict: bool = False
-    """Whether another plugin claims the same, so that either of them may have to go."""
+    """Whether another plugin claims the same name, so that one of them may have to be removed."""
 
     def __str__(self) -> str:
         return self.reason
 
 
 class Provisions(NamedTuple):
-    """What a plugin provides."""
+    """What a plugin provides: its hooks, and the accepted and refused providers."""
 
     hooks: tuple[str, ...]
-    """The hooks that it implements and that answer."""
+    """The hooks that it implements and that return providers."""
     accepted: tuple[Provision, ...]
     refused: tuple[Refusal, ...]
 
 
 def provisions_of(plugin: Any) -> Provisions:
-    """Ask a plugin's hooks, and check each thing that they return.
+    """Call a plugin's hooks, and check each provider that they return.
 
     Raises:
         PluginError: it implements no hook.
@@ -143,7 +143,7 @@ def provisions_of(plugin: Any) -> Provisions:
 
 
 def _without_repeated(provisions: Sequence[Provision]) -> tuple[list[Provision], list[Refusal]]:
-    """The provisions, those left out that claim a name which another one of the same plugin claims."""
+    """Drop the provisions that claim a name which another one of the same plugin claims."""
     counts = Counter(
         (each.kind, name) for each in provisions if each.kind != "metadata_key" for name in each.names
     )
@@ -162,7 +162,7 @@ def _without_repeated(provisions: Sequence[Provision]) -> tuple[list[Provision],
 
 
 def _without_uneven(provisions: Sequence[Provision]) -> tuple[list[Provision], list[Refusal]]:
-    """The provisions, without handlers that do not agree on the version of their namespace."""
+    """Drop the operator handlers that disagree on the version of their namespace."""
     versions: dict[str, set[int]] = {}
     for each in provisions:
         if each.kind == "op_handler":
@@ -180,11 +180,11 @@ def _without_uneven(provisions: Sequence[Provision]) -> tuple[list[Provision], l
     return [each for each in provisions if each not in wrong], refused
 
 
-# ------------------------------------------------------------------------------------------------------------- hooks
+# --------------------------------------------------------------------------------------------------------------- hooks
 
 
 def _implementations(plugin: Any) -> list[tuple[str, Any]]:
-    """The functions of a plugin that are marked as hooks, and those that have a hook's name without the mark."""
+    """Return a plugin's functions that are marked as hooks, and those that have a hook's name without the mark."""
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     known = {hook.name for hook in HOOKS}
     found = []
@@ -195,7 +195,7 @@ def _implementations(plugin: Any) -> list[tuple[str, Any]]:
                 found.append((options.get("specname") or name, getattr(plugin, name)))
             elif name in known and not hasattr(getattr(plugin, name), f"{hookspecs.PROJECT}_spec"):
                 found.append((name, _Unmarked()))
-        except Exception:  # noqa: BLE001 an attribute that cannot be read is no hook
+        except Exception:  # noqa: BLE001 an unreadable attribute is not a hook
             if name in known:
                 found.append((name, _Unmarked()))
     marked = any(not isinstance(function, _Unmarked) for _, function in found)
@@ -203,11 +203,11 @@ def _implementations(plugin: Any) -> list[tuple[str, Any]]:
 
 
 class _Unmarked:
-    """A function with a hook's name that nobody marked."""
+    """Represents a function with a hook's name that lacks the mark."""
 
 
 def _returned(hook: Hook, function: Any) -> list[Any]:
-    """What one implementation of a hook returns."""
+    """Return the providers that one implementation of a hook returns."""
     if isinstance(function, _Unmarked):
         raise RefusedError(f"{hook.name} is not marked with `@graphwire.hookimpl`")
     options = getattr(function, f"{hookspecs.PROJECT}_impl", {})
@@ -226,18 +226,18 @@ def _returned(hook: Hook, function: Any) -> list[Any]:
         providers = list(islice(result, MOST + 1))
     except (RefusedError, KeyboardInterrupt):
         raise
-    except BaseException as error:  # noqa: BLE001 a stranger's code: not even its exit may take the others with it
+    except BaseException as error:  # noqa: BLE001 foreign code: not even its exit may affect the other plugins
         raise RefusedError(f"{hook.name} fails: {error_text(error)}") from None
     if len(providers) > MOST:
         raise RefusedError(f"{hook.name} provides more than {MOST:,} things")
     return providers
 
 
-# --------------------------------------------------------------------------------------------------------- providers
+# ----------------------------------------------------------------------------------------------------------- providers
 
 
 def _provision(hook: Hook, provider: Any) -> Provision:
-    """A provider, checked."""
+    """Check a provider, and return it as a provision."""
     if isinstance(provider, type):
         raise RefusedError(f"no {hook.protocol.__name__}: it is a class; provide an instance")
     facts: dict[str, Any] = {}
@@ -250,7 +250,7 @@ def _provision(hook: Hook, provider: Any) -> Provision:
             facts[name] = check(value)
         except RefusedError as error:
             wrong.append(f"`{name}` is {error}")
-        except Exception as error:  # noqa: BLE001 as above: a mapping of a stranger's class, say
+        except Exception as error:  # noqa: BLE001 as above: for example a foreign mapping class
             wrong.append(f"`{name}` cannot be read: {error_text(error)}")
     for name, check in OPTIONAL.get(hook.kind, {}).items():
         try:
@@ -258,7 +258,7 @@ def _provision(hook: Hook, provider: Any) -> Provision:
                 facts[name] = check(value)
         except RefusedError as error:
             wrong.append(f"`{name}` is {error}")
-        except Exception as error:  # noqa: BLE001 a property is a stranger's code
+        except Exception as error:  # noqa: BLE001 a property is foreign code
             wrong.append(f"`{name}` raises {error_text(error)}")
     wrong += _method_problems(provider, hook)
     if not wrong:
@@ -270,13 +270,13 @@ def _provision(hook: Hook, provider: Any) -> Provision:
 
 
 def _attribute(provider: Any, name: str, wrong: list[str]) -> Any:
-    """An attribute of a provider; None, and what is wrong, where there is none."""
+    """Return an attribute of a provider; if there is none, None, and append the problem to `wrong`."""
     try:
         value = getattr(provider, name)
     except AttributeError as error:
         hidden = isinstance(getattr(type(provider), name, None), property)
         wrong.append(f"`{name}` raises {error_text(error)}" if hidden else f"it has no `{name}`")
-    except Exception as error:  # noqa: BLE001 a property is a stranger's code
+    except Exception as error:  # noqa: BLE001 a property is foreign code
         wrong.append(f"`{name}` raises {error_text(error)}")
     else:
         if value is not None:
@@ -286,7 +286,7 @@ def _attribute(provider: Any, name: str, wrong: list[str]) -> Any:
 
 
 def _names(kind: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names that a provider claims, as far as its attributes are in order."""
+    """Return the names that a provider claims, as far as its attributes are valid."""
     if kind == "op_handler":
         return tuple(facts.get("prefixes", ()))
     if kind == "opset_upgrader":
@@ -300,7 +300,7 @@ def _names(kind: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def step_name(namespace: str, from_version: int, to_version: int) -> str:
-    """How a step of a namespace is listed."""
+    """Return the name under which a step of a namespace is listed."""
     return f"{namespace} {from_version}->{to_version}"
 
 
@@ -319,11 +319,11 @@ def _further_problems(hook: Hook, provider: Any, facts: Mapping[str, Any]) -> li
     return []
 
 
-# ----------------------------------------------------------------------------------------------------------- methods
+# ------------------------------------------------------------------------------------------------------------- methods
 
 
 def _methods_of(protocol: type) -> dict[str, int]:
-    """The methods that a Protocol states itself, and how many arguments each is called with."""
+    """Return the methods that a Protocol itself defines, with the number of arguments of each."""
     return {
         name: member.__code__.co_argcount - 1
         for name, member in vars(protocol).items()
@@ -337,7 +337,7 @@ _METHODS = {
 
 
 def _method_problems(provider: Any, hook: Hook) -> list[str]:
-    """What is wrong with the methods of a provider: those that it must have, and those that it has."""
+    """Return the problems with a provider's methods, required and optional."""
     wrong = []
     for name, count in _METHODS.get(hook.protocol, {}).items():
         method = _method(provider, name)
@@ -366,6 +366,6 @@ def _method_problems(provider: Any, hook: Hook) -> list[str]:
 def _method(provider: Any, name: str) -> Any:
     try:
         method = getattr(provider, name, None)
-    except Exception:  # noqa: BLE001 a property is a stranger's code
+    except Exception:  # noqa: BLE001 a property is foreign code
         return None
     return method if callable(method) else None

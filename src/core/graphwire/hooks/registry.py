@@ -1,4 +1,4 @@
-"""The registry: what is installed, by name. Built once, never changed; the hot path is dict lookups."""
+"""The registry: everything that plugins provide, by name. Built once, immutable; each use is a dict lookup."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ __all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "default_registry
 
 
 _SHARED = frozenset({"graphwire", "graphwire_plugins", "torch", "builtins", "tests"})
-"""Packages that more than one plugin may have modules in."""
+"""Packages that may contain modules of more than one plugin."""
 
 
 class Registry:
-    """What a set of plugins provides. Immutable: any number of threads may use it.
+    """Everything that a set of plugins provides. Immutable: any number of threads may use it.
 
-    `Registry.discover()` has the installed plugins, `Registry.only(name, …)` and `Registry.without(name, …)` some of them;
-    `Registry.of(plugin, …)` and `registry.extended(plugin, …)` take objects.
+    `Registry.discover()` has the installed plugins; `Registry.only(name, …)` and `Registry.without(name, …)` have some
+    of them. `Registry.of(plugin, …)` and `registry.extended(plugin, …)` take objects.
     """
 
     __slots__ = (
@@ -76,31 +76,31 @@ class Registry:
     formats_in_box: tuple[WireFormat, ...]
     """The wire formats that ship with graphwire."""
     op_handlers: tuple[OpHandler, ...]
-    """Operator handlers, those in the box first."""
+    """Operator handlers, the built-in ones first."""
     opset_versions: Mapping[str, int]
-    """The versions of the operator namespaces, as their handlers gave them when they registered."""
+    """The versions of the operator namespaces, as their handlers gave them at registration."""
     container_types: ContainerTypes
     """The container types that treespec serializers serve."""
     opset_upgraders: tuple[OpsetUpgrader, ...]
     opset_steps: tuple[OpsetStep, ...]
-    """The steps that the upgraders are, as they were when they registered."""
+    """The upgraders' steps, as they were at registration."""
     metadata_keys: Mapping[str, MetadataKey]
     """The keys of `node.meta` that plugins declare, by name."""
     constant_codecs: Mapping[str, ConstantCodec]
-    """Constant codecs by name, those in the box behind the others."""
+    """Constant codecs by name, the built-in ones last."""
     plugins: tuple[PluginInfo, ...]
-    """Every plugin that was found, also the blocked and the broken ones, in order of distribution and name."""
+    """Every plugin found, including blocked and broken ones, ordered by distribution and name."""
 
     _loaded: tuple[LoadedPlugin, ...]
     _faults: Mapping[tuple[str, str], UnavailableName]
     _handler_owners: Mapping[int, PluginInfo]
     _owners: Mapping[tuple[str, str], PluginInfo]
     _prefixes: Mapping[str, OpHandler | None]
-    """None for what a plugin would have and nobody has."""
+    """None for a prefix that a plugin claims and no plugin owns."""
     _longest_prefix: int
 
     def __init__(self, loaded: Iterable[LoadedPlugin]) -> None:
-        """Index plugins that are loaded already.
+        """Index plugins that are already loaded.
 
         Raises:
             PluginConflictError: two of them claim one name.
@@ -109,7 +109,7 @@ class Registry:
 
     @classmethod
     def _found(cls, loaded: Sequence[LoadedPlugin]) -> Registry:
-        """A registry of what is installed: what is wrong with a plugin, and with two of them together, is a warning."""
+        """Make a registry of installed plugins, which warns of plugins that are broken or in conflict."""
         registry = cls._with(loaded, len(loaded))
         for info in registry.plugins:
             warn_of(info)
@@ -119,10 +119,10 @@ class Registry:
         """Index plugins.
 
         Args:
-            settled: how many of them, from the first, may dispute names with each other.
+            settled: the number of leading plugins that may be in conflict with each other.
 
         Raises:
-            PluginConflictError: another one disputes a name.
+            PluginConflictError: another plugin is in conflict.
         """
         found = settle_conflicts(loaded)
         for plugins, problem in found.disputes:
@@ -134,11 +134,11 @@ class Registry:
             provided[provision.kind].append(provision)
             owners.update({(provision.kind, name): info for name in provision.names})
         formats = [(each.facts, each.provider) for each in provided["wire_format"]]
-        # Those in the box name what everybody's operators are called by torch, and are asked first.
+        # Built-in handlers name torch's own operators, and are asked first.
         handlers = provided["op_handler"]
         prefixes = {prefix: each.provider for each in handlers for prefix in each.names}
         lost = {name: None for kind, name in found.faults if kind == "op_handler"}
-        # Those in the box own whatever can be taken apart: who knows a class better is asked first.
+        # Built-in codecs own any value that can be taken apart, so more specific ones are asked first.
         codecs = sorted(
             provided["constant_codec"], key=lambda each: is_in_box(owners[each.kind, each.facts["name"]])
         )
@@ -189,45 +189,46 @@ class Registry:
 
     @classmethod
     def discover(cls) -> Registry:
-        """The plugins that installed distributions register in the entry-point group `graphwire`, looked for anew.
+        """Discover the plugins that installed distributions register in the entry-point group `graphwire`, without a
+        cache.
 
-        What cannot be used of a plugin is left out with a `GraphwirePluginWarning`, and its reason kept in `plugins`; so is
-        what two of them claim, unless it is the box's, which keeps it. The environment variables `GRAPHWIRE_PLUGINS` and
-        `GRAPHWIRE_DISABLE_PLUGINS` choose the plugins.
+        Anything unusable is omitted with a `GraphwirePluginWarning`, and `plugins` keeps the reason. The same holds for
+        names that two plugins claim, except that built-in plugins keep theirs. The environment variables
+        `GRAPHWIRE_PLUGINS` and `GRAPHWIRE_DISABLE_PLUGINS` select the plugins.
         """
         return cls._found(discover_plugins())
 
     @classmethod
     def only(cls, *names: str) -> Registry:
-        """The installed plugins that are named, and no others. The others are not imported.
+        """Return the named installed plugins only. The others are not imported.
 
-        Discovered once per process; the environment variables may leave out more.
+        Discovered once per process; the environment variables may exclude more.
 
         Args:
-            names: names of plugins (entry points) or of distributions. `graphwire` is what ships in the box.
+            names: names of plugins (entry points) or of distributions. `graphwire` is the built-in plugins.
 
         Raises:
-            PluginError: there is no plugin of a name.
+            PluginError: no plugin has such a name.
         """
         return _discovered(plugin_names(names))
 
     @classmethod
     def without(cls, *names: str) -> Registry:
-        """The installed plugins but for those that are named, which are not imported.
+        """Return the installed plugins except the named ones, which are not imported.
 
-        Discovered once per process; the environment variables may leave out more.
+        Discovered once per process; the environment variables may exclude more.
 
         Args:
-            names: names of plugins (entry points) or of distributions, whether they are installed or not.
+            names: names of plugins (entry points) or of distributions, whether installed or not.
 
         Raises:
-            PluginError: a name is no text.
+            PluginError: a name is not text.
         """
         return _discovered(without=plugin_names(names))
 
     @classmethod
     def of(cls, *plugins: Any) -> Registry:
-        """Exactly these plugins: modules or objects with `@hookimpl` functions.
+        """Return a registry of exactly these plugins: modules or objects with `@hookimpl` functions.
 
         Raises:
             PluginError: one of them cannot be used.
@@ -236,7 +237,7 @@ class Registry:
         return cls(()).extended(*plugins)
 
     def extended(self, *plugins: Any) -> Registry:
-        """A new registry: this one's plugins, and these modules or objects with `@hookimpl` functions.
+        """Return a new registry with this one's plugins and these modules or objects with `@hookimpl` functions.
 
         Raises:
             PluginError: one of them cannot be used.
@@ -259,10 +260,10 @@ class Registry:
         return registry
 
     def wire_format(self, name: str) -> WireFormat:
-        """The wire format of that name.
+        """Return the wire format of that name.
 
         Raises:
-            UnknownFormatError: no active plugin provides it; the message says what does, and why one may not.
+            UnknownFormatError: no active plugin provides it; the message lists those available, and why one may not be.
             PluginConflictError: two plugins claim it.
         """
         if not isinstance(name, str):
@@ -276,7 +277,7 @@ class Registry:
             raise self._unknown_format(f"no plugin provides the wire format {name!r}", name) from None
 
     def wire_format_of_suffix(self, suffix: str) -> WireFormat:
-        """The wire format whose program members end with `suffix`, such as `.json`.
+        """Return the wire format whose program members end with `suffix`, such as `.json`.
 
         Raises:
             UnknownFormatError: no active plugin provides one.
@@ -288,12 +289,12 @@ class Registry:
             raise self._unknown_format(problem, suffix.lstrip(".")) from None
 
     def op_handler(self, name: str) -> OpHandler | None:
-        """The handler that owns a serialized operator name: the one with the longest prefix of it."""
+        """Return the handler that owns a serialized operator name: the one with the longest matching prefix."""
         prefix = self._prefix_of(name)
         return None if prefix is None else self._prefixes[prefix]
 
     def owner_of_handler(self, handler: OpHandler) -> PluginInfo | None:
-        """The plugin that provides an operator handler."""
+        """Return the plugin that provides an operator handler."""
         return self._handler_owners.get(id(handler))
 
     def is_in_box(self, handler: OpHandler) -> bool:
@@ -302,10 +303,10 @@ class Registry:
         return owner is not None and is_in_box(owner)
 
     def fault_of(self, kind: str, name: str) -> UnavailableName | None:
-        """Why nobody provides a name that a plugin claims; None where somebody does, or nobody claims it.
+        """Return why no plugin owns a name that a plugin claims; None if one does, or if no plugin claims it.
 
         Args:
-            kind: as in `owner_of`; a step of opsets is named `NAMESPACE OLD->NEW`.
+            kind: as in `owner_of`; an opset step is named `NAMESPACE OLD->NEW`.
             name: as in `owner_of`.
         """
         if kind == "op_handler":
@@ -318,7 +319,8 @@ class Registry:
         return fault
 
     def plugin_of(self, module: str) -> PluginInfo | None:
-        """The plugin whose code a module is, as far as its providers tell; None for a module of the box, or of nobody's."""
+        """Return the plugin that a module belongs to, as far as its providers tell; None for built-in and unknown
+        modules."""
         package = module.partition(".")[0]
         for plugin in self._loaded:
             if is_in_box(plugin.info):
@@ -329,7 +331,7 @@ class Registry:
         return None
 
     def owner_of(self, kind: str, name: str) -> PluginInfo | None:
-        """The plugin that provides a name.
+        """Return the plugin that provides a name.
 
         Args:
             kind: `wire_format`, `op_handler`, `treespec_serializer`, `opset_upgrader` or `constant_codec`.
@@ -351,7 +353,7 @@ class Registry:
         prefixes = self._prefixes
         if name in prefixes:
             return name
-        # Longer starts than the longest prefix cannot be one, however long a name a file gives.
+        # Only the longest prefix bounds the search, not the length of a name in a file.
         end = min(len(name), self._longest_prefix)
         while (end := max(name.rfind(".", 0, end), name.rfind(":", 0, end))) >= 0:
             if name[: end + 1] in prefixes:
@@ -382,7 +384,7 @@ _defaults: dict[tuple[str, str, frozenset[str] | None, frozenset[str]], Registry
 
 
 def _discovered(only: frozenset[str] | None = None, without: frozenset[str] = frozenset()) -> Registry:
-    """The registry of these plugins: discovered once per process and setting of the two environment variables."""
+    """Return the registry of these plugins: one per process and setting of the two environment variables."""
     key = (os.environ.get(ALLOW_VARIABLE, ""), os.environ.get(BLOCK_VARIABLE, ""), only, without)
     registry = _defaults.get(key)
     if registry is None:
@@ -394,15 +396,15 @@ def _discovered(only: frozenset[str] | None = None, without: frozenset[str] = fr
 
 
 def default_registry() -> Registry:
-    """The registry of what is installed: discovered once per process and setting of the two environment variables."""
+    """Return the registry of the installed plugins: one per process and setting of the two environment variables."""
     return _discovered()
 
 
 def registry_or_installed(registry: Registry | None) -> Registry:
-    """The plugins in force for one call: those of its registry, or those installed.
+    """Return the given registry, or that of the installed plugins for None.
 
     Raises:
-        PluginError: the registry is none.
+        PluginError: the argument is not a registry.
     """
     if registry is not None and not isinstance(registry, Registry):
         raise PluginError(

@@ -1,4 +1,4 @@
-"""Remedies: what to do about a plugin, in each situation that it can be in."""
+"""Advice in error messages: what to do about each problem with a plugin."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def remedy_for_plugin(plugin: PluginInfo, what: str = "") -> str:
-    """What is wrong with an installed plugin that is not in force, or not all of it, and what to do.
+    """Describe the problem of an installed plugin that is not fully usable, and what to do.
 
     Args:
         plugin: the plugin.
-        what: a name that is needed of it; what else is wrong with the plugin is left out.
+        what: a name that is needed from it; other problems of the plugin are omitted.
     """
     refused = [each for each in plugin.refused if not what or what in each.names] or list(plugin.refused)
     reason = "; ".join(dict.fromkeys(map(str, refused))) or plugin.reason
@@ -44,10 +44,12 @@ _OF_BOX = {
 
 
 def remedy_for_name(registry: Registry, kind: str, name: str, otherwise: str) -> str:
-    """What to do where nobody provides a name: about a plugin that would, or about those of the box where they are left out.
+    """Return what to do if no plugin provides a name.
+
+    The advice concerns a plugin that claims the name, or a built-in plugin that is disabled.
 
     Args:
-        otherwise: what to say where it is neither.
+        otherwise: the advice if neither applies.
     """
     if fault := registry.fault_of(kind, name):
         return remedy_for_unavailable_name(fault)
@@ -60,11 +62,11 @@ def remedy_for_name(registry: Registry, kind: str, name: str, otherwise: str) ->
 def remedy_for_requirements(
     wanted: Sequence[tuple[PluginRequirement, Sequence[tuple[str, str]]]], registry: Registry
 ) -> str:
-    """What to do about distributions that a file names, where something that they provided is not in force.
+    """Return what to do if distributions that a file names do not provide what the file needs.
 
     Args:
-        wanted: the distributions, each with what is not in force: kinds and names, as in `Registry.owner_of`.
-        registry: the plugins in force.
+        wanted: the distributions, each with the kinds and names that are unavailable, as in `Registry.owner_of`.
+        registry: the available plugins.
     """
     missing: list[PluginRequirement] = []
     remedies: list[str] = []
@@ -82,7 +84,7 @@ def remedy_for_requirements(
 def _of_installed(
     requirement: PluginRequirement, needs: Sequence[tuple[str, str]], registry: Registry
 ) -> str | None:
-    """What to do about a distribution that is there and does not provide what it should; None where it is not there."""
+    """Return what to do about an installed distribution that lacks something; None if it is not installed."""
     faults = [fault for kind, name in needs if (fault := registry.fault_of(kind, name)) is not None]
     if faults:
         return ". ".join(dict.fromkeys(map(remedy_for_unavailable_name, faults)))
@@ -103,30 +105,30 @@ def _of_installed(
 
 
 def is_older(version: str, than: str) -> bool | None:
-    """Whether a version comes before another one; None where that cannot be told."""
+    """Whether a version precedes another one; None if that cannot be determined."""
     one, other = (re.match(r"\d+(?:\.\d+)*", each) for each in (version, than))
     if one is None or other is None:
         return None
     numbers = [[int(number) for number in found[0].split(".")] for found in (one, other)]
     longest = max(map(len, numbers))
     first, second = (each + [0] * (longest - len(each)) for each in numbers)
-    if first == second:  # a release candidate, say, comes before the release, and a local build does not
+    if first == second:  # a pre-release precedes the release; a local build does not
         return re.match(r"[.-]?(a|b|rc|dev)", version[one.end() :]) is not None and version != than
     return first < second
 
 
 def remedy_for_unavailable_name(fault: UnavailableName) -> str:
-    """What is wrong with a name that a plugin would have, and what to do."""
+    """Describe why a name that a plugin claims is unavailable, and what to do."""
     return remedy_for_plugin(fault.plugin, fault.refusal.names[0])
 
 
 def unavailable_error(fault: UnavailableName, what: str, kind: type[GraphwireError]) -> GraphwireError:
-    """The error for whoever needs a name that a plugin would have and that nobody has.
+    """Return the error for using a name that a plugin claims and no plugin owns.
 
     Args:
-        fault: why nobody has it.
+        fault: why no plugin owns it.
         what: what needs it, such as `the operator torch.ops.acme.scale.default`.
-        kind: the class of the error where the plugin is broken; a conflict is a `PluginConflictError`.
+        kind: the class of the error if the plugin is broken; a conflict is a `PluginConflictError`.
     """
     if fault.refusal.is_conflict:
         remedy = f"Uninstall one, or name it in {BLOCK_VARIABLE}"

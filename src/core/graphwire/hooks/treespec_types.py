@@ -1,4 +1,4 @@
-"""The container types that treespec serializers serve, by serialized name and by class."""
+"""The container types that treespec serializers support, by serialized name and by class."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from graphwire.hooks.provisions import error_text
 
 
 class TreespecType(NamedTuple):
-    """A container type that a treespec serializer of a plugin serves."""
+    """A container type, and the plugin's treespec serializer that supports it."""
 
     name: str
     """Its serialized name."""
     container: Any
-    """Its class (or what `torch.utils._pytree` uses for one, as `collections.namedtuple`)."""
+    """Its class, or what `torch.utils._pytree` uses for it, such as `collections.namedtuple`."""
     serializer: TreespecSerializer
     family: str
     """The serializer's own name."""
@@ -30,29 +30,29 @@ class TreespecType(NamedTuple):
 
 @dataclass(frozen=True)
 class TreespecTypes:
-    """What a set of treespec serializers serves."""
+    """The container types of a set of treespec serializers."""
 
     by_name: Mapping[str, TreespecType]
-    """The types by serialized name, those of families included."""
+    """The types by serialized name, including those of families."""
     by_container: Mapping[Any, TreespecType]
     """The types by class."""
     failures: Mapping[str, str]
-    """Why each serializer that is left out could not say its containers, or has one that another one has, by its name."""
+    """By serializer name: why the serializer is omitted, or which type it shares with another one."""
     disputed: Mapping[Any, str]
-    """Types that two serializers serve, by serialized name and by class, and what is said of it."""
+    """By serialized name and by class: the types that two serializers support, each with a description of the conflict."""
 
 
 class ContainerTypes:
     """The container types of a registry.
 
-    A serializer's classes are imported when they are first needed: those of the box for any treespec, those of plugins for a
-    type that the box lacks. A serializer that fails to say its classes is left out with a `GraphwirePluginWarning`; so is,
-    without one, a type that two serializers serve.
+    A serializer's classes are imported when they are first needed: those of built-in serializers for any treespec,
+    those of plugins for a type that no built-in one supports. A serializer that fails to return its classes is omitted
+    with a `GraphwirePluginWarning`; a type that two serializers support is omitted without a warning.
 
     Args:
         serializers: the serializers by name.
         owners: the plugin of each.
-        faults: why nobody provides a name that a plugin claims.
+        faults: why no plugin owns a name that a plugin claims.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class ContainerTypes:
         self._all: TreespecTypes | None = None
 
     def of(self, container: Any) -> TreespecType | None:
-        """What serves a container type, as `TreeSpec.type` has it.
+        """Return the entry of a container type, given as `TreeSpec.type`.
 
         Raises:
-            PluginConflictError: two serializers serve that class.
+            PluginConflictError: two serializers support that class.
         """
         if (found := self.box.by_container.get(container)) is not None:
             return found
@@ -81,10 +81,10 @@ class ContainerTypes:
         return self.all.by_container.get(container)
 
     def named(self, name: str) -> TreespecType | None:
-        """What serves a serialized name.
+        """Return the entry of a serialized name.
 
         Raises:
-            PluginConflictError: two serializers serve that name.
+            PluginConflictError: two serializers support that name.
         """
         if (found := self.box.by_name.get(name)) is not None:
             return found
@@ -127,15 +127,15 @@ def _types_of_all(
     owners: Mapping[str, PluginInfo],
     box: TreespecTypes | None = None,
 ) -> TreespecTypes:
-    """Ask serializers for their containers, which imports these.
+    """Ask serializers for their containers, which imports the containers' modules.
 
-    A serializer that fails is left out with a `GraphwirePluginWarning`. Of two that serve one type neither has it, unless one
-    ships in the box; whoever needs the type gets an error.
+    A serializer that fails is omitted with a `GraphwirePluginWarning`. Of two that support one type, neither gets it,
+    unless one is built in; using the type is then an error.
 
     Args:
         serializers: the serializers by name.
         owners: the plugin of each, by the serializer's name.
-        box: what those in the box serve, which stays theirs.
+        box: the types of the built-in serializers, which keep them.
     """
     kept = TreespecTypes({}, {}, {}, {}) if box is None else box
     by_name: dict[str, TreespecType] = dict(kept.by_name)
@@ -146,7 +146,7 @@ def _types_of_all(
     for serializer_name, serializer in serializers.items():
         try:
             types = _types_of(serializer_name, serializer)
-        except Exception as error:  # noqa: BLE001 a stranger's code; the others go on
+        except Exception as error:  # noqa: BLE001 foreign code; the others continue
             failures[serializer_name] = error_text(error)
             named = f"the treespec serializer {serializer_name!r} of {owners[serializer_name]}"
             message = f"{named} is left out: {failures[serializer_name]}"

@@ -1,4 +1,4 @@
-"""What does a save or a load change in its process for a while, and give back?"""
+"""Which state of the process does a save or a load change temporarily and restore?"""
 
 from graphwire.process.build_lock import one_build_at_a_time
 from graphwire.process.gc_pause import paused_gc

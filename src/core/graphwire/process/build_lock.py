@@ -1,4 +1,4 @@
-"""Lets one thread at a time build a program."""
+"""A lock that lets one thread at a time build a program."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 from graphwire.process.interrupts import InterruptSafe
 
 _PATIENCE = 5.0
-"""Seconds that a thread waits for its turn. It then goes on without: to take turns is a courtesy, and a thread that has the
-turn may be waiting for this one."""
+"""Seconds that a thread waits for the lock. After that it builds without the lock: the lock saves time, and correctness
+does not depend on it. The holder of the lock may itself be waiting for this thread."""
 
 
 class _Turn(InterruptSafe):
-    """A thread's turn. Whether the thread has it, the lock knows: nothing is noted that an interrupt could lose."""
+    """One thread's use of the lock. The lock itself knows whether the thread holds it, so an interrupt cannot lose that
+    fact."""
 
     def __init__(self, lock: Any) -> None:
         self._lock = lock
-        self._had_before = lock._is_owned()  # what threading.Condition asks, too
-        """Whether the block stands in another one's turn."""
+        self._had_before = lock._is_owned()  # threading.Condition also calls _is_owned
+        """Whether the thread already held the lock when this block was made."""
 
     def begin(self) -> None:
         if not self._lock._is_owned():
@@ -31,7 +32,7 @@ class _Turn(InterruptSafe):
 
 
 class _Turns:
-    """Of the threads that get here, one goes on at a time."""
+    """The factory of context managers that hold the process's build lock."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -42,15 +43,14 @@ class _Turns:
         return _Turn(self._lock)
 
     def _begin_again(self) -> None:
-        """The thread that had the turn when the process was forked is not there to give it back."""
+        """Replace the lock in a forked process, where the thread that held it does not exist."""
         self._lock = threading.RLock()
 
 
 one_build_at_a_time = _Turns()
-"""Makes context managers that let the other threads that get there wait until the block ends. To be named twice, as every
-`InterruptSafe`.
+"""Makes context managers that make other threads wait until the block ends. Name it twice, like every `InterruptSafe`.
 
-A program is built under the interpreter's lock, which torch lets go of, and has to get again, in thousands of short calls.
-Eight threads that build one each would pass it on each time, and take twice as long as one thread that builds them all. That
-lock is the process's own, and so is this one state beside it.
+A program is built under the interpreter's lock. torch releases and reacquires that lock in thousands of short calls.
+Eight threads that each build a program would hand it over each time, and take twice as long as one thread that builds
+all eight. The interpreter's lock belongs to the process, and so does this one.
 """

@@ -11,7 +11,7 @@ from graphwire.process.interrupts import InterruptSafe
 
 
 class _Pause(InterruptSafe):
-    """One block that wants the collector off."""
+    """One block that runs with the garbage collector disabled."""
 
     def __init__(self, pauses: _PausedCollector) -> None:
         self._pauses = pauses
@@ -25,24 +25,26 @@ class _Pause(InterruptSafe):
 
 
 class _SharedLock:
-    """What any number of holders may hold at once. No step waits: there is nothing that an interrupt could leave locked for
-    good, as each step is one of the interpreter's own."""
+    """A lock that any number of holders may hold at once.
+
+    No step waits, and each step is one operation of the interpreter, so an interrupt cannot leave the lock held.
+    """
 
     def __init__(self) -> None:
         self._holders: set[_Pause] = set()
         self._leaving: set[_Pause] = set()
-        """Those of whom it is still to be seen whether they were the last."""
+        """Holders that are releasing the lock and do not know yet whether they are the last."""
 
     def locked(self) -> bool:
-        """Whether somebody holds it."""
+        """Whether at least one holder holds the lock."""
         return bool(self._holders or self._leaving)
 
     def acquire(self, holder: _Pause) -> None:
-        """Hold it, too."""
+        """Add a holder."""
         self._holders.add(holder)
 
     def release(self, holder: _Pause, last: Callable[[], object]) -> None:
-        """Let go of it, and do what is for the last one to do, if that is who this is. Of two that leave at once both may be."""
+        """Remove a holder, and call `last` if it was the last one. Of two that leave at once, both may call it."""
         if holder in self._holders or holder in self._leaving:
             self._leaving.add(holder)
             self._holders.discard(holder)
@@ -51,16 +53,17 @@ class _SharedLock:
             self._leaving.discard(holder)
 
     def keep(self, thread: int) -> None:
-        """Let go of it for all threads but one."""
+        """Remove the holders of all threads except `thread`."""
         self._holders = {holder for holder in self._holders if holder.thread == thread}
         self._leaving.clear()
 
 
 class _PausedCollector:
-    """The blocks that want the collector off, in any number of threads.
+    """Disables the garbage collector while at least one block, in any thread, needs that.
 
-    Where one thread ends and another begins at the same moment, the collector may be on inside a block, which costs time. It
-    is never left off: whoever turns it off holds the lock, and the last holder turns it on after all of them turned it off.
+    When one thread ends its block at the moment another begins one, the collector may be enabled inside a block, which
+    costs time. It never stays disabled: whoever disables it holds the lock, and the last holder enables it after all
+    others have disabled it.
     """
 
     def __init__(self) -> None:
@@ -72,7 +75,7 @@ class _PausedCollector:
         return _Pause(self)
 
     def begin(self, pause: _Pause) -> None:
-        if gc.isenabled() or self._lock.locked():  # else the caller has it off
+        if gc.isenabled() or self._lock.locked():  # otherwise the caller disabled it
             self._lock.acquire(pause)
             gc.disable()
 
@@ -80,7 +83,7 @@ class _PausedCollector:
         self._lock.release(pause, gc.enable)
 
     def _begin_again(self) -> None:
-        """Of the threads that paused the collector when the process was forked, at most one is there to end its pause."""
+        """Drop the pauses of threads that do not exist after a fork. At most one thread survives to end its pause."""
         if self._lock.locked():
             self._lock.keep(threading.get_ident())
             if not self._lock.locked():
@@ -88,10 +91,10 @@ class _PausedCollector:
 
 
 paused_gc = _PausedCollector()
-"""Makes context managers that keep the collector off, in any number of threads; after the last it is as it was before the
-first. To be named twice, as every `InterruptSafe`.
+"""Makes context managers that disable the collector, in any number of threads. Name it twice, like every
+`InterruptSafe`.
 
-Making 20,000 records sets off dozens of collections, each of which walks all that torch has loaded: a third of the time of
-a save, and as much of a load. Memory that is not part of a cycle is freed as always. The collector is the process's own, and
-so is this one state beside it.
+After the last block the collector is as it was before the first. Making 20,000 records triggers dozens of collections,
+and each walks all objects that torch has loaded: a third of the time of a save, and as much of a load. Memory outside
+reference cycles is freed as usual. The collector belongs to the process, and so does this state.
 """

@@ -1,4 +1,4 @@
-"""Context managers that give back what they took, also where an interrupt hits the giving back."""
+"""Context managers that always release what they acquire, even if an interrupt hits the release."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from typing import Any
 
 
 class InterruptSafe(ABC):
-    """Something that a block takes and gives back: state of the process, a file.
+    """A context manager for something that must be released: process state or a file.
 
-    A signal handler, as the one of Ctrl-C, may raise between any two lines, those of `__enter__` and `__exit__` among them. A
-    block that names its context manager twice loses nothing to one interrupt:
+    A signal handler, such as that of Ctrl-C, may raise between any two lines, including those of `__enter__` and
+    `__exit__`. A block that names its context manager twice loses nothing to one interrupt:
 
         with pause, pause:
             ...
 
-    What interrupts the first end leaves the second one to do it. So `begin` does nothing when it is called again, and `end`
-    gives back whatever is taken by then, however far `begin` or another `end` came.
+    If an interrupt cuts the first exit short, the second exit finishes it. Therefore `begin` does nothing when called
+    again, and `end` releases whatever is held by then, however far `begin` or another `end` got.
     """
 
     @abstractmethod
     def begin(self) -> None:
-        """Take it, unless it is taken."""
+        """Acquire the resource, unless it is already held."""
 
     @abstractmethod
     def end(self, error: BaseException | None) -> None:
-        """Give back what is taken.
+        """Release what is held.
 
         Args:
-            error: what the block, or `begin`, or an earlier `end` raised.
+            error: the exception that the block, `begin` or an earlier `end` raised.
         """
 
     def value(self) -> Any:
-        """What the block gets by `as`."""
+        """Return the object that `as` binds."""
         return self
 
     def __enter__(self) -> Any:
@@ -57,18 +57,19 @@ class InterruptSafe(ABC):
 
 
 class Descriptor(InterruptSafe):
-    """A descriptor of the operating system, which is closed when the block ends.
+    """A file descriptor of the operating system, closed when the block ends.
 
     Args:
-        path: what is opened.
-        flags: as of `os.open`.
+        path: the file to open.
+        flags: as for `os.open`.
     """
 
     def __init__(self, path: str | os.PathLike[str], flags: int) -> None:
         self._path = path
         self._flags = flags
         self._opened: list[int | None] = [None]
-        """Its number, behind None, as long as it is open. Each step is one of the interpreter's own: in none is it lost."""
+        """`[None, number]` while the descriptor is open, else `[None]`. Each change is one operation of the
+        interpreter, so an interrupt cannot lose the number."""
 
     def begin(self) -> None:
         if len(self._opened) == 1:

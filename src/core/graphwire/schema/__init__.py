@@ -1,4 +1,4 @@
-"""What is a program?"""
+"""What is a program made of? Typed records for programs, graphs, nodes, arguments, tensors and signatures."""
 
 from graphwire.schema.arguments import (
     ARMS,

@@ -1,12 +1,13 @@
-"""The table of argument arms: one row for each arm of `Argument`, and the walks and renamings that follow from the rows.
+"""The table of argument arms: one row for each arm of `Argument`, and the operations that follow from the rows.
 
-A row states what the arm is called, which version of torch's schema first reads it in each place, which extension it is, what it
-refers to, and how the arguments inside it are taken out and put back. Validation, the content hash, comparison, opset upgrades
-and downgrades ask this table, so a new arm needs a field in `graph`, a row here and a row in `bridge.graph.arguments`.
+A row defines the arm's description, the oldest schema that supports it in each place, its extension, what it refers to,
+and how to extract and replace the arguments inside it. Validation, the content hash, comparison, opset upgrades and
+downgrades use this table. A new arm therefore needs a field in `graph`, a row here and a row in
+`bridge.graph.arguments`.
 
-A version in a row is the first one whose **reader** reads the construct, not the one whose writer writes it: measured with the
-readers of torch 2.1.0, 2.2.2, 2.3.1, 2.6.0, 2.9.1 and 2.13.0 on a document for each arm in each place. Where a construct
-became readable between two of these, and nothing tells when, the row has the later.
+A version in a row is the first whose **reader** supports the construct, not the first whose writer writes it. It was
+measured with the readers of torch 2.1.0, 2.2.2, 2.3.1, 2.6.0, 2.9.1 and 2.13.0, with a document for each arm in each
+place. If a construct became readable between two of these and nothing tells when, the row has the later version.
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ from graphwire.schema.graph import (
 )
 from graphwire.schema.schema_version import Version
 
-# ------------------------------------------------------------------------------------------------------- what a row has
+# ---------------------------------------------------------------------------------------------------- columns of a row
 
 Place = Literal[
     "argument", "call", "input", "inner_input", "output", "inner_output", "result", "results", "wrapped"
 ]
-"""Where an argument stands: `argument` of a node or inside one; `call`, of a module call; an `input` or `output` of the program,
-or of a graph inside it (`inner_…`); the one `result` of a node, one of several `results`, or the one in a tuple (`wrapped`)."""
+"""The place of an argument: `argument` of a node, or nested in one; `call`, of a module call; an `input` or `output` of
+the program, or of a subgraph (`inner_…`); the single `result` of a node, one of several `results`, or a single one in a
+tuple (`wrapped`)."""
 
 PLACES: Final[dict[Place, str]] = {
     "argument": "",
@@ -57,7 +59,7 @@ PLACES: Final[dict[Place, str]] = {
     "results": " among the results of a node",
     "wrapped": " as the only one of a tuple of results",
 }
-"""The places, and how a message calls each."""
+"""The places, and how messages name each."""
 
 VALUE_TABLES: Final[dict[str, str]] = {
     "tensor": "tensor_values",
@@ -66,10 +68,10 @@ VALUE_TABLES: Final[dict[str, str]] = {
     "sym_bool": "sym_bool_values",
     "custom_obj": "custom_obj_values",
 }
-"""The kinds of values, and the field of `Graph` that describes the values of each."""
+"""The kinds of values, and the field of `Graph` that describes the values of each kind."""
 
 VALUE_ARMS: Final = tuple(f"as_{kind}" for kind in VALUE_TABLES)
-"""The arms that are one value, by its name."""
+"""The arms that refer to one value by name."""
 
 Reference = Literal[
     "",
@@ -84,41 +86,41 @@ Reference = Literal[
     "operator",
     "treespec",
 ]
-"""What an arm refers to: a value (a key of `VALUE_TABLES`; an object may also be a constant), a subgraph, all results of a node,
-a constant, an operator, an attribute that holds a container structure. Empty for a literal."""
+"""What an arm refers to: a value (a key of `VALUE_TABLES`; an object may also be a constant), a subgraph, all results
+of a node, a constant, an operator, or an attribute that holds a container structure. Empty for a literal."""
 
 PathStep: TypeAlias = tuple[str] | tuple[str, int | str]
-"""A step to an argument inside: text, and the index or key behind it."""
+"""A step to a nested argument: text, followed by an optional index or key."""
 
 
 def step_text(step: PathStep) -> str:
-    """A step as text, such as `.items[3]`."""
+    """Return a step as text, such as `.items[3]`."""
     return step[0] if len(step) == 1 else f"{step[0]}[{step[1]!r}]"
 
 
 class Access(NamedTuple):
-    """How the fields of a record are read and replaced."""
+    """Functions that read and replace the fields of a record."""
 
     read: Callable[[Any, str], Any]
     put: Callable[..., Any]
-    """(the record, its new fields by name) to another record."""
+    """Takes a record and new fields by name, and returns a new record."""
 
 
 RECORDS: Final = Access(getattr, replace)
-"""Typed records."""
+"""Access to typed records."""
 TREES: Final = Access(getitem, lambda record, **fields: {**record, **fields})
-"""Plain trees, in which a record is a dict."""
+"""Access to plain trees, in which a record is a dict."""
 
 
 class Inside(NamedTuple):
-    """How the arguments inside an arm are taken out, and put back in their order."""
+    """Functions that extract the arguments inside an arm, and put replacements back in the same order."""
 
     taken: Callable[[Access, Any], list[tuple[PathStep, Any]]]
     put: Callable[[Access, Any, list[Any]], Any]
 
 
 class Arm(NamedTuple):
-    """An arm of an argument: the first schema whose reader reads it in each place; None where none does."""
+    """A row of the table: for each place, the first schema whose reader supports the arm, or None if no schema does."""
 
     says: str
     argument: Version | None = None
@@ -131,21 +133,22 @@ class Arm(NamedTuple):
     results: Version | None = None
     wrapped: Version | None = None
     items: str = ""
-    """For an arm that is a list: the arm that one of its items would be."""
+    """For an arm that is a list: the arm of a single item."""
     refers: Reference = ""
     inside: Inside | None = None
-    """Where the arm holds arguments."""
+    """Set if the arm contains arguments."""
     feature: str = ""
-    """The extension that the arm is, of those that torch does not have."""
+    """The extension that the arm belongs to; empty if torch's schema has the arm."""
     record: type[msgspec.Struct] | None = None
-    """The record of an extension, which torch does not have either."""
+    """The record type of an extension. torch's schema does not have it either."""
     resolved: bool = False
-    """Whether the arm is replaced by another one before torch's readers are asked (`evolve.steps.extensions`)."""
+    """Whether `evolve.steps.extensions` replaces the arm by another one before torch's readers see it."""
     kind: str = ""
-    """What the content hash calls a literal (`analysis.canonical.argument_forms`); empty for None, bool, int, float and text."""
+    """The content hash's name for a literal (`analysis.canonical.argument_forms`); empty for None, bool, int, float and
+    text."""
 
     def since(self, place: Place) -> Version | None:
-        """The first schema whose reader reads the arm in a place."""
+        """Return the first schema whose reader supports the arm in a place."""
         found: Version | None = getattr(self, place)
         return found
 
@@ -155,7 +158,7 @@ class Arm(NamedTuple):
         return not self.refers or self.refers in VALUE_TABLES
 
 
-# ------------------------------------------------------------------------------------------------ the arguments inside
+# ---------------------------------------------------------------------------------------------------- nested arguments
 
 
 def _items(access: Access, held: Any) -> list[tuple[PathStep, Any]]:
@@ -201,7 +204,7 @@ def _put_entries(access: Access, held: Any, items: list[Any]) -> Any:
     return dict(zip(held, items, strict=True))
 
 
-# --------------------------------------------------------------------------------------------------------- the table
+# ----------------------------------------------------------------------------------------------------------- the table
 
 V1, V2, V5_1, V5_3 = Version(1), Version(2), Version(5, 1), Version(5, 3)
 V8_2, V8_7, V8_8, V8_14 = Version(8, 2), Version(8, 7), Version(8, 8), Version(8, 14)
@@ -209,7 +212,7 @@ V8_15, V8_17, V8_20 = Version(8, 15), Version(8, 17), Version(8, 20)
 
 
 def _argument(says: str, since: Version, items: str = "", **row: Any) -> Arm:
-    """An arm that stands in calls alone."""
+    """Return a row for an arm that only occurs in calls."""
     return Arm(says, since, since, items=items, **row)
 
 
@@ -295,18 +298,19 @@ ARMS: Final[dict[str, Arm]] = {
 """Every arm of `Argument`, in the order of its fields."""
 
 INSIDE: Final = {arm: row.inside for arm, row in ARMS.items() if row.inside is not None}
-"""The arms that hold arguments."""
+"""The arms that contain arguments."""
 
 _FREQUENT = (
     "as_tensor as_int as_ints as_sym_ints as_sym_int as_none as_bool as_float as_tensors as_scalar_type as_device as_string"
     " as_memory_format as_layout"
 ).split()
 FREQUENT_FIRST: Final = tuple(dict.fromkeys((*_FREQUENT, *ARMS)))
-"""Every arm, those that most arguments are first: the order in which to look for the one that is set."""
+"""Every arm, the most frequent first: the order in which code looks for the arm that is set."""
 
 
 def by_arm(of_arms: dict[str, Any], listed: Callable[[Any], Any]) -> dict[str, Any]:
-    """What `of_arms` has for each arm, and for the lists of such arms what `listed` makes of it; the frequent arms first."""
+    """Return `of_arms` in the order of frequency, extended to lists: `listed` converts an item's entry to that of a
+    list."""
 
     def found(arm: str) -> Any:
         if arm in of_arms or not ARMS[arm].items:
@@ -317,18 +321,18 @@ def by_arm(of_arms: dict[str, Any], listed: Callable[[Any], Any]) -> dict[str, A
     return {arm: row for arm in FREQUENT_FIRST if (row := found(arm)) is not None}
 
 
-# ---------------------------------------------------------------------------------------------------------- renaming
+# ------------------------------------------------------------------------------------------------------------ renaming
 
 
 class Renaming(NamedTuple):
-    """What becomes of each reference."""
+    """Functions that map each reference of an argument to its replacement."""
 
     value: Callable[[str], str]
-    """The new name of a value of the graph; of an object, also the name of a constant."""
+    """The new name of a value of the graph; for an object, also the name of a constant."""
     graph: Callable[[GraphArgument], GraphArgument]
-    """What stands in place of a subgraph."""
+    """The replacement of a subgraph."""
     results: Callable[[str], str] = str
-    """The new name of a node, all of whose results are meant."""
+    """The new name of a node, where an argument refers to all its results."""
 
 
 Rewrite: TypeAlias = Callable[[Renaming, Any], Any]
@@ -394,11 +398,11 @@ _REWRITES: Final = tuple(
         _each,
     ).items()
 )
-"""What renames the references of each arm that has some; the others are literals."""
+"""The function that renames the references of each arm; arms without references have none."""
 
 
 def arm_of(argument: Argument) -> str:
-    """The arm that is set; empty when none is."""
+    """Return the arm that is set; empty if none is."""
     if argument.as_tensor is not None:
         return "as_tensor"
     for arm in FREQUENT_FIRST:
@@ -408,7 +412,7 @@ def arm_of(argument: Argument) -> str:
 
 
 def rewritten(argument: Argument, renaming: Renaming) -> Argument:
-    """The argument with every reference renamed; the very same one where nothing differs."""
+    """Return the argument with every reference renamed; the same object if nothing changes."""
     if (tensor := argument.as_tensor) is not None:
         name = renaming.value(tensor.name)
         return argument if name == tensor.name else Argument(as_tensor=TensorArgument(name))
@@ -420,11 +424,11 @@ def rewritten(argument: Argument, renaming: Renaming) -> Argument:
     return argument
 
 
-# ----------------------------------------------------------------------------------------------------------- walking
+# ------------------------------------------------------------------------------------------------------------- walking
 
 
 def arguments_in(argument: Argument) -> Sequence[tuple[PathStep, Argument]]:
-    """The arguments that stand directly inside an argument, each with the step to it from the argument's arm."""
+    """Return the arguments directly inside an argument, each with the step to it from the arm."""
     if argument.as_tensor is None and _held(argument) != _NOTHING:
         for arm, inside in INSIDE.items():
             held = getattr(argument, arm)
@@ -438,7 +442,7 @@ _NOTHING = (None,) * len(INSIDE)
 
 
 def features_of(argument: Argument) -> Iterator[str]:
-    """The extensions that an argument and the arguments inside it require."""
+    """Yield the extensions that an argument and the arguments inside it require."""
     if argument.as_tensor is None:
         if (arm := arm_of(argument)) and ARMS[arm].feature:
             yield ARMS[arm].feature
@@ -446,12 +450,12 @@ def features_of(argument: Argument) -> Iterator[str]:
 
 
 def results_of(node: str) -> str:
-    """What stands for all results of a node among the names of values: no value has such a name."""
+    """Return the pseudo-name for all results of a node. No value has such a name."""
     return f"results of {node}"
 
 
 def value_name(argument: Argument) -> str | None:
-    """The name of the one value that an argument is; None for a literal or a list."""
+    """Return the name of the value that an argument refers to; None for a literal or a list."""
     for arm in VALUE_ARMS:
         held = getattr(argument, arm)
         if held is not None:
@@ -461,8 +465,11 @@ def value_name(argument: Argument) -> str | None:
 
 
 def names_in(argument: Argument) -> list[str]:
-    """The names of the values that an argument refers to, in the order in which they stand; for all results of a node
-    what `results_of` gives. Subgraphs have names of their own."""
+    """Return the names of the values that an argument refers to, in order; `results_of(node)` for all results of a
+    node.
+
+    Names inside subgraphs are not included.
+    """
     if argument.as_tensor is not None:
         return [argument.as_tensor.name]
     found: list[str] = []
@@ -480,12 +487,12 @@ def names_in(argument: Argument) -> list[str]:
 
 
 def subgraphs_in(argument: Argument) -> list[Graph]:
-    """The subgraphs that stand in an argument, not those inside them."""
+    """Return the subgraphs in an argument, but not those nested inside them."""
     return [held.graph for held in named_subgraphs_in(argument)]
 
 
 def named_subgraphs_in(argument: Argument) -> list[GraphArgument]:
-    """The subgraphs that stand in an argument, with their attribute names, in the order in which they stand."""
+    """Return the subgraphs in an argument with their attribute names, in order."""
     if argument.as_tensor is not None:
         return []
     if argument.as_graph is not None:

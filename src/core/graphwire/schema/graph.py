@@ -1,10 +1,10 @@
-"""A graph: nodes that call operators, the arguments between them, and what is known of each value.
+"""A graph: nodes that call operators, their arguments, and metadata of each value.
 
-Only calls are nodes. Placeholders and the output are `Graph.inputs` and `Graph.outputs`; an element of a multiple
-output is a value of its own name rather than a `getitem` node; a subgraph is an argument of the node that calls it.
+Only calls are nodes. Placeholders and the output are `Graph.inputs` and `Graph.outputs`. An element of a multiple
+output is a value with its own name, not a `getitem` node. A subgraph is an argument of the node that calls it.
 
-No record is part of itself, so the garbage collector need not look through them (`gc=False`, here and wherever a program has
-many of a record).
+Records are never cyclic, so the garbage collector does not track them (`gc=False`, here and wherever a program has many
+of a record).
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ class TokenArgument(msgspec.Struct, gc=False, frozen=True):
 
 
 class SymIntArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
-    """An integer that is a value of the graph, or a literal: exactly one arm."""
+    """An integer: a value of the graph or a literal. Exactly one arm is set."""
 
     as_name: str | None = None
     as_int: int | None = None
 
 
 class SymFloatArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
-    """A float that is a value of the graph, or a literal: exactly one arm."""
+    """A float: a value of the graph or a literal. Exactly one arm is set."""
 
     as_name: str | None = None
     as_float: Float | None = None
 
 
 class SymBoolArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
-    """A truth value that is a value of the graph, or a literal: exactly one arm."""
+    """A boolean: a value of the graph or a literal. Exactly one arm is set."""
 
     as_name: str | None = None
     as_bool: bool | None = None
 
 
 class OptionalTensorArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
-    """A tensor or nothing: exactly one arm."""
+    """A tensor or None. Exactly one arm is set."""
 
     as_tensor: TensorArgument | None = None
     as_none: bool | None = None
@@ -88,8 +88,11 @@ class MappingEntry(msgspec.Struct, gc=False):
 
 
 class SliceValue(msgspec.Struct):
-    """Extension `slices`: a Python slice. The collector knows it: that is how Python lets go of a deep nest without recursion,
-    and other nests have a list or a dict on each level."""
+    """Extension `slices`: a Python slice.
+
+    The garbage collector tracks this record: only so does Python free a deep nest without recursion. Other nests have a
+    list or a dict on each level.
+    """
 
     start: Argument
     stop: Argument
@@ -97,12 +100,12 @@ class SliceValue(msgspec.Struct):
 
 
 class RangeValue(msgspec.Struct, gc=False, frozen=True):
-    """Extension `ranges`: a Python range, by what it was made from."""
+    """Extension `ranges`: a Python range, by its constructor arguments."""
 
     start: int
     stop: int
     step: int
-    """Not 0."""
+    """Nonzero."""
 
     def __post_init__(self) -> None:
         if self.step == 0:
@@ -110,34 +113,34 @@ class RangeValue(msgspec.Struct, gc=False, frozen=True):
 
 
 class GraphArgument(msgspec.Struct, gc=False, omit_defaults=True):
-    """A subgraph, and the attribute name it has on its owner."""
+    """A subgraph, and the attribute of its owner that holds it."""
 
     name: str
     graph: Graph
     node: str | None = None
-    """Extension without requirement: the name of the node that reads the attribute, where it is another."""
+    """Extension without requirement: the name of the node that reads the attribute, if it differs."""
 
 
 class TreespecArgument(msgspec.Struct, gc=False, omit_defaults=True):
-    """A container structure, and the attribute name it has on its owner."""
+    """A container structure, and the attribute of its owner that holds it."""
 
     name: str
     spec: str
     """Text of the treespec protocol."""
     node: str | None = None
-    """The name of the node that reads the attribute, where it is another."""
+    """The name of the node that reads the attribute, if it differs."""
 
 
 class ConstantArgument(msgspec.Struct, gc=False, frozen=True):
-    """A tensor of the graph's own that is read by a node of another name than its attribute path has."""
+    """A tensor owned by the graph, read by a node whose name differs from the attribute path."""
 
     name: str
-    """Among the constants."""
+    """Its name among the constants."""
     node: str
 
 
 class Argument(msgspec.Struct, gc=False, omit_defaults=True):
-    """One argument or result: exactly one arm is set. The arms after `as_float_lists` are extensions."""
+    """One argument or result. Exactly one arm is set. The arms after `as_float_lists` are extensions."""
 
     as_none: bool | None = None
     as_tensor: TensorArgument | None = None
@@ -174,13 +177,15 @@ class Argument(msgspec.Struct, gc=False, omit_defaults=True):
     as_mapping: list[MappingEntry] | None = None
     as_slice: SliceValue | None = None
     as_dtype_name: str | None = None
-    """Extension `dtypes`: an element type that ScalarType has no number for."""
+    """Extension `dtypes`: an element type without a ScalarType number."""
     as_layout_name: str | None = None
-    """Extension `layouts`: a layout that Layout has no number for."""
+    """Extension `layouts`: a layout without a Layout number."""
     as_constant: str | ConstantArgument | None = None
-    """Extension `constants`: a payload of the program, by its name among the constants, or with the node that reads it."""
+    """Extension `constants`: a payload of the program, by its name among the constants, optionally with the node that
+    reads it."""
     as_treespec: str | TreespecArgument | None = None
-    """Extension `treespecs`: a container structure, as text of the treespec protocol or with the attribute that it is."""
+    """Extension `treespecs`: a container structure, as text of the treespec protocol, optionally with the attribute
+    that holds it."""
     as_results: str | None = None
     """Extension `results`: all results of an earlier node together, by the node's name."""
     as_range: RangeValue | None = None
@@ -191,7 +196,7 @@ ARGUMENT_ARMS: tuple[str, ...] = Argument.__struct_fields__
 
 
 class ArgumentKind(enum.IntEnum):
-    """How a node passes an input."""
+    """How a node passes an input: by position or by keyword."""
 
     UNKNOWN = 0
     POSITIONAL = 1
@@ -202,7 +207,7 @@ class NamedArgument(msgspec.Struct, gc=False, omit_defaults=True):
     """An input of a node."""
 
     name: str
-    """The parameter's name in the operator's schema; empty for a positional input of an operator without one."""
+    """The parameter's name in the operator's schema; empty for a positional input of an operator without a schema."""
     arg: Argument
     kind: ArgumentKind | None = None
     tuples: bool = False
@@ -217,7 +222,8 @@ class Node(msgspec.Struct, gc=False, omit_defaults=True):
     inputs: list[NamedArgument]
     outputs: list[Argument]
     metadata: dict[str, str]
-    """`nn_module_stack`, `source_fn_stack`, `torch_fn`, `custom` (JSON) … and, from other writers, `stack_trace`."""
+    """`nn_module_stack`, `source_fn_stack`, `torch_fn`, `custom` (JSON) and others; documents by other writers also use
+    `stack_trace`."""
     is_hop_single_tensor_return: bool | None = None
     """For a higher-order operator with one output: whether it returns the bare value rather than a tuple of it."""
     name: str | None = None
@@ -226,16 +232,16 @@ class Node(msgspec.Struct, gc=False, omit_defaults=True):
     from_node: list[int] | None = None
     """Extension without requirement: provenance as indices into `GraphModule.node_sources`."""
     container: Literal["list", "tuple"] | None = None
-    """Extension without requirement: the kind of sequence that holds several outputs, where it is not the usual one (a
-    list for one `Tensor[]`, else a tuple)."""
+    """Extension without requirement: the sequence type that holds several outputs, if it is not the usual one (a list
+    for one `Tensor[]`, else a tuple)."""
     propagate: bool = False
-    """Extension `propagate`: the graph may say nothing of outputs of this node; what is known of them is found at load, by
-    the fake kernel of an operator that an upgrader installed there emits."""
+    """Extension `propagate`: the graph may omit the metadata of this node's outputs. A load infers it with the fake
+    kernel of an operator that an installed upgrader emits."""
 
 
 class ValueMetadata(msgspec.Struct, gc=False, omit_defaults=True):
-    """Extension without requirement: metadata of what is no node here (a placeholder, an element of an output, the
-    output itself)."""
+    """Extension without requirement: metadata of something that is not a node here (a placeholder, an element of an
+    output, the output itself)."""
 
     metadata: dict[str, str] = {}
     stack: list[int] | None = None
@@ -243,28 +249,28 @@ class ValueMetadata(msgspec.Struct, gc=False, omit_defaults=True):
     name: str | None = None
     """For an element that is itself a sequence, and so has no name of its own in `outputs`: its node's name."""
     unstated: bool = False
-    """The node that reads an element or an attribute states no value (`val` is None), though what it reads has one."""
+    """The node that reads an element or an attribute has no `val` (None), though the value it reads has one."""
     value: TensorMeta | None = None
-    """What the node that reads an element or an attribute states of a tensor, where it is not what it reads."""
+    """The tensor metadata of the node that reads an element or an attribute, if it differs from the value it reads."""
     target: str | None = None
-    """The name of the argument that an input is, where the node was renamed."""
+    """For an input whose node was renamed: the name of the argument."""
     stated: bool = False
-    """The output states the values of what it returns as its own `val`: export leaves it without, and passes note it."""
+    """The output node has a `val` of its own: the values of what it returns. Export omits it; some passes add it."""
 
 
 class ElementCopy(msgspec.Struct, gc=False, omit_defaults=True):
-    """A node that reads an element that another one reads, too."""
+    """A second node that reads the same element as another node."""
 
     of: str
-    """The node that gives the element its name, by which every reference is to it."""
+    """The node that gives the element its name. Every reference uses that name."""
     uses: dict[str, list[int]] = {}
-    """The references that are to this node, by the name of the node that has them (empty: the output): which they are of its
-    references to the element, counted from 0 in the order of its arguments. Under `module_call_graph[I].inputs` and
-    `module_call_graph[I].outputs`: which of those arguments name this node."""
+    """The references that belong to this node, by the name of the node that has them (empty: the output). Each number
+    selects one of that node's references to the element, counted from 0 in the order of its arguments. The keys
+    `module_call_graph[I].inputs` and `module_call_graph[I].outputs` list which of those arguments name this node."""
 
 
 class Graph(msgspec.Struct, gc=False, omit_defaults=True):
-    """A list of nodes in execution order, their inputs and outputs, and what is known of each value by name."""
+    """Nodes in execution order, the graph's inputs and outputs, and metadata of each value by name."""
 
     inputs: list[Argument]
     outputs: list[Argument]
@@ -273,30 +279,30 @@ class Graph(msgspec.Struct, gc=False, omit_defaults=True):
     sym_int_values: dict[str, SymInt]
     sym_bool_values: dict[str, SymBool]
     is_single_tensor_return: bool = False
-    """Whether a subgraph returns its one output bare rather than as a tuple of one."""
+    """Whether a subgraph returns its single output bare rather than in a tuple."""
     custom_obj_values: dict[str, CustomObjArgument] = {}
     sym_float_values: dict[str, SymFloat] = {}
     input_names: list[str] | None = None
-    """Extension without requirement: the names of all inputs of a subgraph some of whose inputs are literals, which
+    """Extension without requirement: the names of all inputs of a subgraph that has literals among its inputs. Literals
     carry no name in `inputs`."""
     value_metadata: dict[str, ValueMetadata] = {}
-    """Extension without requirement: metadata by value name, where it is not that of the node that makes the value. A
-    node that reads an attribute (a subgraph) is under its name, an element `I` of node `N` that is itself a sequence under
-    `N[I]`."""
+    """Extension without requirement: metadata by value name, if it differs from that of the node that makes the value.
+    The key of a node that reads an attribute (a subgraph) is its name; the key of element `I` of node `N` that is
+    itself a sequence is `N[I]`."""
     output_metadata: ValueMetadata | None = None
-    """Extension without requirement: metadata of the output."""
+    """Extension without requirement: metadata of the output node."""
     placed: dict[str, str] = {}
-    """Extension without requirement: the nodes that read an element or an attribute and stand elsewhere than by rule, each
-    with the node that it stands behind (empty: it stands first). By rule what reads elements stands behind the node that
-    makes them, in their order, and what reads attributes in front of the first node that uses it."""
+    """Extension without requirement: the nodes that read an element or an attribute and are not at their default
+    position, each with the node that precedes it (empty: it comes first). By default, nodes that read elements follow
+    the node that makes them, in order, and nodes that read attributes precede the first node that uses them."""
     copies: dict[str, ElementCopy] = {}
-    """Extension without requirement: the nodes, by name, that read an element that another one reads, too. By rule they stand
-    behind that one."""
+    """Extension without requirement: by name, the nodes that read an element that another node reads, too. By default
+    they follow that node."""
     compositions: dict[str, Composition] = {}
-    """Extension without requirement: the values that are tensor subclasses, by name. `tensor_values` says of each what is
-    seen from outside."""
+    """Extension without requirement: by name, the values that are tensor subclasses. `tensor_values` describes their
+    outer tensor."""
     held_as: dict[str, Literal["parameter", "buffer"]] = {}
-    """Extension without requirement: the inputs, and nodes that state another `value`, of which it is known that they are an
+    """Extension without requirement: the inputs, and nodes with a different `value`, that are known to be an
     `nn.Parameter` or an `nn.Buffer`."""
     output_list: bool = False
-    """Extension without requirement: the outputs were returned as a list, not as a tuple."""
+    """Extension without requirement: the graph returns its outputs in a list, not a tuple."""

@@ -1,4 +1,4 @@
-"""The module call graph: which submodules were called, with what, so that a flat graph can be unflattened."""
+"""The module call graph: which submodules were called, with which values. `unflatten` needs it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from graphwire.schema.graph import Argument
 
 
 class ModuleCallSignature(msgspec.Struct, gc=False, omit_defaults=True):
-    """How one module was called."""
+    """The inputs, outputs and container structures of one module call."""
 
     inputs: list[Argument]
     outputs: list[Argument]
@@ -19,9 +19,9 @@ class ModuleCallSignature(msgspec.Struct, gc=False, omit_defaults=True):
     forward_arg_names: list[str] | None = None
     """The names of the module's `forward` parameters, in order."""
     input_names: list[str | None] | None = None
-    """Extension without requirement: names of the inputs that are literals and so carry none."""
+    """Extension without requirement: the names of inputs that are literals, and therefore carry none."""
     output_names: list[str | None] | None = None
-    """Extension without requirement: names of the outputs that are literals and so carry none."""
+    """Extension without requirement: the names of outputs that are literals, and therefore carry none."""
 
 
 class ModuleCallEntry(msgspec.Struct, gc=False):

@@ -1,4 +1,4 @@
-"""Data types, layouts, memory formats and devices, numbered as torch's schema numbers them."""
+"""Element types, layouts, memory formats and devices, with the numbers of torch's schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class ScalarType(enum.IntEnum):
-    """A tensor's element type. A type without a number here is UNKNOWN, and named in `TensorMeta.dtype_name`."""
+    """A tensor's element type. A type without a number here is UNKNOWN, and `TensorMeta.dtype_name` names it."""
 
     UNKNOWN = 0
     BYTE = 1
@@ -35,8 +35,8 @@ class ScalarType(enum.IntEnum):
 
 
 class Layout(enum.IntEnum):
-    """How a tensor's elements lie in memory. A layout without a number is Unknown, and named in
-    `TensorMeta.layout_name`."""
+    """The memory layout of a tensor's elements. A layout without a number is Unknown, and `TensorMeta.layout_name`
+    names it."""
 
     Unknown = 0
     SparseCoo = 1
@@ -49,7 +49,7 @@ class Layout(enum.IntEnum):
 
 
 class MemoryFormat(enum.IntEnum):
-    """The order of strides that an operator is asked for."""
+    """The order of strides that an operator is asked to produce."""
 
     Unknown = 0
     ContiguousFormat = 1
@@ -59,12 +59,12 @@ class MemoryFormat(enum.IntEnum):
 
 
 class Device(msgspec.Struct, frozen=True):
-    """Where a tensor lives."""
+    """The device of a tensor."""
 
     type: str
-    """`cpu`, `cuda`, `meta` …"""
+    """The device type: `cpu`, `cuda`, `meta` …"""
     index: int | None = None
-    """Which one; None for the current one."""
+    """The device's number; None for the current device."""
 
 
 DTYPE_NAMES: dict[ScalarType, str] = {
@@ -90,7 +90,7 @@ DTYPE_NAMES: dict[ScalarType, str] = {
     ScalarType.UINT32: "uint32",
     ScalarType.UINT64: "uint64",
 }
-"""The name that torch gives each numbered element type (`torch.float32` without its prefix)."""
+"""torch's name of each numbered element type (`torch.float32` without its prefix)."""
 
 ITEM_SIZES: dict[str, int] = {
     "uint8": 1,
@@ -127,4 +127,4 @@ ITEM_SIZES: dict[str, int] = {
     "bits16": 2,
     **{f"{sign}int{width}": 1 for sign in ("", "u") for width in range(1, 8)},
 }
-"""Bytes per element of each element type, by name."""
+"""The size of one element in bytes, by the name of the element type."""

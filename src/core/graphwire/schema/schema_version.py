@@ -1,4 +1,4 @@
-"""The version of torch's schema that a document, or a construct of it, belongs to."""
+"""Versions of torch's schema: of a document, or the first that supports a construct."""
 
 from __future__ import annotations
 

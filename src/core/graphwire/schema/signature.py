@@ -1,4 +1,4 @@
-"""The graph signature: what each input and output of the top-level graph stands for."""
+"""The graph signature: the role of each input and output of the top-level graph."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class UserInputSpec(msgspec.Struct, gc=False, omit_defaults=True):
 
     arg: Argument
     name: str | None = None
-    """Extension without requirement: the input's name, where `arg` carries none."""
+    """Extension without requirement: the input's name, if `arg` carries none."""
 
 
 class ConstantValue(msgspec.Struct, gc=False, omit_defaults=True):
-    """The literal that an input was specialised to: exactly one arm."""
+    """The literal that an input was specialised to. Exactly one arm is set."""
 
     as_none: bool | None = None
     as_int: int | None = None
@@ -36,14 +36,14 @@ class InputToConstantInputSpec(msgspec.Struct, gc=False):
 
 
 class InputToParameterSpec(msgspec.Struct, gc=False):
-    """An input that is a parameter, by its qualified name."""
+    """An input that is a parameter. Parameters are identified by qualified name."""
 
     arg: TensorArgument
     parameter_name: str
 
 
 class InputToBufferSpec(msgspec.Struct, gc=False):
-    """An input that is a buffer, by its qualified name."""
+    """An input that is a buffer. Buffers are identified by qualified name."""
 
     arg: TensorArgument
     buffer_name: str
@@ -57,24 +57,24 @@ class InputToTensorConstantSpec(msgspec.Struct, gc=False, omit_defaults=True):
     arg: TensorArgument
     tensor_constant_name: str
     persistent: bool | None = None
-    """Extension without requirement: what the input says of itself as if it were a buffer (strict export does)."""
+    """Extension without requirement: the `persistent` flag that strict export sets on the input as if it were a buffer."""
 
 
 class InputToCustomObjSpec(msgspec.Struct, gc=False):
-    """An input that is a script object or opaque value, by its name among the constants."""
+    """An input that is a script object or an opaque value, by its name among the constants."""
 
     arg: CustomObjArgument
     custom_obj_name: str
 
 
 class InputTokenSpec(msgspec.Struct, gc=False):
-    """An input that orders effects."""
+    """An effect token that the graph takes. Tokens order side effects."""
 
     arg: TokenArgument
 
 
 class InputSpec(msgspec.Struct, gc=False, omit_defaults=True):
-    """What one input stands for: exactly one arm."""
+    """The role of one input. Exactly one arm is set."""
 
     user_input: UserInputSpec | None = None
     parameter: InputToParameterSpec | None = None
@@ -86,18 +86,18 @@ class InputSpec(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class Held(NamedTuple):
-    """What an input stands for, where the program itself holds it."""
+    """An input whose value the program itself holds."""
 
     kind: str
     """`parameter`, `buffer` or `constant`."""
     name: str
-    """Its qualified name, among the weights and constants."""
+    """The qualified name of the weight or constant."""
     value: str
     """The name of the input's value in the graph."""
 
 
 def held_by(spec: InputSpec) -> Held | None:
-    """What an input stands for, if the program holds it; None for what the caller passes, and for a token."""
+    """Return the weight or constant that an input refers to; None for a value that the caller passes, and for a token."""
     if spec.parameter is not None:
         return Held("parameter", spec.parameter.parameter_name, spec.parameter.arg.name)
     if spec.buffer is not None:
@@ -110,11 +110,11 @@ def held_by(spec: InputSpec) -> Held | None:
 
 
 class UserOutputSpec(msgspec.Struct, gc=False, omit_defaults=True):
-    """An output that the caller gets."""
+    """An output that the caller receives."""
 
     arg: Argument
     name: str | None = None
-    """Extension without requirement: the output's name, where `arg` carries none."""
+    """Extension without requirement: the output's name, if `arg` carries none."""
 
 
 class LossOutputSpec(msgspec.Struct, gc=False):
@@ -159,13 +159,13 @@ class UserInputMutationSpec(msgspec.Struct, gc=False):
 
 
 class OutputTokenSpec(msgspec.Struct, gc=False):
-    """An output that orders effects."""
+    """An effect token that the graph returns. Tokens order side effects."""
 
     arg: TokenArgument
 
 
 class OutputSpec(msgspec.Struct, gc=False, omit_defaults=True):
-    """What one output stands for: exactly one arm."""
+    """The role of one output. Exactly one arm is set."""
 
     user_output: UserOutputSpec | None = None
     loss_output: LossOutputSpec | None = None

@@ -1,4 +1,4 @@
-"""A graph signature from name maps: the form in which torch 2.1 wrote it (schema 1), before each input and output had a spec."""
+"""Graph signatures of schema 1 (torch 2.1), which maps names instead of giving each input and output a spec."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ class NameMaps(NamedTuple):
     """The six fields of schema 1's `GraphSignature`."""
 
     inputs_to_parameters: Mapping[str, str]
-    """Qualified name by name of the input."""
+    """From the input's name to the qualified name of the parameter."""
     inputs_to_buffers: Mapping[str, str]
-    """Qualified name by name of the input; also that of a lifted tensor constant, which schema 1 has no map for."""
+    """From the input's name to the qualified name of the buffer, or of a lifted tensor constant, for which schema 1 has
+    no map."""
     user_inputs: Collection[str]
     user_outputs: Collection[str]
     buffers_to_mutate: Mapping[str, str]
-    """Qualified name of the buffer by name of its new value."""
+    """From the name of the new value to the qualified name of the buffer."""
     backward_signature: BackwardSignature | None = None
 
 
@@ -49,17 +50,18 @@ def signature_from_maps(
     non_persistent_buffers: Collection[str] = (),
     tensor_constants: Collection[str] = (),
 ) -> GraphSignature:
-    """The specs of a graph's inputs and outputs.
+    """Return the signature that name maps describe, with one spec for each input and output.
 
     Args:
-        maps: what the names stand for.
-        inputs: the graph's own, in order.
-        outputs: the graph's own, in order. A value may be among them several times: the first is the new value of a buffer.
+        maps: the names and their roles.
+        inputs: the graph's inputs, in order.
+        outputs: the graph's outputs, in order. If a value occurs several times, its first occurrence is a buffer's new
+            value.
         non_persistent_buffers: qualified names of the buffers that are not part of the state dict.
-        tensor_constants: those qualified names in the map of buffers that are lifted tensors.
+        tensor_constants: the qualified names in the map of buffers that are lifted tensors.
 
     Raises:
-        SchemaError: a tensor among the inputs or outputs is in no map.
+        SchemaError: no map contains a tensor among the inputs or outputs.
     """
     signature = GraphSignature([], [])
     for index, argument in enumerate(inputs):
@@ -122,7 +124,7 @@ def _output_spec(
     loss: str | None,
     user_outputs: Collection[str],
 ) -> OutputSpec:
-    """The spec of an output. Its entry is taken out of the three maps, since each is for one output."""
+    """Return the spec of an output and remove its entry from the three maps: each entry is for one output."""
     tensor = argument.as_tensor
     if tensor is None:
         return OutputSpec(user_output=UserOutputSpec(argument))

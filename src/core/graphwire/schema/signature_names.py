@@ -1,8 +1,8 @@
-"""What a graph signature says, by name: the answers of torch's `ExportGraphSignature`, on our records.
+"""Name lookups on a graph signature, with the property names of torch's `ExportGraphSignature`.
 
-The records in `schema.signature` hold one spec for each input and output; here is what one asks of them all together,
-and what keeps them right while a graph is edited. Names are those of values of the graph; targets are qualified names of
-what the program holds, or, for a user input, the name of its value.
+The records in `schema.signature` hold one spec for each input and output. This module answers questions about all of
+them together, and keeps them correct while a graph is edited. Names are those of values in the graph. Targets are
+qualified names of weights and constants or, for a user input, the name of its value.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from graphwire.schema.signature import GraphSignature
 from graphwire.schema.symbols import decode_float
 
 Literal: TypeAlias = int | float | bool | str | None
-"""What a user input or output may be instead of a value of the graph."""
+"""A user input or output that is a literal instead of a value of the graph."""
 
 
 class BackwardSignature(NamedTuple):
-    """What a joint graph differentiates, and what by."""
+    """The loss of a joint graph, and the gradients that it computes."""
 
     loss_output: str
     gradients_to_parameters: Mapping[str, str]
-    """Qualified name of the parameter by name of the gradient."""
+    """From the name of the gradient to the qualified name of the parameter."""
     gradients_to_user_inputs: Mapping[str, str]
-    """Name of the user input by name of the gradient."""
+    """From the name of the gradient to the name of the user input."""
 
 
 class SignatureNames:
-    """A signature's names: everything that torch's `ExportGraphSignature` has as a property, under the same name.
+    """A view of a signature with every property of torch's `ExportGraphSignature`, under the same name.
 
-    A look at the signature as it is when it is asked; nothing is kept.
+    Each property is computed from the current signature; nothing is cached.
     """
 
     __slots__ = ("_signature",)
@@ -45,50 +45,50 @@ class SignatureNames:
         self._signature = signature
 
     def _held(self, arm: str, target: str) -> Iterator[tuple[str, str]]:
-        """The name and the target of each input of one kind."""
+        """Yield the name and the target of each input of one kind."""
         for spec in self._signature.input_specs:
             if (held := getattr(spec, arm)) is not None:
                 yield held.arg.name, getattr(held, target)
 
     def _made(self, arm: str, target: str) -> Iterator[tuple[str, str]]:
-        """The name and the target of each output of one kind."""
+        """Yield the name and the target of each output of one kind."""
         for spec in self._signature.output_specs:
             if (made := getattr(spec, arm)) is not None:
                 yield made.arg.name, getattr(made, target)
 
-    # ------------------------------------------------------------------------------------------ what is held
+    # ------------------------------------------------------------------------------------------- weights and constants
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Qualified names of the parameters, in order of the inputs."""
+        """Qualified names of the parameters, in input order."""
         return tuple(target for _, target in self._held("parameter", "parameter_name"))
 
     @property
     def buffers(self) -> tuple[str, ...]:
-        """Qualified names of the buffers, in order of the inputs."""
+        """Qualified names of the buffers, in input order."""
         return tuple(target for _, target in self._held("buffer", "buffer_name"))
 
     @property
     def non_persistent_buffers(self) -> tuple[str, ...]:
-        """Qualified names of the buffers that are no part of the state dict."""
+        """Qualified names of the buffers that are not part of the state dict."""
         buffers = (spec.buffer for spec in self._signature.input_specs)
         return tuple(buffer.buffer_name for buffer in buffers if buffer is not None and not buffer.persistent)
 
     @property
     def lifted_tensor_constants(self) -> tuple[str, ...]:
-        """Names of the tensors that were lifted out of the code."""
+        """Names of the tensors lifted out of the code."""
         return tuple(target for _, target in self._held("tensor_constant", "tensor_constant_name"))
 
     @property
     def lifted_custom_objs(self) -> tuple[str, ...]:
-        """Names of the script objects and opaque values that were lifted out of the code."""
+        """Names of the script objects and opaque values lifted out of the code."""
         return tuple(target for _, target in self._held("custom_obj", "custom_obj_name"))
 
-    # ---------------------------------------------------------------------------- what the caller passes and gets
+    # -------------------------------------------------------------------------- values that the caller passes and gets
 
     @property
     def user_inputs(self) -> tuple[Literal, ...]:
-        """What the caller passes, flat: the name of each value, and each literal itself."""
+        """The flat values that the caller passes: names of values, and literals themselves."""
         found: list[Literal] = []
         for spec in self._signature.input_specs:
             if spec.user_input is not None:
@@ -99,7 +99,7 @@ class SignatureNames:
 
     @property
     def user_outputs(self) -> tuple[Literal, ...]:
-        """What the caller gets, flat, the loss of a joint graph among it: names of values, and literals themselves."""
+        """The flat values that the caller receives, including the loss of a joint graph: names of values, and literals."""
         found: list[Literal] = []
         for spec in self._signature.output_specs:
             if spec.user_output is not None:
@@ -108,48 +108,48 @@ class SignatureNames:
                 found.append(spec.loss_output.arg.name)
         return tuple(found)
 
-    # ------------------------------------------------------------------------------------------------ name maps
+    # ------------------------------------------------------------------------------------------------------- name maps
 
     @property
     def inputs_to_parameters(self) -> Mapping[str, str]:
-        """Qualified name of the parameter by name of the input."""
+        """From the name of the input to the qualified name of the parameter."""
         return _mapping(self._held("parameter", "parameter_name"))
 
     @property
     def inputs_to_buffers(self) -> Mapping[str, str]:
-        """Qualified name of the buffer by name of the input."""
+        """From the name of the input to the qualified name of the buffer."""
         return _mapping(self._held("buffer", "buffer_name"))
 
     @property
     def inputs_to_lifted_tensor_constants(self) -> Mapping[str, str]:
-        """Name of the lifted tensor by name of the input."""
+        """From the name of the input to the name of the lifted tensor."""
         return _mapping(self._held("tensor_constant", "tensor_constant_name"))
 
     @property
     def inputs_to_lifted_custom_objs(self) -> Mapping[str, str]:
-        """Name of the lifted object by name of the input."""
+        """From the name of the input to the name of the lifted object."""
         return _mapping(self._held("custom_obj", "custom_obj_name"))
 
     @property
     def buffers_to_mutate(self) -> Mapping[str, str]:
-        """Qualified name of the buffer by name of its new value."""
+        """From the name of the new value to the qualified name of the buffer."""
         return _mapping(self._made("buffer_mutation", "buffer_name"))
 
     @property
     def parameters_to_mutate(self) -> Mapping[str, str]:
-        """Qualified name of the parameter by name of its new value."""
+        """From the name of the new value to the qualified name of the parameter."""
         return _mapping(self._made("parameter_mutation", "parameter_name"))
 
     @property
     def user_inputs_to_mutate(self) -> Mapping[str, str]:
-        """Name of the user input by name of its new value."""
+        """From the name of the new value to the name of the user input."""
         return _mapping(self._made("user_input_mutation", "user_input_name"))
 
-    # ---------------------------------------------------------------------------------------- training and effects
+    # -------------------------------------------------------------------------------------------- training and effects
 
     @property
     def backward_signature(self) -> BackwardSignature | None:
-        """What a joint graph differentiates, and what by; None for a graph without a loss.
+        """The loss of a joint graph and its gradients; None for a graph without a loss.
 
         Raises:
             SchemaError: there are several losses.
@@ -168,17 +168,17 @@ class SignatureNames:
 
     @property
     def assertion_dep_token(self) -> Mapping[int, str] | None:
-        """Always None, as torch has it: assertions are ordered by nodes, or by the tokens below."""
+        """Always None, as in torch: nodes or effect tokens order assertions."""
         return None
 
     @property
     def input_tokens(self) -> tuple[str, ...]:
-        """Names of the inputs that order effects."""
+        """Names of the inputs that are effect tokens."""
         return tuple(s.token.arg.name for s in self._signature.input_specs if s.token is not None)
 
     @property
     def output_tokens(self) -> tuple[str, ...]:
-        """Names of the outputs that order effects."""
+        """Names of the outputs that are effect tokens."""
         return tuple(s.token.arg.name for s in self._signature.output_specs if s.token is not None)
 
 
@@ -187,7 +187,7 @@ def _mapping(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
 
 
 def _literal(value: Any) -> Literal:
-    """The literal of a `ConstantValue`, or of an `Argument` that is one."""
+    """Return the literal of a `ConstantValue`, or of an `Argument` that is one."""
     if value.as_float is not None:
         return decode_float(value.as_float)
     found: list[Literal] = [v for v in (value.as_int, value.as_bool, value.as_string) if v is not None]
@@ -199,18 +199,18 @@ def _name_or_literal(argument: Argument) -> Literal:
     return _literal(argument) if name is None else name
 
 
-# ------------------------------------------------------------------------------------------------------- edits
+# --------------------------------------------------------------------------------------------------------------- edits
 
 ReplaceHook: TypeAlias = Callable[[str, str, str], None]
-"""(the old value, the new one, who used the old one: `output` for the graph's outputs, `input` where the graph's own
-input is renamed, otherwise the name of a node, which the signature does not care for)."""
+"""A callback that takes the old value, the new value, and the user of the old value: `output` for the graph's outputs,
+`input` for a renamed input of the graph, otherwise a node's name, which the signature ignores."""
 
 
 def replace_all_uses(signature: GraphSignature, old: str, new: str) -> None:
-    """Let every spec that refers to the value `old` refer to `new`, in place.
+    """Make every spec that refers to the value `old` refer to `new`, in place.
 
-    Unlike torch's method of that name, an output that mutates the input `old`, or is its gradient, follows, too; a
-    document in which it did not would not be valid.
+    torch's method of that name does not update an output that mutates the input `old` or is its gradient. This one
+    does: otherwise the document would be invalid.
     """
     names = {old: new}
     signature.input_specs[:] = [_renamed_spec(spec, names, names) for spec in signature.input_specs]
@@ -218,11 +218,11 @@ def replace_all_uses(signature: GraphSignature, old: str, new: str) -> None:
 
 
 def replace_hook(signature: GraphSignature, *, replace_inputs: bool = False) -> ReplaceHook:
-    """What a graph editor calls for each use that it gives another value, so that the signature stays right.
+    """Return a callback for graph editors that updates the signature for each use that gets another value.
 
     Args:
         signature: changed in place.
-        replace_inputs: whether a renamed input of the graph is followed; without it only outputs are.
+        replace_inputs: whether to follow renamed inputs of the graph, too; by default only outputs.
     """
 
     def follow(old: str, new: str, user: str) -> None:
@@ -235,21 +235,21 @@ def replace_hook(signature: GraphSignature, *, replace_inputs: bool = False) -> 
 
 
 def with_outputs(signature: GraphSignature, names: Mapping[str, str]) -> GraphSignature:
-    """A signature whose outputs are other values. Its inputs, and what refers to them, stay as they are.
+    """Return a signature whose outputs are renamed. Inputs, and references to them, stay as they are.
 
     Args:
-        signature: it is not changed.
+        signature: not changed.
         names: the new name by the old one.
     """
     return replace(signature, output_specs=[_renamed_spec(spec, names) for spec in signature.output_specs])
 
 
 def _renamed_spec(spec: Any, names: Mapping[str, str], inputs: Mapping[str, str] | None = None) -> Any:
-    """The spec, or another one if it refers to a renamed value: specs and their arguments may be shared, so none is changed.
+    """Return the spec, or a copy if it refers to a renamed value. Specs may be shared, so none is changed.
 
     Args:
         names: the new names of values.
-        inputs: the new names of inputs where an output refers to its input; None if they keep theirs.
+        inputs: the new names of inputs, for outputs that refer to their input; None if inputs keep their names.
     """
     for arm in spec.__struct_fields__:
         held = getattr(spec, arm)
@@ -271,7 +271,7 @@ def _renamed_spec(spec: Any, names: Mapping[str, str], inputs: Mapping[str, str]
 
 
 def renamed_argument(argument: Argument, names: Mapping[str, str]) -> Argument:
-    """The argument with new names of values, by old name; the very same one where nothing differs."""
+    """Return the argument with values renamed (new name by old name); the same object if nothing changes."""
     return rewritten(argument, Renaming(lambda name: names.get(name, name), _same))
 
 

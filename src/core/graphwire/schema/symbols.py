@@ -1,4 +1,4 @@
-"""Sizes, strides and values that may be symbolic."""
+"""Sizes, strides and scalar values that may be symbolic."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Literal, TypeAlias
 import msgspec
 
 Float: TypeAlias = float | Literal["Infinity", "-Infinity", "NaN"]
-"""A float in a document. The values that JSON cannot say are text, in every wire format (torch, schema 8.14)."""
+"""A float in a document. Values that JSON cannot represent are strings, in every wire format (torch, schema 8.14)."""
 
 
 class SymExprHint(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
-    """The value that a symbolic expression had on the example inputs: exactly one arm."""
+    """The value of a symbolic expression on the example inputs. Exactly one arm is set."""
 
     as_int: int | None = None
     as_bool: bool | None = None
@@ -20,42 +20,42 @@ class SymExprHint(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
 
 
 class SymExpr(msgspec.Struct, gc=False, frozen=True):
-    """A symbolic expression, as text of the grammar in `schema.texts.constructor`."""
+    """A symbolic expression, as text in the grammar of `schema.texts.constructor`."""
 
     expr_str: str
     hint: SymExprHint | None = None
 
 
 class SymInt(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
-    """An integer, known or symbolic: exactly one arm."""
+    """An integer, known or symbolic. Exactly one arm is set."""
 
     as_expr: SymExpr | None = None
     as_int: int | None = None
 
 
 class SymFloat(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
-    """A float, known or symbolic: exactly one arm."""
+    """A float, known or symbolic. Exactly one arm is set."""
 
     as_expr: SymExpr | None = None
     as_float: Float | None = None
 
 
 class SymBool(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
-    """A truth value, known or symbolic: exactly one arm."""
+    """A boolean, known or symbolic. Exactly one arm is set."""
 
     as_expr: SymExpr | None = None
     as_bool: bool | None = None
 
 
 class RangeConstraint(msgspec.Struct, gc=False, frozen=True):
-    """The values that a symbol or expression may take, both ends included; None where there is no bound."""
+    """The inclusive range of a symbol or expression. A bound of None means unbounded."""
 
     min_val: int | None
     max_val: int | None
 
 
 def encode_float(value: float) -> Float:
-    """`value` as a document says it: the text `Infinity`, `-Infinity` or `NaN` where it is not finite."""
+    """Encode a float for a document: as `Infinity`, `-Infinity` or `NaN` if it is not finite."""
     if math.isfinite(value):
         return value
     if math.isnan(value):
@@ -64,5 +64,5 @@ def encode_float(value: float) -> Float:
 
 
 def decode_float(value: Float) -> float:
-    """The float that a document says."""
+    """Return the float that a document stores."""
     return float(value)

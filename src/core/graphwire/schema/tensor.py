@@ -1,4 +1,4 @@
-"""What is known of a tensor without its elements."""
+"""Tensor metadata: element type, shape, strides, device, layout, and where an archive stores the elements."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from graphwire.schema.scalars import DTYPE_NAMES, Device, Layout, ScalarType
 from graphwire.schema.symbols import SymInt
 
 MAX_DIMENSIONS = 64
-"""What torch's kernels iterate over at most (`at::TensorIterator`)."""
+"""The largest number of dimensions that torch's kernels iterate over (`at::TensorIterator`)."""
 MAX_ELEMENTS = 1 << 59
-"""Of a tensor, and of the storage that it reaches: beyond, bytes cannot be counted with 63 bits."""
+"""The largest number of elements of a tensor and of the storage it reaches. Beyond it, 63 bits cannot count the bytes."""
 
 
 def fault_of_extents(sizes: Sequence[int | None], strides: Sequence[int | None], offset: int | None) -> str:
-    """What is wrong with the sizes, strides and offset of a tensor, counted in elements; empty where nothing is.
+    """Return what is wrong with a tensor's sizes, strides and offset (in elements), or an empty string.
 
-    What is not known (None, a symbol) counts as small.
+    Unknown values (None, a symbol) count as small.
     """
     if len(sizes) > MAX_DIMENSIONS:
         return f"there are {len(sizes)} sizes, and at most {MAX_DIMENSIONS} are possible"
-    # torch multiplies sizes without the zeros among them, to check strides.
+    # torch skips zeros when it multiplies sizes to check strides.
     count = 1
     for size in sizes:
         count *= size or 1
@@ -39,21 +39,24 @@ def fault_of_extents(sizes: Sequence[int | None], strides: Sequence[int | None],
 
 
 class SparseMeta(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
-    """How a sparse tensor is laid out. How many elements are stored is not known of a value in a graph."""
+    """The layout of a sparse tensor. A graph does not record how many elements a value stores."""
 
     dense_dim: int = 0
-    """How many of the last dimensions are dense inside each stored element."""
+    """The number of trailing dimensions that are dense inside each stored element."""
     coalesced: bool = False
-    """Layout SparseCoo: whether indices are known to be sorted and without repetition."""
+    """For SparseCoo: whether the indices are known to be sorted and unique."""
     index_dtype: ScalarType = ScalarType.LONG
-    """The compressed layouts: the element type of indices, INT or LONG."""
+    """For compressed layouts: the element type of the indices, INT or LONG."""
     block: list[int] | None = None
-    """Layouts SparseBsr and SparseBsc: rows and columns of a block."""
+    """For SparseBsr and SparseBsc: rows and columns of a block."""
 
 
 class TensorMeta(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
-    """A tensor's type, shape and place. Equal ones of a program are mostly one record: put another in the place of one
-    rather than edit its lists."""
+    """A tensor's element type, shape, device and memory layout.
+
+    Equal metas of a program usually share one record. To change a value's meta, replace the record; never edit its
+    lists.
+    """
 
     dtype: ScalarType
     sizes: list[SymInt]
@@ -66,62 +69,62 @@ class TensorMeta(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """In elements, from the start of the storage."""
     layout: Layout
     dtype_name: str | None = None
-    """Extension `dtypes`: torch's name of an element type that ScalarType has no number for."""
+    """Extension `dtypes`: torch's name of an element type without a ScalarType number."""
     layout_name: str | None = None
-    """Extension `layouts`: torch's name of a layout that Layout has no number for, such as `jagged`."""
+    """Extension `layouts`: torch's name of a layout without a Layout number, such as `jagged`."""
     sparse: SparseMeta | None = None
-    """Extension without requirement: how a tensor of a sparse layout is laid out."""
+    """Extension without requirement: the details of a sparse layout."""
 
     @property
     def dtype_text(self) -> str:
-        """torch's name of the element type, such as `float32`; `unknown` when the document gives none."""
+        """torch's name of the element type, such as `float32`; `unknown` if the document gives none."""
         return self.dtype_name or DTYPE_NAMES.get(self.dtype, "unknown")
 
 
 class Part(msgspec.Struct, gc=False, omit_defaults=True):
-    """A tensor that another one consists of."""
+    """An inner tensor of a tensor subclass."""
 
     meta: TensorMeta
     composition: Composition | None = None
-    """What it consists of itself."""
+    """The inner tensors of this part, if it is a tensor subclass itself."""
 
 
 class Composition(msgspec.Struct, gc=False, omit_defaults=True):
-    """Of which tensors a value of a tensor subclass consists, as a constant codec says it."""
+    """The inner tensors of a tensor subclass in a graph, as a constant codec describes them."""
 
     codec: str
     tree: Any
-    """Plain data. `{"graphwire.integer": I}` in it stands for row I of `integers`."""
+    """Plain data. `{"graphwire.integer": I}` in it represents row I of `integers`."""
     parts: list[Part]
-    """What the tree refers to by position."""
+    """The tensors that the tree refers to by position."""
     integers: list[SymInt] = []
     """The symbolic integers in the tree."""
 
 
 class PayloadMeta(msgspec.Struct, gc=False, omit_defaults=True):
-    """Where one weight or constant lies in an archive, and how its record is read."""
+    """Where an archive stores one weight or constant, and how to read its record."""
 
     path_name: str
     """The record's name below its folder, such as `weight_0`."""
     is_param: bool
     use_pickle: bool
-    """Whether torch pickled the record. We never write one."""
+    """Whether torch pickled the record. graphwire never writes pickles."""
     tensor_meta: TensorMeta | None
     same_as: str | None = None
-    """Extension without requirement: the earlier payload that is the very same tensor object (a tied weight)."""
+    """Extension without requirement: the earlier payload that is the same tensor object (a tied weight)."""
     weight: str | None = None
-    """Extension without requirement, of a constant: the weight that is the very same tensor object."""
+    """Extension without requirement, for a constant: the weight that is the same tensor object."""
     shared: str | None = None
-    """Extension without requirement, of a constant: the full name of the weights' record in whose storage it lies. Its own
-    record is a copy of that one, for readers that look for it."""
+    """Extension without requirement, for a constant: the full name of the weight record that contains its storage. The
+    constant's own record is a copy, for readers that expect one."""
     buffer: bool | None = None
-    """Extension without requirement, of a `torch.nn.Buffer`: whether it is persistent."""
+    """Extension without requirement, for a `torch.nn.Buffer`: whether it is persistent."""
     conj: bool = False
-    """Extension `lazy-bits`: the tensor is read through a pending conjugation."""
+    """Extension `lazy-bits`: the tensor has a pending conjugation."""
     neg: bool = False
-    """Extension `lazy-bits`: the tensor is read through a pending negation."""
+    """Extension `lazy-bits`: the tensor has a pending negation."""
     placement: str | None = None
-    """Extension `placement`: `meta` or `fake` for a tensor that has no elements, and no record."""
+    """Extension `placement`: `meta` or `fake` for a tensor without elements, which has no record."""
 
 
 class PayloadConfig(msgspec.Struct, gc=False):

@@ -1,4 +1,4 @@
-"""Constant codecs in the box: constants and weights that are no plain strided tensors."""
+"""The built-in constant codecs, for constants and weights that are not plain strided tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 @hookimpl
 def graphwire_constant_codecs() -> list[ConstantCodec]:
-    """The codecs of torch's own kinds of tensors and objects; the first that owns a value writes it."""
+    """Return the codecs for torch's own kinds of tensors and objects. The first that owns a value encodes it."""
     return [
         SparseTensors(),
         QuantizedTensors(),

@@ -1,4 +1,4 @@
-"""Jagged nested tensors: the elements of all rows, and where each row begins."""
+"""Constant codec for jagged nested tensors: the elements of all rows, and the offsets of the rows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from graphwire_plugins.constants.script_states import check_memory
 
 
 class JaggedTensors:
-    """`torch.nested` tensors of layout `torch.jagged`.
+    """Encodes `torch.nested` tensors of layout `torch.jagged`.
 
-    The tree is `{"dimension", "shortest", "longest", "lengths", "parameter", "requires_grad"}`, where `lengths` says
-    whether the rows have gaps; the tensors are the elements, the offsets of the rows and, with gaps, their lengths.
+    The tree is `{"dimension", "shortest", "longest", "lengths", "parameter", "requires_grad"}`, where `lengths` tells
+    whether the rows have gaps. The tensors are the elements, the offsets of the rows and, with gaps, their lengths.
     """
 
     name = "jagged"
@@ -26,7 +26,7 @@ class JaggedTensors:
         return isinstance(value, torch.Tensor) and value.layout is torch.jagged and value.is_nested
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
-        """The tree and the plain tensors, which share the value's memory."""
+        """Return the tree and the plain tensors, which share the value's memory."""
         import torch
 
         lengths = value.lengths()
@@ -41,10 +41,10 @@ class JaggedTensors:
         return tree, [value.values().detach(), value.offsets(), *([] if lengths is None else [lengths])]
 
     def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
-        """The nested tensor of a tree and its plain tensors.
+        """Return the nested tensor of a tree and its plain tensors.
 
         Raises:
-            DecodeError: the tree or the tensors are none that `encode` makes.
+            DecodeError: `encode` does not make such a tree or tensors.
         """
         import torch
 
@@ -80,7 +80,7 @@ class JaggedTensors:
 
 
 def _check(values: Any, offsets: Any, lengths: Sequence[Any]) -> None:
-    """Kernels trust the offsets: they must rise, and stay within the elements."""
+    """Check that the offsets increase and stay within the elements, because kernels trust them."""
     for each in (offsets, *lengths):
         if each.dim() != 1 or str(each.dtype) not in ("torch.int64", "torch.int32"):
             raise DecodeError("the offsets and lengths of a jagged tensor are no rows of integers")

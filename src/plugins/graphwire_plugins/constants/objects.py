@@ -1,4 +1,4 @@
-"""Objects as constants: TorchScript's custom classes, and opaque values of classes registered with torch."""
+"""Constant codecs for objects: TorchScript's custom classes, and opaque values of classes registered with torch."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _CODEC = "Install a plugin with a constant codec that owns it and checks what it
 
 
 class ScriptObjects:
-    """Instances of torch's own C++ classes that TorchScript knows, by the state that `__getstate__` gives.
+    """Encodes instances of torch's own C++ script classes, by the state that `__getstate__` returns.
 
-    The tree is `{"class", "state"}`; the tensors are those in the state. Only the classes of `STATES` are written and made,
-    whose states are checked: C++ trusts them. Any other needs a codec of the plugin that knows it.
+    The tree is `{"class", "state"}`; the tensors are those in the state. Only the classes in `STATES` are supported:
+    C++ trusts a state, so each is checked. Any other class needs a codec of a plugin that knows it.
     """
 
     name = "script_object"
@@ -29,10 +29,10 @@ class ScriptObjects:
         return type(value) is torch.ScriptObject
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
-        """The state as a tree, and the tensors in it.
+        """Return the state as a tree, and the tensors in it.
 
         Raises:
-            EncodeError: the class is none whose states are known here, or the state is none that could be loaded.
+            EncodeError: the class is not supported, or the state could not be loaded.
         """
         import torch
 
@@ -48,10 +48,10 @@ class ScriptObjects:
         return {"class": name, "state": encode_data(state, tensors)}, tensors
 
     def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
-        """The object whose `__setstate__` was given the state.
+        """Rebuild the object by passing the state to its `__setstate__`.
 
         Raises:
-            DecodeError: the class is none whose states are known here, torch has no such class, or it does not take the state.
+            DecodeError: the class is not supported, torch does not have it, or it does not accept the state.
         """
         import torch
 
@@ -76,9 +76,9 @@ class ScriptObjects:
 
 
 class OpaqueValues:
-    """Instances of classes that were registered with torch as opaque values, by their fields or their own state.
+    """Encodes instances of classes that are registered with torch as opaque, by their fields or their own state.
 
-    The tree is the value as data; the class is looked up among those that this process declares to torch.
+    The tree is the value as data. The class is looked up among those that this process declares to torch.
     """
 
     name = "opaque_value"
@@ -90,16 +90,16 @@ class OpaqueValues:
         return opaque_type_name(type(value)) is not None and type(value) in declared_classes().values()
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
-        """The value as a tree, and the tensors in it."""
+        """Return the value as a tree, and the tensors in it."""
         tensors: list[Any] = []
         return encode_data(value, tensors), tensors
 
     def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
-        """The value of a tree.
+        """Return the value of a tree.
 
         Raises:
-            DecodeError: the tree is none that `encode` makes.
-            UnknownTypeError: nobody registers the class in this process.
+            DecodeError: `encode` does not make such a tree.
+            UnknownTypeError: the class is not registered in this process.
         """
         value = decode_data(tree, tensors)
         if not self.owns(value):

@@ -1,8 +1,8 @@
-"""Values beside tensors, as trees: the states of script objects, the contexts of tensor subclasses, opaque values.
+"""Encoding of Python values as trees: states of script objects, contexts of tensor subclasses, opaque values.
 
-Data alone is written. Where a value is an instance of a class of somebody's own, its fields are written, and the class is
-found among those that this process declares to torch (`declared_classes`); nothing is imported, and no attribute of a
-module is read, by a name that a file gives.
+Only data is written. For an instance of a user-defined class, its fields are written, and a load looks the class up
+among those that the process declares to torch (`declared_classes`). A name in a file never causes an import or an
+attribute access on a module.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ __all__ = ["declared_classes", "decode_data", "encode_data", "importable_name", 
 
 
 def encode_data(value: Any, tensors: list[Any]) -> Tree:
-    """A value as a tree.
+    """Encode a value as a tree.
 
     Args:
-        tensors: the tensors found so far; those in the value are added, and stand in the tree by position.
+        tensors: the tensors found so far. Those in the value are appended, and the tree refers to them by position.
 
     Raises:
-        EncodeError: the value is no data, and of no class that is declared.
+        EncodeError: the value is not data, and its class is not declared.
     """
     import torch
 
@@ -35,7 +35,7 @@ def encode_data(value: Any, tensors: list[Any]) -> Tree:
         tensors.append(value)
         return {"tensor": len(tensors) - 1}
     if isinstance(value, torch.SymInt):
-        return value  # of a value in a graph: whoever asked writes it
+        return value  # from a value in a graph: the caller encodes it
     for kind, (tag, write) in _torch_kinds().items():
         if type(value) is kind:
             return {tag: write(value)}
@@ -57,11 +57,11 @@ def encode_data(value: Any, tensors: list[Any]) -> Tree:
 
 
 def decode_data(tree: Tree, tensors: Sequence[Any]) -> Any:
-    """The value of a tree that `encode_data` made.
+    """Decode a tree that `encode_data` made.
 
     Raises:
-        DecodeError: the tree is none.
-        UnknownTypeError: a class that nobody declares in this process.
+        DecodeError: `encode_data` does not make such a tree.
+        UnknownTypeError: this process does not declare a class.
     """
     import torch
 
@@ -96,7 +96,7 @@ _CONTAINERS: Mapping[str, Callable[[Any], Any]] = {"tuple": tuple, "set": set, "
 
 
 def _torch_kinds() -> dict[type, tuple[str, Callable[[Any], Tree]]]:
-    """torch's own values that are written by name: the tag of each kind, and how it is written."""
+    """Return torch's values that are written by name: for each type its tag, and the function that encodes it."""
     import torch
 
     return {
@@ -126,12 +126,14 @@ def _torch_value(kind: type, text: str) -> Any:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------- objects
+# ------------------------------------------------------------------------------------------------------------- objects
 
 
 def declared_classes() -> dict[str, Any]:
-    """What this process declares to torch as fit to be made from a file, by module and qualified name: what
-    `torch.serialization.add_safe_globals` was given, and the types registered as opaque or with pytree."""
+    """Return the classes that this process allows torch to create from a file, by module and qualified name.
+
+    They are those passed to `torch.serialization.add_safe_globals`, and the types registered as opaque or with pytree.
+    """
     import torch
     from torch.utils import _pytree
 
@@ -142,10 +144,10 @@ def declared_classes() -> dict[str, Any]:
 
 
 def importable_name(declared: Any) -> str:
-    """The module and qualified name by which any process that imports the module has a class or function.
+    """Return the module and qualified name of a class or function, if other processes can import it by that name.
 
     Raises:
-        EncodeError: another process would not have it: it is local to a function or to the program that runs.
+        EncodeError: they cannot: it is local to a function or to the running program.
     """
     name, module = _name(declared), getattr(declared, "__module__", None)
     found = None if module in (None, "__main__", "__mp_main__") else sys.modules.get(module)
@@ -185,7 +187,7 @@ def _declared(name: str) -> Any:
 
 
 def state_of(value: Any) -> Any:
-    """What an object of a declared class is made of: its fields, or what its own `__getstate__` says."""
+    """Return the state of an object of a declared class: its fields, or the result of its own `__getstate__`."""
     kind: Any = type(value)
     if isinstance(value, tuple):
         return tuple(value)
@@ -197,10 +199,10 @@ def state_of(value: Any) -> Any:
 
 
 def rebuild(kind: Any, state: Any) -> Any:
-    """The object that `state_of` described.
+    """Rebuild the object from the result of `state_of`.
 
     Raises:
-        DecodeError: it describes none of this class.
+        DecodeError: the state does not belong to this class.
     """
     if not isinstance(kind, type):
         raise DecodeError(f"{_name(kind)} is no class")

@@ -1,4 +1,4 @@
-"""torch's own quantized tensors (`quint8`, `qint8`, `qint32`), per tensor and per channel."""
+"""Constant codec for torch's own quantized tensors (`quint8`, `qint8`, `qint32`), per tensor and per channel."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from graphwire_plugins.constants.script_states import check_memory
 
 
 class QuantizedTensors:
-    """Tensors with `is_quantized`, of an affine scheme.
+    """Encodes tensors with `is_quantized` and an affine scheme.
 
-    The tree is `{"scheme", "scale", "zero_point", "axis", "strides"}`; the tensors are the integers, and for a scheme per
-    channel the scales and the zero points.
+    The tree is `{"scheme", "scale", "zero_point", "axis", "strides"}`. The tensors are the integers and, for a
+    per-channel scheme, the scales and the zero points.
     """
 
     name = "quantized"
 
     def owns(self, value: Any) -> bool:
-        """Whether `value` is a quantized tensor of a scheme that is known here."""
+        """Whether `value` is a quantized tensor of a supported scheme."""
         import torch
 
         return isinstance(value, torch.Tensor) and value.is_quantized and value.qscheme() in _schemes()
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
-        """The tree and the plain tensors."""
+        """Return the tree and the plain tensors."""
         scheme = _schemes()[value.qscheme()]
         single = scheme == "per_tensor"
         tree: Tree = {
@@ -41,10 +41,10 @@ class QuantizedTensors:
         return tree, [integers, *channels]
 
     def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
-        """The quantized tensor of a tree and its plain tensors.
+        """Return the quantized tensor of a tree and its plain tensors.
 
         Raises:
-            DecodeError: the tree or the tensors are none that `encode` makes.
+            DecodeError: `encode` does not make such a tree or tensors.
         """
         import torch
 

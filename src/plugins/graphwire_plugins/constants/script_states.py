@@ -1,8 +1,9 @@
-"""The states of torch's own script classes: what the `__setstate__` of each takes without ending the process.
+"""Checks of script-object states, so that an invalid state cannot crash torch's `__setstate__`.
 
-torch's C++ trusts a state. It divides by strides, follows indices and reads undefined tensors. So each class has a row here,
-and what has none is left to a codec of the plugin that knows the class. Two classes of torch's are left out, whose states hold
-what nothing writes: `quantized.EmbeddingPackedParamsBase` and `rnn.CellParamsBase`.
+torch's C++ trusts a state: it divides by strides, follows indices and reads undefined tensors. Therefore each supported
+class has a check in `STATES`. Any other class needs a codec of a plugin that knows it. Two of torch's classes are
+omitted, because nothing can write the contents of their states: `quantized.EmbeddingPackedParamsBase` and
+`rnn.CellParamsBase`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from graphwire.errors import DecodeError
 __all__ = ["STATES", "check_memory", "check_state"]
 
 _MOST = 2**31 - 1
-"""Sizes and numbers in a state are 32-bit ones in the libraries that torch hands them to."""
+"""The largest size or number in a state: torch passes them to libraries that use 32 bits."""
 
 
 def check_state(name: str, state: Any) -> None:
-    """Do nothing for a state that the class takes.
+    """Check that a class accepts a state.
 
     Args:
         name: the qualified name of the class, one of `STATES`.
@@ -33,10 +34,10 @@ def check_state(name: str, state: Any) -> None:
 
 
 def check_memory(*tensors: Any) -> None:
-    """Do nothing for tensors that are no larger than their memory, so that a copy takes no more than the file has.
+    """Check that tensors are no larger than their memory, so that a copy takes no more memory than the file contains.
 
     Raises:
-        DecodeError: one repeats its elements.
+        DecodeError: a tensor repeats its elements.
     """
     for tensor in tensors:
         if (
@@ -51,7 +52,7 @@ def _is_meta(tensor: Any) -> bool:
 
 
 def _is_plain(value: Any, dtypes: str, rank: int) -> bool:
-    """Whether a value is a dense tensor on the CPU, of one of some element types and of a rank, no size of which is 0."""
+    """Whether a value is a dense CPU tensor with one of these element types, this rank, and no size of 0."""
     import torch
 
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
@@ -98,13 +99,13 @@ def _are_ints(values: Any, count: int, least: int, most: int = 2**15 - 1) -> boo
     )
 
 
-# ---------------------------------------------------------------------------------------------- packed parameters
+# --------------------------------------------------------------------------------------------------- packed parameters
 
 
 def _is_linear(state: Any) -> bool:
     match state:
         case (weight, bias):
-            # The weight of the half-precision form is written as float.
+            # The half-precision form stores its weight as float.
             good = _is_weight(weight, 2) or _is_plain(weight, "float32", 2)
             return good and _is_bias(bias, weight.shape[0])
     return False
@@ -126,7 +127,7 @@ def _is_convolution(dimensions: int) -> Callable[[Any], bool]:
         groups, transposed = numbers[-2], numbers[-1] == 1
         if not _is_weight(weight, count + 2, channels=not transposed):
             return False
-        # Of a transposed one, the first size is that of the inputs.
+        # The first size of a transposed weight is the number of inputs.
         outputs = weight.shape[1] * groups if transposed else weight.shape[0]
         return (
             groups > 0
@@ -192,7 +193,7 @@ def _is_sparse_linear(state: Any) -> bool:
         and bounds[-1] == len(places)
         and all(0 <= each < -(-inputs // columns) for each in places)
         and values.shape[0] == len(places) * rows * columns
-        # What is sparse here becomes dense.
+        # Loading expands the sparse weight to a dense one.
         and outputs * inputs <= 1_000 * (len(places) * rows * columns + len(bounds))
     )
 
@@ -225,10 +226,11 @@ def _is_mkldnn_convolution(state: Any) -> bool:
 
 
 _FUSED = frozenset(("none", "relu"))
-"""What is done to the results at once. torch 2.13 leaves it out of the state that it gives, and then takes none without it."""
+"""Operations fused with the result. torch 2.13 omits this field from the state that it returns, and then rejects the
+state."""
 
 
-# ---------------------------------------------------------------------------------------------- torch's test library
+# ------------------------------------------------------------------------------------------------ torch's test library
 
 
 def _is_tensor(value: Any) -> bool:
@@ -272,4 +274,4 @@ STATES: Mapping[str, Callable[[Any], bool]] = {
     f"{_TESTING}_ContainsTensor": _is_tensor,
     f"{_TESTING}_FlattenWithTensorOp": _is_tensor,
 }
-"""By the qualified name of each script class of torch's, whether a value is a state of it."""
+"""By the qualified name of each supported script class: whether a value is a valid state."""

@@ -1,8 +1,8 @@
-"""Sparse tensors: layouts COO, CSR, CSC, BSR and BSC, as the plain tensors of indices and elements that they consist of.
+"""Constant codec for sparse tensors (COO, CSR, CSC, BSR and BSC), stored as plain tensors of indices and elements.
 
-The tree is `{"layout", "sizes", "coalesced", "parameter", "requires_grad"}`. The tensors are, of a COO tensor, the
-indices (one row for each sparse dimension) and the elements; of a compressed one, the compressed indices, the plain
-indices and the elements.
+The tree is `{"layout", "sizes", "coalesced", "parameter", "requires_grad"}`. The tensors of a COO tensor are the
+indices (one row for each sparse dimension) and the elements; those of a compressed one are the compressed indices, the
+plain indices and the elements.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INDICES = {
     "sparse_bsr": ("crow_indices", "col_indices", "values"),
     "sparse_bsc": ("ccol_indices", "row_indices", "values"),
 }
-"""For each layout the methods that give its plain tensors, in order."""
+"""For each layout, the methods that return its plain tensors, in order."""
 
 _FIELDS: dict[str, tuple[type, ...]] = {
     "layout": (str,),
@@ -33,18 +33,18 @@ _FIELDS: dict[str, tuple[type, ...]] = {
 
 
 class SparseTensors:
-    """Sparse tensors and parameters of torch's own classes."""
+    """Encodes sparse tensors and parameters of torch's own classes."""
 
     name = "sparse"
 
     def owns(self, value: Any) -> bool:
-        """Whether `value` is a `torch.Tensor` or `torch.nn.Parameter` of a sparse layout."""
+        """Whether `value` is a `torch.Tensor` or `torch.nn.Parameter` with a sparse layout."""
         import torch
 
         return type(value) in (torch.Tensor, torch.nn.Parameter) and _layout_name(value.layout) in _INDICES
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
-        """The tree and the plain tensors of a sparse tensor, which share its memory."""
+        """Return the tree and the plain tensors of a sparse tensor, which share its memory."""
         import torch
 
         layout = _layout_name(value.layout)
@@ -58,10 +58,10 @@ class SparseTensors:
         return tree, [getattr(value.detach(), part)() for part in _INDICES[layout]]
 
     def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
-        """The sparse tensor of a tree and its plain tensors. Indices are checked, since kernels trust them.
+        """Return the sparse tensor of a tree and its plain tensors. Indices are checked, because kernels trust them.
 
         Raises:
-            DecodeError: the tree or the tensors are none that `encode` makes.
+            DecodeError: `encode` does not make such a tree or tensors.
         """
         import torch
 
@@ -83,7 +83,7 @@ class SparseTensors:
 
 
 def _made(torch: Any, layout: str, sizes: Any, coalesced: Any, tensors: Sequence[Any]) -> Any:
-    # There is nothing to check in tensors without elements, and torch cannot look.
+    # Tensors without elements cannot be checked.
     checked = all(tensor.device.type != "meta" for tensor in tensors)
     if layout == "sparse_coo":
         return torch.sparse_coo_tensor(*tensors, sizes, is_coalesced=coalesced, check_invariants=checked)

@@ -1,13 +1,15 @@
-"""Tensor subclasses: those that flatten themselves (`__tensor_flatten__`) by their inner tensors, those that only add
-behaviour to elements of their own by these; the rest as data.
+"""Constant codecs for tensor subclasses.
 
-The tree of the former is `{"class", "attributes", "context", "sizes", "strides", "parameter", "requires_grad"}`; the tensors
-are the inner ones, in the order of the attributes, then those in the context. An inner tensor may be of a subclass again.
-The tree of the latter is `{"class", "requires_grad", "state"}`, where the state is the instance's attributes; the tensors are
-the plain one, then those in the state.
+`TensorSubclasses` encodes subclasses that flatten themselves (`__tensor_flatten__`). The tree is `{"class",
+"attributes", "context", "sizes", "strides", "parameter", "requires_grad"}`; the tensors are the inner ones, in the
+order of the attributes, followed by those in the context. An inner tensor may be a subclass again.
 
-The class is the one of that module and qualified name among the subclasses of `torch.Tensor` that live in this process:
-those that the program which loads has defined or imported. Nothing is imported by a name that a file gives.
+`PlainSubclasses` encodes subclasses that hold their elements and only add behaviour. The tree is `{"class",
+"requires_grad", "state"}`, where the state is the instance's attributes; the tensors are the plain one, followed by
+those in the state.
+
+A class is looked up by module and qualified name among the subclasses of `torch.Tensor` in this process: those that the
+loading program has defined or imported. A name in a file never causes an import.
 """
 
 from __future__ import annotations
@@ -31,19 +33,19 @@ _FIELDS: dict[str, type] = {
 
 
 class TensorSubclasses:
-    """Traceable wrapper subclasses of `torch.Tensor`, as torchao's quantized tensors are."""
+    """Encodes traceable wrapper subclasses of `torch.Tensor`, such as torchao's quantized tensors."""
 
     name = "tensor_subclass"
 
     def owns(self, value: Any) -> bool:
-        """Whether `value` is an instance of a subclass that says what it consists of."""
+        """Whether `value` is an instance of a subclass that implements `__tensor_flatten__`."""
         import torch
         from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
         return isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value)
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
-        """The tree and the inner tensors, which share the value's memory."""
+        """Return the tree and the inner tensors, which share the value's memory."""
         import torch
 
         attributes, context = value.__tensor_flatten__()
@@ -60,10 +62,10 @@ class TensorSubclasses:
         return tree, tensors
 
     def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
-        """The subclass again, by its own `__tensor_unflatten__`.
+        """Rebuild the subclass with its own `__tensor_unflatten__`.
 
         Raises:
-            DecodeError: the tree or the tensors are none that `encode` makes.
+            DecodeError: `encode` does not make such a tree or tensors.
             UnknownTypeError: this process has no such class.
         """
         import torch
@@ -99,12 +101,12 @@ class TensorSubclasses:
 
 
 class PlainSubclasses:
-    """Strided tensors of a subclass of `torch.Tensor` or `torch.nn.Parameter` that holds its elements itself."""
+    """Encodes strided tensors of subclasses of `torch.Tensor` or `torch.nn.Parameter` that hold their elements."""
 
     name = "plain_subclass"
 
     def owns(self, value: Any) -> bool:
-        """Whether `value` is of a subclass that leaves what operators do to torch."""
+        """Whether `value` is of a subclass without its own `__torch_dispatch__`."""
         import torch
 
         return (
@@ -116,10 +118,10 @@ class PlainSubclasses:
         )
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
-        """The tree, and the value as a plain tensor over the same memory.
+        """Return the tree, and the value as a plain tensor over the same memory.
 
         Raises:
-            EncodeError: the instance has an attribute that is no data.
+            EncodeError: an attribute of the instance is not data.
         """
         import torch
 
@@ -132,10 +134,10 @@ class PlainSubclasses:
         return tree, tensors
 
     def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
-        """The tensor again, over the same memory. Neither `__new__` nor `__init__` of the class is called.
+        """Rebuild the tensor over the same memory, without calling `__new__` or `__init__` of the class.
 
         Raises:
-            DecodeError: the tree or the tensors are none that `encode` makes.
+            DecodeError: `encode` does not make such a tree or tensors.
             UnknownTypeError: this process has no such class.
         """
         import torch
@@ -163,7 +165,7 @@ class PlainSubclasses:
 
 
 def _is_behaviour(kind: type, name: str) -> bool:
-    """Whether a class has a method, property or slot of a name."""
+    """Whether a class has a method, property or slot of that name."""
     found = inspect.getattr_static(kind, name, None)
     return callable(found) or hasattr(type(found), "__get__")
 
@@ -175,7 +177,7 @@ def _name(kind: type) -> str:
 def _class_of(name: str) -> Any:
     import torch
 
-    # The latest, where a class was defined again (in a notebook, say).
+    # The newest one, if a class was defined repeatedly (in a notebook, for example).
     for kind in reversed(list(_subclasses(torch.Tensor))):
         if _name(kind) == name:
             return kind

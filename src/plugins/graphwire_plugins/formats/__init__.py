@@ -1,1 +1,1 @@
-"""The wire formats in the box. Each states only how it deviates from the tree it is given."""
+"""The built-in wire formats. Each documents only how it deviates from the tree."""

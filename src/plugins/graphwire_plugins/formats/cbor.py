@@ -1,12 +1,14 @@
-"""CBOR (RFC 8949), by the package `cbor2`. Where it deviates from the tree:
+"""The CBOR wire format (RFC 8949), using the package `cbor2`. Deviations from the tree:
 
-- a document starts with the self-described tag 55799 (bytes d9 d9 f7), so that it cannot be taken for another format;
-- integers beyond 64 bits are bignums (tags 2 and 3); every other tag is refused, shared and string references, dates, sets
-  and undefined or other simple values among them; so are indefinite lengths, keys that are no text, and keys that occur twice;
-- text with a lone surrogate is refused both ways.
+- A document starts with the self-described tag 55799 (bytes d9 d9 f7), so that it cannot be mistaken for another
+  format.
+- Integers beyond 64 bits are bignums (tags 2 and 3). Every other tag is rejected, including shared and string
+  references, dates and sets. So are undefined and other simple values, indefinite lengths, keys that are not text, and
+  duplicate keys.
+- Text with a lone surrogate is rejected in both directions.
 
-Dict order is content: maps are written in the order that they have, not in the sorted order of "canonical" CBOR. Floats are
-written with 64 bits, inf and nan with 16.
+Dict order is significant: maps keep their order instead of the sorted order of "canonical" CBOR. Floats have 64 bits,
+inf and nan 16.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _SELF_DESCRIBED = b"\xd9\xd9\xf7"
 
 
 class CborFormat:
-    """Trees as CBOR."""
+    """Encodes trees as CBOR."""
 
     __slots__ = ()
     name = "cbor"
@@ -43,7 +45,8 @@ class CborFormat:
         tree = to_tree(records)
         if not isinstance(records, Program):
             return self._dump(tree)
-        # The metas of values are most of a program, and few are distinct: each is encoded once, and put in where a mark is.
+        # Metas of values make up most of a program, and few are distinct: each is encoded once, and the map replaces a
+        # marker.
         graph = tree["graph_module"]["graph"]
         metas, graph["tensor_values"] = graph["tensor_values"], _MARK
         data, mark = self._dump(tree), cbor2.dumps(_MARK)
@@ -107,7 +110,7 @@ class CborFormat:
 
 
 def _encode_metas(metas: dict[str, Any]) -> bytes:
-    """A map whose values are shared objects, as `cbor2` writes it."""
+    """Encode a map whose values are shared objects, in the same bytes as `cbor2`."""
     count = len(metas)
     width = next(
         width for width, limit in ((0, 24), (1, 1 << 8), (2, 1 << 16), (4, 1 << 32)) if count < limit
@@ -130,7 +133,7 @@ def _refuse(value: Any, _immutable: bool) -> NoReturn:
 _REFUSED = dict.fromkeys(
     (0, 1, 4, 5, 25, 28, 29, 30, 35, 36, 37, 100, 256, 258, 260, 261, 1004, 43000, 55799), _refuse
 )
-"""Every tag that cbor2 would decode by itself, bignums (2 and 3) excepted; the others reach the tag hook."""
+"""Every tag that cbor2 would decode by itself, except bignums (2 and 3); other tags reach the tag hook."""
 
 
 @hookimpl

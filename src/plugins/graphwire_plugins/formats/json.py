@@ -1,11 +1,11 @@
-"""JSON (RFC 8259), UTF-8, no spaces between tokens. Where it deviates from the tree:
+"""The JSON wire format (RFC 8259), UTF-8, without spaces between tokens. Deviations from the tree:
 
-- bytes are written as `{"$bytes": "<base64>"}`; nan and the infinities as `{"$float": "nan" | "inf" | "-inf"}`;
-- a dict whose only key is `$bytes` or `$float`, with any number of dollars in front, gets one dollar more;
-- integers have up to 4300 digits, Python's own limit;
-- text with a lone surrogate is refused both ways: UTF-8 cannot say it;
-- a reader also accepts the bare tokens NaN, Infinity and -Infinity, which torch wrote up to 2.6, and refuses a key that
-  occurs twice in one object.
+- Bytes are written as `{"$bytes": "<base64>"}`; nan and the infinities as `{"$float": "nan" | "inf" | "-inf"}`.
+- A dict whose only key is `$bytes` or `$float`, with any number of leading dollars, gets one more dollar.
+- Integers have up to 4300 digits, Python's own limit.
+- Text with a lone surrogate is rejected in both directions: UTF-8 cannot represent it.
+- The reader also accepts the bare tokens NaN, Infinity and -Infinity, which torch wrote up to 2.6. It rejects duplicate
+  keys in an object.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from graphwire.schema.trees import ProgramDecoder
 from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MAX_RECORDS, check_containers, measure_tree
 
 _PROGRAMS = ProgramDecoder(msgspec.json)
-_READ_DEPTH = MAX_DEPTH + 1  # a tag is one container more
+_READ_DEPTH = MAX_DEPTH + 1  # a tag is one more container
 _TAG = re.compile(r"\$+(?:bytes|float)")
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _FLOAT_NAMES = {math.inf: "inf", -math.inf: "-inf"}
 
 
 class JsonFormat:
-    """Trees as JSON. msgspec does the work; the tree is walked in Python only if it needs a rule from above."""
+    """Encodes trees as JSON. msgspec does the work; Python code walks the tree only if one of the rules above applies."""
 
     __slots__ = ()
     name = "json"
@@ -98,17 +98,17 @@ class JsonFormat:
 
 
 def _containers(data: bytes) -> int:
-    """At most how many lists and objects a document holds: those that its texts only seem to hold are counted too."""
+    """Return an upper bound on the lists and objects in a document. Brackets inside texts count, too."""
     return len(data) - len(data.translate(None, b"{["))
 
 
 def _holds_tags(data: bytes) -> bool:
-    """Whether a document that we write has a text that ends like a tag."""
+    """Whether a document that we write contains a text that ends like a tag."""
     return b"$" in data and (b'$bytes"' in data or b'$float"' in data)
 
 
 def _may_hold_tags(data: bytes) -> bool:
-    """Whether a document has a text that ends like a tag, or escapes that could spell one, which we never write."""
+    """Whether a document contains a text that ends like a tag, or escapes that could spell one, which we never write."""
     return _holds_tags(data) or rb"\u00" in data
 
 
@@ -120,7 +120,7 @@ def _encode_tags(tree: Any) -> Any:
     kind = type(tree)
     if kind is list:
         items = []
-        for item in tree:  # a loop, since a comprehension would take two frames a level
+        for item in tree:  # a loop, because a comprehension needs two stack frames per level
             items.append(_encode_tags(item))
         return items
     if kind is dict:
@@ -174,9 +174,10 @@ def _decode_float(value: Any) -> float:
 
 
 def _lost_a_key(tree: Any, data: bytes) -> bool:
-    """Whether a reader that keeps the last of two equal keys has fewer texts than the document.
+    """Whether a reader that keeps the last of two equal keys loses texts of the document.
 
-    What makes the same bytes again has lost none. Others (with spaces, as torch writes them) are counted.
+    A tree that encodes to the same bytes lost nothing. For other documents (with spaces, as torch writes them), texts
+    are counted.
     """
     if msgspec.json.encode(tree) == data:
         return False
@@ -184,7 +185,7 @@ def _lost_a_key(tree: Any, data: bytes) -> bool:
 
 
 def _quotes(data: bytes) -> int:
-    """The quotes that open or close a text: all but the escaped ones."""
+    """Count the quotes that open or close a text: all except escaped ones."""
     if b"\\" not in data:
         return data.count(b'"')
     without_pairs = data.replace(rb"\\", b"")
@@ -192,9 +193,10 @@ def _quotes(data: bytes) -> int:
 
 
 def _decode_slowly(data: bytes) -> Any:
-    """The standard library's reader, which accepts bare non-finite tokens and shows every pair: a key twice is an error."""
+    """Decode with the standard library, which accepts bare non-finite tokens and reports every pair, so duplicate keys
+    are found."""
     tree = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_float=_finite)
-    msgspec.json.encode(tree)  # refuses lone surrogates
+    msgspec.json.encode(tree)  # rejects lone surrogates
     return tree
 
 

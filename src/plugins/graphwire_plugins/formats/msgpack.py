@@ -1,11 +1,11 @@
-"""MessagePack, by the package `msgpack`. Where it deviates from the tree:
+"""The MessagePack wire format, using the package `msgpack`. Deviations from the tree:
 
-- integers outside of -2^63 … 2^64-1 are extension type 1: two's complement, big-endian, as few bytes as hold it; no other
-  extension type (timestamps among them) is read;
-- text and bytes have at most 2^32-1 bytes, lists and dicts as many entries;
-- text with a lone surrogate is refused both ways, and so is a key that occurs twice in one map.
+- Integers outside of -2^63 … 2^64-1 are extension type 1: two's complement, big-endian, with as few bytes as possible.
+  No other extension type (such as timestamps) is read.
+- Text and bytes have at most 2^32-1 bytes, lists and dicts as many entries.
+- Text with a lone surrogate is rejected in both directions; duplicate keys of a map are rejected.
 
-A document of ours starts with a map; `matches` looks at its header and its first key.
+A document starts with a map; `matches` checks its header and its first key.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 
 
 class MsgpackFormat:
-    """Trees as MessagePack."""
+    """Encodes trees as MessagePack."""
 
     __slots__ = ()
     name = "msgpack"
@@ -58,7 +58,8 @@ class MsgpackFormat:
         try:
             tree: Tree = msgpack.unpackb(data, ext_hook=_decode_big_int)
             measure_tree(tree)
-            # What packs to the same bytes has lost no key. Others (long headers, small floats) are read once more, slowly.
+            # A tree that packs to the same bytes lost no key. Others (long headers, small floats) are read again,
+            # slowly.
             if msgpack.packb(tree, default=_encode_big_int) != data:
                 msgpack.unpackb(data, ext_hook=_decode_big_int, object_pairs_hook=_unique)
         except msgpack.StackError as error:
@@ -76,7 +77,7 @@ class MsgpackFormat:
             program = _PROGRAMS.decode(data)
             same = self.encode_records(program) == data
         except (msgspec.MsgspecError, ValueError, RecursionError, TypeError):
-            return None  # TypeError: an extension, such as a long integer in the tree of a codec
+            return None  # TypeError: an extension, such as a long integer in a codec's tree
         return program if same else None
 
     def matches(self, head: bytes) -> bool:
@@ -96,13 +97,15 @@ class MsgpackFormat:
 
 
 def _containers(data: bytes, most: int) -> int:
-    """At most how many lists and dicts a document holds, where they may be more than `most`: bytes of texts that look like
-    one's head are counted too."""
+    """Return an upper bound on the lists and dicts in a document, or 0 if they cannot exceed `most`.
+
+    Bytes of texts that look like the header of a list or dict count, too.
+    """
     return len(data) - len(data.translate(None, _CONTAINERS)) if len(data) > most else 0
 
 
 def _encode_big_int(value: Any) -> msgpack.ExtType:
-    if type(value) is not int:  # cannot be: the survey saw every type
+    if type(value) is not int:  # cannot happen: measure_tree saw every type
         raise FormatError(f"a {type(value).__name__} is no value of a wire format")
     return msgpack.ExtType(_BIG_INT, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
 

@@ -1,5 +1,7 @@
-"""Operator handlers for what torch itself brings: library overloads, higher-order operators, functions on symbols; and the
-metadata that torch's own passes keep of nodes."""
+"""Operator handlers for torch's own operators: library overloads, higher-order operators and functions on symbols.
+
+It also declares the metadata keys of torch's own passes.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,17 @@ _KEYS = (
     "recompute",
     "_numeric_debug_handle",
 )
-"""What `torch.fx` copies when it traces a graph again (`torch/fx/proxy.py`), and what the inductor reads of a graph module."""
+"""The keys that `torch.fx` copies when it retraces a graph (`torch/fx/proxy.py`), and that the inductor reads from a
+graph module."""
 
 
 @hookimpl
 def graphwire_metadata_keys() -> list[MetadataKey]:
-    """The keys that passes of torch write and read."""
+    """Return the metadata keys that torch's passes write and read."""
     return [MetadataKey(name) for name in _KEYS]
 
 
 @hookimpl
 def graphwire_op_handlers() -> list[OpHandler]:
-    """The four handlers that every graph of `torch.export` needs."""
+    """Return the four handlers that every graph of `torch.export` needs."""
     return [LibraryOverloads(), HigherOrderOperators(), SymbolFunctions(), PredispatchFunctions()]

@@ -1,4 +1,4 @@
-"""Plain functions that stand in graphs: arithmetic on symbols, and the scaffolding of function transforms."""
+"""Operator handlers for plain functions in graphs: arithmetic on symbols, and the scaffolding of function transforms."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ def _by_name(functions: Iterable[Callable[..., Any]]) -> dict[str, Callable[...,
 
 
 class _FunctionTable(ABC):
-    """Functions found by name in a table, and names found by function in its reverse."""
+    """A handler that looks functions up by name, and names by function, in one table."""
 
     @property
     @abstractmethod
     def _functions(self) -> Mapping[str, Callable[..., Any]]:
-        """The table, made when it is first asked for (it needs torch)."""
+        """The table by name, built on first use because it needs torch."""
 
     @cached_property
     def _names(self) -> Mapping[int, str]:
-        """By the id of each: a target that is none of them may be of any size, or fail when it is hashed."""
+        """Names by function id: an arbitrary target may be large, or fail when it is hashed."""
         return {id(function): name for name, function in self._functions.items()}
 
     def name_of(self, target: Any) -> str | None:
-        """The name that the table has for `target`; None when it has none."""
+        """Return the name of `target` in the table; None if it is not there."""
         return self._names.get(id(target))
 
     @property
     def functions(self) -> Iterable[Callable[..., Any]]:
-        """The functions in the table."""
+        """All functions in the table."""
         return self._functions.values()
 
     def resolve(self, name: str) -> Any | None:
-        """The function that the table has under `name`."""
+        """Return the function with that name; None if there is none."""
         return self._functions.get(name)
 
 
 class SymbolFunctions(_FunctionTable):
-    """Functions on symbolic integers, floats and truth values: `operator`, `math`, `round` and `torch.sym_*`."""
+    """Functions on symbolic integers, floats and booleans: `operator`, `math`, `round` and `torch.sym_*`."""
 
     namespace = "symbolic"
     prefixes = ("_operator.", "math.", "builtins.", "torch.")
@@ -83,7 +83,7 @@ class SymbolFunctions(_FunctionTable):
 
 
 class PredispatchFunctions(_FunctionTable):
-    """What `torch.export` leaves of vmap, jvp, autocast and gradient modes before dispatch."""
+    """Functions that `torch.export` leaves in graphs for vmap, jvp, autocast and gradient modes before dispatch."""
 
     namespace = "predispatch"
     prefixes = (

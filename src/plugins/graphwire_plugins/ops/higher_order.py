@@ -1,4 +1,4 @@
-"""Higher-order operators: `torch.ops.higher_order.NAME`, operators whose arguments are graphs."""
+"""Operator handler for higher-order operators (`torch.ops.higher_order.NAME`), whose arguments include graphs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TORCH_OPERATORS = (
     "triton_kernel_wrapper_functional triton_kernel_wrapper_mutation while_loop while_loop_stack_output with_effects wrap "
     "wrap_activation_checkpoint wrap_with_autocast wrap_with_set_grad_enabled"
 ).split()
-"""The higher-order operators that torch has itself, whose names no plugin takes."""
+"""torch's own higher-order operators. Plugins cannot claim their names."""
 
 
 class HigherOrderOperators:
-    """Every operator in torch's own table of higher-order operators."""
+    """Handles every operator in torch's own table of higher-order operators."""
 
     namespace = "higher_order"
     prefixes = (_START,)
@@ -32,14 +32,14 @@ class HigherOrderOperators:
     convention = "generic"
 
     def name_of(self, target: Any) -> str | None:
-        """`torch.ops.higher_order.cond` for that operator; None for anything else."""
+        """Return `torch.ops.higher_order.cond` for that operator; None for anything else."""
         from torch._ops import HigherOrderOperator
 
         return f"{_START}{target.name()}" if isinstance(target, HigherOrderOperator) else None
 
     def resolve(self, name: str) -> Any | None:
-        """The operator that torch's table has under that name."""
-        from torch._ops import _higher_order_ops  # `import torch` has filled it
+        """Return the operator with that name in torch's table; None if there is none."""
+        from torch._ops import _higher_order_ops  # `import torch` fills it
 
         return _higher_order_ops.get(name.removeprefix(_START))
 
@@ -50,11 +50,11 @@ class HigherOrderOperators:
         kwargs: Mapping[str, Any],
         encode: Callable[[Any], Argument],
     ) -> list[NamedArgument] | None:
-        """The inputs of a call of a Triton kernel; None for any other node."""
+        """Return the inputs of a Triton kernel call; None for any other node."""
         return encode_launch(args, kwargs, encode) if is_launch(target) else None
 
     def decode_node(
         self, target: Any, inputs: Sequence[NamedArgument], decode: Callable[[Argument], Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        """The arguments of a call of a Triton kernel; None for any other node."""
+        """Return the arguments of a Triton kernel call; None for any other node."""
         return decode_launch(inputs, decode) if is_launch(target) else None

@@ -1,4 +1,4 @@
-"""Overloads of `torch.library` operators: `torch.ops.NAMESPACE.OPERATOR.OVERLOAD`."""
+"""Operator handler for overloads of `torch.library` operators: `torch.ops.NAMESPACE.OPERATOR.OVERLOAD`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ TORCH_LIBRARIES = (
     "onnx_symbolic prim prims profiler quantization quantized quantized_decomposed rngprims sparse static_runtime streams "
     "symm_mem"
 ).split()
-"""The libraries of operators that torch registers itself, whose names no plugin takes. Those of any other library may have
-a handler of their own."""
+"""The operator libraries that torch itself registers. Plugins cannot claim their names, but any other library may have
+its own handler."""
 
 
 def _register_quantized_decomposed() -> None:
-    """Let torch register its own library of decomposed quantization, which `import torch` alone does not."""
+    """Make torch register its library of decomposed quantization, which `import torch` alone does not."""
     import torch.ao.quantization.fx._decomposed  # noqa: F401
 
 
 class LibraryOverloads:
-    """Every operator that is registered with torch's dispatcher, ATen's among them.
+    """Handles every operator that is registered with torch's dispatcher, including ATen.
 
     The opset version is ATen's (`torch._C._get_max_operator_version()`), 10 in every release since 2.1.
     """
@@ -37,7 +37,7 @@ class LibraryOverloads:
     convention = "schema"
 
     def name_of(self, target: Any) -> str | None:
-        """`torch.ops.aten.add.Tensor` for that overload; None for anything else."""
+        """Return `torch.ops.aten.add.Tensor` for that overload; None for anything else."""
         from torch._ops import OpOverload
 
         if not isinstance(target, OpOverload):
@@ -46,7 +46,8 @@ class LibraryOverloads:
         return f"{_START}{namespace}.{operator}.{target._overloadname}"
 
     def resolve(self, name: str) -> Any | None:
-        """The overload of that name, if torch's dispatcher knows it; nothing is created or imported by asking."""
+        """Return the overload of that name, or None if torch's dispatcher does not have it. Nothing is created or
+        imported."""
         import torch
         from torch._ops import OpOverload, OpOverloadPacket
 
@@ -60,7 +61,7 @@ class LibraryOverloads:
             torch._C._get_schema(f"{namespace}::{operator}", "" if overload == "default" else overload)
         except RuntimeError:
             return None
-        # An operator may be named like an attribute that torch's own objects for namespaces and operators have.
+        # An operator may have the same name as an attribute of torch's namespace and operator objects.
         packet = getattr(getattr(torch.ops, namespace), operator)
         found = getattr(packet, overload) if isinstance(packet, OpOverloadPacket) else None
         return found if isinstance(found, OpOverload) else None

@@ -1,11 +1,11 @@
-"""Calls of Triton kernels: a graph knows a kernel, and its constant arguments, by places in tables of the process.
+"""Calls of Triton kernels, which a graph refers to by indices into tables of the process.
 
-A record has the kernel's module, name and source text, what tunes it, and the constants themselves. A process that loads looks
-the kernel up among those that torch's table has; nothing is imported, and no source is compiled. Where it is not there, the node
-is complete but for the kernel, and running it is an error that names it.
+A record stores the kernel's module, name and source text, its tuning, and the constant arguments. A load looks the
+kernel up among those in torch's table; it imports nothing and compiles no source. If the kernel is missing, only that
+part of the node is incomplete: running the node raises an error that names the kernel.
 
-torch tunes a kernel anew in each trace (`num_warps=8` in a call, configurations with what heuristics made of them), so a process
-that has the kernel itself is enough to have it tuned.
+torch tunes a kernel anew in each trace (`num_warps=8` in a call, configurations computed by heuristics). A process that
+has the kernel itself can therefore have it tuned.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ __all__ = ["MissingKernel", "TritonType", "decode_launch", "encode_launch", "is_
 
 _INPUT = "launch"
 _TYPE = "triton.language"
-"""The one key of what says an element type of Triton."""
+"""The only key of the data that represents an element type of Triton."""
 _CONFIGURED = frozenset({"kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg"})
-"""What of a configuration is plain data: all that is given to Triton."""
+"""The fields of a configuration that are plain data. Only these are passed to Triton."""
 _LISTS = {"key": "keys", "reset_to_zero": "reset_to_zero", "restore_value": "restore_value"}
-"""Names of arguments that tuning looks at: as Triton takes them, and as its tuner has them."""
+"""Names of arguments that tuning uses: Triton's parameter, and the attribute of its tuner."""
 
 
 @dataclass(frozen=True)
 class MissingKernel:
-    """A kernel that a program calls, and that this process does not have."""
+    """A kernel that a program calls and that this process does not have."""
 
     module: str
     name: str
     source: str
     tuning: list[Any] = field(default_factory=list, hash=False)
-    """What wraps the kernel, from the outside in: configurations to try, or heuristics."""
+    """The kernel's wrappers from the outside in: configurations to try, or heuristics."""
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):
@@ -51,7 +51,7 @@ class MissingKernel:
 
 @dataclass(frozen=True)
 class TritonType:
-    """An element type of Triton (`fp32`), where Triton is not imported."""
+    """An element type of Triton (`fp32`) in a process that has not imported Triton."""
 
     name: str
 
@@ -64,7 +64,7 @@ def is_launch(target: Any) -> bool:
 def encode_launch(
     args: Sequence[Any], kwargs: Mapping[str, Any], encode: Callable[[Any], Argument]
 ) -> list[NamedArgument]:
-    """A call as one record.
+    """Encode a kernel call as one record.
 
     Raises:
         EncodeError: the table has no such kernel, or a constant cannot be written.
@@ -92,10 +92,10 @@ def encode_launch(
 def decode_launch(
     inputs: Sequence[NamedArgument], decode: Callable[[Argument], Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """The arguments of a call; None for a record that torch wrote, which has another form.
+    """Decode the arguments of a kernel call; return None for a record that torch wrote, which has another form.
 
     Raises:
-        DecodeError: the record is none that `encode_launch` makes.
+        DecodeError: `encode_launch` does not make such a record.
     """
     from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table as table
 
@@ -121,7 +121,7 @@ def decode_launch(
 
 
 def _described(kernel: Any) -> MissingKernel:
-    """What a file says of a kernel: its function, and what wraps it."""
+    """Return what a file stores about a kernel: its function, and its wrappers."""
     if isinstance(kernel, MissingKernel):
         return kernel
     tuning = []
@@ -135,7 +135,7 @@ def _described(kernel: Any) -> MissingKernel:
 
 
 def _layer(wrapper: Any) -> dict[str, Any]:
-    """One layer of what wraps a kernel, as data. A function stands there by its name."""
+    """Return one wrapper of a kernel as data, with functions replaced by their names."""
     if not hasattr(wrapper, "configs"):
         return {key: _named(value) for key, value in getattr(wrapper, "values", {}).items()}
     lists = {name: list(getattr(wrapper, attribute)) for name, attribute in _LISTS.items()}
@@ -155,7 +155,7 @@ def _named(value: Any) -> Any:
 
 
 def _found(wanted: MissingKernel, kernels: Iterable[Any]) -> Any:
-    """The kernel among `kernels`, or one that is among them, tuned; None where neither is."""
+    """Return the wanted kernel: one of `kernels`, or one of them with the wanted tuning; None if there is neither."""
     for kernel in kernels:
         if _described(kernel) == wanted:
             return kernel
@@ -168,7 +168,7 @@ def _found(wanted: MissingKernel, kernels: Iterable[Any]) -> Any:
 
 
 def _is_plain(configs: Sequence[Any], lists: Mapping[Any, Any]) -> bool:
-    """Whether configurations are nothing but data."""
+    """Whether configurations are plain data."""
     return (
         all(isinstance(each, dict) and _CONFIGURED.issuperset(each) for each in configs)
         and all(isinstance(each.get("kwargs", {}), dict) for each in configs)
@@ -177,7 +177,7 @@ def _is_plain(configs: Sequence[Any], lists: Mapping[Any, Any]) -> bool:
 
 
 def _tuned(kernel: Any, configs: Sequence[Mapping[str, Any]], lists: Mapping[Any, Any]) -> Any:
-    """A kernel with configurations to try, as torch makes one; None where Triton is not imported."""
+    """Return a kernel with configurations to try, built like torch's own; None if Triton is not imported."""
     triton = sys.modules.get("triton")
     if triton is None:
         return None
@@ -189,7 +189,7 @@ def _tuned(kernel: Any, configs: Sequence[Mapping[str, Any]], lists: Mapping[Any
 
 
 def _encode_constant(value: Any) -> Any:
-    """A constant argument as what an argument can be: Triton's element types by their names."""
+    """Encode a constant argument; an element type of Triton is replaced by its name."""
     is_type = (type(value).__module__, type(value).__name__) == ("triton.language.core", "dtype")
     return {_TYPE: value.name} if is_type or isinstance(value, TritonType) else value
 

@@ -1,4 +1,4 @@
-"""Opset upgraders for what torch itself brings."""
+"""Opset upgraders for torch's own operators."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ __all__ = ["graphwire_opset_upgraders"]
 
 @hookimpl
 def graphwire_opset_upgraders() -> list[OpsetUpgrader]:
-    """ATen's history, up and down."""
+    """Return the upgrade and downgrade steps of ATen."""
     return list(ATEN_STEPS)

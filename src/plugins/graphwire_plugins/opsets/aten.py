@@ -1,10 +1,10 @@
-"""ATen's history: the 18 overloads whose meaning changed, and what an older or newer node of each has to become.
+"""ATen's version history: the 18 overloads whose meaning changed, and how to convert their nodes up and down.
 
 The versions are torch's own (`torch._C._get_operator_version_map()`, `torch/csrc/jit/operator_upgraders`):
 
-    4   `div` of two integers is a true division; before, it was cut off towards zero (torch 1.5)
-    5   `full` takes its element type from a truth value or integer; before, it was the default float type (1.6)
-    8   `linspace` needs `steps`; before, 100 where none were given (1.10)
+    4   `div` of two integers is a true division; before, it truncated towards zero (torch 1.5)
+    5   `full` takes its element type from a boolean or integer; before, it used the default float type (1.6)
+    8   `linspace` requires `steps`; before, the default was 100 (1.10)
     9   `logspace` likewise (1.10)
     10  `gelu` has `approximate`; before, it was always exact (1.11)
 
@@ -27,23 +27,23 @@ __all__ = ["ATEN_STEPS"]
 _ATEN = "torch.ops.aten."
 _OVERLOADS = ("default", "out")
 _TRUE_DIVISION = ("float", "bfloat", "complex")
-"""How the names of the element types begin whose division was never cut off."""
+"""Prefixes of the names of element types whose division never truncated."""
 
 
 def _unchanged(edit: NodeEditor) -> None:
-    """The overload exists in both versions, and means the same."""
+    """Leave the node as it is: the overload exists in both versions with the same meaning."""
 
 
-# ------------------------------------------------------------------------------------------------- division, 3 and 4
+# --------------------------------------------------------------------------------------------------- division, 3 and 4
 
 
 def _is_fraction(edit: NodeEditor, value: Any) -> bool:
-    """Whether dividing by, or of, an operand is a true division in every version."""
+    """Whether a division with this operand is a true division in every version."""
     if isinstance(value, Value):
         if value.kind == "tensor":
             return edit.dtype(value).startswith(_TRUE_DIVISION)
         return value.kind == "sym_float"
-    # Of the other literals only a complex number is no plain value.
+    # Of the other literals, only a complex number is not a plain value.
     return not isinstance(value, int)
 
 
@@ -55,7 +55,7 @@ def _is_integer_division(edit: NodeEditor) -> bool:
 
 
 def _cut_off(overload: str) -> EditNode:
-    """The upgrade of a division: of integers, it says that it is cut off."""
+    """Return the upgrade of a division, which makes the truncation of integers explicit."""
 
     def upgrade(edit: NodeEditor) -> None:
         if _is_integer_division(edit):
@@ -66,7 +66,7 @@ def _cut_off(overload: str) -> EditNode:
 
 
 def _true_division(edit: NodeEditor) -> None:
-    """The downgrade of a division: of integers, the dividend becomes a float first."""
+    """Downgrade a division: convert an integer dividend to a float first."""
     if not _is_integer_division(edit):
         return
     if edit.has("out") or "div_." in edit.target:
@@ -89,10 +89,10 @@ _DIVISIONS = {
     "div_.Tensor": "div_.Tensor_mode",
     "div_.Scalar": "div_.Scalar_mode",
 }
-"""Each division, and the overload of it that says how the quotient is rounded."""
+"""Each division, and its overload with a rounding mode."""
 
 
-# ----------------------------------------------------------------------------------------------------- full, 4 and 5
+# ------------------------------------------------------------------------------------------------------- full, 4 and 5
 
 
 def _full_of_floats(edit: NodeEditor) -> None:
@@ -110,7 +110,7 @@ def _full_of_floats(edit: NodeEditor) -> None:
 
 
 def _as_float(known: SymInt | None) -> SymFloat:
-    """What is known of an integer as a float."""
+    """Return the metadata of an integer after conversion to a float."""
     if known is None:
         raise OpsetError("nothing is known of the integer before the program is loaded")
     if known.as_expr is None:
@@ -135,7 +135,7 @@ def _full_of_its_type(edit: NodeEditor) -> None:
         edit.set("dtype", dtypes[kind], keyword=True)
 
 
-# ------------------------------------------------------------------------------ linspace and logspace, 7, 8 and 9
+# ----------------------------------------------------------------------------------- linspace and logspace, 7, 8 and 9
 
 
 def _hundred_steps(edit: NodeEditor) -> None:
@@ -143,7 +143,7 @@ def _hundred_steps(edit: NodeEditor) -> None:
         edit.set("steps", 100, keyword=True)
 
 
-# ---------------------------------------------------------------------------------------------------- gelu, 9 and 10
+# ------------------------------------------------------------------------------------------------------ gelu, 9 and 10
 
 
 def _exact_gelu(edit: NodeEditor) -> None:
@@ -154,7 +154,7 @@ _SQRT_2_OVER_PI = 0.7978845608028654
 
 
 def _gelu_of_parts(edit: NodeEditor) -> None:
-    """The downgrade of `gelu`: the exact one is what it was; the one by tanh is written out."""
+    """Downgrade `gelu`: keep the exact form, and expand the tanh approximation into elementary operators."""
     approximate = edit.value("approximate", "none")
     edit.drop("approximate")
     if approximate == "none":
@@ -176,7 +176,7 @@ def _gelu_of_parts(edit: NodeEditor) -> None:
     edit.retarget(f"{_ATEN}mul.Tensor", {"self": emit("mul.Scalar", x, 0.5), "other": weight})
 
 
-# ------------------------------------------------------------------------------------------------------------- table
+# --------------------------------------------------------------------------------------------------------------- table
 
 _CHANGES = (
     *(Change(4, f"{_ATEN}{old}", _cut_off(new), _true_division) for old, new in _DIVISIONS.items()),
@@ -187,7 +187,7 @@ _CHANGES = (
     *(Change(9, f"{_ATEN}logspace.{overload}", _hundred_steps, _unchanged) for overload in _OVERLOADS),
     *(Change(10, f"{_ATEN}gelu.{overload}", _exact_gelu, _gelu_of_parts) for overload in _OVERLOADS),
 )
-"""Each change of an overload, by the version that made it."""
+"""Each change of an overload, by the version that introduced it."""
 
 ATEN_STEPS: tuple[OpsetStep, ...] = opset_steps("aten", 10, _CHANGES)
 """Each step from version 1 to 10, and back."""

@@ -1,7 +1,7 @@
-"""Container types in the box: the ones of Python's standard library and of torch.
+"""The built-in treespec serializers, for container types of Python's standard library and of torch.
 
 Dataclasses and other classes that a user registers with torch under a serialized name need no serializer here: the
-bridge takes them from torch's own table.
+bridge finds them in torch's own table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 @hookimpl
 def graphwire_treespec_serializers() -> list[TreespecSerializer]:
-    """The serializers of this module."""
+    """Return the built-in serializers."""
     return [
         Tuple(),
         List(),

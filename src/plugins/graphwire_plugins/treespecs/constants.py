@@ -1,5 +1,7 @@
-"""Constants that stand as containers without children (`torch.utils._pytree.register_constant`): what `flat_apply` and
-operators with constant arguments keep in a graph.
+"""Treespec serializers for constants that are containers without children.
+
+`torch.utils._pytree.register_constant` makes them. `flat_apply` and operators with constant arguments keep them in
+graphs.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from graphwire_plugins.ops.functions import PredispatchFunctions
 
 
 class ConstantFunctions:
-    """What `flat_apply` calls: the context is the function's or class's name.
+    """The callee of `flat_apply`: the context is the name of the function or class.
 
-    It is found among torch's own functions that stand in graphs, the tensor subclasses and autograd functions that live in
-    this process, and what was declared with `torch.serialization.add_safe_globals`; nothing is imported by a name that a
-    file gives.
+    It is looked up among torch's own functions that occur in graphs, the tensor subclasses and autograd functions of
+    this process, and the objects declared with `torch.serialization.add_safe_globals`. A name in a file never causes an
+    import.
     """
 
     name = "torch._higher_order_ops.flat_apply._ConstantFunction"
@@ -60,7 +62,7 @@ class ConstantFunctions:
 
 
 class FunctionSchemas:
-    """`torch.FunctionSchema`, where a program registers it as a constant: the context is the schema's text."""
+    """`torch.FunctionSchema`, for programs that register it as a constant: the context is the schema's text."""
 
     name = "torch.FunctionSchema"
     version = 1
@@ -93,7 +95,7 @@ _MOST_CHARACTERS, _MOST_NESTING = 10_000, 16
 
 
 def _is_shallow(text: str) -> bool:
-    """Whether torch's parser, which recurses on the C stack, can be given the text of a schema."""
+    """Whether a schema's text is safe for torch's parser, which recurses on the C stack."""
     deepest = depth = 0
     for character in text[: _MOST_CHARACTERS + 1]:
         depth += (character in "([") - (character in ")]")

@@ -1,7 +1,7 @@
-"""Containers whose children have keys: dict, OrderedDict and defaultdict.
+"""Treespec serializers for containers with keys: dict, OrderedDict and defaultdict.
 
-Keys that torch's JSON gives back exactly (text, numbers, bool, None, members of plain enums) are written as torch
-writes them, in version 1 of the context. Other keys (tuples, members of an IntEnum, bytes) take version 2: tagged values.
+Keys that torch's JSON preserves exactly (text, numbers, bool, None, members of plain enums) are written as torch writes
+them, in version 1 of the context. Other keys (tuples, members of an IntEnum, bytes) need version 2: tagged values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from graphwire.schema.texts import decode_value, dump_json, encode_value, hashab
 
 
 class Dict:
-    """`dict`: the context is the list of its keys, in order of insertion."""
+    """`dict`: the context is the list of its keys, in insertion order."""
 
     name = "builtins.dict"
     version = 2
@@ -67,7 +67,7 @@ FACTORIES: dict[str, Callable[[], Any]] = {
         collections.deque,
     )
 }
-"""The default factories that can be written, by name. A file chooses among these; nothing is imported for it."""
+"""The supported default factories, by name. A file can only select one of these; nothing is imported."""
 
 
 class DefaultDict:
@@ -82,7 +82,7 @@ class DefaultDict:
     def dump_context(self, context: Any) -> tuple[int, Tree]:
         factory, keys = context
         name = None if factory is None else _factory_name(factory)
-        # torch looks for enum members in the contexts that are JSON text, and this one is not.
+        # torch looks for enum members in contexts that are JSON text, which this one is not.
         if (
             factory is not None
             and is_plain_json(keys)
@@ -137,7 +137,8 @@ def _factory(name: str) -> Callable[[], Any]:
 
 
 def _keys(value: Any) -> list[Any]:
-    """The keys of a dict, checked. A list among them was a tuple: torch's JSON loses that, and no list is a key."""
+    """Check and return the keys of a dict. A list among them was a tuple: torch's JSON loses that, and a list cannot be
+    a key."""
     if type(value) is not list:
         raise DecodeError(f"no list of keys: {value!r:.80}")
     keys = [hashable(_tupled(key)) for key in value]

@@ -1,4 +1,4 @@
-"""Containers whose children are numbered: tuple, list, deque, namedtuples, `torch.Size`, `torch.return_types`."""
+"""Treespec serializers for sequences: tuple, list, deque, namedtuples, `torch.Size`, `torch.return_types`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphwire.schema.texts import load_json
 
 
 class _Plain:
-    """A container that has no context; torch writes it as JSON's null."""
+    """A container without a context; torch writes the context as JSON's null."""
 
     name: str
     version = 1
@@ -61,7 +61,7 @@ class Size(_Plain):
 
 
 class ReturnTypes(_Plain):
-    """The named tuples that operators return, such as `torch.return_types.topk`: each under its own name.
+    """The named tuples that operators return, such as `torch.return_types.topk`, each under its own name.
 
     torch registers them without serialized names, and cannot write them.
     """
@@ -105,13 +105,13 @@ class Deque:
 
 
 class NamedTuple:
-    """Every namedtuple class that was registered under a serialized name: the context is that name."""
+    """Every namedtuple class that is registered under a serialized name: the context is that name."""
 
     name = "collections.namedtuple"
     version = 1
 
     def container(self) -> Any:
-        # The function stands for all its classes: torch gives each namedtuple's spec this as its type.
+        # The function represents all namedtuple classes: torch uses it as the type of each namedtuple's spec.
         return collections.namedtuple
 
     def dump_context(self, context: Any) -> tuple[int, Tree]:
@@ -135,7 +135,7 @@ class NamedTuple:
         match tree:
             case str(name):
                 found = registration_by_name(name)
-            # 2.1 and 2.2 wrote the bare class name and its fields, and made a class of them on load.
+            # 2.1 and 2.2 wrote the bare class name and its fields, and created a class from them on load.
             case {"class_name": str(name), "fields": list(fields)} if all(
                 type(each) is str for each in fields
             ):

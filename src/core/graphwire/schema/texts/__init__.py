@@ -1,4 +1,4 @@
-"""What do the texts inside records mean: expressions, guards, treespecs, metadata?"""
+"""How are the texts inside records parsed: expressions, guards, treespecs, metadata?"""
 
 from graphwire.schema.texts.constructor import (
     CONSTANTS,

@@ -1,12 +1,13 @@
-"""Symbolic expressions: the text that torch.export writes for sizes, strides, ranges and conditions, as a tree.
+"""Symbolic expressions as trees: the text that torch.export writes for sizes, strides, ranges and conditions.
 
-One tree has two spellings, and neither is ever evaluated:
+A tree has two text forms, and neither is ever evaluated:
 
 * constructor text, which torch >= 2.6 writes: `Add(Mul(Integer(2), Symbol('s0', integer=True)), Integer(-1))`;
-* infix text (`schema.texts.infix`), which older releases write, and every release writes as the key of a range: `2*s0 - 1`.
+* infix text (`schema.texts.infix`), which older releases write, and which every release writes as the key of a range:
+  `2*s0 - 1`.
 
-Nothing is folded or reordered: `9**9**9` is a tree of two powers. Infix text names its symbols without their
-assumptions, so `parse_infix` makes symbols that have none.
+Nothing is folded or reordered: `9**9**9` is a tree of two powers. Infix text omits the assumptions of symbols, so
+`parse_infix` creates symbols without assumptions.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from graphwire.errors import ExpressionError
 
 
 class Expression(NamedTuple):
-    """One node of an expression tree; immutable, and equal to any tree of the same heads and parts.
+    """A node of an expression tree; immutable, and equal to any tree with the same heads and parts.
 
-    `head` says what `args` holds:
+    `head` determines the contents of `args`:
         `Integer`   (value,)
         `Rational`  (numerator, denominator)
         `Float`     (decimal text, precision in bits)
@@ -41,14 +42,14 @@ class Expression(NamedTuple):
 
 
 class ExpressionLimits(NamedTuple):
-    """How large a text may be before it is refused."""
+    """Bounds on an expression's text. A larger text is rejected."""
 
     characters: int = 1_000_000
     """Length of the whole text."""
     depth: int = 200
-    """Operations inside operations."""
+    """Nesting depth of operations."""
     digits: int = 4300
-    """Digits of one number: what Python's own `int` accepts by default."""
+    """Digits of one number. Python's own `int` accepts as many by default."""
 
 
 DEFAULT_LIMITS = ExpressionLimits()
@@ -73,7 +74,7 @@ HEADS: dict[str, tuple[int, int | None]] = {
     "IsNonOverlappingAndDenseIndicator": (0, None),
     "log": (1, 2),
 }
-"""Every operation of the grammar, with the least and the greatest number of its operands (None: any number)."""
+"""Every operation of the grammar, with the minimum and maximum number of its operands (None: unbounded)."""
 
 CONSTANTS: frozenset[str] = frozenset({"true", "false", "oo", "-oo", "int_oo", "-int_oo", "zoo", "nan"})
 """Every constant of the grammar, as constructor text spells it."""
@@ -84,7 +85,7 @@ ASSUMPTIONS: frozenset[str] = frozenset(
     " integer irrational negative noninteger nonnegative nonpositive nonzero odd polar positive prime rational"
     " real transcendental zero".split()
 )
-"""What a symbol may be assumed to be, in sympy's words."""
+"""The assumptions that a symbol may carry, in sympy's terms."""
 
 _OPERATIONS_LISTED = "The operations are listed in graphwire.schema.texts.constructor.HEADS"
 _SYMBOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{,1023}")
@@ -124,7 +125,7 @@ def float_number(decimal: str, precision: int = 53) -> Expression:
         precision: the width of its significand in bits; 53 is IEEE 754 double.
 
     Raises:
-        ExpressionError: `decimal` is no decimal number, or the precision is out of 1 … 4096.
+        ExpressionError: `decimal` is not a decimal number, or the precision is not in 1 … 4096.
     """
     if not _DECIMAL.fullmatch(decimal):
         refuse(f"{decimal!r} is no decimal number")
@@ -141,7 +142,8 @@ def symbol(name: str, assumptions: Sequence[tuple[str, bool]] = ()) -> Expressio
         assumptions: pairs such as `("integer", True)`, kept in this order.
 
     Raises:
-        ExpressionError: the name is no identifier, a keyword, a constant's name or a dunder; or an assumption is unknown.
+        ExpressionError: the name is not an identifier, or is a keyword, a constant's name or a dunder; or an assumption
+            is unknown.
     """
     if not _SYMBOL_NAME.fullmatch(name) or iskeyword(name) or name.startswith("__") or name in CONSTANTS:
         refuse(
@@ -161,7 +163,7 @@ def call(head: str, operands: Sequence[Expression]) -> Expression:
     """Return the tree of an operation.
 
     Raises:
-        ExpressionError: the grammar has no such operation, or it takes another number of operands.
+        ExpressionError: the grammar lacks the operation, or the number of operands is wrong.
     """
     arity = HEADS.get(head)
     if arity is None:
@@ -196,7 +198,7 @@ def symbols_of(expression: Expression) -> tuple[str, ...]:
     return tuple(names)
 
 
-# ------------------------------------------------------------------------------------------------ constructor text
+# ---------------------------------------------------------------------------------------------------- constructor text
 
 _PIECE = re.compile(
     r"""\s*(?:
@@ -251,10 +253,10 @@ def _refuse_head(head: str, text: str, position: int) -> NoReturn:
 
 
 def parse_expression(text: str, limits: ExpressionLimits = DEFAULT_LIMITS) -> Expression:
-    """Read constructor text, such as `Add(Symbol('s0', integer=True), Integer(-1))`.
+    """Parse constructor text, such as `Add(Symbol('s0', integer=True), Integer(-1))`.
 
     Raises:
-        ExpressionError: the text is outside of the grammar or the limits; it names the offending piece.
+        ExpressionError: the text violates the grammar or the limits; the message quotes the offending piece.
     """
     check_length(text, limits)
     match = _PIECE.match

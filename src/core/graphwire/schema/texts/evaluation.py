@@ -1,7 +1,8 @@
-"""What an expression comes to when its symbols are numbers, in an arithmetic of our own with bounds.
+"""Evaluation of expressions whose symbols are numbers, with bounds and without sympy.
 
-Whole numbers and fractions are exact, floats are doubles. What is beyond `growth.MAX_BITS`, undefined, infinite, or an
-operation whose value nobody here asks for has no value; so has everything made of it.
+Integers and fractions are exact, floats are doubles. There is no value if it exceeds `growth.MAX_BITS`, is undefined or
+infinite, or needs an operation that is not implemented here; the same holds for every expression that contains such a
+part.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Number: TypeAlias = int | Fraction | float
 Operation: TypeAlias = Callable[[Sequence[Number]], Number]
 
 _MOST = 2**63 - 1
-"""The greatest power of natural numbers that torch computes."""
+"""The largest power of natural numbers that torch computes."""
 
 
 class _NoValueError(ArithmeticError):
@@ -27,10 +28,10 @@ class _NoValueError(ArithmeticError):
 
 
 def evaluate(expression: Expression, values: Mapping[str, Number]) -> Number | None:
-    """The value of `expression`, or None where it has none.
+    """Return the value of `expression`, or None if it has none.
 
     Args:
-        values: the numbers that the symbols stand for, by name. A symbol without one has no value.
+        values: the values of the symbols, by name. An expression with any other symbol has no value.
     """
     try:
         return _evaluate(expression, values)

@@ -1,8 +1,9 @@
-"""How much an expression could become: bounds on what anybody has to compute who puts numbers into it, or expands it.
+"""Bounds on the size of an expression's value, checked without computing it.
 
-An expression is a few characters for a number that no memory holds: `9**9**9`, `2**(s0 + 10**11)`. Nothing here computes one.
-Torch's shape environment does, with sympy, which knows no bound. So an expression that could outgrow a bound is refused
-wherever programs are checked or built; that of a real program stays four orders of magnitude below.
+A few characters can denote a number that no memory holds: `9**9**9`, `2**(s0 + 10**11)`. This module never computes
+one, but torch's shape environment does, with sympy, which has no bounds. Therefore an expression that could exceed a
+bound is rejected wherever programs are checked or built. Expressions of real programs stay four orders of magnitude
+below.
 """
 
 from __future__ import annotations
@@ -16,20 +17,22 @@ from graphwire.schema.texts.constructor import Expression, parse_expression
 from graphwire.schema.texts.infix import parse_infix
 
 MAX_BITS = 1 << 14
-"""Bits of any number that an expression can come to, with 64 bits for a symbol: what a number of 4300 digits has."""
+"""Bits of any number that an expression can evaluate to, with 64 bits for a symbol. A number of 4300 digits has as
+many."""
 MAX_TERMS = 1024
-"""Terms of a product or power of sums, written out as one sum. A sum itself may have any number."""
+"""Terms of a product or power of sums after expansion to one sum. A sum itself may have any number of terms."""
 MAX_SYMBOLIC_EXPONENT = 64
-"""Any number inside an exponent that has symbols, and what such an exponent counts as: torch shifts sizes of 64 bits."""
+"""The largest number inside an exponent that has symbols, and the assumed value of such an exponent. torch shifts sizes
+of 64 bits."""
 MAX_EXPONENT_BITS = 16
-"""Bits of all numbers together inside an exponent that is no number itself."""
+"""Bits of all numbers together inside an exponent that is not itself a number."""
 MAX_ROOT_BITS = 1024
-"""Bits of a number whose root is taken: sympy looks for its factors."""
+"""Bits of a number whose root is taken: sympy searches for its factors."""
 MAX_REASONED = 40
-"""Numbers, symbols and operations of an expression that torch's shape environment is let to reason about while a program is
-built or its module is made. Those of a real program have a dozen; sympy takes a second for sixty."""
+"""Numbers, symbols and operations of an expression that torch's shape environment may reason about while a program is
+built or its module is created. Expressions of real programs have a dozen; sympy takes a second for sixty."""
 MAX_REASONED_IN_ALL = 4096
-"""Those of all expressions of a program that it is let to reason about."""
+"""The same, for all expressions of a program together."""
 MAX_DECIMAL_EXPONENT = 400
 """The power of ten of a float; a double reaches 308."""
 
@@ -41,39 +44,40 @@ _EXPONENTIAL = frozenset(
 )
 _REMEDY = "No size is such a number; the text was not written by torch"
 _EULER = Expression("Integer", (3,))
-"""What an exponential counts as a power of."""
+"""The base assumed for an exponential."""
 
 
 class Growth(NamedTuple):
-    """What an expression could come to."""
+    """Upper bounds on the value of an expression."""
 
     nodes: int
-    """Numbers, symbols and operations that it is made of."""
+    """The numbers, symbols and operations in the expression."""
     bits: int
-    """Bits of the greatest number that it, or a part of it, can be."""
+    """Bits of the largest number that the expression or a part of it can be."""
     terms: int
-    """Terms of the greatest sum that it, or a part of it, can be written out as."""
+    """Terms of the largest sum that the expression or a part of it can expand to."""
     whole: bool
-    """Whether it is a whole number where its symbols are."""
+    """Whether the value is an integer if the symbols are integers."""
     exponents: tuple[str, ...] = ()
-    """The symbols that stand in an exponent."""
+    """The symbols inside exponents."""
 
 
 def check_expression(text: str) -> None:
-    """Check constructor text: its grammar, and what it could come to.
+    """Check the grammar of constructor text, and the bounds of this module.
 
     Raises:
-        ExpressionError: it is none, or could come to more than the bounds of this module.
+        ExpressionError: the text is not an expression, or its value could exceed the bounds.
     """
     growth_of(parse_expression(text))
 
 
 def check_range_key(text: str) -> None:
-    """Check infix text that has a range: its grammar, what it could come to, and that it is of those that torch may solve
-    for their symbol when it makes the module of a program.
+    """Check infix text that has a range: its grammar, the bounds, and whether torch can afford to solve it.
+
+    torch may solve such an expression for its symbol when it creates a program's module.
 
     Raises:
-        ExpressionError: it is none, could come to more than the bounds of this module, or is beyond what is solved.
+        ExpressionError: the text is not an expression, could exceed the bounds, or is too complex to solve.
     """
     growth = growth_of(parse_infix(text))
     if growth.nodes > MAX_REASONED or growth.exponents:
@@ -84,10 +88,10 @@ def check_range_key(text: str) -> None:
 
 
 def growth_of(expression: Expression) -> Growth:
-    """What `expression` could come to.
+    """Return upper bounds on the value of `expression`.
 
     Raises:
-        ExpressionError: it, or a part of it, could come to more than the bounds of this module.
+        ExpressionError: the value of the expression or a part of it could exceed the bounds of this module.
     """
     try:
         return _growth(expression)
@@ -112,7 +116,7 @@ def _growth(expression: Expression) -> Growth:
     most, terms, whole = max(bits), 1, all(part.whole for part in parts)
     if head == "Add":
         terms = sum([part.terms for part in parts])
-        # The sum of fractions has all their denominators.
+        # A sum of fractions has the product of their denominators.
         most += len(parts).bit_length() + (
             0 if whole else sum([part.bits for part in parts if not part.whole])
         )
@@ -142,21 +146,21 @@ def _checked(head: str, growth: Growth) -> Growth:
 
 
 def _power(head: str, operands: Sequence[Expression]) -> Growth:
-    """The growth of a power or a shift: of its base as often as its exponent says."""
+    """Return the growth of a power or a shift: that of its base, multiplied by its exponent."""
     base, exponent = _growth(operands[0]), _growth(operands[1])
     nodes, exponents = 1 + base.nodes + exponent.nodes, base.exponents
     times = _number(operands[1])
     if times is None:
         symbols = _symbols_of_exponent(operands[1])
         exponents = tuple(dict.fromkeys((*exponents, *symbols, *exponent.exponents)))
-        # Without symbols it is a number that sympy computes, and the power after it.
+        # Without symbols, sympy computes the exponent, and then the power.
         times = MAX_SYMBOLIC_EXPONENT if symbols else 1 << min(exponent.bits, MAX_BITS.bit_length())
     count = math.ceil(abs(times)) if abs(times) <= MAX_BITS else MAX_BITS + 1
     if head in _SHIFTS:
         return Growth(nodes, base.bits + (count if head == "LShift" else 0), 1, base.whole, exponents)
     terms = 1
     if base.terms > 1 and count:
-        # As many as there are ways to choose `count` of the terms, with repetition.
+        # The number of ways to choose `count` of the terms, with repetition.
         terms = math.comb(count + base.terms - 1, count) if count + base.terms < MAX_TERMS else MAX_TERMS + 1
     whole = head == "PowByNatural" or (head == "Pow" and base.whole and type(times) is int and times >= 0)
     if operands[1].head == "Rational" and base.bits * max(count, 1) > MAX_ROOT_BITS:
@@ -168,7 +172,7 @@ def _power(head: str, operands: Sequence[Expression]) -> Growth:
 
 
 def _number(expression: Expression) -> int | float | None:
-    """The number that an exponent is; None for one with symbols."""
+    """Return the number that an exponent is; None for an exponent with symbols."""
     head, args = expression
     if head == "Integer":
         return int(args[0])
@@ -180,7 +184,7 @@ def _number(expression: Expression) -> int | float | None:
 
 
 def _symbols_of_exponent(expression: Expression) -> list[str]:
-    """The symbols of an exponent, which itself is made of symbols and small numbers, and is no power again."""
+    """Return the symbols of an exponent. It must consist of symbols and small numbers, and contain no power."""
     found: list[str] = []
     bits = 0
     pending = [expression]
@@ -197,7 +201,7 @@ def _symbols_of_exponent(expression: Expression) -> list[str]:
         elif part.head in _POWERS or part.head in _SHIFTS or part.head in _EXPONENTIAL:
             raise ExpressionError("a power in the exponent of another", remedy=_REMEDY)
         bits += 0 if number is None else math.ceil(abs(number)).bit_length()
-        if bits > MAX_EXPONENT_BITS:  # which they could come to as factors
+        if bits > MAX_EXPONENT_BITS:  # the bits of their product, at most
             raise ExpressionError(
                 f"the numbers of an exponent have more than {MAX_EXPONENT_BITS} bits together", remedy=_REMEDY
             )
@@ -233,10 +237,10 @@ _ROUNDED = frozenset(
     "FloorDiv CleanDiv CeilDiv CeilToInt FloorToInt RoundToInt TruncToInt ceiling floor sign ModularIndexing"
     " Equality Unequality LessThan StrictLessThan GreaterThan StrictGreaterThan And Or Xor Not".split()
 )
-"""Operations whose value is whole, whatever their operands are."""
+"""Operations whose value is an integer for any operands."""
 _FLOATS = frozenset(
     "ToFloat TruncToFloat FloatTrueDiv IntTrueDiv RoundDecimal acos asin asinh atan cos log sin tan tanh".split()
 ) | frozenset(
     f"OpaqueUnaryFn_{name}" for name in "sqrt cos sin tan tanh asin acos atan log asinh log2".split()
 )
-"""Operations whose value is a float, of 53 bits and an exponent."""
+"""Operations whose value is a float, with 53 bits and an exponent."""

@@ -1,9 +1,9 @@
-"""Guards: the Python text in which torch.export states what must hold of a program's inputs, checked and never run.
+"""Guards: the Python conditions that torch.export stores for a program's inputs. They are checked and never run.
 
-A guard is a condition such as `L['x'].size()[0] % 8 == 0`: arithmetic and comparisons on *sources*, paths from the input
-dictionary `L` through keys, attributes and a few methods of tensors. torch itself pastes guards into generated code and
-runs it (`torch/export/_unlift.py`), between other statements and a second time inside a quoted message; so a guard that
-passes here is one line, without comments, and its keys hold neither quotes nor backslashes.
+A guard is a condition such as `L['x'].size()[0] % 8 == 0`: arithmetic and comparisons on *sources*, which are paths
+from the input dictionary `L` through keys, attributes and a few methods of tensors. torch itself pastes guards into
+generated code and runs it (`torch/export/_unlift.py`), between other statements and a second time inside a quoted
+message. Therefore a valid guard is one line, without comments, and its keys contain neither quotes nor backslashes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ METHODS = frozenset({"size", "stride", "storage_offset", "item", "__neg__"})
 """Methods of a source that a guard may call, all without arguments."""
 
 ATTRIBUTES = frozenset({"_base"})
-"""Attributes of a source, beside those whose name starts with a letter."""
+"""Attributes of a source, besides those whose name starts with a letter."""
 
 FUNCTIONS: dict[str, tuple[int, int | None]] = {
     **{
@@ -40,7 +40,7 @@ FUNCTIONS: dict[str, tuple[int, int | None]] = {
     "Where": (3, 3),
     "round": (1, 2),
 }
-"""Every function that a guard may call, with the least and the greatest number of its arguments (None: any number)."""
+"""Every function that a guard may call, with the minimum and maximum number of its arguments (None: unbounded)."""
 
 CONSTANTS = frozenset({"inf", "math.inf", "math.nan"})
 """Every named constant of a guard."""
@@ -52,23 +52,23 @@ _OPERATORS = (
 _KEY = re.compile(r"'[^']*'")
 _OUTSIDE_KEYS = re.compile(r"[^ -~]|[#\"'\\]")
 _GLUED_NUMBER = re.compile(r"(?<!\w)(?>[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)[A-Za-z_]")
-"""A number with a word right behind it, such as `1or`: Python's parser would print a warning."""
+"""A number directly followed by a word, such as `1or`: Python's parser would print a warning."""
 
 
 def check_guard(text: str) -> None:
-    """Check that `text` is a guard.
+    """Check that `text` is a valid guard.
 
     Raises:
-        ExpressionError: it is not; the error names the node and its column.
+        ExpressionError: it is not; the message names the node and its column.
     """
     parse_guard(text)
 
 
 def parse_guard(text: str) -> ast.expr:
-    """Read a guard, such as `L['x'].size()[0] <= 10`, as a syntax tree in which every node is an allowed one.
+    """Parse a guard, such as `L['x'].size()[0] <= 10`, into a syntax tree of allowed nodes only.
 
     Raises:
-        ExpressionError: the text is no guard; the error names the node and its column.
+        ExpressionError: the text is not a valid guard; the message names the node and its column.
     """
     if not isinstance(text, str):
         raise ExpressionError(f"a guard is text, not {type(text).__name__}")
@@ -118,7 +118,7 @@ def _is_power(node: ast.expr) -> bool:
 
 
 def _operands(node: ast.expr) -> list[ast.expr]:
-    """Check one node by itself, and return the operands that are to be checked next."""
+    """Check one node by itself, and return the operands to check next."""
     if isinstance(node, ast.BoolOp):
         return node.values
     if isinstance(node, ast.BinOp):
@@ -171,7 +171,7 @@ def _check_constant(node: ast.Constant) -> None:
 
 
 def _name_of(node: ast.expr) -> str:
-    """Return `max` or `math.floor` for a node that is such a name, and nothing for any other."""
+    """Return `max` or `math.floor` for a node that is such a name, and an empty string for any other."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -219,7 +219,7 @@ def _check_source(node: ast.expr) -> None:
 
 
 def _first_step(node: ast.expr) -> ast.expr:
-    """Return the step of a path that stands next to its root."""
+    """Return the step of a path that is next to its root."""
     while True:
         inner = node.func if isinstance(node, ast.Call) else node
         inner = inner.value if isinstance(inner, (ast.Attribute, ast.Subscript)) else inner

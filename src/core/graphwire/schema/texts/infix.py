@@ -1,4 +1,4 @@
-"""Symbolic expressions in infix text, read and written, never evaluated."""
+"""Symbolic expressions as infix text, such as `2*s0 - 1`: parsed and written, never evaluated."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _POWER: dict[str, int] = dict.fromkeys(_RELATIONS, 1) | {
     "//": 6,
     "**": 8,
 }
-"""How tightly an operator binds: as in Python, where a sign (7) lies between a product and a power."""
+"""How tightly each operator binds, as in Python. The sign (7) lies between product and power."""
 
 MINUS_ONE = integer(-1)
 _NUMBERS = frozenset({"Integer", "Rational", "Float"})
@@ -65,7 +65,8 @@ def _is_negative(number: Expression) -> bool:
 
 
 def _negated(operand: Expression) -> Expression:
-    """Return minus `operand`, with the sign where sympy writes it: in a number, or as first factor of a product."""
+    """Return the negation of `operand`, with the sign where sympy writes it: in a number, or as first factor of a
+    product."""
     head, args = operand
     if head in _NUMBERS and not _is_negative(operand):
         return Expression(head, (f"-{args[0]}" if head == "Float" else -int(args[0]), *args[1:]))
@@ -77,7 +78,7 @@ def _negated(operand: Expression) -> Expression:
 
 
 def _inverses(divisor: Expression) -> tuple[int, list[Expression]]:
-    """Return `divisor` as a whole number, and powers to multiply with."""
+    """Return `divisor` as an integer, and powers to multiply with."""
     head, args = divisor
     if head == "Integer" and not _is_negative(divisor) and args[0] != 0:
         return int(args[0]), []
@@ -93,7 +94,10 @@ def _inverses(divisor: Expression) -> tuple[int, list[Expression]]:
 
 
 class _InfixReader:
-    """Reads one infix text by operator precedence; a chain of one operator makes one node, or a loop, not a recursion."""
+    """Parses one infix text by operator precedence.
+
+    A chain of one operator makes one node, or a loop, rather than a recursion.
+    """
 
     def __init__(self, text: str, limits: ExpressionLimits) -> None:
         self.text, self.limits, self.index = text, limits, 0
@@ -118,7 +122,7 @@ class _InfixReader:
         refuse(problem, self.text, self.places[self.index], remedy)
 
     def take(self, word: str) -> bool:
-        """Step over `word` if it comes next, and say whether it did."""
+        """Consume `word` if it comes next, and return whether it did."""
         if self.words[self.index] != word or self.kinds[self.index] == "string":
             return False
         self.index += 1
@@ -129,7 +133,7 @@ class _InfixReader:
             self.refuse(f"{word!r} is missing")
 
     def read(self, power: int, depth: int) -> Expression:
-        """Read an operand and every operator after it that binds at least as tightly as `power`."""
+        """Parse an operand and every operator after it that binds at least as tightly as `power`."""
         if depth > self.limits.depth:
             self.refuse(f"operations nested deeper than {self.limits.depth}")
         negative = power <= 7 and self.take("-")
@@ -149,7 +153,7 @@ class _InfixReader:
             left = self.chain(left, word, binding, depth)
 
     def chain(self, left: Expression, word: str, binding: int, depth: int) -> Expression:
-        """Read the rest of a sum, a conjunction and so on, or the right side of a relation."""
+        """Parse the rest of a sum, a conjunction or the like, or the right side of a relation."""
         operands = [left]
         if binding == 1:
             self.index += 1
@@ -165,7 +169,7 @@ class _InfixReader:
         return Expression(_CONNECTIVES.get(word, "Add"), tuple(operands))
 
     def product(self, first: Expression, negative: bool, depth: int) -> Expression:
-        """Read the rest of a product: its sign first, its rational coefficient next, then its factors."""
+        """Parse the rest of a product: its sign first, its rational coefficient next, then its factors."""
         factors = [first]
         nested = 0
         while (word := self.words[self.index]) in ("*", "/", "//"):
@@ -199,7 +203,7 @@ class _InfixReader:
         return _negated(factors[0]) if negative else factors[0]
 
     def operand(self, depth: int) -> Expression:
-        """Read a number, a name, a call, a parenthesis, or a negation."""
+        """Parse a number, a name, a call, a parenthesis, or a negation."""
         kind, word = self.kinds[self.index], self.words[self.index]
         if kind == "number":
             self.index += 1
@@ -261,10 +265,11 @@ class _InfixReader:
 
 
 def parse_infix(text: str, limits: ExpressionLimits = DEFAULT_LIMITS) -> Expression:
-    """Read infix text, such as `2*s0 - 1`, into the tree that constructor text would give, symbols without assumptions.
+    """Parse infix text, such as `2*s0 - 1`, into the tree of the same constructor text, with symbols without
+    assumptions.
 
     Raises:
-        ExpressionError: the text is outside of the grammar or the limits; it names the offending piece.
+        ExpressionError: the text violates the grammar or the limits; the message quotes the offending piece.
     """
     check_length(text, limits)
     reader = _InfixReader(text, limits)
@@ -278,7 +283,7 @@ def parse_infix(text: str, limits: ExpressionLimits = DEFAULT_LIMITS) -> Express
 
 
 _BINDING = {"Mod": 4, "PythonMod": 4, "ModularIndexing": 4, "Where": 4, "PowByNatural": 6, "FloatPow": 8}
-"""Calls that sympy's `str` puts in parentheses of their own, as if they were loose operators."""
+"""Calls that sympy's `str` parenthesizes like operators of low precedence."""
 
 _OPERATORS = {head: word for word, head in _RELATIONS.items() if word not in ("==", "!=")}
 _CALLED = {head: name for name, head in _NAMES.items()} | {"true": "True", "false": "False"}
@@ -286,10 +291,10 @@ _ATOM = 9
 
 
 def format_infix(expression: Expression) -> str:
-    """Return infix text as sympy's `str` spells it, wherever that text parses back to an equal tree.
+    """Return infix text as sympy's `str` spells it, provided that the text parses back to an equal tree.
 
     Deviations from `str`: a float keeps all its digits; `Identity` and `CleanDiv` keep their names; a product or power
-    that sympy would spell like another one is spelled as a call, such as `Mul(2, 3)`. Assumptions are left out.
+    that sympy would spell like another one is spelled as a call, such as `Mul(2, 3)`. Assumptions are omitted.
 
     Raises:
         ExpressionError: the tree is nested too deeply to be printed.
@@ -363,7 +368,7 @@ def _sum(terms: Sequence[Expression]) -> str:
 
 
 def _product(factors: Sequence[Expression]) -> str:
-    """Return a product's text, or nothing where no text but a call would parse back to it."""
+    """Return a product's text, or an empty string if only a call would parse back to it."""
     sign = "-" if factors[0] == MINUS_ONE else ""
     rest = list(factors[1:] if sign else factors)
     divisor = ""
@@ -391,7 +396,7 @@ def _product(factors: Sequence[Expression]) -> str:
 
 
 def _power(base: Expression, exponent: Expression) -> tuple[str, int] | None:
-    """Return a power's text and binding, or None where no text but a call would parse back to it."""
+    """Return a power's text and binding, or None if only a call would parse back to it."""
     if exponent == MINUS_ONE and base.head not in ("Mul", "Pow", *_NUMBERS):
         return f"1/{_infix(base, _ATOM)}", 6
     if exponent == Expression("Rational", (1, 2)):

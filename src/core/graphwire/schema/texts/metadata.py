@@ -1,7 +1,7 @@
-"""The metadata of nodes that is text with a grammar: JSON, read to its shape.
+"""Parsers for node metadata that is structured text, such as module stacks.
 
-torch writes module stacks, source functions and `torch_fn` with commas and semicolons between the parts. Where a part
-holds one of these, graphwire writes JSON instead, under a key of its own.
+torch writes module stacks, source functions and `torch_fn` with commas and semicolons between the parts. If a part
+contains one of these, graphwire writes JSON instead, under a key of its own.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import msgspec
 from graphwire.errors import SchemaError
 
 EXACT_STACK = "graphwire.nn_module_stack"
-"""The metadata key of a module stack that torch's text cannot say: JSON rows of key, path and type."""
+"""The metadata key of a module stack that torch's text cannot represent: JSON rows of key, path and type."""
 EXACT_SOURCE_FN = "graphwire.source_fn_stack"
-"""The metadata key of a source-function stack that torch's text cannot say: JSON rows of name and function."""
+"""The metadata key of a source-function stack that torch's text cannot represent: JSON rows of name and function."""
 EXACT_TORCH_FN = "graphwire.torch_fn"
-"""The metadata key of a `torch_fn` that torch's text cannot say: a JSON list."""
+"""The metadata key of a `torch_fn` that torch's text cannot represent: a JSON list."""
 
 
 Shape = TypeVar("Shape")
 
 
 class SourceRow(msgspec.Struct, frozen=True):
-    """Where a node comes from, as torch writes it on the node: JSON of the fields of `NodeSource`, origins inside."""
+    """The origin of a node, as torch writes it on the node: JSON with the fields of `NodeSource` and nested origins."""
 
     name: str
     target: str
@@ -45,10 +45,10 @@ _SOURCES = msgspec.json.Decoder(list[SourceRow] | None)
 
 
 def parse_json(text: str) -> Any:
-    """The value of JSON text, of any shape.
+    """Parse JSON text of any shape.
 
     Raises:
-        SchemaError: the text is none.
+        SchemaError: the text is not JSON.
     """
     try:
         return json.loads(text)
@@ -57,7 +57,7 @@ def parse_json(text: str) -> Any:
 
 
 def parse_modules(text: str) -> list[tuple[str, str, str]]:
-    """The rows of key, path and type of a module stack.
+    """Parse the JSON rows of key, path and type of a module stack.
 
     Raises:
         SchemaError: the text has another shape.
@@ -71,11 +71,13 @@ _NESTING = re.compile(r"[\[\]()]")
 def split_modules(
     text: str, known: dict[str, tuple[str, str, str]] | None = None
 ) -> list[tuple[str, str, str]] | None:
-    """The rows of a module stack from torch's text, `key,path,type;…`, where commas inside brackets belong to the parts; None
-    for a text that does not split into rows of three.
+    """Split torch's text of a module stack, `key,path,type;…`, into rows; None if it does not split into rows of three.
+
+    Commas inside brackets belong to the parts.
 
     Args:
-        known: the rows of other stacks by their text, to look up and to add to: stacks share those of their outer modules.
+        known: the rows of other stacks by their text, for lookup and additions: stacks share the rows of their outer
+            modules.
     """
     rows: list[tuple[str, str, str]] = []
     for item in text.split(";"):
@@ -91,7 +93,7 @@ def split_modules(
 
 
 def joined_module(parts: tuple[str, str, str]) -> str | None:
-    """A row of a module stack as torch's text; None where the text would not split into the parts again."""
+    """Return a row of a module stack as torch's text; None if that text would not split into the same parts."""
     text = ",".join(parts)
     plain = text.count(",") == len(parts) - 1 and ";" not in text and _NESTING.search(text) is None
     return text if plain or split_modules(text) == [parts] else None
@@ -116,7 +118,7 @@ def _split_outside(item: str) -> list[str]:
 
 
 def parse_functions(text: str) -> list[tuple[str, str]]:
-    """The rows of name and function of a source-function stack.
+    """Parse the JSON rows of name and function of a source-function stack.
 
     Raises:
         SchemaError: the text has another shape.
@@ -125,7 +127,7 @@ def parse_functions(text: str) -> list[tuple[str, str]]:
 
 
 def parse_parts(text: str) -> list[str]:
-    """The parts of a `torch_fn`.
+    """Parse the JSON parts of a `torch_fn`.
 
     Raises:
         SchemaError: the text has another shape.
@@ -134,7 +136,7 @@ def parse_parts(text: str) -> list[str]:
 
 
 def parse_sources(text: str) -> list[SourceRow]:
-    """The origins of a node; none for `null`.
+    """Parse the origins of a node; an empty list for `null`.
 
     Raises:
         SchemaError: the text has another shape.
@@ -158,4 +160,4 @@ GRAMMARS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
         EXACT_TORCH_FN: parse_parts,
     }
 )
-"""The keys of metadata whose text has a grammar, each with its reader."""
+"""The metadata keys whose text has a grammar, each with its parser."""

@@ -2,8 +2,9 @@
 
     [1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": null, …}]}]
 
-A leaf has neither type nor context nor children. The context of a type whose registration does not say otherwise is
-JSON text of its own. A context that torch's text cannot say exactly stands under `TYPE@VERSION` with a version above 1.
+A leaf has neither type nor context nor children. By default, a context is itself JSON text; the registration of a type
+may define otherwise. A context that torch's text cannot represent exactly is stored under `TYPE@VERSION` with a version
+above 1.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ import msgspec
 from graphwire.errors import DecodeError, EncodeError, LimitError, SchemaError, UnknownTypeError
 
 PROTOCOL = 1
-"""The number of the text's layout, its first element."""
+"""The protocol version, the first element of the text."""
 
 MAX_DEPTH = 400
-"""How deep containers may nest. Flattening in torch itself ends at Python's recursion limit, a little beyond."""
+"""Nesting depth of containers. torch's own flattening stops at Python's recursion limit, slightly beyond."""
 
 
 class TreeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One container of a treespec, or a leaf."""
+    """A node of a treespec: a container or a leaf."""
 
     type: str | None
     """The serialized name of the container's type; None for a leaf."""
     context: Any
-    """What the container needs besides its children to be made again, as its type's serializer writes it."""
+    """The data needed, besides the children, to rebuild the container, as its type's serializer writes it."""
     children: list[TreeSpec] = msgspec.field(name="children_spec")
-    """The contained specs, in the order in which the type flattens."""
+    """The child specs, in the order in which the type flattens."""
 
     @property
     def is_leaf(self) -> bool:
@@ -44,20 +45,20 @@ class TreeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 LEAF = TreeSpec(None, None, [])
-"""A leaf."""
+"""The spec of a leaf."""
 
 _decoder = msgspec.json.Decoder(tuple[int, TreeSpec])
 
 
 def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
-    """A treespec's records from its text.
+    """Parse a treespec's text.
 
     Args:
         text: JSON of protocol 1.
-        max_depth: how deep containers may nest.
+        max_depth: the nesting depth of containers that is allowed.
 
     Raises:
-        SchemaError: the text is no treespec of protocol 1.
+        SchemaError: the text is not a treespec of protocol 1.
         LimitError: it nests deeper than `max_depth`.
     """
     if not isinstance(text, str):
@@ -90,10 +91,10 @@ def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
 
 
 def format_treespec(spec: TreeSpec) -> str:
-    """A treespec's text, byte for byte as torch lays it out. The reverse of `parse_treespec`.
+    """Return a treespec's text, byte for byte in torch's layout. The reverse of `parse_treespec`.
 
     Raises:
-        LimitError: it nests too deep for this Python's recursion limit.
+        LimitError: it nests too deeply for this Python's recursion limit.
         EncodeError: a context is not JSON.
     """
     try:
@@ -103,7 +104,7 @@ def format_treespec(spec: TreeSpec) -> str:
 
 
 def treespec_nodes(spec: TreeSpec) -> Iterator[tuple[str, TreeSpec, int]]:
-    """Every node of a treespec, parents first, in order of the text: its place, itself, its depth (the root's is 1)."""
+    """Yield every node of a treespec, parents first, in text order: its place, itself, its depth (the root's is 1)."""
     stack = [("", spec, 1)]
     while stack:
         place, node, depth = stack.pop()
@@ -114,10 +115,11 @@ def treespec_nodes(spec: TreeSpec) -> Iterator[tuple[str, TreeSpec, int]]:
 
 
 def keywords_of(in_spec: TreeSpec) -> list[Any]:
-    """The names of the keyword arguments in the spec of a call, `((args…), {name: …})`; empty for a spec of another shape.
+    """Return the names of the keyword arguments in a call's spec, `((args…), {name: …})`; an empty list for other
+    shapes.
 
     Raises:
-        SchemaError: the names are no list.
+        SchemaError: the names are not a list.
     """
     children = in_spec.children
     if in_spec.type != "builtins.tuple" or len(children) != 2 or children[1].type is None:
@@ -135,22 +137,22 @@ def keywords_of(in_spec: TreeSpec) -> list[Any]:
 
 
 def with_version(name: str, version: int) -> str:
-    """A type's name as it stands in a treespec whose context has that version."""
+    """Return a type's name as a treespec contains it for a context of that version."""
     return name if version == 1 else f"{name}@{version}"
 
 
 def split_version(name: str) -> tuple[str, int]:
-    """The type and the context's version of a name in a treespec. The reverse of `with_version`."""
+    """Split a name in a treespec into the type and the context's version. The reverse of `with_version`."""
     bare, at, version = name.rpartition("@")
-    # At most nine digits: a number as long as the file likes is no version.
+    # At most nine digits: a file may contain a number of any length.
     return (bare, int(version)) if at and version.isdecimal() and len(version) < 10 else (name, 1)
 
 
 def dump_json(value: Any) -> str:
-    """JSON text as torch writes contexts: enum members by class and name, NaN and Infinity by these words.
+    """Return JSON text in torch's form for contexts: enum members by class and name; NaN and Infinity by these words.
 
     Raises:
-        EncodeError: the value holds something that is not JSON.
+        EncodeError: the value contains something that is not JSON.
     """
     try:
         return json.dumps(value, default=_encode_enum)
@@ -159,11 +161,11 @@ def dump_json(value: Any) -> str:
 
 
 def load_json(text: str) -> Any:
-    """The value of JSON text that torch wrote as a context; enum members are found among the classes in this process.
+    """Parse JSON text that torch wrote as a context; enum members are looked up among the classes in this process.
 
     Raises:
-        DecodeError: the text is no JSON.
-        UnknownTypeError: an enum class that this process does not have.
+        DecodeError: the text is not JSON.
+        UnknownTypeError: this process does not have the enum class.
     """
     try:
         return json.loads(text, object_hook=_decode_enum)
@@ -172,14 +174,15 @@ def load_json(text: str) -> Any:
 
 
 def is_plain_json(value: Any) -> bool:
-    """Whether torch's JSON gives `value` back as it is: no tuples, no dict keys but text, enum members by name.
+    """Whether torch's JSON preserves `value` exactly: no tuples, only text as dict keys, enum members by name.
 
-    An instance of a subclass of text, int, float, list or dict counts as one of its base, as everywhere in JSON.
+    An instance of a subclass of str, int, float, list or dict counts as its base class, as everywhere in JSON.
     """
     if type(value) in _JSON_TYPES:
         return True
     if isinstance(value, enum.Enum):
-        # torch reads a class of a function's own no more than it tells a member of an IntEnum from an int.
+        # torch cannot read an enum class local to a function, and does not distinguish a member of an IntEnum from an
+        # int.
         is_named = _is_reachable(value) and "<locals>" not in type(value).__qualname__
         return is_named and not isinstance(value, (str, int, float, list, tuple, dict))
     if isinstance(value, list):
@@ -197,14 +200,14 @@ _JSON_TYPES = frozenset({str, int, float, bool, type(None)})
 
 
 _MOST_VALUES = 1 << 20
-"""Values that a context or a plugin's metadata may have, each as often as it stands there."""
+"""Values in a context or in a plugin's metadata, counting each occurrence."""
 
 
 def encode_value(value: Any, place: str = "") -> Any:
-    """A value as a tree that keeps what JSON loses: tuples, dict keys, enum members, inf, nan and bytes.
+    """Encode a value as a tree that preserves what JSON loses: tuples, dict keys, enum members, inf, nan and bytes.
 
     Raises:
-        EncodeError: the value is of another type (a container of a class of its own would come back as another one), or too
+        EncodeError: the value has another type (a subclass of a container would come back as its base), or is too
             large.
     """
     return _encode_value(value, place, [_MOST_VALUES])
@@ -212,7 +215,7 @@ def encode_value(value: Any, place: str = "") -> Any:
 
 def _encode_value(value: Any, place: str, left: list[int]) -> Any:
     left[0] -= 1
-    if left[0] < 0:  # as of lists that share lists
+    if left[0] < 0:  # lists that share lists can reach this
         raise EncodeError(f"more than {_MOST_VALUES:,} values in the context of a container", place=place)
     if isinstance(value, enum.Enum):
         if _is_reachable(value):
@@ -248,11 +251,11 @@ def _shown(key: Any) -> str:
 
 
 def decode_value(tree: Any, place: str = "") -> Any:
-    """The value of a tree that `encode_value` made.
+    """Decode a tree that `encode_value` made.
 
     Raises:
-        DecodeError: the tree is none.
-        UnknownTypeError: an enum class that this process does not have.
+        DecodeError: `encode_value` does not make such a tree.
+        UnknownTypeError: this process does not have an enum class.
     """
     if type(tree) is list:
         return [decode_value(item, f"{place}[{index}]") for index, item in enumerate(tree)]
@@ -282,7 +285,7 @@ def decode_value(tree: Any, place: str = "") -> Any:
 
 
 def hashable(key: Any, place: str = "") -> Any:
-    """`key`, if it can be a dict's key.
+    """Return `key` if it can be a dict key.
 
     Raises:
         DecodeError: it cannot.
@@ -300,7 +303,7 @@ def _parse(text: str) -> tuple[int, TreeSpec]:
     except msgspec.ValidationError:
         raise
     except (msgspec.DecodeError, UnicodeEncodeError):
-        # Python's JSON, which torch writes with, has NaN, Infinity and lone surrogates.
+        # Python's JSON, with which torch writes, has NaN, Infinity and lone surrogates.
         return msgspec.convert(json.loads(text), tuple[int, TreeSpec])
 
 
@@ -328,8 +331,8 @@ def _decode_enum(tree: dict[str, Any]) -> Any:
 
 
 def _enum_member(class_name: str, name: str) -> enum.Enum:
-    """A member of an enum class that exists in this process: a look-up among them, never an import."""
-    # The newest of several: a class that was defined again, as in a notebook.
+    """Return a member of an enum class that exists in this process. Nothing is imported."""
+    # The newest of several: in a notebook, a class may be defined repeatedly.
     for candidate in reversed(list(_subclasses(enum.Enum))):
         if _class_name(candidate) == class_name:
             member = candidate.__members__.get(name)
@@ -353,7 +356,7 @@ def _class_name(kind: type) -> str:
 
 
 def _is_reachable(member: enum.Enum) -> bool:
-    """Whether a member is one of those its class names (a combination of flags is not)."""
+    """Whether a member is one that its class names (a combination of flags is not)."""
     return type(member).__members__.get(member.name) is member
 
 
@@ -362,7 +365,7 @@ def _too_deep(max_depth: int) -> LimitError:
 
 
 def _place(path: str) -> str:
-    """msgspec's path into `[protocol, spec]` as a path into the spec."""
+    """Convert msgspec's path into `[protocol, spec]` to a path into the spec."""
     return path.rstrip("`").removeprefix("[1]").removeprefix(".")
 
 

@@ -1,4 +1,4 @@
-"""How do records become plain trees, and come back?"""
+"""How do records become plain trees, and trees records?"""
 
 from graphwire.schema.trees.conversion import from_tree, program_from_tree, to_tree
 from graphwire.schema.trees.reading import ProgramDecoder

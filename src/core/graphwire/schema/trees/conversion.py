@@ -1,4 +1,4 @@
-"""Records to plain trees and back."""
+"""Conversion of records to plain trees, and back."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from graphwire.schema.trees.reading import program_of
 
 Record = TypeVar("Record")
 
-# msgspec finds out about a type when it is first read, and threads that meet there crash the process (seen with 0.22).
-# While a module is imported there is one thread. The same is done wherever another type is read.
+# msgspec analyses a type when it is first read. Threads that do this at the same time crash the process (seen with
+# 0.22). During an import there is one thread, so it is done here, and likewise wherever another type is read.
 msgspec.json.Decoder(Program)
 msgspec.json.Decoder(TensorMeta)
 
 
 def to_tree(record: Any) -> Any:
-    """A record as dicts, lists and scalars, in the shape that torch's JSON has. Not to be changed: the metas of a program's
-    values, most of it, are made once for each distinct record, and stand in the tree under each name."""
+    """Convert a record to dicts, lists and scalars, in the shape of torch's JSON.
+
+    Do not change the result. The metas of a program's values, which make up most of it, are converted once for each
+    distinct record, and the tree shares them.
+    """
     if not isinstance(record, Program):
         return _plain(record)
     module = record.graph_module
@@ -42,10 +45,10 @@ def _plain(record: Any) -> Any:
 
 
 def from_tree(tree: Any, kind: type[Record]) -> Record:
-    """The record of type `kind` that a tree holds.
+    """Convert a tree to a record of type `kind`.
 
     Raises:
-        SchemaError: the tree has another shape; `place` says where.
+        SchemaError: the tree has another shape; `place` tells where.
     """
     try:
         return program_of(tree) if kind is Program else msgspec.convert(tree, kind)  # type: ignore[return-value]
@@ -58,10 +61,10 @@ def from_tree(tree: Any, kind: type[Record]) -> Record:
 
 
 def program_from_tree(tree: Any) -> Program:
-    """The program that a tree of the current schema holds.
+    """Convert a tree of the current schema to a program.
 
     Raises:
-        SchemaVersionError: the tree is of another major version.
+        SchemaVersionError: the tree has another major version.
         UnsupportedFeatureError: the tree requires an extension that this version does not know.
         SchemaError: the tree has another shape.
     """

@@ -1,7 +1,7 @@
 """Programs from bytes that msgspec reads, or from trees.
 
-What is known of a program's values is most of its document, and says a few dozen things a thousand times: equal metas
-become one record, which is read, checked and let go of once.
+Metas of values make up most of a document and are highly repetitive: a thousand values have a few dozen metas. Equal
+metas become one record, which is read, checked and freed once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _UnreadModule(GraphModule, omit_defaults=True):
 
 
 class _UnreadProgram(Program, omit_defaults=True):
-    """A program whose values' metas are still bytes; those of subgraphs are records."""
+    """A program whose top-level metas are still bytes; those of subgraphs are records."""
 
     graph_module: _UnreadModule
 
@@ -36,9 +36,9 @@ class _Protocol(Protocol):
 
 
 class ProgramDecoder:
-    """Programs from bytes of a protocol that msgspec knows.
+    """Reads programs from JSON or MessagePack bytes.
 
-    To be made while a module is imported, for the sake of threads; see `schema.trees.conversion`.
+    Create it while a module is imported, for thread safety; see `schema.trees.conversion`.
     """
 
     def __init__(self, protocol: _Protocol) -> None:
@@ -47,10 +47,10 @@ class ProgramDecoder:
         self._metas = protocol.Decoder(list[TensorMeta])
 
     def decode(self, data: bytes) -> Program:
-        """The program of a document.
+        """Return the program of a document.
 
         Raises:
-            msgspec.MsgspecError, ValueError, RecursionError: the bytes are none.
+            msgspec.MsgspecError, ValueError, RecursionError: the bytes are not a program.
         """
         program = self._programs.decode(data)
         unread = program.graph_module.graph.tensor_values
@@ -62,7 +62,7 @@ class ProgramDecoder:
 
 
 def program_of(tree: Any) -> Program:
-    """The program of a tree.
+    """Return the program of a tree.
 
     Raises:
         msgspec.ValidationError, RecursionError: the tree has another shape.
@@ -85,7 +85,7 @@ def program_of(tree: Any) -> Program:
                 meta = known[text] = msgspec.convert(described, TensorMeta)
             values[name] = meta
     except (msgspec.MsgspecError, ValueError, OverflowError, TypeError):
-        return msgspec.convert(tree, Program)  # which says where the fault is
+        return msgspec.convert(tree, Program)  # reports the place of the problem
     bare = {**tree, "graph_module": {**module, "graph": {**graph, "tensor_values": {}}}}
     return _with_values(msgspec.convert(bare, Program), values)
 

@@ -1,8 +1,9 @@
-"""Tables whose rows are shared, where they must be written out: each use again, and each row with all that it refers to.
+"""Expansion of shared tables, such as stack traces, with bounds on the size of the result.
 
-A table says once what a thousand nodes share, and rows of rows say in forty lines what has 2**40 parts. Torch has no tables:
-it has a text on each node, and copies the origins of each. So a use is measured before it is written out, from the lengths
-of the rows alone, and what is beyond the bounds is left out. It informs; a program computes the same without.
+A table stores once what a thousand nodes share, and forty rows that refer to each other can expand to 2**40 parts.
+torch has no tables: it stores a text on each node, and copies the origins of each. Therefore each use is measured from
+the row lengths before it is expanded, and a use beyond the bounds is dropped. The data is informative only; the program
+computes the same without it.
 """
 
 from __future__ import annotations
@@ -12,23 +13,23 @@ from collections.abc import Iterable, Sequence
 from graphwire.schema import NodeSource, StackFrame
 
 MAX_DEPTH = 40
-"""Rows inside each other: torch copies them by recursion, of a hundred at most. A real program has a handful."""
+"""Nesting depth of rows. torch copies them by recursion, at most about a hundred deep. A real program has a handful."""
 MAX_PARTS = 256
-"""Rows that one row becomes with all inside it."""
+"""Rows that one row expands to, those inside it included."""
 MAX_TRACES = 1 << 28
-"""Characters of all stack traces: 100,000 nodes have 3 KB each."""
+"""Characters of all stack traces: enough for 100,000 nodes with 3 KB each."""
 MAX_PROVENANCE = 1 << 26
-"""Characters of all origins: 100,000 nodes have 400 each."""
+"""Characters of all origins: enough for 100,000 nodes with 400 each."""
 
 
 OMITTED = "stack traces and origins of nodes"
-"""What is left out."""
+"""The kind of data that is dropped, for messages."""
 WHY_OMITTED = "{:,} are longer, written out, than any real ones; a program computes the same without"
-"""The reason, for a number of them."""
+"""The reason for dropping data; the placeholder is the number of dropped uses."""
 
 
 class Unfolding:
-    """Measures the uses of a table, and says which of them are written out."""
+    """Measures the uses of a table, and decides which of them to expand."""
 
     def __init__(
         self, left: int, lengths: Sequence[int], origins: Sequence[Sequence[int]] | None = None
@@ -36,15 +37,15 @@ class Unfolding:
         """Measure the rows of a table.
 
         Args:
-            left: the characters that may be written out in all.
+            left: the total number of characters that may be written.
             lengths: the characters of each row alone.
-            origins: for each row the earlier rows that it refers to; None for a table whose rows refer to none.
+            origins: for each row, the earlier rows that it refers to; None if rows do not refer to others.
         """
         self.left = left
         self.omitted = 0
-        """Uses that were left out."""
+        """The number of dropped uses."""
         self.whole = [True] * len(lengths)
-        """Whether a row is written out with the rows that it refers to: else it stands without."""
+        """For each row, whether it is expanded with the rows that it refers to. Otherwise it is written alone."""
         self._lengths = list(lengths)
         depths = [1] * len(lengths)
         parts = [1] * len(lengths)
@@ -61,11 +62,11 @@ class Unfolding:
             self._lengths[index] += sum([self._lengths[each] for each in earlier])
 
     def take(self, indices: Sequence[int]) -> bool:
-        """Whether the rows of one use are written out: as long as there are characters left."""
+        """Whether to expand the rows of one use: true as long as enough characters are left."""
         return self.take_length(sum([self._lengths[index] for index in indices]))
 
     def take_length(self, length: int) -> bool:
-        """Likewise of a text that stands on a node."""
+        """Whether to write a text of a node: true as long as enough characters are left."""
         if length > self.left:
             self.omitted += 1
             return False
@@ -74,17 +75,17 @@ class Unfolding:
 
 
 def provenance_of(rows: Sequence[NodeSource]) -> Unfolding:
-    """The table of provenance of a program, measured."""
+    """Measure a program's table of node origins."""
     return Unfolding(MAX_PROVENANCE, [row.length for row in rows], [row.from_node for row in rows])
 
 
 def traces_of(frames: Sequence[str]) -> Unfolding:
-    """The frames of a program's stack traces, as they are printed, measured."""
+    """Measure a program's stack frames, as Python prints them."""
     return Unfolding(MAX_TRACES, [len(frame) for frame in frames])
 
 
 class TraceTexts:
-    """The stack traces of a program that has them as rows of a table, as the texts that stand on nodes."""
+    """Expands stack traces from table rows to the texts that torch stores on nodes."""
 
     def __init__(self, frames: Iterable[StackFrame]) -> None:
         self._frames = [frame.text for frame in frames]
@@ -93,11 +94,11 @@ class TraceTexts:
 
     @property
     def omitted(self) -> int:
-        """Traces that were left out, since all together are beyond the bounds."""
+        """The number of traces dropped because all traces together exceed the bounds."""
         return self._bounds.omitted
 
     def of(self, indices: Sequence[int]) -> str | None:
-        """The trace whose frames are the given rows, as Python prints it; None for one beyond the bounds."""
+        """Return the trace with the given frames, as Python prints it; None if it exceeds the bounds."""
         if not self._bounds.take(indices):
             return None
         key = tuple(indices)
