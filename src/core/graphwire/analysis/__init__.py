@@ -1,1 +1,1 @@
-"""What can be learned of a program without torch."""
+"""Validation, inspection, comparison and content hashes of programs, without torch."""

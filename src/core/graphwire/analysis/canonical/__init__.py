@@ -1,4 +1,4 @@
-"""Do two programs mean the same?"""
+"""Canonical form and content hash of a program: equal for programs that compute the same in the same way."""
 
 from graphwire.analysis.canonical.argument_forms import References, argument_content
 from graphwire.analysis.canonical.canonical_form import canonicalize

@@ -1,13 +1,13 @@
-"""The content of an argument: one form for each thing that it can say, whichever of several arms says it.
+"""Content trees of arguments: one form for each meaning, although the schema may have several arms for it.
 
-Literals are themselves: None, bool, int, float, text. Everything else is a list that begins with its kind:
+Literals are themselves: None, bool, int, float, text. Anything else is a list that begins with its kind:
 
     ["list", …]   ["mapping", [KEY, VALUE], …]   ["slice", START, STOP, STEP]   ["complex", REAL, IMAG]
     ["dtype", NAME]   ["layout", NAME]   ["memory format", NAME]   ["constant", NAME]   ["treespec", CONTENT]
-    [KIND, …]   a literal of another kind: what the row of its arm calls it (`Arm.kind`), and its text or the fields of its record
+    [KIND, …]   a literal of another kind: the kind from the row of its arm (`Arm.kind`), then its text or its record's fields
     ["value", NAME]   ["results", NAME]   ["object", CLASS, NAME]   ["graph", CONTENT]
 
-The last line refers to something that gets its name, or its content, later: these lists are changed in place.
+The forms in the last line are references. Their name or content is filled in later, in place.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ _MEMORY_FORMATS: Final = {
 
 
 class References(NamedTuple):
-    """What arguments refer to, in the order in which it stands, each with the list whose last item it is to become."""
+    """The references found in arguments, in order. Each comes with the list whose last item is to be filled in."""
 
     values: list[tuple[list[Any], str]]
-    """By name of the value, of the object, or what `results_of` makes of a node's."""
+    """References to values and objects by name, and to nodes by the key that `results_of` returns."""
     graphs: list[tuple[list[Any], Graph]]
 
 
@@ -75,7 +75,7 @@ Content: TypeAlias = Callable[[Any, References], Any]
 
 
 def argument_content(argument: Argument, found: References) -> Any:
-    """The content of an argument; what it refers to is added to `found`, and stands as None until it is filled in."""
+    """Return the content of an argument. Adds its references to `found`; they are None until they are filled in."""
     if argument.as_tensor is not None:
         return _value(argument.as_tensor.name, found)
     for arm, content in _ARMS:
@@ -86,17 +86,17 @@ def argument_content(argument: Argument, found: References) -> Any:
 
 
 def dtype_content(dtype: ScalarType, name: str | None = None) -> str:
-    """torch's name of an element type, also of one that the schema has no number for."""
+    """Return torch's name of an element type, including types without a number in the schema."""
     return name or DTYPE_NAMES.get(dtype, "unknown")
 
 
 def layout_content(layout: Layout, name: str | None = None) -> str:
-    """torch's name of a layout, also of one that the schema has no number for."""
+    """Return torch's name of a layout, including layouts without a number in the schema."""
     return name or _LAYOUTS.get(layout, "unknown")
 
 
 def device_content(device: Device) -> list[Any]:
-    """A device by type and index."""
+    """Return the content of a device: type and index."""
     return [device.type, device.index]
 
 
@@ -147,7 +147,7 @@ def _graph(argument: GraphArgument, found: References) -> Any:
 
 
 def _sequence(value: SequenceValue, found: References) -> Any:
-    # `map` takes no frame of its own, and so lets values nest half as deep again.
+    # `map` adds no Python frame, so values can nest 50 % deeper before the recursion limit.
     return ["list", *map(argument_content, value.items, repeat(found))]
 
 
@@ -185,7 +185,7 @@ def _kind(kind: str, name: Callable[[Any], Any]) -> Content:
 
 
 def _literal(kind: str) -> Content:
-    """A literal itself; one of a kind that Python has not as its kind, and the text or the fields of the record."""
+    """Return a function that gives a literal unchanged if `kind` is empty, and otherwise its kind with its text or fields."""
     if not kind:
         return lambda value, _found: value
     return lambda value, _found: [kind, *(astuple(value) if isinstance(value, Struct) else (value,))]
@@ -213,7 +213,7 @@ _CONTENT: Final[dict[str, Content]] = {
     "as_treespec": _treespec,
     "as_results": _results,
 }
-"""The content of arms that are no plain literals, nor lists of what another arm is."""
+"""The content function of each arm that is neither a plain literal nor a list of another arm's values."""
 
 ARGUMENT_CONTENT: Final[dict[str, Content]] = by_arm(
     {
@@ -222,6 +222,6 @@ ARGUMENT_CONTENT: Final[dict[str, Content]] = by_arm(
     },
     _listed,
 )
-"""For each arm of an argument its content; the frequent ones first."""
+"""The content function of each argument arm, the frequent arms first."""
 
 _ARMS: Final = tuple((arm, content) for arm, content in ARGUMENT_CONTENT.items() if arm != "as_tensor")

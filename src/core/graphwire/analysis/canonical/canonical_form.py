@@ -1,18 +1,19 @@
-"""The canonical form of a program: equal for programs that compute the same in the same way, whoever wrote them down.
+"""The canonical form of a program: equal for programs that compute the same in the same way, whichever tool wrote them.
 
-What is made the same:
+The canonical form normalizes:
 
-* parameters, buffers, constants and objects among the inputs are ordered by kind and qualified name; what the caller
-  passes keeps its order. Likewise the new values of buffers, parameters and inputs, the gradients, among the outputs;
-* nodes stand in the order of `analysis.canonical.node_order`, where effects and changes in place keep theirs
-(`analysis.canonical.effects`); * values are named by their place (`in_0`, `v_0`), subgraphs likewise; symbols are numbered in
-the order in which they
-  appear (`analysis.canonical.symbol_names`), and expressions printed again;
-* an argument that several arms can say is said by one; a range, guard, opset or module call stands where sorting puts it.
+* inputs and outputs: parameters, buffers, constants and objects are ordered by kind and qualified name; the caller's inputs
+  keep their order. Outputs likewise: the new values of buffers, parameters and inputs, and gradients, are ordered;
+* nodes: they have the order of `analysis.canonical.node_order`, in which effects and in-place changes keep their sequence
+  (`analysis.canonical.effects`);
+* names: values and subgraphs are named by position (`in_0`, `v_0`), symbols are numbered in the order in which they appear
+  (`analysis.canonical.symbol_names`), and expressions are printed again;
+* arguments: where several arms encode the same argument, one arm is used;
+* ranges, guards, opsets and module calls are sorted.
 
-What is left out is what a reader may ignore and still compute the same: names of nodes and subgraphs, metadata, stack
-traces, provenance, hints, example inputs, the producer, the torch version, the plugins' versions, and whether a sequence
-was a tuple or a list. So a file that torch wrote and one that graphwire wrote of the same program have one form.
+It omits what a reader may ignore and still compute the same: names of nodes and subgraphs, metadata, stack traces,
+provenance, hints, example inputs, the producer, the torch version, the plugins' versions, and whether a sequence was a
+tuple or a list. So a file from torch and a file from graphwire of the same program have the same canonical form.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from graphwire.schema.texts import format_treespec, parse_treespec
 
 
 class CanonicalForm(NamedTuple):
-    """A program in canonical form, and what its names were."""
+    """A program in canonical form, with maps from the old names to the new ones."""
 
     program: Program
     values: Mapping[str, str]
@@ -63,12 +64,12 @@ class CanonicalForm(NamedTuple):
 
 
 def canonicalize(program: Program) -> Program:
-    """The canonical form of a valid program, a program again; `program` is not changed.
+    """Return the canonical form of a valid program, as a program. Does not change `program`.
 
-    It can be loaded and computes the same as before, given the same weights; what it returns is in the same order.
+    The result can be loaded. With the same weights it computes the same, and it returns its results in the same order.
 
     Raises:
-        SchemaError: nodes wait for each other's results.
+        SchemaError: nodes depend on each other's results in a cycle.
         LimitError: the program nests too deeply.
     """
     try:
@@ -78,7 +79,7 @@ def canonicalize(program: Program) -> Program:
 
 
 def canonical_form(program: Program) -> CanonicalForm:
-    """The canonical form, and what the names in it were. Raises as `canonicalize` does."""
+    """Return the canonical form and the map of names. Raises what `canonicalize` raises."""
     module = program.graph_module
     ordered = arrangement(program)
     signature, symbols = ordered.signature, ordered.symbols
@@ -106,7 +107,7 @@ def canonical_form(program: Program) -> CanonicalForm:
 
 
 def _renamed_signature(signature: GraphSignature, graph: Graph, names: dict[str, str]) -> GraphSignature:
-    """The specs for the renamed inputs and outputs of the graph, which stand beside them."""
+    """Return the signature with the renamed inputs and outputs of the graph in its specs."""
     inputs, outputs = [], []
     for index, (spec, argument) in enumerate(zip(signature.input_specs, graph.inputs, strict=True)):
         arm, held = arm_of_spec(spec)
@@ -125,7 +126,7 @@ def _renamed_spec(spec: Any, argument: Argument, names: dict[str, str], literal:
     changed = {"arg": replace(spec.arg, name=names.get(spec.arg.name, spec.arg.name))}
     user_input = getattr(spec, "user_input_name", None)
     if user_input is not None:
-        # torch leaves the name of an input that it renamed later in the spec of a gradient: it stays.
+        # If torch renames an input later, the gradient's spec keeps the old name. It is not a value, so it stays unchanged.
         changed["user_input_name"] = names.get(user_input, user_input)
     return replace(spec, **changed)
 
@@ -134,7 +135,7 @@ def _renamed_spec(spec: Any, argument: Argument, names: dict[str, str], literal:
 
 
 def _rename_symbols(graph: Graph, symbols: SymbolNames) -> None:
-    """Let a graph that nobody else has, and its subgraphs, use the new symbols, and no hints."""
+    """Rename the symbols in a graph and its subgraphs, and remove hints. Changes the graph, which must not be shared."""
 
     def expression(value: SymExpr) -> SymExpr:
         return SymExpr(symbols.expression(value.expr_str))
@@ -185,7 +186,7 @@ def _rename_symbols(graph: Graph, symbols: SymbolNames) -> None:
 
 
 def _module_calls(entries: list[ModuleCallEntry], names: dict[str, str]) -> list[ModuleCallEntry]:
-    """The module calls by name, the root first. A name that is no value of the graph (any more) is only numbered."""
+    """Return the module calls sorted by name, the root first. Names that are not (or no longer) values are numbered."""
     stale: dict[str, str] = {}
 
     def rename(name: str) -> str:

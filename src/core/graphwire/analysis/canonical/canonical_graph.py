@@ -1,4 +1,4 @@
-"""The canonical form of one graph as records: its nodes in their stable order, its values and subgraphs named by their place."""
+"""The canonical form of one graph as records: nodes in canonical order, values and subgraphs named by position."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Value = TypeVar("Value")
 
 
 def canonical_graph(form: ArrangedGraph) -> Graph:
-    """The canonical form of a graph. It shares the records of values, and the arguments in which nothing changes, with the graph
-    that was given. Symbols have the names that they had."""
+    """Return the canonical form of a graph. Symbols keep their names. The result shares the records of values, and the
+    arguments that do not change, with the original graph."""
     graph, names = form.graph, form.names
     inside = {id(inner.graph): inner for each in form.inside for _, inner in each}
     subgraphs: dict[str, str] = {}
@@ -57,7 +57,7 @@ def canonical_graph(form: ArrangedGraph) -> Graph:
 
 
 def _table(values: Mapping[str, Value], names: Mapping[str, str]) -> dict[str, Value]:
-    """What is known of the values that there are, in their order."""
+    """Return the table with the new names, in their order, without values that the graph does not have."""
     return {new: values[old] for old, new in names.items() if old in values}
 
 
@@ -81,7 +81,7 @@ def _named_argument(named: NamedArgument, renaming: Renaming) -> NamedArgument:
 
 
 def canonical_argument(argument: Argument, renaming: Renaming) -> Argument:
-    """The argument with its references renamed, in the one arm of several that could say it."""
+    """Return the argument with its references renamed, in the canonical one of the arms that can encode it."""
     if argument.as_tensor is not None:
         return rewritten(argument, renaming)
     return rewritten(_simplest(argument), renaming)
@@ -113,7 +113,7 @@ def _optional(argument: OptionalTensorArgument) -> Argument:
 
 
 _LITERALS = {"as_sym_int": "as_int", "as_sym_float": "as_float", "as_sym_bool": "as_bool"}
-"""For the arm of what may be symbolic that of a literal."""
+"""The literal's arm for each arm of a possibly symbolic number."""
 
 _LISTS = frozenset(arm for arm, row in ARMS.items() if row.items)
-"""The list arms which, empty, all mean the empty list. `as_tensors` stands for them."""
+"""The list arms. An empty one always means the empty list, which is encoded as `as_tensors`."""

@@ -1,11 +1,11 @@
-"""What a program means, as one number that lasts: equal for two exports of one model, and else different.
+"""The content hash of a program: stable across releases, equal for two exports of the same model, and otherwise different.
 
-content_hash(program)             of what it computes
-content_hash(program, payloads)   and of its weights and constants
+content_hash(program)             hashes what the program computes
+content_hash(program, payloads)   also hashes its weights and constants
 
-The number is taken of a content tree, which this module and `content_graph`, `content_arguments`, `content_expression`,
-`content_treespec` and `payload_content` make by rules of their own: how records are laid out and spelled has no part in it, and
-`content_fields` says of every field of every record whether it counts. `docs/content-hash.md` states the algorithm.
+The hash is computed from a content tree. This module and `graph_content`, `argument_forms`, `expression_content`,
+`treespec_content` and `payload_content` build it. It does not depend on the layout or encoding of records.
+`docs/content-hash.md` specifies the algorithm, and lists for every field of every record whether it counts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from graphwire.schema import (
 )
 
 HASH_VERSION = 1
-"""Of the content tree, and of how it becomes a number. Hashes of one version never change: another rule is another version,
+"""The version of the content tree and of its hash. Hashes of one version never change: a changed rule needs a new version,
 beside this one."""
 
 INPUT_RANKS: dict[str, tuple[int, str]] = {
@@ -55,7 +55,7 @@ INPUT_RANKS: dict[str, tuple[int, str]] = {
     "user_input": (5, ""),
     "constant_input": (5, ""),
 }
-"""For each kind of input its place among the kinds, and the field that orders it; without one it keeps its order."""
+"""For each kind of input: its position among the kinds, and the field to sort by. Kinds without a field keep their order."""
 
 OUTPUT_RANKS: dict[str, tuple[int, str]] = {
     "token": (0, ""),
@@ -67,8 +67,8 @@ OUTPUT_RANKS: dict[str, tuple[int, str]] = {
     "gradient_to_parameter": (5, "parameter_name"),
     "gradient_to_user_input": (6, ""),
 }
-"""For each kind of output its place among the kinds, and the field that orders it. What changes or derives by user
-inputs is ordered as these are."""
+"""For each kind of output: its position among the kinds, and the field to sort by. Mutations of user inputs and gradients
+with respect to them have the order of the user inputs."""
 
 _KINDS = {
     "tensor_constant": "constant",
@@ -83,11 +83,11 @@ _KINDS = {
     "gradient_to_parameter": "gradient of parameter",
     "gradient_to_user_input": "gradient of argument",
 }
-"""What the content calls an arm of a spec, where it is not by the arm's own name."""
+"""The name that the content uses for an arm of a spec, if it is not the arm's own name."""
 
 
 class Arrangement(NamedTuple):
-    """A program's interface in order, its graphs arranged and its symbols named."""
+    """A program's signature in canonical order, its graphs arranged and its symbols renamed."""
 
     signature: GraphSignature
     form: ArrangedGraph
@@ -95,22 +95,22 @@ class Arrangement(NamedTuple):
 
 
 def content_hash(program: Program, payloads: PayloadSet | None = None) -> str:
-    """A program's content hash, such as `gw1:` and 64 hexadecimal digits; with payloads `gw1w:`.
+    """Return a program's content hash: `gw1:` and 64 hexadecimal digits; with payloads, `gw1w:` and 64 digits.
 
     Args:
         program: a valid program.
-        payloads: its weights and constants, if these count, too. Reads them all. Example inputs never count.
+        payloads: its weights and constants, to include them in the hash. All of them are read. Example inputs never count.
 
     Raises:
-        SchemaError: nodes wait for each other's results.
+        SchemaError: nodes depend on each other's results in a cycle.
         LimitError: the program nests too deeply.
-        MissingRecordError: a payload has no record, or one that is too short.
+        MissingRecordError: a payload has no record, or its record is too short.
     """
     return document_hash(program_content(program), program, payloads)
 
 
 def document_hash(content: bytes, program: Program, payloads: PayloadSet | None = None) -> str:
-    """The content hash of a program whose content there is already."""
+    """Return the content hash of a program from its content (`program_content`). Raises what `content_hash` raises."""
     letter = "" if payloads is None else "w"
     name = f"gw{HASH_VERSION}{letter}"
     found = hashlib.sha256(f"graphwire content {name}\0".encode() + content)
@@ -121,13 +121,13 @@ def document_hash(content: bytes, program: Program, payloads: PayloadSet | None 
 
 
 def program_content(program: Program, arranged_already: Arrangement | None = None) -> bytes:
-    """The bytes of a program's content.
+    """Return the bytes of a program's content tree.
 
     Args:
-        arranged_already: what `arrangement` makes of it; it is used up.
+        arranged_already: the result of `arrangement` for this program. It is modified and cannot be used again.
 
     Raises:
-        SchemaError: nodes wait for each other's results.
+        SchemaError: nodes depend on each other's results in a cycle.
         LimitError: the program nests too deeply.
     """
     try:
@@ -137,10 +137,10 @@ def program_content(program: Program, arranged_already: Arrangement | None = Non
 
 
 def arrangement(program: Program) -> Arrangement:
-    """The order and the names that a program's content has.
+    """Return the order of nodes and the names that a program's content uses.
 
     Raises:
-        SchemaError: nodes wait for each other's results.
+        SchemaError: nodes depend on each other's results in a cycle.
         LimitError: the program nests too deeply.
     """
     module = program.graph_module
@@ -168,7 +168,7 @@ def _content(program: Program, arrangement: Arrangement) -> dict[str, Any]:
         "guards": sorted(set(program.guards_code)),
         "inputs": [_spec(spec, form.names) for spec in signature.input_specs],
         "namedtuples": [[name, namedtuples[name].field_names] for name in sorted(namedtuples)],
-        # The first version is what there is where nothing is said: torch's files do not name the namespaces of plugins.
+        # An absent opset means version 1: torch's files do not list the namespaces of plugins.
         "opsets": [
             [name, version] for name, version in sorted(program.opset_version.items()) if version != 1
         ],
@@ -178,8 +178,8 @@ def _content(program: Program, arrangement: Arrangement) -> dict[str, Any]:
 
 
 def _number_objects(form: ArrangedGraph) -> None:
-    """Name the objects that nodes use without an input by the order in which they do: whoever writes a program makes names
-    for them."""
+    """Name the objects that nodes use and that are not inputs, in the order of first use. Their original names are chosen by
+    the writer and mean nothing."""
     names: dict[str, str] = {}
     for graph in walk(form):
         for place, name in graph.nameless:
@@ -193,7 +193,7 @@ def _spec(spec: InputSpec | OutputSpec, names: Mapping[str, str]) -> list[Any]:
         if (name := getattr(held, field, None)) is not None:
             content.append(name)
     if (name := getattr(held, "user_input_name", None)) is not None:
-        # torch leaves the name of an input that it renamed later in the spec of a gradient: it stays.
+        # If torch renames an input later, the gradient's spec keeps the old name. It is not a value, so it stays unchanged.
         content.append(names.get(name, name))
     if arm == "buffer":
         content.append(held.persistent)
@@ -210,15 +210,15 @@ def _literal(value: ConstantValue) -> Any:
 
 
 def _module_calls(entries: Sequence[ModuleCallEntry], names: Mapping[str, str]) -> list[Any]:
-    """The module calls by name, the root first. A name that is no value of the graph (any more) is only numbered."""
+    """Return the module calls sorted by name, the root first. Names that are not (or no longer) values are numbered."""
     stale: dict[str, str] = {}
 
     def content(arguments: Sequence[Argument]) -> list[Any]:
         found = References([], [])
-        told = [argument_content(argument, found) for argument in arguments]
+        contents = [argument_content(argument, found) for argument in arguments]
         for place, name in found.values:
             place[-1] = names.get(name) or stale.setdefault(name, f"absent_{len(stale)}")
-        return told
+        return contents
 
     calls: list[Any] = []
     for entry in sorted(entries, key=lambda entry: entry.fqn):
@@ -237,7 +237,7 @@ def _encoded(name: str, value: EncodedValue) -> list[Any]:
 
 
 def _plain(tree: Any) -> Any:
-    """Free data as content: lists and mappings are marked, keys ascend."""
+    """Return a codec's data tree as content: lists and mappings begin with their kind, keys ascend."""
     if isinstance(tree, (bytearray, memoryview)):
         return bytes(tree)
     if isinstance(tree, float):
@@ -257,10 +257,10 @@ def _first(pair: list[Any]) -> Any:
 
 
 def arm_of_spec(spec: InputSpec | OutputSpec) -> tuple[str, Any]:
-    """The kind of a spec, and what it says.
+    """Return the arm of a spec that is set, and its value.
 
     Raises:
-        SchemaError: it says nothing.
+        SchemaError: no arm is set.
     """
     for arm in spec.__struct_fields__:
         if (held := getattr(spec, arm)) is not None:
@@ -269,7 +269,8 @@ def arm_of_spec(spec: InputSpec | OutputSpec) -> tuple[str, Any]:
 
 
 def _ordered_interface(signature: GraphSignature, graph: Graph) -> tuple[GraphSignature, Graph]:
-    """Inputs and outputs, each with its spec, in an order that registration and tracing have no part in."""
+    """Return the signature and the graph with inputs and outputs in canonical order, which does not depend on the order of
+    registration and tracing."""
     inputs = list(zip(signature.input_specs, graph.inputs, strict=True))
     places: dict[str, int] = {}
     for place, (spec, argument) in enumerate(inputs):
@@ -295,7 +296,7 @@ def _ordered_interface(signature: GraphSignature, graph: Graph) -> tuple[GraphSi
 
 
 def _interface_names(signature: GraphSignature) -> list[str | None]:
-    """The names of the inputs that are literals and carry none, by position."""
+    """Return the name in the spec of each input, by position. Inputs that are literals have no name in the graph."""
     found: list[str | None] = []
     for spec in signature.input_specs:
         named = spec.constant_input or spec.user_input

@@ -1,18 +1,16 @@
-"""Which nodes may change places, judged by the names of their operators alone.
+"""Effects of nodes: which nodes may be reordered, decided by operator names alone.
 
 A node is of one of three kinds:
 
-* **pure**: its results depend on its arguments alone. It may stand anywhere between the nodes it reads from and those that
-  read from it.
-* **ordered**: it has an effect that only nodes of this kind can see: it draws random numbers, asserts something, prints,
-  passes a token on. Such nodes keep their order among each other; pure ones may pass them.
-* **fixed**: it may change a tensor in place, or how the nodes after it compute (gradient mode, autocast), or nothing is
-  known of it. Nothing passes it, in either direction, since any value may share memory with what it changes.
+* **pure**: its results depend only on its arguments. It may move anywhere between its producers and its readers.
+* **ordered**: it has an effect that only ordered nodes can see: it draws random numbers, asserts something, prints, or
+  passes on a token. Ordered nodes keep their relative order; pure nodes may move past them.
+* **fixed**: it may change a tensor in place, or change how later nodes compute (gradient mode, autocast), or its operator is
+  unknown. No node moves past it, in either direction, because any value may share memory with the tensor it changes.
 
-Without torch nothing is known of an operator but its name. So only ATen, the primitives and the functions on symbols can
-be pure, and of these the ones that neither end like an in-place operator nor are listed here; an operator of any other
-library is fixed. A test holds the lists against the schemas of the installed torch. A higher-order operator is what the
-worst node in its subgraphs is.
+Without torch only the name of an operator is known. So only ATen operators, primitives and functions on symbols can be pure,
+unless their name ends like an in-place operator's or is listed here. Operators of other libraries are fixed. A test compares
+the lists with the schemas of the installed torch. A higher-order operator has the greatest effect found in its subgraphs.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from graphwire.schema import Node
 
 
 class Effect(enum.IntEnum):
-    """How freely a node may move; the greater, the less."""
+    """How freely a node may move: the greater the value, the less freely."""
 
     PURE = 0
     ORDERED = 1
@@ -51,7 +49,7 @@ _RANDOM = frozenset(
     " poisson rand rand_like randint randint_like randn randn_like random randperm rnn_relu rnn_tanh rrelu"
     " rrelu_with_noise_functional scaled_dot_product_attention uniform".split()
 )
-"""Operators that draw random numbers, or may, depending on an argument."""
+"""Operators that draw random numbers, always or depending on an argument."""
 
 _ASSERTIONS = frozenset(
     "_assert_async _assert_scalar _assert_tensor_metadata _functional_assert_async _functional_assert_scalar"
@@ -61,26 +59,26 @@ _ASSERTIONS = frozenset(
     " sym_constrain_range_for_size warn _make_dep_token _functional_sym_constrain_range"
     " _functional_sym_constrain_range_for_size".split()
 )
-"""Operators that check or say something."""
+"""Operators that check a condition, print or warn."""
 
 _MUTATING = frozenset(
-    # Their schemas say so.
+    # Their schemas declare the mutation.
     "Delete _batch_norm_with_update _cudnn_attention_forward_no_dropout_inplace _cummax_helper _cummin_helper"
     " _flash_attention_forward_no_dropout_inplace _fused_moving_avg_obs_fq_helper _set_item append clear copy_to extend"
     " fused_moving_avg_obs_fake_quant insert manual_seed pop popitem record_stream remove resize retain_grad reverse"
     " rrelu_with_noise seed set_data setdefault update"
-    # Their schemas do not: in training they update the running statistics that they are given.
+    # Their schemas do not declare it: in training they update the running statistics that they receive.
     " _batch_norm_impl_index _native_batch_norm_legit batch_norm cudnn_batch_norm instance_norm miopen_batch_norm"
     " native_batch_norm".split()
 )
-"""Operators that change an argument, or a state, although their name does not end like an in-place operator's."""
+"""Operators that change an argument or state, although their name does not end like an in-place operator's."""
 
 _MUTATING_OVERLOADS = frozenset(
     "L OutScalar_Other OutScalar_Self OutTensor Q U X a dim_max dim_min dim_values dimname_values dimname_values_stable"
     " eigenvalues eigvals grad_input inverse names_dim_max names_dim_min names_dim_values result sign values"
     " values_stable".split()
 )
-"""Overloads that write into an argument, besides those with `out` in their name: each is named by that argument."""
+"""Overloads that write into an argument and have no `out` in their name: each is named after that argument."""
 
 _CONTAINERS = frozenset(
     "associative_scan cond flex_attention flex_attention_backward foreach_map hints_wrapper invoke_quant"
@@ -88,17 +86,17 @@ _CONTAINERS = frozenset(
     " tag_activation_checkpoint while_loop while_loop_stack_output wrap wrap_activation_checkpoint wrap_with_autocast"
     " wrap_with_set_grad_enabled".split()
 )
-"""Higher-order operators that do what their subgraphs do, and nothing else."""
+"""Higher-order operators whose only effects are those of their subgraphs."""
 
 _ORDERED_HIGHER_ORDER = frozenset(
     "auto_functionalized auto_functionalized_v2 graphsafe_run_with_rng_state print run_and_save_rng_state"
     " run_with_rng_state triton_kernel_wrapper_functional with_effects".split()
 )
-"""Higher-order operators that change no tensor, around something that may have another effect."""
+"""Higher-order operators that change no tensor, but may have another effect."""
 
 
 def effect_of(node: Node, inside: Iterable[Effect] = ()) -> Effect:
-    """How freely a node may move.
+    """Return the effect of a node.
 
     Args:
         node: the call of an operator.
@@ -125,7 +123,7 @@ def _overload_effect(namespace: str, name: str, overload: str, *, returns: bool)
         return Effect.ORDERED
     if name in _MUTATING or _is_in_place(name) or "out" in overload or overload in _MUTATING_OVERLOADS:
         return Effect.FIXED
-    # Its schema says that it writes; and what is the compiler's own, which no exported program has.
+    # The schema of as_strided declares a write. inductor_* is internal to the compiler; no exported program contains it.
     if namespace == "prims" and (name == "as_strided" or name.startswith("inductor_")):
         return Effect.FIXED
     if not returns:
@@ -134,5 +132,5 @@ def _overload_effect(namespace: str, name: str, overload: str, *, returns: bool)
 
 
 def _is_in_place(name: str) -> bool:
-    """Whether an operator's name is that of an in-place operator: `add_`, `__iadd__`."""
+    """Return whether a name is that of an in-place operator: `add_`, `__iadd__`."""
     return name.startswith("__i") if name.endswith("__") else name.endswith("_")

@@ -1,13 +1,13 @@
-"""The bytes of a content tree: MessagePack, in the one spelling that each tree has.
+"""Deterministic bytes of a content tree: MessagePack with exactly one encoding for each tree.
 
-A tree is None, bool, int, float, str, bytes, lists of trees, and dicts with text keys. It is written so, without torch and
-whatever the schema is; `docs/content-hash.md` states the same for other languages:
+A tree is None, bool, int, float, str, bytes, a list of trees, or a dict with text keys. The encoding does not depend on the
+schema. `docs/content-hash.md` specifies it for other languages:
 
-* every head is the shortest that MessagePack has; an integer is the shortest one of its value, unsigned from zero on;
-* a float is 64 bits wide, and NaN is `7ff8000000000000`;
+* every head is the shortest that MessagePack offers; an integer has its shortest form, unsigned from zero on;
+* a float has 64 bits, and NaN is `7ff8000000000000`;
 * the keys of a dict ascend by their UTF-8 bytes;
 * an integer outside -2**63 … 2**64 - 1 is the list `["integer", TEXT]` with its hexadecimal digits;
-* text that UTF-8 does not have (lone surrogates) is bytes: UTF-8 as if it had.
+* text with lone surrogates, which UTF-8 cannot encode, is bytes: the surrogates are encoded like other code points.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def content_bytes(tree: Any) -> bytes:
-    """The bytes of a tree, or of one whose parts are encoded already (`msgspec.Raw`). The keys of dicts must ascend.
+    """Return the bytes of a tree. Parts may be encoded already (`msgspec.Raw`). The keys of dicts must ascend.
 
     Raises:
-        RecursionError: it nests too deeply.
+        RecursionError: the tree nests too deeply.
     """
     try:
         return _encoder.encode(tree)
@@ -36,13 +36,13 @@ def content_bytes(tree: Any) -> bytes:
 
 
 def content_float(value: Float) -> float:
-    """The float that a document says, with the one NaN."""
+    """Return the value of a float in a document. Every NaN becomes the same NaN."""
     value = decode_float(value)
     return math.nan if math.isnan(value) else value
 
 
 def digest(*parts: bytes) -> bytes:
-    """A digest of bytes in a row, each with its length (8 bytes, little-endian) in front: BLAKE2b of 16 bytes."""
+    """Return the 16-byte BLAKE2b digest of the parts, each preceded by its length (8 bytes, little-endian)."""
     whole = hashlib.blake2b(digest_size=16)
     for part in parts:
         whole.update(len(part).to_bytes(8, "little"))
@@ -51,7 +51,7 @@ def digest(*parts: bytes) -> bytes:
 
 
 def _respelled(tree: Any) -> Any:
-    """What MessagePack has no number or text for, said otherwise."""
+    """Return the tree with replacements for integers and text that MessagePack cannot encode."""
     if isinstance(tree, dict):
         return {key: _respelled(value) for key, value in tree.items()}
     if isinstance(tree, list):

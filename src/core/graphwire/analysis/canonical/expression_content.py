@@ -1,13 +1,13 @@
-"""The content of a symbolic expression: equal for all spellings that torch and sympy have for it.
+"""The content of a symbolic expression: equal for all texts that torch and sympy write for the same expression.
 
-A number is itself, a symbol is `["symbol", NAME]`, an operation is a list of its head and operands. What two releases of
-sympy, constructor text and infix text write differently is made the same, and nothing is evaluated beyond that:
+A number is itself, a symbol is `["symbol", NAME]`, an operation is a list of its head and operands. Differences between
+releases of sympy, and between constructor text and infix text, are normalized. Nothing else is evaluated:
 
-* sums, products, Max, Min, And, Or and Xor hold no operation of their own kind, and their operands ascend by their bytes,
-  like those of Equality and Unequality;
-* the numbers among the factors of a product are one number, where that is no float and has no more than 256 bits;
+* operands of sums, products, Max, Min, And, Or and Xor that are the same operation are merged into it. Operands of these, of
+  Equality and of Unequality ascend by their bytes;
+* the integers and fractions among the factors of a product become one number, as long as it has at most 256 bits;
 * `a > b` is `b < a`, and `a >= b` is `b <= a`;
-* what symbols are assumed to be is left out: their kind and ranges say it.
+* assumptions about symbols are omitted: the symbols' kinds and ranges encode them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from graphwire.schema.texts import Expression
 
 _ASSOCIATIVE = frozenset("Add And Max Min Mul Or Xor".split())
 COMMUTATIVE = _ASSOCIATIVE | {"Equality", "Unequality"}
-"""The operations whose operands have no order."""
+"""The operations in which the order of operands has no meaning."""
 _CONVERSE = {"GreaterThan": "LessThan", "StrictGreaterThan": "StrictLessThan"}
 _CONSTANTS: dict[str, Any] = {
     "true": True,
@@ -34,10 +34,10 @@ _MAX_BITS = 256
 
 
 def expression_content(expression: Expression, rename: Callable[[str], str]) -> Any:
-    """The content of an expression.
+    """Return the content of an expression.
 
     Args:
-        rename: the name that each symbol gets.
+        rename: returns the new name of a symbol.
 
     Raises:
         RecursionError: the expression nests too deeply.
@@ -78,7 +78,7 @@ def _fraction(numerator: int, denominator: int) -> Any:
 
 
 def _with_one_number(factors: list[Any]) -> list[Any]:
-    """The factors of a product with their whole numbers and fractions multiplied, while these stay small."""
+    """Return the factors of a product with integers and fractions multiplied, as long as the result has at most 256 bits."""
     numerator, denominator, others = 1, 1, []
     for factor in factors:
         one, other = (factor, 1) if type(factor) is int else (0, 0)

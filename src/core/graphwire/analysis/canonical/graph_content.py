@@ -1,9 +1,9 @@
-"""The content of a graph: its nodes in their stable order, its values named by their place.
+"""The content tree of a graph: nodes in canonical order, values named by position.
 
     {"inputs": [ARGUMENT…], "nodes": [NODE…], "outputs": [ARGUMENT…], "single": true, "values": [VALUE…]}
 
 A node is `{"inputs": [[PARAMETER, ARGUMENT]…], "operator": NAME, "outputs": [ARGUMENT…], "results": NAME, "tuple": true}`, a
-value `[NAME, KIND, …]`. What does not apply is left out.
+value `[NAME, KIND, …]`. Keys that do not apply are omitted.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ from graphwire.analysis.canonical.node_order import Step, node_order
 from graphwire.schema import Graph, Node, SymBool, SymFloat, SymInt, TensorMeta, names_in, results_of
 
 ExpressionContent = Callable[[str], Any]
-"""The content of an expression's text, under the new names of its symbols."""
+"""A function that returns the content of an expression's text, with the new names of its symbols."""
 
 
 class ArrangedGraph(NamedTuple):
-    """A graph whose nodes have their order and whose values have their names."""
+    """A graph with the canonical order of its nodes and the canonical names of its values."""
 
     graph: Graph
-    """As it was given."""
+    """The original graph."""
     names: dict[str, str]
-    """The new name of each value, in order; and of each node whose results are read whole, under `results_of`."""
+    """The new name of each value, in order. If all results of a node are read together, also its name, under `results_of`."""
     order: list[int]
-    """The indices that the nodes had."""
+    """The original indices of the nodes, in canonical order."""
     effect: Effect
     """The greatest of the nodes' effects."""
     content: dict[str, Any]
-    """Without values, and with a digest in place of each subgraph, until `add_known_values` adds them."""
+    """The content tree. Before `add_known_values` it lacks values, and has a digest in place of each subgraph."""
     inside: list[list[tuple[list[Any], ArrangedGraph]]]
-    """The subgraphs of each node, as the nodes stood: where they stand in the content, and they themselves."""
+    """For each node, in original order, its subgraphs: each with the list in the content whose last item it becomes."""
     nameless: list[tuple[list[Any], str]]
-    """References to objects that are no values, in order: constants that have no input."""
+    """References to objects that are not values, in order: constants that have no input."""
 
 
 def arrange_graph(graph: Graph, input_names: Sequence[str | None] = ()) -> ArrangedGraph:
-    """The order and the names of a graph, and its content as far as these go.
+    """Return the canonical order and names of a graph, with its content except for values and subgraphs.
 
     Args:
-        graph: valid, its inputs and outputs in their final order.
-        input_names: names of the inputs that are literals, by position, where the graph does not say them.
+        graph: a valid graph, with inputs and outputs in their final order.
+        input_names: names of the inputs by position, used for literals if the graph has no `input_names`.
 
     Raises:
-        SchemaError: nodes wait for each other's results.
+        SchemaError: nodes depend on each other's results in a cycle.
     """
     outside = References([], [])
     inputs = [argument_content(argument, outside) for argument in graph.inputs]
@@ -85,7 +85,7 @@ def arrange_graph(graph: Graph, input_names: Sequence[str | None] = ()) -> Arran
 
 
 def steps_of(graph: Graph) -> list[Step]:
-    """What the order of a graph's nodes depends on."""
+    """Return the step of each node: the facts that the canonical order depends on."""
     outside = References([], [])
     for argument in graph.outputs:
         argument_content(argument, outside)
@@ -93,16 +93,16 @@ def steps_of(graph: Graph) -> list[Step]:
 
 
 class _Draft(NamedTuple):
-    """The content of a node's arguments, before its values have names."""
+    """The content of a node's arguments, before its values are named."""
 
     inputs: list[list[Any]]
     outputs: list[Any]
     is_tuple: bool
-    """Whether the one result is returned as a tuple of one."""
+    """Whether the only result is returned as a tuple of one."""
     found: References
-    """In the inputs, then in the outputs."""
+    """The references in the inputs, then those in the outputs."""
     uses: int
-    """How many references are in the inputs."""
+    """The number of references in the inputs."""
     inside: list[tuple[list[Any], ArrangedGraph]]
 
 
@@ -112,7 +112,7 @@ def _draft(node: Node) -> _Draft:
     if len(named) > 1 and named[-1].name:
         named = sorted(
             named, key=lambda each: each.name
-        )  # those without a name stay in front, in their order
+        )  # inputs without a name stay first, in their order
     inputs = [[each.name, argument_content(each.arg, found)] for each in named]
     uses = len(found.values)
     outputs = [argument_content(output, found) for output in node.outputs]
@@ -126,10 +126,10 @@ def _draft(node: Node) -> _Draft:
 
 
 def _steps(graph: Graph, drafts: Sequence[_Draft], taken: Iterable[tuple[list[Any], str]]) -> list[Step]:
-    """The step of each node.
+    """Return the step of each node.
 
     Args:
-        taken: what the outputs of the graph refer to.
+        taken: the references in the outputs of the graph.
     """
     every = (pair for pairs in (*(draft.found.values for draft in drafts), taken) for pair in pairs)
     read_whole = {name for place, name in every if place[0] == "results"}
@@ -160,7 +160,7 @@ def _value_names(graph: Graph, input_names: Sequence[str | None], steps: Iterabl
 
 
 def _fill_names(names: Mapping[str, str], every: Iterable[References]) -> list[tuple[list[Any], str]]:
-    """Let references say the new names, and return those to objects that have none."""
+    """Fill the new names into references. Returns the references to objects without a new name."""
     nameless = []
     for found in every:
         for place, name in found.values:
@@ -175,7 +175,7 @@ def _fill_names(names: Mapping[str, str], every: Iterable[References]) -> list[t
 
 
 def walk(form: ArrangedGraph) -> Iterator[ArrangedGraph]:
-    """A graph, then the graphs inside it, in the order of their nodes."""
+    """Yield a graph, then the graphs inside it, in canonical order of their nodes."""
     yield form
     for index in form.order:
         for _, inner in form.inside[index]:
@@ -183,7 +183,7 @@ def walk(form: ArrangedGraph) -> Iterator[ArrangedGraph]:
 
 
 def expressions_of(form: ArrangedGraph) -> Iterator[str]:
-    """The text of every expression of a graph's values, in their order."""
+    """Yield the text of every expression in a graph's values, in canonical order of the values."""
     graph = form.graph
     for name in form.names:
         meta = graph.tensor_values.get(name)
@@ -206,10 +206,10 @@ def expressions_of(form: ArrangedGraph) -> Iterator[str]:
 def add_known_values(
     form: ArrangedGraph, expression: ExpressionContent, known: dict[int, msgspec.Raw]
 ) -> None:
-    """Add to the content of a graph what is known of its values, and to that of its nodes the graphs inside them.
+    """Add the facts about values to the content of a graph, and the content of subgraphs to that of its nodes.
 
     Args:
-        known: the content of tensors by the id of their metas, to look up and to add to.
+        known: a cache of the content of tensors by the id of their metas. This function adds to it.
     """
     graph = form.graph
     values: list[list[Any]] = []
@@ -235,7 +235,7 @@ def add_known_values(
 
 
 def tensor_content(meta: TensorMeta, expression: ExpressionContent) -> dict[str, Any]:
-    """What is known of a tensor."""
+    """Return the content of a tensor's metadata."""
     return {
         "device": device_content(meta.device),
         "dtype": dtype_content(meta.dtype, meta.dtype_name),

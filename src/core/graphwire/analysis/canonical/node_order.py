@@ -1,9 +1,9 @@
-"""The one order of a graph's nodes that does not depend on the order in which they were written.
+"""The canonical order of a graph's nodes, which does not depend on their original order.
 
-Nodes are taken in segments between the fixed ones (see `analysis.canonical.effects`), and in a segment by a heap of those whose
-arguments are all there: the smallest operator name first, then the smallest ranks of the arguments, where a value's rank
-is its number in the new order. Nodes that are still alike call one operator on the same arguments, and differ at most
-in who reads their results: a digest of that decides, and last the order in which they were written.
+Fixed nodes (see `analysis.canonical.effects`) divide the nodes into segments. Within a segment, a heap holds the nodes whose
+arguments are all available: the smallest operator name comes first, then the smallest ranks of the arguments, where a
+value's rank is its number in the new order. Nodes that are still equal call the same operator on the same arguments. A digest
+of the readers of their results decides between them, and then their original order.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from graphwire.errors import SchemaError
 
 
 class Step(NamedTuple):
-    """What the order depends on of a node."""
+    """The facts about a node that its canonical position depends on."""
 
     operator: str
     shape: bytes
-    """Everything about its inputs but which values they are."""
+    """The content of its inputs, without the names of the values."""
     uses: tuple[str, ...]
-    """The values that it reads, in the order in which they stand in `shape`."""
+    """The values that it reads, in their order in `shape`."""
     makes: tuple[str, ...]
     """The values that are its results."""
     effect: Effect
 
 
 def node_order(inputs: Sequence[str], steps: Sequence[Step], outputs: Sequence[str]) -> list[int]:
-    """The indices of `steps` in their stable order. n log n in their number, and linear in memory.
+    """Return the indices of `steps` in canonical order. Takes O(n log n) time and linear memory.
 
     Args:
-        inputs: the values that are there before any step, in an order that means something.
-        steps: in an order in which they can be done.
+        inputs: the values that exist before any step, in canonical order.
+        steps: the steps, in an order in which they can run.
         outputs: the values that are read after all steps.
 
     Raises:
-        SchemaError: steps wait for each other's results.
+        SchemaError: steps depend on each other's results in a cycle.
     """
     use_digests = _use_digests(inputs, steps, outputs)
     ranks = {name: rank for rank, name in enumerate(inputs)}
@@ -54,7 +54,7 @@ def node_order(inputs: Sequence[str], steps: Sequence[Step], outputs: Sequence[s
 
 
 def _segments(steps: Sequence[Step]) -> Iterable[list[int]]:
-    """The runs of steps that may change places, and between them, each alone, the ones that may not."""
+    """Yield the runs of steps that may be reordered and, between them, each fixed step alone."""
     segment: list[int] = []
     for index, step in enumerate(steps):
         if step.effect is Effect.FIXED:
@@ -69,12 +69,12 @@ def _segments(steps: Sequence[Step]) -> Iterable[list[int]]:
 def _ordered(
     segment: list[int], steps: Sequence[Step], use_digests: Sequence[bytes], ranks: dict[str, int]
 ) -> Iterable[int]:
-    """The indices of one segment in their order; fewer when some wait for each other. Adds the ranks of their results."""
+    """Yield the indices of one segment in canonical order, and add the ranks of their results. Omits steps in a cycle."""
     waiting, readers = _dependencies(segment, steps, ranks)
 
     def entry(index: int) -> tuple[str, tuple[int, ...], bytes, bytes, int]:
         step = steps[index]
-        # A value that nothing makes, as the name of a constant may be one, has the lowest rank.
+        # A value that no step makes, such as a constant referenced by name, has the lowest rank.
         used = tuple([ranks.get(name, -1) for name in step.uses])
         return step.operator, used, step.shape, use_digests[index], index
 
@@ -94,7 +94,7 @@ def _ordered(
 def _dependencies(
     segment: list[int], steps: Sequence[Step], ranks: Mapping[str, int]
 ) -> tuple[dict[int, int], dict[int, list[int]]]:
-    """For each step how many others it waits for, and for each step the others that wait for it."""
+    """Return for each step the number of steps it waits for, and the steps that wait for it."""
     makers = {name: index for index in segment for name in steps[index].makes}
     waiting: dict[int, int] = {}
     readers: dict[int, list[int]] = {}
@@ -112,14 +112,14 @@ def _dependencies(
     return waiting, readers
 
 
-# ------------------------------------------------------------------------------------------------ who reads what
+# -------------------------------------------------------------------------------------------------------- readers
 
 
 def _use_digests(inputs: Sequence[str], steps: Sequence[Step], outputs: Sequence[str]) -> list[bytes]:
-    """For each step a digest of where its results go: the same for steps that no reader tells apart.
+    """Return for each step a digest of its readers: equal for steps that no reader distinguishes.
 
-    A reader is known by what it computes (a digest of its operator, and of what it reads, down to the inputs), by the
-    place in which it reads the value, and by where its own results go.
+    A reader is identified by what it computes (a digest of its operator and of all it reads, down to the inputs), by the
+    position at which it reads the value, and by the readers of its own results.
     """
     values = {name: digest(b"input", str(rank).encode()) for rank, name in enumerate(inputs)}
     computed: list[bytes] = []

@@ -1,4 +1,4 @@
-"""The elements of weights and constants as digests that do not depend on how the file lays them out."""
+"""Digests of weights and constants that do not depend on their layout in the file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Record(Protocol):
 
 
 class PayloadSet(Protocol):
-    """What `graphwire.wire.payloads.Payloads` is."""
+    """The interface of `graphwire.wire.payloads.Payloads` that this package uses."""
 
     @property
     def weights(self) -> Mapping[str, PayloadMeta]:
@@ -34,7 +34,7 @@ class PayloadSet(Protocol):
 
     @property
     def records(self) -> Mapping[str, _Record]:
-        """By full name."""
+        """By full record name."""
         ...
 
 
@@ -42,22 +42,22 @@ _FOLDERS = {"weight": "data/weights/", "constant": "data/constants/"}
 
 
 def payload_contents(payloads: PayloadSet) -> list[Any]:
-    """What each payload is and holds, as content: kind (`weight` or `constant`), qualified name, digest, in this order.
+    """Return the content of all payloads: a list of kind (`weight` or `constant`), qualified name and digest for each.
 
     Raises:
-        MissingRecordError: a payload has no record, or one that is too short.
+        MissingRecordError: a payload has no record, or its record is too short.
     """
     return [[*key, digest] for key, digest in sorted(payload_digests(payloads).items())]
 
 
 def payload_digests(payloads: PayloadSet) -> dict[tuple[str, str], str]:
-    """For each payload, by kind (`weight` or `constant`) and qualified name, a digest of what it is and holds.
+    """Return a digest of each payload's metadata and elements, by kind (`weight` or `constant`) and qualified name.
 
-    Two tensors have one digest if they have one element type, shape and order of strides, and the same elements; and if
-    they share memory with tensors of the same names.
+    Two tensors have the same digest if they have the same element type, shape, order of strides and elements, and share
+    memory with tensors of the same names.
 
     Raises:
-        MissingRecordError: a payload has no record, or one that is too short.
+        MissingRecordError: a payload has no record, or its record is too short.
     """
     found = {}
     held = {"weight": payloads.weights, "constant": payloads.constants}
@@ -71,7 +71,7 @@ def payload_digests(payloads: PayloadSet) -> dict[tuple[str, str], str]:
     for kind, folder in _FOLDERS.items():
         for name, meta in held[kind].items():
             storage = meta.shared or folder + meta.path_name
-            # torch writes one record for all weights without elements, whether they are one tensor or not.
+            # torch writes one record for all weights without elements, even if they are different tensors.
             shared = sorted(sharing[storage]) if meta.placement is None and storage in elements else []
             digest = hashlib.sha256(content_bytes(_content(meta, shared)))
             if meta.placement is None:
@@ -82,7 +82,7 @@ def payload_digests(payloads: PayloadSet) -> dict[tuple[str, str], str]:
 
 
 def _content(meta: PayloadMeta, shared: list[str]) -> dict[str, Any]:
-    """What a payload is without its elements: nothing that depends on where they lie. What is not so is left out."""
+    """Return the content of a payload's metadata, independent of its position in the file. Keys that do not apply are omitted."""
     content: dict[str, Any] = {}
     tensor = meta.tensor_meta
     if meta.conj:
@@ -116,7 +116,7 @@ def _is_empty(meta: PayloadMeta) -> bool:
 
 
 def payload_facts(meta: PayloadMeta) -> dict[str, str]:
-    """What a payload is without its elements, as text; nothing that depends on where they lie."""
+    """Return the facts about a payload's metadata as text, independent of its position in the file."""
     facts = {"parameter": "yes" if meta.is_param else "no"}
     tensor = meta.tensor_meta
     if tensor is not None:
@@ -135,7 +135,7 @@ def payload_facts(meta: PayloadMeta) -> dict[str, str]:
 
 
 def _dimensions(tensor: TensorMeta) -> list[tuple[int, int]]:
-    """The size and stride of each dimension that has more than one element."""
+    """Return the size and stride of each dimension whose size is not 1."""
     return [
         (size.as_int or 0, stride.as_int or 0)
         for size, stride in zip(tensor.sizes, tensor.strides, strict=True)
@@ -144,14 +144,14 @@ def _dimensions(tensor: TensorMeta) -> list[tuple[int, int]]:
 
 
 def _stride_order(tensor: TensorMeta) -> list[int]:
-    """The dimensions of more than one element, the one with the greatest stride first."""
+    """Return the dimensions whose size is not 1, numbered among these, the greatest stride first."""
     dimensions = _dimensions(tensor)
     return sorted(range(len(dimensions)), key=lambda index: -dimensions[index][1])
 
 
 def _parts(payloads: PayloadSet, record_name: str, meta: PayloadMeta) -> Iterator[memoryview]:
-    """The bytes of a tensor's elements, the dimension with the greatest stride outermost; of what is no plain tensor
-    (or one whose element size is not known) those of the whole record."""
+    """Yield the bytes of a tensor's elements, the dimension with the greatest stride outermost. Yields the whole record if
+    the payload is not a plain tensor, or if its element size is unknown."""
     tensor = meta.tensor_meta
     if _is_empty(meta):
         return
@@ -164,7 +164,7 @@ def _parts(payloads: PayloadSet, record_name: str, meta: PayloadMeta) -> Iterato
         yield view
         return
     dimensions = sorted((d for d in _dimensions(tensor) if d[1] > 0), key=lambda d: d[1])
-    run = 1  # elements that lie side by side
+    run = 1  # number of contiguous elements
     while dimensions and dimensions[0][1] == run:
         run *= dimensions.pop(0)[0]
     start = tensor.storage_offset.as_int or 0
@@ -178,7 +178,7 @@ def _parts(payloads: PayloadSet, record_name: str, meta: PayloadMeta) -> Iterato
 
 
 def _offsets(dimensions: list[tuple[int, int]], start: int) -> Iterator[int]:
-    """Where each run of elements starts, the first dimension outermost."""
+    """Yield the offset of each run of contiguous elements, the first dimension outermost."""
     if not dimensions:
         yield start
         return

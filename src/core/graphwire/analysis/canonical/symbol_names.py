@@ -1,8 +1,9 @@
-"""Symbols by other names: numbered anew in the order of their first appearance, and expressions printed again.
+"""Canonical names of symbols: renumbers them in the order of first appearance, and prints expressions with the new names.
 
-sympy sorts the operands of a sum by the names of its symbols, so what is looked at is an expression's content, in which they
-are sorted anew. Symbols that appear first in one expression are told apart by their ranges and by where they stand in all
-expressions, in two rounds: in the second, by where those stand beside which they stand. All of it is linear in the text.
+sympy sorts the operands of a sum by the names of its symbols. So the content of an expression is used, in which operands
+are sorted independently of names. Symbols that first appear in the same expression are distinguished by their ranges and
+their positions in all expressions. This takes two rounds; the second also uses the positions of neighbouring symbols. The
+time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from graphwire.schema.texts import (
 )
 
 _NUMBERED = re.compile(r"([a-z]+)[0-9]+", re.ASCII)
-"""A symbol as torch names it; what its letters are (`s`, `u`, `zuf` …) says where it comes from, and is kept."""
+"""A symbol's name in torch's form. Its letters (`s`, `u`, `zuf` …) encode the symbol's origin and are kept."""
 _ROUNDS = 2
 
 
@@ -36,8 +37,8 @@ class SymbolNames:
         """Name the symbols.
 
         Args:
-            texts: every expression of the program's values, in an order that means something.
-            ranges: by symbol or expression.
+            texts: every expression in the program's values, in canonical order.
+            ranges: the ranges by symbol or expression.
         """
         self._ranges = ranges
         self._texts: dict[str, str] = {}
@@ -48,7 +49,7 @@ class SymbolNames:
         """The new name of each symbol."""
 
     def content(self, text: str) -> Any:
-        """The content of an expression, with the new names; `["text", TEXT]` of a text that is none."""
+        """Return the content of an expression with the new names, or `["text", TEXT]` for a text that cannot be parsed."""
         if text not in self._contents:
             expression, _ = self._parse(text)
             self._contents[text] = (
@@ -57,14 +58,14 @@ class SymbolNames:
         return self._contents[text]
 
     def expression(self, text: str) -> str:
-        """The expression with the new names, in the spelling that it had. Text that is no expression stays as it is."""
+        """Return the expression with the new names, in its original syntax. Text that cannot be parsed stays unchanged."""
         if text not in self._texts:
             expression, write = self._parse(text)
             self._texts[text] = text if expression is None else write(self._renamed(expression))
         return self._texts[text]
 
     def range_contents(self) -> list[Any]:
-        """The ranges as content: expression and ends, in the order of their bytes."""
+        """Return the content of the ranges: expression, minimum and maximum of each, sorted by their bytes."""
         found = []
         for text, key in self._keys.items():
             content = ["text", text] if key is None else expression_content(key, self._name)
@@ -72,7 +73,7 @@ class SymbolNames:
         return sorted(found, key=content_bytes)
 
     def ranges(self) -> dict[str, RangeConstraint]:
-        """The ranges under the new names, sorted."""
+        """Return the ranges under the new names, sorted."""
         found = {}
         for text, key in self._keys.items():
             found[text if key is None else format_infix(self._renamed(key))] = self._ranges[text]
@@ -104,7 +105,7 @@ class SymbolNames:
         return names
 
     def _colours(self, names: Iterable[str], values: Iterable[Expression]) -> dict[str, bytes]:
-        """For each symbol a digest of all that is known of it but its number."""
+        """Return a digest of each symbol: of its letters, its range and its positions, but not of its number."""
         none = RangeConstraint(None, None)
         colours = {
             name: digest(_letters(name).encode(), _ends(self._ranges.get(name, none))) for name in names
@@ -126,7 +127,7 @@ class SymbolNames:
 
 
 def _by_first_appearance(values: Iterable[Expression], keys: Iterable[Expression]) -> list[list[str]]:
-    """The symbols that each expression is the first to have; last, together, those of the ranges alone."""
+    """Return the symbols that first appear in each expression and, as the last group, those that appear only in ranges."""
     seen: set[str] = set()
     groups: list[list[str]] = []
     for expression in values:
@@ -141,7 +142,7 @@ class _Shape(NamedTuple):
 
     digest: bytes
     name: str
-    """Of a symbol; else empty."""
+    """The symbol's name; empty for other expressions."""
     is_commutative: bool
     parts: list[_Shape]
 
@@ -160,7 +161,7 @@ def _shape(tree: Any, colours: Mapping[str, bytes]) -> _Shape:
 
 
 def _note_places(shape: _Shape, place: bytes, found: Mapping[str, list[bytes]]) -> None:
-    """Add to each symbol a digest of the way to it from the root of the expression, for every time it stands there."""
+    """Add a digest of the path from the root of the expression for each occurrence of each symbol."""
     if shape.name:
         found[shape.name].append(place)
     for index, part in enumerate(shape.parts):
@@ -178,7 +179,7 @@ def _ends(limits: RangeConstraint) -> bytes:
 
 
 def parsed(text: str) -> tuple[Expression | None, Callable[[Expression], str]]:
-    """The tree of an expression in either spelling, and what writes that spelling; None for another text."""
+    """Return the tree of an expression in either syntax (None if it cannot be parsed), and the formatter for that syntax."""
     try:
         return parse_expression(text), format_expression
     except ExpressionError:
@@ -193,12 +194,12 @@ def _infix_or_none(text: str) -> Expression | None:
 
 
 def renamed_expression(expression: Expression, rename: Callable[[str], str]) -> Expression:
-    """The expression with other names of its symbols, and its operands sorted where their order has no meaning."""
+    """Return the expression with its symbols renamed, and with operands sorted if their order has no meaning."""
     return _renamed(expression, rename)[0]
 
 
 def _renamed(expression: Expression, rename: Callable[[str], str]) -> tuple[Expression, str]:
-    """The expression with other names, and its text, which is put together of those of its operands."""
+    """Return the renamed expression and its text, which is composed of the texts of its operands."""
     head, args = expression
     if head == "Symbol":
         renamed = Expression(head, (rename(args[0]), *sorted(args[1:])))

@@ -1,8 +1,8 @@
-"""The content of a container structure: what its text says, however the contexts of its containers are written.
+"""The content tree of a treespec, independent of how the contexts of its containers are encoded.
 
-A leaf is None; a container is `[type, context, child…]`. torch's text loses some of what contexts hold, and graphwire then
-writes a tagged form under `TYPE@2`; the content is what torch's text keeps. So a tuple in a context is a list, and the keys of a
-dict in it are text.
+A leaf is None; a container is `[type, context, child…]`. torch's text loses some facts about contexts; graphwire then writes
+a tagged form under `TYPE@2`. The content keeps only what torch's text keeps: a tuple in a context is a list, and the keys of
+a dict in it are text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from graphwire.schema.texts import TreeSpec, parse_treespec, split_version
 
 
 def treespec_content(text: str) -> Any:
-    """The content of a treespec; `["text", TEXT]` for text that is none.
+    """Return the content of a treespec, or `["text", TEXT]` for text that cannot be parsed.
 
     Raises:
         RecursionError: containers nest too deeply.
@@ -57,7 +57,7 @@ def _context(name: str, version: int, context: Any) -> Any:
 
 
 def _untagged(tree: Any) -> Any:
-    """What `schema.texts.treespec.encode_value` tagged, as Python's JSON writes it where it can."""
+    """Return the value without the tags of `schema.texts.treespec.encode_value`, in the form that Python's JSON has for it."""
     if isinstance(tree, list):
         return list(map(_untagged, tree))
     if not isinstance(tree, dict):
@@ -86,7 +86,7 @@ def _key(tree: Any) -> str:
 
 
 def _plain(tree: Any) -> Any:
-    """JSON as content: lists and objects are marked, the keys of objects ascend."""
+    """Return JSON data as content: lists and objects begin with their kind, the keys of objects ascend."""
     if isinstance(tree, list):
         return ["list", *map(_plain, tree)]
     if isinstance(tree, dict):
