@@ -110,9 +110,7 @@ def _draft(node: Node) -> _Draft:
     found = References([], [])
     named = node.inputs
     if len(named) > 1 and named[-1].name:
-        named = sorted(
-            named, key=lambda each: each.name
-        )  # inputs without a name stay first, in their order
+        named = sorted(named, key=lambda each: each.name)  # inputs without a name stay first, in their order
     inputs = [[each.name, argument_content(each.arg, found)] for each in named]
     uses = len(found.values)
     outputs = [argument_content(output, found) for output in node.outputs]

@@ -1,4 +1,4 @@
-"""How do two programs differ?"""
+"""Differences between two programs, as records and as text."""
 
 from graphwire.analysis.diff.program_diff import Diff, diff
 from graphwire.analysis.diff.text import diff_lines

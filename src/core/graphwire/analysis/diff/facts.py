@@ -1,4 +1,4 @@
-"""What two programs are compared by, beside their nodes: for each section of a program its entries, and facts as text."""
+"""The facts that a diff compares besides nodes: the entries of each section of a program, each with its facts as text."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from graphwire.schema.texts import (
 )
 
 Facts = dict[str, str]
-"""What is known of one entry, each fact under what it is about."""
+"""The facts about one entry: text by the name of the fact."""
 
 Entries = dict[str, Facts]
-"""The entries of a section by what tells them apart."""
+"""The entries of a section, by identifying name."""
 
 
 class Labels:
@@ -43,8 +43,8 @@ class Labels:
         """Name the symbols.
 
         Args:
-            numbers: the name of each symbol in the canonical form, for the symbols that are no size of an input.
-            inputs: by position how the user inputs are called.
+            numbers: the name of each symbol in the canonical form, used for symbols that are not the size of an input.
+            inputs: the names of the user inputs by position.
         """
         self._texts: dict[str, str] = {}
         self._labels: dict[str, str] = {}
@@ -67,14 +67,14 @@ class Labels:
                 self._labels.setdefault(expression.args[0], label)
 
     def infix(self, text: str) -> str:
-        """An expression, in either spelling, for a reader."""
+        """Return an expression, in either syntax, as readable text."""
         if text not in self._texts:
             expression, _ = parsed(text)
             self._texts[text] = text if expression is None else self._written(expression)
         return self._texts[text]
 
     def range(self, text: str) -> str:
-        """The key of a range for a reader."""
+        """Return the key of a range as readable text."""
         try:
             return self._written(parse_infix(text))
         except GraphwireError:
@@ -84,7 +84,7 @@ class Labels:
         return format_infix(renamed_expression(expression, lambda name: self._labels.get(name, name)))
 
     def value(self, value: SymInt | SymFloat | SymBool) -> str:
-        """A number or truth value that may be symbolic."""
+        """Return a number or truth value, which may be symbolic, as readable text."""
         if value.as_expr is not None:
             return self.infix(value.as_expr.expr_str)
         return str(next((part for part in msgspec.structs.astuple(value) if part is not None), "?"))
@@ -99,7 +99,7 @@ def _user_inputs(program: Program) -> list[Argument]:
 
 
 def value_facts(graph: Graph, name: str, labels: Labels) -> Facts:
-    """What is known of a value."""
+    """Return the facts about a value; empty if the graph has none."""
     if (meta := graph.tensor_values.get(name)) is not None:
         return _tensor_facts(meta, labels)
     tables: tuple[tuple[str, Mapping[str, SymInt | SymFloat | SymBool]], ...] = (
@@ -134,7 +134,7 @@ def _tensor_facts(meta: TensorMeta, labels: Labels) -> Facts:
 
 
 def _is_contiguous(meta: TensorMeta, labels: Labels) -> bool:
-    """Whether the strides are known to be the ones that follow from the sizes, and so need no mention."""
+    """Return whether the strides provably follow from the sizes, so that the diff need not show them."""
     expected = 1
     for size, stride in zip(reversed(meta.sizes), reversed(meta.strides), strict=False):
         if size.as_int is None or (size.as_int != 1 and stride.as_int != expected):
@@ -222,7 +222,7 @@ def _module_calls(program: Program, _labels: Labels) -> Entries:
 
 
 def _structure(text: str) -> str:
-    """A container structure for a reader, such as `(*, {x: *})`; the text itself where it is none."""
+    """Return a container structure as readable text, such as `(*, {x: *})`; text that cannot be parsed stays unchanged."""
     try:
         return _spelled(parse_treespec(text))
     except (GraphwireError, RecursionError):
@@ -272,4 +272,4 @@ SECTIONS: Final[dict[str, Callable[[Program, Labels], Entries]]] = {
     "namedtuple": _namedtuples,
     "encoded value": _encoded,
 }
-"""The sections of a program, in the order in which they are shown. Nodes, weights and constants come after them."""
+"""The sections of a program, in display order. Nodes, weights and constants come after them."""

@@ -1,8 +1,8 @@
-"""Two sequences side by side: which elements of one are elements of the other.
+"""Matching of the elements of two sequences by keys ("patience" diff).
 
-Every element has keys, the most telling first. Keys that are alone in both sequences are anchors (a "patience" diff): the
-longest run of them that keeps its order is matched, and what lies between them is matched in the same way, then by the
-next key. So time is near n log n in the length of the sequences, however different they are.
+Every element has several keys, the most specific first. Keys that occur once in each sequence are anchors: the longest run
+of anchors with the same order on both sides is matched. The parts between anchors are matched in the same way, then by the
+next key. So the time is near O(n log n) in the length of the sequences, however different they are.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import NamedTuple
 Keys = Sequence[Hashable]
 
 _QUICK = 10_000
-"""Pairs of elements up to which a part is compared with difflib, which is thorough, and quadratic at best."""
+"""The largest number of pairs for which a part is compared with difflib, which is thorough, but at least quadratic."""
 
 
 class _Gap(NamedTuple):
-    """A part of each sequence in which nothing is matched yet."""
+    """The two parts, one of each sequence, between matched elements."""
 
     a: range
     b: range
@@ -28,12 +28,12 @@ class _Gap(NamedTuple):
 
 
 def match(a: Sequence[Keys], b: Sequence[Keys], *, moved_levels: int = 0) -> list[tuple[int, int]]:
-    """The pairs of indices that belong together, in order of the first. Each index stands in one pair at most.
+    """Return the pairs of matching indices, sorted by the first. Each index is in at most one pair.
 
     Args:
-        a: the keys of each element of one sequence, the most telling first; all of the same length.
-        b: likewise of the other.
-        moved_levels: by how many of the keys elements are matched that have changed places.
+        a: the keys of each element of the first sequence, the most specific first; all of the same length.
+        b: the same for the second sequence.
+        moved_levels: the number of keys by which elements that moved are matched.
     """
     levels = len(a[0]) if a else 0
     pairs: list[tuple[int, int]] = []
@@ -59,7 +59,7 @@ def match(a: Sequence[Keys], b: Sequence[Keys], *, moved_levels: int = 0) -> lis
 
 
 def _trimmed(gap: _Gap, a: Sequence[Keys], b: Sequence[Keys], pairs: list[tuple[int, int]]) -> _Gap:
-    """The gap without what is the same at its start and its end, which is matched."""
+    """Match equal elements at both ends of the gap, and return the rest of the gap."""
     start_a, stop_a, start_b, stop_b, level = gap.a.start, gap.a.stop, gap.b.start, gap.b.stop, gap.level
     while start_a < stop_a and start_b < stop_b and a[start_a][level] == b[start_b][level]:
         pairs.append((start_a, start_b))
@@ -71,7 +71,7 @@ def _trimmed(gap: _Gap, a: Sequence[Keys], b: Sequence[Keys], pairs: list[tuple[
 
 
 def _anchors(gap: _Gap, a: Sequence[Keys], b: Sequence[Keys]) -> list[tuple[int, int]]:
-    """The longest run of keys that are alone on both sides and stand in one order."""
+    """Return the longest run of keys that occur once on each side, in the same order on both."""
     level = gap.level
     count_a = Counter(a[index][level] for index in gap.a)
     count_b = Counter(b[index][level] for index in gap.b)
@@ -85,7 +85,7 @@ def _anchors(gap: _Gap, a: Sequence[Keys], b: Sequence[Keys]) -> list[tuple[int,
 
 
 def increasing_run(values: Sequence[int]) -> list[int]:
-    """The places of a longest increasing run among distinct numbers."""
+    """Return the positions of a longest increasing subsequence of distinct numbers."""
     ends: list[int] = []
     places: list[int] = []
     before: list[int] = []
@@ -106,8 +106,8 @@ def increasing_run(values: Sequence[int]) -> list[int]:
 
 
 def _in_turn(gap: _Gap, a: Sequence[Keys], b: Sequence[Keys]) -> list[tuple[int, int]]:
-    """What keys that repeat have in common: their longest common runs where that is quickly found, else each with the
-    next equal one behind the last match."""
+    """Match repeated keys: by longest common runs in small gaps, and otherwise each with the next equal key after the last
+    match."""
     if len(gap.a) * len(gap.b) <= _QUICK:
         keys_a, keys_b = ([side[i][gap.level] for i in places] for side, places in ((a, gap.a), (b, gap.b)))
         blocks = SequenceMatcher(None, keys_a, keys_b, autojunk=False).get_matching_blocks()
@@ -127,7 +127,7 @@ def _in_turn(gap: _Gap, a: Sequence[Keys], b: Sequence[Keys]) -> list[tuple[int,
 
 
 def _match_moved(a: Sequence[Keys], b: Sequence[Keys], pairs: list[tuple[int, int]], levels: int) -> None:
-    """Add the pairs of what is left on both sides, wherever it stands."""
+    """Match the remaining elements of both sides regardless of position, and add them to `pairs`."""
     for level in range(levels):
         matched_a, matched_b = {one for one, _ in pairs}, {other for _, other in pairs}
         places: dict[Hashable, deque[int]] = {}

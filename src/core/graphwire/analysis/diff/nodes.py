@@ -1,4 +1,4 @@
-"""The nodes of two graphs side by side: added, removed, moved, and changed in what."""
+"""Differences between the nodes of two graphs: added, removed, moved and changed nodes, with details of each change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graphwire.schema import Argument, Graph, GraphArgument, Node, arm_of, named
 
 
 class Detail(msgspec.Struct, frozen=True):
-    """One thing that is another on the two sides; empty text for what is not there."""
+    """One fact that differs between the two sides; the text is empty on a side without it."""
 
     what: str
     a: str
@@ -24,41 +24,42 @@ class Detail(msgspec.Struct, frozen=True):
 
 
 class NodeChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A node that only one side has, or that is another on the two sides."""
+    """A node that only one side has, or that differs between the two sides."""
 
     change: Literal["added", "removed", "changed", "moved"]
     operator: str
-    """Of side B where it has the node."""
+    """The operator on side B if it has the node, and on side A otherwise."""
     module: str
     """The qualified name of the module that called it; empty for the root."""
     name: str
-    """Of the node, as its own program calls it (side B where it has the node)."""
+    """The node's name in its own program (on side B if it has the node)."""
     graph: str = ""
-    """The names of the subgraphs that it lies in, joined by slashes; empty in the top-level graph."""
+    """The names of the subgraphs that contain it, joined by slashes; empty in the top-level graph."""
     index_a: int | None = None
     index_b: int | None = None
     details: list[Detail] = []
     derived: bool = False
-    """Whether the node itself is the same, and only what it makes of other inputs is another in type or shape."""
+    """Whether the node itself is the same, and only the type or shape of its results differs because its inputs do."""
 
 
 class Side(NamedTuple):
-    """One of two graphs."""
+    """One of the two graphs that are compared."""
 
     graph: Graph
     identities: Mapping[str, str]
-    """What each input is, by its name: a text that is the same on both sides."""
+    """For each input, by name, a text that identifies it and is the same on both sides."""
     labels: Labels
 
 
 def diff_graphs(a: Side, b: Side, place: str = "") -> tuple[list[NodeChange], dict[str, str]]:
-    """The differences of two graphs and the subgraphs in them.
+    """Return the differences between two graphs, including their subgraphs.
 
     Args:
-        place: the names of the subgraphs that they are, joined by slashes.
+        place: the names of the enclosing subgraphs and of the graphs themselves, joined by slashes.
 
     Returns:
-        The changes, in order of side B, what is removed where it was; and for each value of side A its name on side B.
+        The changes in the order of side B, removed nodes at their former position; and the name on side B of each value of
+        side A.
     """
     steps_a, steps_b = steps_of(a.graph), steps_of(b.graph)
     pairs = match(_keys(a, steps_a), _keys(b, steps_b), moved_levels=2)
@@ -102,7 +103,7 @@ def _change(
 
 
 def module_path(node: Node) -> str:
-    """The qualified name of the module that called a node, as its metadata says it; empty for the root, or unknown."""
+    """Return the qualified name of the module that called a node, from its metadata; empty for the root, or if unknown."""
     exact = node.metadata.get("graphwire.nn_module_stack")
     if exact is not None:
         try:
@@ -111,7 +112,7 @@ def module_path(node: Node) -> str:
         except (ValueError, LookupError, TypeError):
             return ""
     innermost = node.metadata.get("nn_module_stack", "").rpartition(";")[2]
-    # `KEY,PATH,CLASS`, where the path may hold commas.
+    # `KEY,PATH,CLASS`; the path may contain commas.
     return innermost.partition(",")[2].rpartition(",")[0].partition("@")[0]
 
 
@@ -119,8 +120,8 @@ def module_path(node: Node) -> str:
 
 
 def _keys(side: Side, steps: Sequence[Step]) -> list[tuple[Any, ...]]:
-    """What each node is known by, the most telling first: all that it computes from the inputs; itself and what its
-    arguments come from; itself; its place and operator; its place."""
+    """Return the keys of each node, the most specific first: all that it computes from the inputs; the node and the operators
+    that make its arguments; the node alone; its module and operator."""
     values = {name: f"input {identity}".encode() for name, identity in side.identities.items()}
     makers = {name: f"input {identity}" for name, identity in side.identities.items()}
     keys: list[tuple[Any, ...]] = []
@@ -148,7 +149,7 @@ def _keys(side: Side, steps: Sequence[Step]) -> list[tuple[Any, ...]]:
 def _matched_names(
     a: Side, b: Side, steps_a: Sequence[Step], steps_b: Sequence[Step], pairs: Sequence[tuple[int, int]]
 ) -> dict[str, str]:
-    """The name on side B of each value of side A that both have."""
+    """Return the name on side B of each value that both sides have, by its name on side A."""
     inputs_b = {identity: name for name, identity in b.identities.items()}
     names = {name: inputs_b[identity] for name, identity in a.identities.items() if identity in inputs_b}
     for one, other in pairs:
@@ -157,7 +158,7 @@ def _matched_names(
 
 
 def _moved(steps_a: Sequence[Step], steps_b: Sequence[Step], pairs: Sequence[tuple[int, int]]) -> set[int]:
-    """The indices on side B of nodes with effects that have changed places among each other; pure nodes never have."""
+    """Return the indices on side B of nodes with effects whose relative order changed. Pure nodes never count as moved."""
     effects = [
         (one, other)
         for one, other in pairs
@@ -177,7 +178,7 @@ def _node_details(a: Side, b: Side, node_a: Node, node_b: Node, names: Mapping[s
     inputs_b = {_input_name(named.name, index): named.arg for index, named in enumerate(node_b.inputs)}
     for name in dict.fromkeys([*inputs_a, *inputs_b]):
         one, other = inputs_a.get(name), inputs_b.get(name)
-        if one is None or other is None or _told(one, names) != _told(other, None):
+        if one is None or other is None or _argument_bytes(one, names) != _argument_bytes(other, None):
             yield Detail(
                 name, "" if one is None else argument_text(one), "" if other is None else argument_text(other)
             )
@@ -199,8 +200,8 @@ def _input_name(name: str, index: int) -> str:
     return name or f"input {index}"
 
 
-def _told(argument: Argument, names: Mapping[str, str] | None) -> bytes:
-    """An argument as text in which values have the names of side B, and subgraphs stand without what is in them.
+def _argument_bytes(argument: Argument, names: Mapping[str, str] | None) -> bytes:
+    """Return the content of an argument as bytes, with the names of side B for values, and without content of subgraphs.
 
     Args:
         names: the names on side B of the values of side A; None for an argument of side B.
@@ -209,7 +210,7 @@ def _told(argument: Argument, names: Mapping[str, str] | None) -> bytes:
     found = References([], [])
     content = argument_content(argument, found)
     for place, name in found.values:
-        # One that side B does not have is equal to none of its names.
+        # A value that side B lacks must differ from all names on side B.
         place[-1] = name if names is None else names.get(name, f"\0{name}")
     return content_bytes(content)
 
@@ -218,7 +219,7 @@ _MAX_TEXT = 120
 
 
 def argument_text(argument: Argument) -> str:
-    """An argument for a reader: names of values, literals as JSON."""
+    """Return an argument as readable text: names of values, literals as JSON."""
     arm = arm_of(argument)
     if arm == "as_graph":
         return f"graph {argument.as_graph.name}" if argument.as_graph is not None else ""
@@ -246,7 +247,9 @@ def _subgraph_changes(a: Side, b: Side, node_a: Node, node_b: Node, place: str) 
         changes, names = diff_graphs(side_a, side_b, inner)
         yield from changes
         returned_a, returned_b = ([*map(argument_text, held.graph.outputs)] for held in (one, other))
-        if [_told(o, names) for o in one.graph.outputs] != [_told(o, None) for o in other.graph.outputs]:
+        if [_argument_bytes(o, names) for o in one.graph.outputs] != [
+            _argument_bytes(o, None) for o in other.graph.outputs
+        ]:
             details = [Detail("outputs", ", ".join(returned_a), ", ".join(returned_b))]
             yield NodeChange(
                 "changed", node_b.target, module_path(node_b), other.name, inner, details=details
@@ -254,7 +257,7 @@ def _subgraph_changes(a: Side, b: Side, node_a: Node, node_b: Node, place: str) 
 
 
 def _subgraphs_of(node: Node) -> list[GraphArgument]:
-    """The subgraphs among a node's arguments, not those inside them."""
+    """Return the subgraphs among a node's arguments, without the subgraphs inside them."""
     return [held for named in node.inputs for held in named_subgraphs_in(named.arg)]
 
 

@@ -1,8 +1,7 @@
-"""What is not the same in two programs: nodes by module and operator, inputs, outputs, ranges, versions, weights.
+"""Differences between two programs: nodes by module and operator, inputs, outputs, ranges, versions, weights.
 
-Two programs are the same if their canonical forms are; then nothing is listed. Otherwise everything in which they differ
-is, by the names that the programs themselves use. A value that is another one only because of what it was computed from
-is a derived change.
+Two programs are the same if their canonical forms are; then the diff is empty. Otherwise it lists all differences, with the
+names that the programs themselves use. A node whose results differ only because its inputs differ is a derived change.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from graphwire.schema import Program, SignatureNames, names_in, value_name
 __all__ = ["Change", "Detail", "Diff", "NodeChange", "diff"]
 
 MAX_OTHERS = 50
-"""How many places of the documents are listed where nothing else explains why they differ."""
+"""The largest number of differing places in the documents to list if no other change explains the difference."""
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An entry of a section that only one side has, or that is another on the two sides."""
+    """An entry of a section that only one side has, or that differs between the two sides."""
 
     section: str
     """`input`, `output`, `range`, `guard`, `version`, `module call`, `weight` … (`analysis.diff.facts.SECTIONS`)."""
@@ -42,32 +41,32 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Diff(msgspec.Struct, frozen=True):
-    """What is not the same in two programs, A and B."""
+    """The differences between two programs, A and B."""
 
     same: bool
     hash_a: str
-    """The content hash, of the elements of weights, too, where these were compared."""
+    """The content hash of A. It includes the elements of weights if these were compared."""
     hash_b: str
     nodes_a: int
-    """Of the top-level graph."""
+    """The number of nodes in the top-level graph of A."""
     nodes_b: int
     changes: list[Change]
     nodes: list[NodeChange]
-    """In order of B; what is removed, where it was."""
+    """The changed nodes in the order of B; removed nodes at their former position."""
 
 
 def diff(
     a: Program, b: Program, payloads: tuple[PayloadSet, PayloadSet] | None = None, *, elements: bool = False
 ) -> Diff:
-    """The differences of two valid programs.
+    """Return the differences between two valid programs.
 
     Args:
-        payloads: the weights and constants of both, if these are to be compared: by what they are, such as type and shape.
-        elements: compare the elements of weights and constants, too, which reads them all.
+        payloads: the weights and constants of both, to compare their metadata, such as type and shape.
+        elements: also compare the elements of weights and constants. This reads all of them.
 
     Raises:
-        SchemaError: nodes wait for each other's results.
-        MissingRecordError: elements are compared, and a payload has no record, or one that is too short.
+        SchemaError: nodes depend on each other's results in a cycle.
+        MissingRecordError: elements are compared, and a payload has no record, or its record is too short.
     """
     forms = arrangement(a), arrangement(b)
     read_a, read_b = payloads if payloads is not None and elements else (None, None)
@@ -128,7 +127,7 @@ def _user_input_names(program: Program) -> list[str]:
 
 
 def _identities(program: Program) -> dict[str, str]:
-    """What each input stands for, by its name."""
+    """Return for each input, by name, a text that identifies it and is the same in both programs."""
     signature, graph = program.graph_module.signature, program.graph_module.graph
     names = SignatureNames(signature)
     found = {name: f"token {position}" for position, name in enumerate(names.input_tokens)}
@@ -150,7 +149,7 @@ def _identities(program: Program) -> dict[str, str]:
 
 
 def _note_sources(program: Program, outputs: Entries, names: Mapping[str, str] | None) -> None:
-    """Add to each output the value that it is, by its name on side B."""
+    """Add to the facts of each output the name on side B of the value that it returns."""
     for facts, argument in zip(outputs.values(), program.graph_module.graph.outputs, strict=True):
         for name in names_in(argument):
             facts["value"] = name if names is None else names.get(name, f"{name} (of A only)")
@@ -181,7 +180,9 @@ def _payload_entries(payloads: PayloadSet, kind: str, elements: bool) -> Entries
 
 
 def _encoded_changes(a: Program, b: Program, *, every: bool) -> Iterator[Change]:
-    """What codecs wrote, where both have it: of other files one side may not be able to read it. With `every` all of it."""
+    """Yield the differences between encoded values that both programs have; with `every`, between all.
+
+    A side without an encoded value may simply not support it."""
     nobody: dict[int, str] = {}
     entries = SECTIONS["encoded value"]
     both = [entries(program, Labels(program, {}, nobody)) for program in (a, b)]
@@ -194,7 +195,7 @@ def _encoded_changes(a: Program, b: Program, *, every: bool) -> Iterator[Change]
 
 
 def _other_changes(a: Any, b: Any, place: str = "") -> Iterator[Change]:
-    """The places in which two documents differ."""
+    """Yield the places in which two documents differ."""
     if isinstance(a, dict) and isinstance(b, dict):
         for key in dict.fromkeys([*a, *b]):
             yield from _other_changes(a.get(key), b.get(key), f"{place}.{key}" if place else key)

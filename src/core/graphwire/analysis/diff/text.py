@@ -1,4 +1,4 @@
-"""A diff for a reader: a sign for each entry (`+` added, `-` removed, `~` changed, `>` moved), nodes by module."""
+"""A diff as readable text: a sign for each entry (`+` added, `-` removed, `~` changed, `>` moved), nodes grouped by module."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
 
 
 def diff_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 200) -> Iterator[str]:
-    """The lines of a diff's text.
+    """Yield the lines of a diff's text.
 
     Args:
-        a: how to call side A, such as its file.
-        b: how to call side B.
-        limit: how many nodes are listed at most; None for all.
+        a: the name to show for side A, such as its file.
+        b: the name to show for side B.
+        limit: the largest number of nodes to list; None lists all.
     """
     if found.same:
         yield f"{a} and {b} are the same ({found.hash_a[:16]}, {_count(found.nodes_a, 'node')})"
@@ -26,7 +26,7 @@ def diff_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 2
     inputs = {change.name.rpartition(" ")[2]: change for change in found.changes if change.section == "input"}
     for section, group in groupby(found.changes, key=lambda change: change.section):
         changes = list(group)
-        shown = [change for change in changes if not _is_told(change, inputs.get(change.name))]
+        shown = [change for change in changes if not _is_shown_as_input(change, inputs.get(change.name))]
         yield ""
         yield f"{section[:1].upper()}{section[1:]}s"
         for change in shown:
@@ -36,8 +36,8 @@ def diff_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 2
     yield from _node_lines(found, limit)
 
 
-def _is_told(change: Change, of_input: Change | None) -> bool:
-    """Whether the change of the input that a weight or constant becomes says all that its own change says."""
+def _is_shown_as_input(change: Change, of_input: Change | None) -> bool:
+    """Return whether the change of the corresponding input already shows all details of a weight's or constant's change."""
     return (
         of_input is not None
         and change.section in ("weight", "constant")
@@ -58,7 +58,7 @@ def _change_lines(change: Change) -> Iterator[str]:
 
 
 _TELLING = frozenset({"dtype", "shape", "range", "version", "value", "codec"})
-"""The facts that are shown of an entry that only one side has."""
+"""The facts to show about an entry that only one side has."""
 
 
 def _inline(change: str, details: Sequence[Detail]) -> str:

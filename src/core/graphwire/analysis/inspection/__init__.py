@@ -1,4 +1,4 @@
-"""What does a file hold, and what does loading it involve?"""
+"""Summaries of programs and archives, and reports about loading and writing them."""
 
 from graphwire.analysis.inspection.load_report import (
     LoadReport,

@@ -1,6 +1,6 @@
-"""What one reads first of a program: its versions, its interface, its size, and what it needs to be loaded.
+"""The summary of a program: its versions, interface, size, and requirements for loading.
 
-A summary can be made of any program, also of one that does not pass validation: what cannot be said is `?`.
+Every program has a summary, even one that does not pass validation: `?` replaces facts that cannot be determined.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ UNKNOWN = "?"
 
 
 class ValueSummary(msgspec.Struct, frozen=True):
-    """An input that the caller passes, or an output."""
+    """An input that the caller passes, or an output of the program."""
 
     name: str
     role: str
@@ -59,39 +59,40 @@ class ValueSummary(msgspec.Struct, frozen=True):
     kind: str
     """The arm of its argument without `as_`, such as `tensor`, `sym_int` or `string`."""
     dtype: str = ""
-    """Of a tensor: torch's name of the element type, such as `float32`."""
+    """For a tensor: torch's name of the element type, such as `float32`."""
     shape: str = ""
-    """Of a tensor: the sizes as text, such as `[s77, 128]`."""
+    """For a tensor: the sizes as text, such as `[s77, 128]`."""
     device: str = ""
-    """Of a tensor: where it lives, such as `cuda:0`."""
+    """For a tensor: its device, such as `cuda:0`."""
     value: str = ""
-    """Of a literal or symbol: what it is. Of a mutation or gradient: what is changed or derived by."""
+    """For a literal or symbol: its value. For a mutation or gradient: the name of the tensor that is changed, or that the
+    gradient refers to."""
 
 
 class SymbolSummary(msgspec.Struct, frozen=True):
-    """A dynamic dimension, or an expression of some that has a range of its own."""
+    """A symbol, such as a dynamic dimension, or an expression, with its range."""
 
     name: str
     min_val: int | None
     max_val: int | None
     range: str
-    """Both ends as text, such as `[2, 512]` or `[0, ∞)`."""
+    """The range as text, such as `[2, 512]` or `[0, ∞)`."""
 
 
 class ModuleSummary(msgspec.Struct, frozen=True):
-    """A submodule of the root."""
+    """A direct submodule of the root module."""
 
     name: str
     type: str
-    """The class's qualified name; empty when the document says none."""
+    """The class's qualified name; empty if the document does not contain it."""
     nodes: int
-    """Calls of operators in it, and in what it contains."""
+    """The number of operator calls in it and in its submodules."""
     elements: int
-    """Elements of the parameters in it."""
+    """The number of elements of its parameters."""
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What one reads first of a program."""
+    """The summary of one program."""
 
     name: str
     torch_version: str
@@ -99,14 +100,14 @@ class Summary(msgspec.Struct, frozen=True):
     opset_versions: dict[str, int]
     dialects: list[str]
     nodes: int
-    """Of all graphs."""
+    """The number of nodes in all graphs."""
     operators: dict[str, int]
-    """How often each operator is called, in all graphs, the most frequent first."""
+    """The number of calls of each operator in all graphs, the most frequent first."""
     subgraphs: int
     values: int
-    """Named values of all graphs."""
+    """The number of named values in all graphs."""
     inputs: list[ValueSummary]
-    """What the caller passes; parameters, buffers and constants are counted below."""
+    """The inputs that the caller passes; parameters, buffers and constants are counted below."""
     outputs: list[ValueSummary]
     symbols: list[SymbolSummary]
     guards: list[str]
@@ -114,41 +115,41 @@ class Summary(msgspec.Struct, frozen=True):
     buffers: TensorSizes
     constants: TensorSizes
     features: list[str]
-    """The extensions that a reader must know."""
+    """The extensions that a reader must support."""
     plugins: list[PluginRequirement]
     modules: list[ModuleSummary]
     """The root's submodules, in the order of their first call."""
 
 
 class MethodInspection(msgspec.Struct, frozen=True):
-    """One program of an archive."""
+    """One program of an archive: its size, its summary and its load report."""
 
     name: str
     format: str
     program_bytes: int
-    """Of the document."""
+    """The size of the document, uncompressed."""
     stored_bytes: int
-    """Of the document as it lies in the file, compressed or not."""
+    """The size of the document in the file, where it may be compressed."""
     summary: Summary
     report: LoadReport
-    """Who wrote it, and what `load` does with it."""
+    """Its producer, and what `load` does with it."""
 
 
 class Inspection(msgspec.Struct, frozen=True):
-    """What one reads first of an archive."""
+    """The summary of an archive and its programs."""
 
     file: str
     size: int
-    """Bytes of the file."""
+    """The size of the file in bytes."""
     layout: str
-    """How the archive lays its records out, such as `pt2`."""
+    """The layout of the archive's records, such as `pt2`."""
     producer: str
-    """Who wrote it, such as `torch 2.13.0`; empty when the file does not say."""
+    """The tool that wrote it, such as `torch 2.13.0`; empty if the file does not name it."""
     methods: list[MethodInspection]
     payload_bytes: int
-    """Of all weights, constants and sample inputs as they lie in the file."""
+    """The size of all weights, constants and sample inputs in the file."""
     records: list[str]
-    """The names of everything in the archive."""
+    """The names of all records in the archive."""
 
 
 def summarize(
@@ -158,13 +159,13 @@ def summarize(
     weights: Mapping[str, PayloadMeta] | None = None,
     constants: Mapping[str, PayloadMeta] | None = None,
 ) -> Summary:
-    """The summary of a program.
+    """Return the summary of a program.
 
     Args:
-        program: its records.
-        name: what the archive calls it.
+        program: the program's records.
+        name: its name in the archive.
         weights: the payload records of its weights, by qualified name. Without any payload records, sizes come from
-            what the graph says of its inputs.
+            the graph's metadata of its inputs.
         constants: the payload records of its constants.
     """
     module = program.graph_module
@@ -200,7 +201,7 @@ def summarize(
 
 
 def _graphs(root: Graph) -> Iterator[Graph]:
-    """The graph and every graph inside it, without recursion: a document may nest them as deep as it likes."""
+    """Yield the graph and every graph inside it, without recursion: a document may nest graphs to any depth."""
     pending = [root]
     while pending:
         graph = pending.pop()
@@ -221,7 +222,7 @@ def _count_values(graph: Graph) -> int:
 
 
 class _Writer:
-    """Writes symbolic values as infix text, each distinct expression once."""
+    """Formats symbolic values as infix text, and caches the text of each distinct expression."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
@@ -290,7 +291,7 @@ def _tensor_value(write: _Writer, graph: Graph, role: str, name: str, value: str
 
 
 _HELD = ("parameter", "buffer", "tensor_constant", "custom_obj")
-"""The arms of inputs that the program itself holds."""
+"""The arms of inputs that the program itself holds, so that the caller does not pass them."""
 
 
 def _arm(spec: Any) -> tuple[str, Any]:
@@ -365,9 +366,9 @@ def _modules(graphs: Sequence[Graph], parameters: Sequence[HeldTensor]) -> list[
 
 
 def _submodule(stack: str) -> tuple[str, str] | None:
-    """The root's submodule that a module stack leads into, and its class where the stack says it.
+    """Return the name of the root's submodule that a module stack leads into, and its class if the stack contains it.
 
-    torch writes a stack as `KEY,PATH,CLASS` from the root inwards, joined by semicolons. A path may hold commas.
+    torch writes a stack as `KEY,PATH,CLASS` from the root inwards, joined by semicolons. A path may contain commas.
     """
     for level in stack.split(";", 2)[1:2]:
         _, comma, rest = level.partition(",")

@@ -1,4 +1,4 @@
-"""The tensors that a program holds: its parameters, buffers and constants, and how large they are."""
+"""Sizes of the tensors that a program holds: its parameters, buffers and constants."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from graphwire.schema import ITEM_SIZES, PayloadMeta, Program, TensorMeta, held_
 
 
 class TensorSizes(msgspec.Struct, frozen=True):
-    """Tensors of one kind that a program keeps."""
+    """The number and total size of a program's tensors of one kind."""
 
     count: int
     elements: int
-    """Of all tensors, each as it is seen; a tied tensor counts again."""
+    """The number of elements of all tensors; a tied tensor counts each time."""
     bytes: int
-    """Of their storages, each counted once where payload records say which are shared."""
+    """The size of their storages. If payload records list which are shared, each storage counts once."""
 
 
 class HeldTensor(msgspec.Struct, frozen=True):
-    """One tensor that the program holds: its qualified name, its storage, and its size."""
+    """The qualified name, storage and size of one tensor that the program holds."""
 
     name: str
     storage: str
@@ -40,7 +40,7 @@ def _held(name: str, storage: str, meta: TensorMeta | None) -> HeldTensor:
 
 
 def tensors_of_graph(program: Program) -> dict[str, list[HeldTensor]]:
-    """The tensors that the signature says are held, by kind, as large as the graph says they are."""
+    """Return the tensors that the signature lists, by kind, with sizes from the graph's metadata."""
     found: dict[str, list[HeldTensor]] = {"parameter": [], "buffer": [], "constant": []}
     metas = program.graph_module.graph.tensor_values
     for spec in program.graph_module.signature.input_specs:
@@ -52,7 +52,7 @@ def tensors_of_graph(program: Program) -> dict[str, list[HeldTensor]]:
 def tensors_of_payloads(
     program: Program, weights: Mapping[str, PayloadMeta], constants: Mapping[str, PayloadMeta]
 ) -> dict[str, list[HeldTensor]]:
-    """The tensors that payload records say are held, by kind (`parameter`, `buffer`, `constant`)."""
+    """Return the tensors that the payload records list, by kind (`parameter`, `buffer`, `constant`)."""
     specs = filter(None, map(held_by, program.graph_module.signature.input_specs))
     buffers = {spec.name for spec in specs if spec.kind == "buffer"}
     found: dict[str, list[HeldTensor]] = {"parameter": [], "buffer": [], "constant": []}
@@ -66,7 +66,7 @@ def tensors_of_payloads(
 
 
 def sum_sizes(tensors: Sequence[HeldTensor]) -> TensorSizes:
-    """How many tensors these are, and how large they are together."""
+    """Return the number and total size of the tensors."""
     storages: dict[str, int] = {}
     for tensor in tensors:
         storages[tensor.storage] = max(tensor.bytes, storages.get(tensor.storage, 0))
