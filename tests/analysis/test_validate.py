@@ -17,7 +17,7 @@ import torch
 
 from graphwire.analysis.validation import program_rules as validation
 from graphwire.analysis.validation.legal_names import is_attribute_path, is_operator_name, is_value_name
-from graphwire.analysis.validation.program_rules import ValidationLimits, check, validate
+from graphwire.analysis.validation.program_rules import ValidationLimits, check_valid, validate
 from graphwire.errors import ValidationError
 from graphwire.schema.graph import Argument, GraphArgument, SequenceValue
 from graphwire.schema.program import Program
@@ -102,7 +102,7 @@ SIGNATURE = "graph_module.signature"
 
 def test_a_program_that_torch_wrote_has_no_problems(tree):
     assert found_in(tree) == []
-    check(from_tree(tree, Program))
+    check_valid(from_tree(tree, Program))
 
 
 def test_the_program_has_what_the_tests_break(tree):
@@ -850,7 +850,7 @@ def test_every_problem_is_reported_not_just_the_first(tree):
 def test_check_raises_one_error_with_every_problem(tree):
     expected = [each for name in INDEPENDENT for each in BREAKS[name](tree)]
     with pytest.raises(ValidationError, match=f"{len(expected)} problems in the program") as raised:
-        check(from_tree(tree, Program))
+        check_valid(from_tree(tree, Program))
     assert len(raised.value.problems) == len(expected)
     assert "graph_module.module_call_graph[0].signature.in_spec" in str(raised.value)
 

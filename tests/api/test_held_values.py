@@ -99,7 +99,7 @@ def test_the_same_weights_in_a_file_that_does_not_say_so_are_refused(
 def test_what_torch_writes_notes_no_edits_so_it_is_a_warning(target: str) -> None:
     program = export(nn.Linear(3, 2), (torch.ones(4, 3),))
     program.state_dict["weight"] = nn.Parameter(program.state_dict["weight"].detach().half())
-    told = r"weight: it is float16\[2, 3\], and the graph says float32"
+    told = r"weight: it is float16\[2, 3\], but the graph states float32"
     if target == "torch":
         stream = io.BytesIO()
         torch.export.save(program, stream)

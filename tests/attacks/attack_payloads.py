@@ -210,7 +210,7 @@ EXTENTS = [
 OTHERS = [
     _weights(
         f"a weight of {what}",
-        rf"lin.weight.*{told}, and the graph says",
+        rf"lin.weight.*{told}, but the graph states",
         *(put(f"{META}{field}", value) for field, value in fields.items()),
         error=ValidationError,
     )

@@ -90,7 +90,7 @@ def _save(program: ExportedProgram, file: Path, clock: _Clock) -> None:
 
 def _load(file: Path, clock: _Clock) -> None:
     import graphwire
-    from graphwire.analysis.validation.program_rules import check
+    from graphwire.analysis.validation.program_rules import check_valid
     from graphwire.api.programs import from_schema
     from graphwire.bridge.torch_compat.verifiers import check_program
     from graphwire.hooks.registry import default_registry
@@ -99,7 +99,7 @@ def _load(file: Path, clock: _Clock) -> None:
     with clock("directory read", lambda: Package(file, default_registry())) as package:
         program = clock("bytes → records (inflate, decode)", lambda: package.program_or_tree_of("model"))
         payloads = clock("weights' configuration", lambda: package.payloads_of("model"))
-        clock("records checked", lambda: check(program))
+        clock("records checked", lambda: check_valid(program))
         made = clock("records → program", lambda: from_schema(program, payloads))
     clock("  of which torch's verifiers", lambda: check_program(made))
     clock("  of which generated code", made.graph_module.recompile)

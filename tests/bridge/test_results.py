@@ -158,7 +158,9 @@ def test_the_results_of_a_node_that_is_not_there_are_refused() -> None:
     cat = record.graph_module.graph.nodes[-1]
     cat.inputs[0].arg = type(cat.inputs[0].arg)(as_results="elsewhere")
     record.requires = ["results"]
-    with pytest.raises(graphwire.errors.ValidationError, match="no node before this point is 'elsewhere'"):
+    with pytest.raises(
+        graphwire.errors.ValidationError, match="no earlier node with several results is named 'elsewhere'"
+    ):
         graphwire.from_schema(record, payloads)
 
 

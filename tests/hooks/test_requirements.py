@@ -107,7 +107,7 @@ def test_a_name_that_would_be_more_in_a_command_line_is_refused(
 ) -> None:
     record, payloads = graphwire.to_schema(program, registry=REGISTRY)
     record.plugins = [PluginRequirement(distribution, version, ["treespec_serializer:tests.Row"])]
-    with pytest.raises(ValidationError, match="cannot be a distribution"):
+    with pytest.raises(ValidationError, match="is not a valid distribution"):
         graphwire.from_schema(record, payloads, registry=Registry(INSTALLED))
 
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from graphwire.analysis.inspection import Inspection, LoadReport, MethodInspection, summarize
-from graphwire.analysis.validation import check, check_payload_names, validate, weight_problems
+from graphwire.analysis.validation import check_payload_names, check_valid, validate, weight_problems
 from graphwire.api.argument_checks import check_limits
 from graphwire.api.bare_document import Bare, add_embedded, bare_document
 from graphwire.api.documents import upgraded
@@ -171,7 +171,7 @@ class Archive(Closing):
         if program is None:
             program, version, taken = upgraded(self._package.program_or_tree_of(method))
             renamed = sanitize_weight_names(program) if self._package.layout.spec.is_flat else []
-            check(program)
+            check_valid(program)
             payloads = self.payloads_of(method)
             check_payload_names([*payloads.weights, *payloads.constants])
             payloads.complete(program)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
-from graphwire.analysis.validation import check
+from graphwire.analysis.validation import check_valid
 from graphwire.api.archive import Archive, open
 from graphwire.api.error_boundary import reading
 from graphwire.api.options import OpenOptions, Ranges, options_of
@@ -159,7 +159,7 @@ def open_program(
     """A valid program, and its payloads where it has them, for as long as its file is open."""
     registry = registry_or_installed(options.get("registry"))
     if isinstance(source, Program):
-        check(source)
+        check_valid(source)
         yield source, None
     elif isinstance(source, Archive):
         name = source.method(method)

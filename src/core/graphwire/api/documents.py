@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, overload
 
-from graphwire.analysis.validation import check
+from graphwire.analysis.validation import check_valid
 from graphwire.api.argument_checks import check_limits, check_records
 from graphwire.api.error_boundary import Boundary, reading, writing
 from graphwire.errors import EncodeError, FormatError, GraphwireWarning
@@ -133,7 +133,7 @@ def decode(
     with Boundary("", registry, ("", wire_format.name)):
         document = read_program(buffer, wire_format, limits) or read_document(buffer, wire_format, limits)
         program, _, _ = upgraded(document)
-        check(program)
+        check_valid(program)
     return program
 
 

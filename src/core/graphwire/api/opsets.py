@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphwire.analysis.validation import check
+from graphwire.analysis.validation import check_valid
 from graphwire.errors import OpsetError, Problem, ValidationError
 from graphwire.evolve.documents import AppliedStep
 from graphwire.evolve.operators import forms_of_parameters, with_forms
@@ -84,7 +84,7 @@ def _applied(program: Program, plan: Plan, registry: Registry) -> Program:
         return program
     changed = with_requirements(changed, registry)
     try:
-        check(changed)
+        check_valid(changed)
     except ValidationError as error:
         raise _invalid(plan, error.problems) from None
     return changed

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack, cast
 
 from graphwire.analysis.inspection import LoadReport, Omission, StepReport, WriteReport
-from graphwire.analysis.validation import check, check_saved_program
+from graphwire.analysis.validation import check_saved_program, check_valid
 from graphwire.api.archive import open
 from graphwire.api.argument_checks import (
     bytes_of_extra_files,
@@ -287,7 +287,7 @@ def from_schema(
     check_kind(
         "payloads", payloads, Payloads, DecodeError, "Those of `archive.payloads_of(method)` or to_schema"
     )
-    check(program)
+    check_valid(program)
     program, origin, _, propagates = at_installed_opsets(program, registry, unknown_ops)
     return decode_program(
         program, payloads, registry, device=target_device(device), origin=origin, propagates=propagates

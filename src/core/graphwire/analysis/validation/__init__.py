@@ -1,14 +1,14 @@
-"""Does a document obey the rules of its schema?"""
+"""Checks that a document obeys the rules of its schema, and that its weights match its graph."""
 
 from graphwire.analysis.validation.legal_names import is_value_name, number_text
-from graphwire.analysis.validation.program_rules import check, check_payload_names, validate
+from graphwire.analysis.validation.program_rules import check_payload_names, check_valid, validate
 from graphwire.analysis.validation.save_checks import UNREADABLE, check_saved_program
 from graphwire.analysis.validation.weight_checks import (
     TensorFacts,
-    difference,
-    mismatches,
+    mismatch_problems,
     missing_values,
-    plain_differences,
+    payload_differences,
+    tensor_difference,
     tensor_facts,
     weight_problems,
 )

@@ -1,7 +1,7 @@
-"""The rules of one argument: that one arm is set, what it refers to, and the arguments inside it.
+"""Validation rules of one argument: exactly one arm is set, its references resolve, and the arguments inside it are valid.
 
-A walk visits every argument of every node, so what it does for a good document is kept small: the rows of arms are looked
-through once, the frequent arms first, and a place is only written out when there is a problem to report.
+A walk visits every argument of every node, so valid arguments must cost little: each lookup goes once through the rows of
+arms, the frequent arms first, and the text of a place is only built to report a problem.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from graphwire.schema.texts import parse_treespec
 
 
 class Scope:
-    """One graph's values: those defined so far, by kind, and the references that wait for its end."""
+    """The values of one graph that are defined so far, by kind, and the references that are resolved at its end."""
 
     __slots__ = ("closed", "containers", "defined", "good", "propagating", "seen", "unresolved", "values")
 
     def __init__(self, graph: Graph | None) -> None:
         self.closed = graph is not None
-        """Whether references are resolved here; they are not in a module call or an example input."""
+        """Whether references are resolved here. They are not in module calls and example inputs."""
         self.defined: dict[str, str] = {}
         self.containers: set[str] = set()
         """The names of nodes so far that have several results, and of elements that are containers themselves."""
         self.propagating = False
-        """Whether the values of the node in hand may be left for the reader to find (extension `propagate`)."""
+        """Whether the current node may leave the metadata of its results to be computed by the reader (extension `propagate`)."""
         self.seen: set[int] = set()
-        """Good arguments that define a value here, by their id: an encoder gives the same record to who uses the value."""
+        """Ids of valid arguments that define a value here. An encoder reuses the same record where the value is used."""
         self.unresolved: list[tuple[Place | None, str]] = []
         self.values: dict[str, Mapping[str, Any]] = {}
         if graph is not None:
@@ -57,11 +57,11 @@ class Scope:
             else {}
             for kind in ("tensor", "sym_int")
         }
-        """By kind: the names that the graph says something of, where all of them can name a value."""
+        """The graph's values by kind; empty for a kind in which a name is not a valid value name."""
 
     def define(self, walk: Walk, place: Place | None, kind: str, name: str) -> None:
         if name in self.defined:
-            walk.report(place, "duplicate", f"the value {quoted(name)} was defined before")
+            walk.report(place, "duplicate", f"the value {quoted(name)} is already defined")
         self.defined[name] = kind
         if not is_value_name(name):
             walk.check_name(place, name)
@@ -90,7 +90,7 @@ class Scope:
 # --------------------------------------------------------------------------------------------------- argument arms
 
 Rule = Callable[[Walk, Scope, Any, Any, int, bool], None]
-"""(walk, scope, place of the arm, the arm's value, nesting, whether its names are defined here rather than used)."""
+"""Checks one arm: (walk, scope, place of the arm, the arm's value, nesting, whether it defines its names or uses them)."""
 
 
 def _name(walk: Walk, scope: Scope, place: Place, kind: str, name: str, defines: bool) -> None:
@@ -148,7 +148,7 @@ def _own_constant(walk: Walk, scope: Scope, place: Place, value: Any, nesting: i
         walk.check_name((place, ".node"), value.node)
         value, place = value.name, (place, ".name")
     if not legal_names.is_own_path(value.partition(".")[2]):
-        walk.report(place, "name", f"{quoted(value)} cannot name a constant of the graph's own")
+        walk.report(place, "name", f"{quoted(value)} cannot name an attribute of the graph's module")
     _constant(walk, scope, place, value, nesting, defines)
 
 
@@ -201,7 +201,7 @@ def _treespec(
 
 def _results(walk: Walk, scope: Scope, place: Place, value: str, nesting: int, defines: bool) -> None:
     if value not in scope.containers:
-        message = f"no node before this point is {quoted(value)} with several results"
+        message = f"no earlier node with several results is named {quoted(value)}"
         walk.report(place, "dangling-reference", message)
 
 
@@ -226,7 +226,7 @@ RULES: Final[dict[str, Rule]] = by_arm(
     },
     _each,
 )
-"""What is checked of the content of each arm; of the other arms there is nothing to check."""
+"""The rule for the content of each arm. Arms without a rule need no check."""
 
 _ARMS = tuple((ARGUMENT_ARMS.index(arm), arm, RULES.get(arm), ARMS[arm]) for arm in FREQUENT_FIRST)
 _UNSET = len(ARGUMENT_ARMS) - 1

@@ -1,7 +1,7 @@
-"""The rules of one graph: its nodes, its inputs and outputs, and what it says of its values.
+"""Validation rules of one graph: its nodes, its inputs and outputs, and the metadata of its values.
 
-A walk visits every argument of every node, so what it does for a good document is kept small: names, targets, devices and
-expressions that were found good are remembered, and a place is only written out when there is a problem to report.
+A walk visits every argument of every node, so valid documents must cost little: valid names, targets, devices and
+expressions are cached, and the text of a place is only built to report a problem.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OVERLOAD = re.compile(r"torch\.ops\.(?!higher_order\.|prim\.)\w+\.\w+\.\w+", re
 """The serialized name of an operator that may have a fake kernel."""
 
 _LITERALS = [index for index, arm in enumerate(ARGUMENT_ARMS) if arm not in RULES and not ARMS[arm].feature]
-"""The positions of arms of which there is nothing to check."""
+"""The positions of arms that need no check."""
 _is_literal = itemgetter(*_LITERALS)
 _UNSET = len(ARGUMENT_ARMS) - 1
 _TENSOR, _SYM_INT, _SYM_INTS, _TENSORS, _DEVICE = map(
@@ -63,7 +63,10 @@ def _check_origin(walk: Walk, place: Place, owner: ValueMetadata) -> None:
 
 
 def _check_indices(walk: Walk, place: Place, nodes: Sequence[Node]) -> None:
-    """Check where the stack traces and origins of nodes stand in their tables: all together, and each only to tell which."""
+    """Check the nodes' indices into the tables of stack frames and node sources.
+
+    All are checked together first. Each node is checked only if one is wrong, to report which.
+    """
     stacks = [each for node in nodes if (each := node.stack)]
     origins = [each for node in nodes if (each := node.from_node)]
     for lists, end in ((stacks, walk.frames), (origins, walk.sources)):
@@ -85,7 +88,7 @@ def _check_input_name(walk: Walk, place: Place, name: str, kind: ArgumentKind | 
 
 
 def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -> bool:
-    """Whether nothing is wrong with an argument of a node; False also where it takes a closer look to tell."""
+    """Return True if a node's argument is certainly valid, and False if `check_argument` must decide."""
     arms = astuple(argument)
     if arms.count(None) != _UNSET:
         return False
@@ -111,7 +114,7 @@ def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -
 
 
 def _are_good_names(walk: Walk, given: tuple[str, ...]) -> bool:
-    """Whether the inputs of a node can have these names, which are remembered then."""
+    """Return whether the inputs of a node can have these names, and cache them if so."""
     named = [name for name in given if name]
     known = walk.good_keywords
     for name in named:
@@ -126,7 +129,7 @@ def _are_good_names(walk: Walk, given: tuple[str, ...]) -> bool:
 
 
 def _made_by(scope: Scope, outputs: Sequence[Argument]) -> dict[str, str] | None:
-    """The kinds of the values that a node makes, by name; None where something may be wrong with them."""
+    """Return the kinds of the values that a node makes, by name, or None if something may be wrong with them."""
     defined, made = scope.defined, dict[str, str]()
     for output in outputs:
         arms = astuple(output)
@@ -150,8 +153,10 @@ def _made_by(scope: Scope, outputs: Sequence[Argument]) -> dict[str, str] | None
 
 
 def _is_good_node(walk: Walk, scope: Scope, node: Node) -> bool:
-    """Whether nothing is wrong with a node, as with most: then its results are defined. False also where `_check_node` has
-    to look closer to tell. Stack traces and origins are looked at for all nodes together."""
+    """Return True if a node is certainly valid, and False if `_check_node` must decide. Most nodes are certainly valid.
+
+    Defines the results of a valid node. `_check_indices` checks stack traces and origins of all nodes together.
+    """
     target = node.target
     if target not in walk.good_targets:
         if not legal_names.is_operator_name(target):
@@ -205,7 +210,7 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
         arms = astuple(named.arg)
         tensor = arms[_TENSOR]
         if tensor is not None and arms.count(None) == _UNSET and scope.defined.get(tensor.name) == "tensor":
-            continue  # as most inputs are, and nothing is wrong with them
+            continue  # the usual case: a valid reference to a tensor
         check_argument(walk, scope, ((place, ".inputs", index), ".arg"), named.arg, nesting)
     if node.propagate:
         walk.use_feature("propagate", (place, ".propagate"))
@@ -213,7 +218,7 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
             walk.report(
                 (place, ".propagate"),
                 "propagate",
-                f"results of {quoted(node.target)} cannot be found at load: it is no overload of a library",
+                f"a load cannot compute the metadata of {quoted(node.target)}: it is not an operator overload",
             )
         scope.propagating = True
     for index, output in enumerate(node.outputs):
@@ -229,9 +234,9 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
 # ----------------------------------------------------------------------------------------------------------- graphs
 
 _LOOKED_AT = frozenset(GRAMMARS)
-"""The metadata of which something is checked, beside stack traces."""
+"""The metadata keys that have a grammar to check. Stack traces are checked separately."""
 _ELEMENT = re.compile(r"\[[0-9]{1,9}\]\Z")
-"""The end of a key of `value_metadata` that means an element of a node's results."""
+"""The end of a key of `value_metadata` that refers to an element of a node's results."""
 
 
 def _check_inputs(
@@ -239,7 +244,7 @@ def _check_inputs(
 ) -> None:
     given = graph.input_names
     if given is not None and len(given) != len(graph.inputs):
-        message = f"there are {len(graph.inputs)} inputs and {len(given)} names of them"
+        message = f"there are {len(graph.inputs)} inputs and {len(given)} input names"
         walk.report((place, ".input_names"), "count", message)
     stated: Sequence[str | None] = literals if given is None else given
     defined, good = scope.defined, scope.good["tensor"]
@@ -263,12 +268,12 @@ def _check_inputs(
         if all(getattr(argument, arm) is None for arm in VALUE_ARMS):
             scope.define(walk, here, "literal", name)
         elif given is not None and name not in scope.defined:
-            message = f"{quoted(name)} is not the name that the input itself carries"
+            message = f"{quoted(name)} differs from the name in the input itself"
             walk.report((place, f".input_names[{index}]"), "mismatch", message)
 
 
 def _check_targets(walk: Walk, place: Place, graph: Graph, inputs: Sequence[str]) -> None:
-    """Check the names that inputs have as arguments: they are written into code, next to each other."""
+    """Check the argument names of inputs: torch writes them into the parameter list of generated code."""
     noted = {
         name: origin.target for name, origin in graph.value_metadata.items() if origin.target is not None
     }
@@ -277,7 +282,7 @@ def _check_targets(walk: Walk, place: Place, graph: Graph, inputs: Sequence[str]
     if noted:
         targets = [noted.get(name, name) for name in inputs]
         if len(set(targets)) != len(targets):
-            walk.report((place, ".value_metadata"), "duplicate", "two inputs are arguments of one name")
+            walk.report((place, ".value_metadata"), "duplicate", "two inputs have the same argument name")
 
 
 def check_graph(
@@ -286,11 +291,11 @@ def check_graph(
     """Check a graph and the graphs inside it.
 
     Args:
-        walk: the validation that this is part of.
-        place: the graph's own.
+        walk: the state of the validation.
+        place: the place of the graph.
         graph: the graph.
-        nesting: how many arguments and graphs this one lies in.
-        literals: names of the inputs that carry none, by position, where the graph itself does not say them.
+        nesting: the number of enclosing arguments and graphs.
+        literals: names by position of inputs that are literals, used if the graph has no `input_names`.
 
     Returns:
         The values that the graph defines.
@@ -322,7 +327,7 @@ def check_graph(
         here = (place, ".copies", name)
         walk.check_name(here, name)
         if name in scope.defined or name in scope.containers:
-            walk.report(here, "duplicate", f"the node {quoted(name)} was defined before")
+            walk.report(here, "duplicate", f"the node {quoted(name)} is already defined")
     if graph.output_metadata is not None:
         _check_origin(walk, (place, ".output_metadata"), graph.output_metadata)
     return scope
@@ -342,7 +347,7 @@ def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:
         here = (place, ".compositions", name)
         check_composition(walk, here, composition)
         if name not in graph.tensor_values:
-            walk.report(here, "undefined-value", f"nothing makes the tensor {quoted(name)}")
+            walk.report(here, "undefined-value", f"no input or node makes the tensor {quoted(name)}")
     for kind in ("sym_int", "sym_float", "sym_bool"):
         for name, value in scope.values[kind].items():
             check_symbol(walk, (place, f".{VALUE_TABLES[kind]}", name), value)

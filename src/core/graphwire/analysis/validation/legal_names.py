@@ -1,8 +1,8 @@
-"""Which names a document may bring: those that torch's generated Python can hold, and cannot be bent by.
+"""Rules for names in a document: only names that are valid in torch's generated Python code and cannot inject code.
 
-torch writes value names and keywords into generated code as they are; it writes the parts of an attribute path either as
-they are or, where a part is no identifier (`layers.0`), between double quotes without escaping
-(`torch/fx/graph_module.py`, `torch/fx/graph.py`). So a part may be any printable text without quotes and backslashes.
+torch writes value names and keywords into generated code verbatim. It writes the parts of an attribute path verbatim or, if
+a part is not an identifier (`layers.0`), between double quotes without escaping (`torch/fx/graph_module.py`,
+`torch/fx/graph.py`). So a part may be any printable text without quotes and backslashes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Collection
 from keyword import kwlist
 
 MAX_NAME = 1024
-"""Characters of the longest name. torch joins a module path into one name; real ones stay below 300."""
+"""The maximum length of a name in characters. torch joins a module path into one name; real names stay below 300."""
 
 _KEYWORDS = frozenset({*kwlist, "__debug__"})
 _RESERVED = _KEYWORDS | {"self", "torch", "pytree", "fx_pytree", "NoneType"}
-"""What no value is named by: keywords, the module of every generated `forward`, and the globals that its code begins or
-ends with. torch itself cannot run a program with such an input."""
+"""Names that values must not have: keywords, `self`, and the globals of generated code. torch itself cannot run a program
+with such an input."""
 _NAMES = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*\n)*")
 _PATHS = re.compile(r"(?:[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*\n)*")
 _UNSAFE = re.compile(r"[\"'\\`]")
@@ -27,12 +27,12 @@ _OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|#[A-Za-z0-9_
 
 
 def is_dunder(name: str) -> bool:
-    """Whether Python gives `name` a meaning of its own, as it does to `__class__`."""
+    """Return whether `name` has the form that Python reserves for special attributes, such as `__class__`."""
     return name[:2] == "__" and name[-2:] == "__"
 
 
 def is_value_name(name: str) -> bool:
-    """Whether `name` can be a local variable of generated code: an ASCII identifier, as torch makes them."""
+    """Return whether `name` can be a local variable of generated code: an ASCII identifier, like the names that torch makes."""
     return (
         name.isidentifier()
         and name.isascii()
@@ -43,8 +43,7 @@ def is_value_name(name: str) -> bool:
 
 
 def are_value_names(given: Collection[str]) -> bool:
-    """Whether all of some names can be local variables of generated code, as `is_value_name` says it of one; False also where
-    it takes a closer look at each to tell."""
+    """Return True if all names certainly pass `is_value_name`, and False if each must be checked with it."""
     text = "\n".join([*given, ""])
     return (
         _NAMES.fullmatch(text) is not None
@@ -57,9 +56,9 @@ def are_value_names(given: Collection[str]) -> bool:
 
 
 def is_parameter_name(name: str, *, keyword: bool) -> bool:
-    """Whether `name` can be an argument's name in an operator's schema (`self`, `from`), or be passed by keyword.
+    """Return whether `name` can name an argument in an operator's schema (`self`, `from`) or, if `keyword`, a keyword argument.
 
-    Python reads an identifier in its normal form (NFKC), so one in another form would name something else than it says.
+    Python normalizes identifiers (NFKC), so an identifier in another form would name something else than it shows.
     """
     return (
         name.isidentifier()
@@ -71,19 +70,20 @@ def is_parameter_name(name: str, *, keyword: bool) -> bool:
 
 
 def is_own_path(path: str) -> bool:
-    """Whether `path` can be what a graph reads of its own module: it names a value, and is written as code."""
+    """Return whether `path` can be an attribute that a graph reads from its own module: torch writes it as code and derives a
+    value's name from it."""
     return is_value_name(path.replace(".", "_")) and not any(
         part in _KEYWORDS or is_dunder(part) for part in path.split(".")
     )
 
 
 def is_attribute_name(name: str) -> bool:
-    """Whether `name` can be an attribute of a module."""
+    """Return whether `name` can be an attribute of a module."""
     return is_plain_text(name) and "." not in name and not is_dunder(name)
 
 
 def is_attribute_path(path: str) -> bool:
-    """Whether `path` can be a qualified name, such as `layers.0.weight`."""
+    """Return whether `path` can be a qualified name, such as `layers.0.weight`."""
     if len(path) > MAX_NAME:
         return False
     if _USUAL_PATH.fullmatch(path) is not None and "__" not in path:
@@ -92,7 +92,7 @@ def is_attribute_path(path: str) -> bool:
 
 
 def are_attribute_paths(given: Collection[str]) -> bool:
-    """Whether all of some names can be qualified names; False also where it takes a closer look at each to tell."""
+    """Return True if all names certainly pass `is_attribute_path`, and False if each must be checked with it."""
     text = "\n".join([*given, ""])
     return (
         _PATHS.fullmatch(text) is not None
@@ -103,20 +103,20 @@ def are_attribute_paths(given: Collection[str]) -> bool:
 
 
 def is_operator_name(name: str) -> bool:
-    """Whether `name` has the form of a serialized operator: `torch.ops.aten.add.Tensor`, `#namespace:name`."""
+    """Return whether `name` has the form of a serialized operator: `torch.ops.aten.add.Tensor`, `#namespace:name`."""
     return len(name) <= MAX_NAME and _OPERATOR.fullmatch(name) is not None
 
 
 def is_plain_text(text: str) -> bool:
-    """Whether `text` is printable, not empty, of bounded length, and the same between quotes of any kind."""
+    """Return whether `text` is printable, not empty, of bounded length, and free of quotes and backslashes."""
     return 0 < len(text) <= MAX_NAME and text.isprintable() and _UNSAFE.search(text) is None
 
 
 def quoted(text: str) -> str:
-    """`text` for a message: escaped, and cut where it is long."""
+    """Return `text` for a message: escaped, and truncated to 80 characters."""
     return repr(text) if len(text) <= 80 else f"{text[:80]!r}…"
 
 
 def number_text(number: int) -> str:
-    """`number` for a message: Python itself refuses to spell one of many thousand digits."""
+    """Return `number` for a message. Python refuses to print integers of several thousand digits, so a long one is described."""
     return str(number) if number.bit_length() <= 128 else f"a number of {number.bit_length()} bits"

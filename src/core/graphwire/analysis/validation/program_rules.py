@@ -1,33 +1,35 @@
-"""Whether a document obeys the rules of its schema: every problem, each with its place and kind.
+"""Validation of a document against the rules of its schema. It reports every problem with its place and kind.
 
-The records' types were checked when they were made from a tree (`schema.trees.conversion`). Here is checked what types cannot
-say. The kinds of problems, which are stable:
+The types of records are checked when they are made from a tree (`schema.trees.conversion`). This module checks what types
+cannot express. The kinds of problems are stable:
 
     arm                   a union has no arm set, or several
-    misplaced             an arm that cannot stand where it stands
+    misplaced             an arm that is not allowed at this place
     dangling-reference    a name that no value of its graph has
-    use-before-definition a name of a value that a later node makes
-    wrong-kind            a name of a value of another kind, or specs and values of different kinds
-    duplicate             a name that was given before
-    missing-value         a value that its graph says nothing of
-    undefined-value       what a graph says of a value that nothing makes
-    name                  a name that generated code cannot hold
+    use-before-definition the name of a value that a later node makes
+    wrong-kind            the name of a value of another kind, or specs and values of different kinds
+    duplicate             a name that is already defined
+    missing-value         a value without metadata in its graph
+    undefined-value       metadata of a value that no input or node makes
+    name                  a name that generated code cannot contain
     path                  a qualified name that no attribute can have
-    target                text that is no operator's name
-    extent                a size, stride or offset that is negative, beyond 64 bits, or no integer; or more sizes than strides
-    element-type          an element type or layout that is neither numbered nor named
-    device                a device that cannot be
-    expression · guard · treespec · json    text outside of its grammar
-    range                 a range that is empty, or has no integer as its end
-    count                 two lists that belong together and have different lengths
-    mismatch              a name or literal that differs from the one it should repeat
-    index                 an index outside of its table, or one that is not smaller than its own
-    version               a version that is none
-    unknown-feature · missing-requirement · unneeded-requirement    `requires` against what is used
+    target                text that is not an operator's name
+    extent                a size, stride or offset that is negative, beyond 64 bits or not an integer; or unequal numbers of them
+    element-type          an element type or layout with neither number nor name
+    device                a device that cannot exist
+    expression · guard · treespec · json    text that does not match its grammar
+    text                  a stack trace with line ends other than line feeds
+    range                 a range that is empty, or whose end is not an integer
+    count                 two corresponding lists of different lengths
+    mismatch              a name or literal that differs from the one that it must repeat
+    index                 an index outside of its table, or not smaller than the index of its own row
+    version               an invalid or unsupported version
+    propagate             an operator whose results the reader cannot compute
+    unknown-feature · missing-requirement · unneeded-requirement    `requires` does not match the extensions in use
     too-deep              arguments or subgraphs nested beyond the limits
 
-What the payloads hold is no part of a program: names among the constants are only resolved when `constants` is given.
-References of the module call graph are not resolved at all: torch itself leaves stale ones there after its passes.
+Payloads are not part of a program: references to constants are only resolved if `constants` is passed. References in the
+module call graph are not resolved, because torch itself leaves stale ones there after its passes.
 """
 
 from __future__ import annotations
@@ -71,10 +73,10 @@ from graphwire.schema.texts import (
 
 
 class ValidationLimits(NamedTuple):
-    """How large a program may be before it is refused."""
+    """The limits that a valid program must respect."""
 
     nesting: int = 100
-    """Arguments inside arguments, and graphs inside graphs."""
+    """The depth of arguments inside arguments and graphs inside graphs."""
 
 
 DEFAULT_LIMITS = ValidationLimits()
@@ -83,12 +85,12 @@ DEFAULT_LIMITS = ValidationLimits()
 def validate(
     program: Program, *, limits: ValidationLimits | None = None, constants: Collection[str] | None = None
 ) -> list[Problem]:
-    """Every problem of `program`; none when it is valid.
+    """Return every problem of `program`; an empty list if it is valid.
 
     Args:
         program: records as `schema.trees.conversion` or the bridge makes them.
-        limits: bounds to use instead of DEFAULT_LIMITS.
-        constants: the names of the constants among the payloads, if references to them are to be resolved.
+        limits: limits to use instead of DEFAULT_LIMITS.
+        constants: the names of the constants among the payloads. If passed, references to constants are resolved.
     """
     walk = Walk(program, (limits or DEFAULT_LIMITS).nesting, constants, check_graph)
     try:
@@ -99,15 +101,15 @@ def validate(
         _check_requires(walk, program)
         _check_plugins(walk, program)
     except RecursionError:
-        walk.report((None, "graph_module"), "too-deep", "nested deeper than the stack that is left")
+        walk.report((None, "graph_module"), "too-deep", "nested too deeply for the remaining stack")
     return walk.problems
 
 
-def check(program: Program) -> None:
-    """Do nothing for a valid program.
+def check_valid(program: Program) -> None:
+    """Check that a program is valid.
 
     Raises:
-        ValidationError: it is not valid; the error holds every problem.
+        ValidationError: it is not valid; the error lists every problem.
     """
     problems = validate(program)
     if problems:
@@ -115,22 +117,22 @@ def check(program: Program) -> None:
 
 
 def check_payload_names(given: Collection[str]) -> None:
-    """Do nothing for names that weights and constants can have: torch sets them as attributes of modules.
+    """Check that all names are legal for weights and constants, which torch sets as attributes of modules.
 
     Raises:
-        ValidationError: some are no attribute paths.
+        ValidationError: some names are not attribute paths.
     """
     if not legal_names.are_attribute_paths(given) and (problems := payload_name_problems(given)):
         raise ValidationError(problems, remedy="The file is damaged, or was not written by a known exporter")
 
 
 def payload_name_problems(given: Collection[str]) -> list[Problem]:
-    """The names that weights and constants cannot have."""
+    """Return a problem for each name that is not legal for weights and constants."""
     return [
         Problem(
             f"payloads[{quoted(name)}]",
             "path",
-            f"{quoted(name)} is no attribute path such as layers.0.weight",
+            f"{quoted(name)} is not an attribute path such as layers.0.weight",
         )
         for name in given
         if not legal_names.is_attribute_path(name)
@@ -165,16 +167,16 @@ def _check_signature(walk: Walk, place: Place, signature: GraphSignature, graph:
 
 
 class _SpecRule(NamedTuple):
-    """What is checked of one arm of a spec."""
+    """The rule for one arm of a spec."""
 
     arm: str
-    """The arm of the graph's input or output that belongs to it; empty for any."""
+    """The required arm of the corresponding input or output of the graph; empty for any."""
     field: str = ""
-    """The spec's field that names something beside the value."""
+    """The spec's field with a name other than the value's."""
     makes: str = ""
-    """What `field` introduces."""
+    """The kind of name that `field` defines."""
     needs: str = ""
-    """What `field` refers to."""
+    """The kind of name that `field` refers to."""
 
 
 _INPUT_RULES: Final[dict[str, _SpecRule]] = {
@@ -192,7 +194,7 @@ _OUTPUT_RULES: Final[dict[str, _SpecRule]] = {
     "loss_output": _SpecRule("as_tensor"),
     "buffer_mutation": _SpecRule("as_tensor", "buffer_name", needs="buffer"),
     "gradient_to_parameter": _SpecRule("as_tensor", "parameter_name", needs="parameter"),
-    # Not resolved: torch leaves the name that the input had before export renamed it.
+    # Not resolved: torch keeps the name that the input had before export renamed it.
     "gradient_to_user_input": _SpecRule("as_tensor", "user_input_name"),
     "user_input_mutation": _SpecRule("as_tensor", "user_input_name", needs="user_input"),
     "token": _SpecRule("as_tensor"),
@@ -201,8 +203,8 @@ _OUTPUT_RULES: Final[dict[str, _SpecRule]] = {
 
 
 def _is_good_held(spec: InputSpec, argument: Argument, targets: dict[str, set[str]]) -> bool:
-    """Whether nothing is wrong with the spec of a parameter or buffer, as with most inputs of a program. False also where
-    `_check_spec` has to look closer to tell."""
+    """Return True if the spec of a parameter or buffer is certainly valid, and False if `_check_spec` must decide. Most inputs
+    of a program are parameters and buffers."""
     tensor = argument.as_tensor
     if spec.parameter is not None:
         kind, name, value = "parameter", spec.parameter.parameter_name, spec.parameter.arg.name
@@ -255,10 +257,10 @@ def _check_spec(
     elif argument is not None:
         there = getattr(argument, rule.arm)
         if there is None:
-            message = f"a {kind} is {rule.arm}, and the graph has another kind of value here"
+            message = f"a {kind} must be {rule.arm}, but the graph has another kind of value here"
             walk.report((here, ".arg"), "wrong-kind", message)
         elif there.name != value.arg.name:
-            message = f"{quoted(value.arg.name)} stands for {quoted(there.name)} of the graph"
+            message = f"the spec names {quoted(value.arg.name)}, but the graph {quoted(there.name)}"
             walk.report((here, ".arg.name"), "mismatch", message)
 
 
@@ -268,11 +270,13 @@ def _arms_of(union: Any) -> list[str]:
 
 def _report_difference(walk: Walk, place: Place, stated: Argument, found: Argument) -> None:
     if _arms_of(stated) != _arms_of(found):
-        message = f"the spec has {_arms_of(stated)}, and the graph {_arms_of(found)}"
+        message = f"the spec has {_arms_of(stated)}, but the graph has {_arms_of(found)}"
         walk.report(place, "wrong-kind", message)
     else:
         message = f"the spec's value is {quoted(value_name(stated) or 'a literal')}"
-        walk.report(place, "mismatch", f"{message}, the graph's {quoted(value_name(found) or 'another')}")
+        walk.report(
+            place, "mismatch", f"{message}, but the graph's is {quoted(value_name(found) or 'another')}"
+        )
 
 
 def _check_constant_input(walk: Walk, place: Place, spec: Any, argument: Argument | None) -> None:
@@ -281,10 +285,10 @@ def _check_constant_input(walk: Walk, place: Place, spec: Any, argument: Argumen
     if len(arms) != 1:
         report_arms(walk, (place, ".value"), spec.value)
     elif argument is not None and _arms_of(argument) != arms:
-        message = f"the spec has {arms[0]}, and the graph {_arms_of(argument)}"
+        message = f"the spec has {arms[0]}, but the graph has {_arms_of(argument)}"
         walk.report((place, ".value"), "wrong-kind", message)
     elif argument is not None and getattr(argument, arms[0]) != getattr(spec.value, arms[0]):
-        walk.report((place, ".value"), "mismatch", "the spec's literal is not the graph's")
+        walk.report((place, ".value"), "mismatch", "the spec's literal differs from the graph's")
 
 
 def _literal_name(spec: InputSpec) -> str | None:
@@ -302,7 +306,7 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
     _check_signature(walk, (place, ".signature"), module.signature, module.graph)
     entries = module.module_call_graph
     if entries and entries[0].fqn:
-        message = "the first entry is the root, whose name is empty"
+        message = "the first entry must be the root, whose name is empty"
         walk.report((place, ".module_call_graph[0].fqn"), "mismatch", message)
     good = legal_names.are_attribute_paths([entry.fqn for entry in entries if entry.fqn])
     for index, entry in enumerate(entries):
@@ -325,7 +329,7 @@ def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
         if earlier and not 0 <= min(earlier) <= max(earlier) < index:
             for position, each in enumerate(earlier):
                 if not 0 <= each < index:
-                    message = f"{number_text(each)} is no index before its own, {index}"
+                    message = f"the index {number_text(each)} is not smaller than its own, {index}"
                     here = (place, f".node_sources[{index}].from_node[{position}]")
                     walk.report(here, "index", message)
     check_metadata(walk, (place, ".metadata"), module.metadata)
@@ -336,14 +340,14 @@ def _check_names(walk: Walk, place: Place, given: list[str]) -> None:
         if not legal_names.is_parameter_name(name, keyword=True):
             walk.report((place, f"[{index}]"), "name", f"{quoted(name)} cannot name an argument or field")
     if len(set(given)) != len(given):
-        walk.report(place, "duplicate", "a name stands twice in this list")
+        walk.report(place, "duplicate", "a name occurs twice in this list")
 
 
 def _is_good_in_spec(text: str, positional: bool) -> bool:
-    """Whether nothing is wrong with an input spec; False also where the checks below have to look closer to tell.
+    """Return True if an input spec is certainly valid, and False if the checks below must decide.
 
     Args:
-        positional: whether torch makes names of the positional arguments, `arg_0` and so on.
+        positional: whether torch generates names for the positional arguments, `arg_0` and so on.
     """
     try:
         keywords = keywords_of(parse_treespec(text))
@@ -362,7 +366,7 @@ def _check_keywords(text: str) -> None:
     """Check the names of keyword arguments in an input spec: torch writes them into code, between quotes."""
     try:
         keywords = keywords_of(parse_treespec(text))
-    except GraphwireError:  # reported as no treespec
+    except GraphwireError:  # reported as an invalid treespec
         return
     for name in keywords:
         if (
@@ -373,15 +377,15 @@ def _check_keywords(text: str) -> None:
 
 
 def _check_beside_generated(text: str) -> None:
-    """Check the names of keyword arguments beside those that torch makes of the positional ones, `arg_0` and so on."""
+    """Check that no keyword argument has a name that torch generates for a positional argument, `arg_0` and so on."""
     try:
         spec = parse_treespec(text)
         keywords = keywords_of(spec)
-    except GraphwireError:  # reported as no treespec
+    except GraphwireError:  # reported as an invalid treespec
         return
     generated = {f"arg_{index}" for index in range(len(spec.children[0].children))} if keywords else set()
     if taken := [name for name in keywords if isinstance(name, str) and name in generated]:
-        raise SchemaError(f"{quoted(taken[0])} names a keyword argument and a positional one")
+        raise SchemaError(f"{quoted(taken[0])} names both a keyword argument and a positional one")
 
 
 def _check_call(walk: Walk, place: Place, call: ModuleCallSignature) -> None:
@@ -393,7 +397,7 @@ def _check_call(walk: Walk, place: Place, call: ModuleCallSignature) -> None:
         for index, argument in enumerate(arguments):
             check_argument(walk, scope, (place, f".{side}s[{index}]"), argument, 0)
         if given is not None and len(given) != len(arguments):
-            message = f"there are {len(arguments)} {side}s and {len(given)} names of them"
+            message = f"there are {len(arguments)} {side}s and {len(given)} {side} names"
             walk.report((place, f".{side}_names"), "count", message)
         for index, name in enumerate(given or ()):
             if name is not None:
@@ -412,7 +416,7 @@ def _check_call(walk: Walk, place: Place, call: ModuleCallSignature) -> None:
         _check_names(walk, (place, ".forward_arg_names"), call.forward_arg_names)
         if (
             "self" in call.forward_arg_names
-        ):  # a second parameter of this name in the method that torch writes
+        ):  # it would be a second parameter of this name in the method that torch generates
             walk.report((place, ".forward_arg_names"), "name", "'self' cannot name an argument")
 
 
@@ -421,14 +425,16 @@ def _check_call(walk: Walk, place: Place, call: ModuleCallSignature) -> None:
 
 def _check_versions(walk: Walk, program: Program) -> None:
     if program.schema_version.major != SCHEMA_VERSION[0]:
-        message = f"{number_text(program.schema_version.major)} is another schema than {SCHEMA_VERSION[0]}"
+        message = (
+            f"the schema {number_text(program.schema_version.major)} is not the supported {SCHEMA_VERSION[0]}"
+        )
         walk.report((None, "schema_version.major"), "version", message)
     for namespace, version in program.opset_version.items():
         here = (None, f"opset_version[{quoted(namespace)}]")
         if not legal_names.is_attribute_path(namespace):
             walk.report(here, "name", f"{quoted(namespace)} cannot name an operator namespace")
         if type(version) is not int or version < 1:
-            walk.report(here, "version", f"{number_text(version)} is no version, which are counted from 1")
+            walk.report(here, "version", f"{number_text(version)} is not a version: versions start at 1")
 
 
 def _check_conditions(walk: Walk, program: Program) -> None:
@@ -446,32 +452,30 @@ def _check_ranges(walk: Walk, place: str, ranges: Mapping[str, RangeConstraint])
         walk.check_text(here, "expression", check_range_key, text)
         least, most = limits.min_val, limits.max_val
         if type(least) is bool or type(most) is bool:
-            walk.report(here, "range", "a truth value is no end of a range")
+            walk.report(here, "range", "the end of a range cannot be a truth value")
         elif least is not None and most is not None and least > most:
             walk.report(here, "range", f"the range from {number_text(least)} to {number_text(most)} is empty")
 
 
 def _check_replacements(walk: Walk, program: Program) -> None:
-    """What stands for a symbol is made of symbols that nothing stands for, so that replacing ends."""
+    """Check that replacements of symbols contain only symbols that are not replaced themselves, so that replacing ends."""
     replaced = program.graph_module.replacements
 
     def parse(text: str) -> None:
         check_expression(text)
         for name in symbols_of(parse_expression(text)):
             if name in replaced:
-                raise ExpressionError(f"it has {name}, which is replaced itself")
+                raise ExpressionError(f"it contains {name}, which is replaced itself")
 
     for name, text in replaced.items():
         here = (None, f"graph_module.replacements[{quoted(name)}]")
         if name not in program.range_constraints or not legal_names.is_value_name(name) or name in CONSTANTS:
-            walk.report(here, "name", f"{quoted(name)} is no symbol that has a range")
+            walk.report(here, "name", f"{quoted(name)} is not a symbol with a range")
         walk.check_text(here, "expression", parse, text)
     for text in walk.good_expressions if replaced else ():
         for name in replaced.keys() & set(symbols_of(parse_expression(text))):
             here = (None, f"graph_module.replacements[{quoted(name)}]")
-            walk.report(
-                here, "expression", f"the graph has {name}, for which something else stands: {quoted(text)}"
-            )
+            walk.report(here, "expression", f"the graph contains {name}, which is replaced: {quoted(text)}")
 
 
 def _check_extras(walk: Walk, program: Program) -> None:
@@ -498,14 +502,14 @@ def _check_encoded(walk: Walk, place: Place, values: Mapping[str, EncodedValue])
 _UNSEEN = frozenset(
     {"calls", "containers", "dtypes", "lazy-bits", "layouts", "outputs", "placement", "results"}
 )
-"""Features that payloads can need, or writers alone can know of: a program may require them without a trace."""
+"""Features that payloads or only writers can know of: a program may require them although its records do not show it."""
 
 
 def _check_plugins(walk: Walk, program: Program) -> None:
     for index, requirement in enumerate(program.plugins):
         if not requirement.is_installable:
             shown = f"{quoted(requirement.distribution)} in version {quoted(requirement.version)}"
-            walk.report((None, f"plugins[{index}]"), "name", f"{shown} cannot be a distribution")
+            walk.report((None, f"plugins[{index}]"), "name", f"{shown} is not a valid distribution")
 
 
 def _check_requires(walk: Walk, program: Program) -> None:
@@ -515,11 +519,11 @@ def _check_requires(walk: Walk, program: Program) -> None:
         if feature not in FEATURES:
             walk.report(here, "unknown-feature", f"no extension is named {quoted(feature)}")
         elif feature in listed:
-            walk.report(here, "duplicate", f"{feature} is listed before")
+            walk.report(here, "duplicate", f"{feature} is listed twice")
         elif feature not in walk.features and feature not in _UNSEEN:
             walk.report(here, "unneeded-requirement", f"nothing here uses the extension {feature}")
         listed.add(feature)
     for feature, place in walk.features.items():
         if feature not in listed:
-            message = f"the extension {feature} is used, and not listed (first at {path_of(place)})"
+            message = f"the extension {feature} is used but not listed (first use: {path_of(place)})"
             walk.report((None, "requires"), "missing-requirement", message)

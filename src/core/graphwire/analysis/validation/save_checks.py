@@ -1,4 +1,4 @@
-"""Whether the records of a program that is saved are such that a reader takes them: told while nothing is written."""
+"""Check before a save that a load would accept the records of the program."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from graphwire.schema import PayloadMeta, Program
 _SHOWN: Final = 5
 _NODE = re.compile(r"graph_module\.graph\.nodes\[(\d+)\]")
 UNREADABLE = (
-    "Something in the program, or in what a plugin writes of it, has no place in a file; where it is neither, it is a "
-    "fault of graphwire: please report it"
+    "A file cannot represent something in the program, or in what a plugin writes of it. If neither is the cause, this is a "
+    "bug in graphwire: please report it"
 )
-"""What to do where records could not be read, and nobody knows why they are so."""
+"""The remedy for records that cannot be read for an unknown reason."""
 
 
 def check_saved_program(
     program: Program, weights: Mapping[str, PayloadMeta], constants: Mapping[str, PayloadMeta]
 ) -> None:
-    """Do nothing for records and payloads that a load takes.
+    """Check that a load would accept the records and payloads.
 
     Raises:
-        EncodeError: a load would refuse them; the error says what is wrong, and at which node.
+        EncodeError: a load would reject them; the error lists the problems and their nodes.
     """
     try:
         problems = [*validate(program), *_payload_problems(program, weights, constants)]
     except (TypeError, AttributeError, ValueError, LookupError) as error:
-        # Records of another type than they should be, which no reader makes.
+        # Records of a wrong type. No reader makes such records.
         raise EncodeError(
-            f"a handler of operators gives records that are none: {type(error).__name__}: {error}",
+            f"an operator handler returned invalid records: {type(error).__name__}: {error}",
             remedy=UNREADABLE,
         ) from error
     if problems:
         more = len(problems) - _SHOWN
-        told = "; ".join(_told(program, each) for each in problems[:_SHOWN])
+        shown = "; ".join(_problem_text(program, each) for each in problems[:_SHOWN])
         rest = f"; and {more} more" if more > 0 else ""
-        raise EncodeError(f"what would be written could not be loaded: {told}{rest}", remedy=UNREADABLE)
+        raise EncodeError(f"the file could not be loaded again: {shown}{rest}", remedy=UNREADABLE)
 
 
 def _payload_problems(
@@ -52,7 +52,7 @@ def _payload_problems(
     return problems if are_attribute_paths(given) else problems + payload_name_problems(given)
 
 
-def _told(program: Program, problem: Problem) -> str:
+def _problem_text(program: Program, problem: Problem) -> str:
     found = _NODE.match(problem.place)
     if found is None:
         return str(problem)

@@ -1,4 +1,4 @@
-"""The rules of single values: symbolic integers, tensor metadata, devices, operator names, indices."""
+"""Validation rules of single values: symbolic integers, tensor metadata, devices, operator names, indices."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from graphwire.schema import (
 from graphwire.schema.texts import GRAMMARS, check_expression
 
 _MOST = 2**63 - 1
-"""What torch counts elements with."""
+"""The largest number of elements that torch can count."""
 _USUAL_EXTENT = 1 << 26
-"""Sizes, strides and an offset up to here reach no element that could not be counted."""
+"""With sizes, strides and an offset up to this, no element's index exceeds the countable range."""
 
 _USUAL_DIMENSIONS = 8
 _COUNTED_DIMENSIONS = 3
-"""Fewer of usual extents hold no more elements than can be counted."""
+"""A tensor with fewer dimensions, all of usual extent, has no more elements than torch can count."""
 
 
 def check_class(walk: Walk, place: Place | None, value: CustomObjArgument) -> None:
@@ -48,7 +48,7 @@ def check_target(walk: Walk, place: Place | None, target: str) -> None:
         walk.good_targets.add(target)
     else:
         walk.report(
-            place, "target", f"{quoted(target)} is no operator's name such as torch.ops.aten.add.Tensor"
+            place, "target", f"{quoted(target)} is not an operator name such as torch.ops.aten.add.Tensor"
         )
 
 
@@ -60,7 +60,7 @@ def check_device(walk: Walk, place: Place | None, device: Device) -> None:
         walk.good_devices.add(key)
     else:
         index = "no index" if device.index is None else f"index {number_text(device.index)}"
-        walk.report(place, "device", f"{quoted(device.type)} with {index} is no device")
+        walk.report(place, "device", f"{quoted(device.type)} with {index} is not a device")
 
 
 def _check_expression(walk: Walk, place: Place | None, expression: SymExpr) -> None:
@@ -81,7 +81,7 @@ def check_symbol(walk: Walk, place: Place, value: SymInt | SymFloat | SymBool) -
 
 
 def _check_extent(walk: Walk, place: Place, extent: SymInt) -> None:
-    """Check a size, stride or offset that is not simply a whole number."""
+    """Check a size, stride or offset that is not a plain number in the usual range."""
     whole, expression = extent.as_int, extent.as_expr
     if whole is None and expression is not None and expression.expr_str in walk.good_expressions:
         hint = expression.hint
@@ -89,14 +89,16 @@ def _check_extent(walk: Walk, place: Place, extent: SymInt) -> None:
             return
     check_symbol(walk, place, extent)
     if whole is not None and type(whole) is not int:
-        walk.report(place, "extent", f"{whole!r} is no integer")
+        walk.report(place, "extent", f"{whole!r} is not an integer")
     elif whole is not None and not 0 <= whole <= _MOST:
-        walk.report(place, "extent", f"{number_text(whole)} is negative, or beyond 64 bits")
+        walk.report(place, "extent", f"{number_text(whole)} is negative or beyond 64 bits")
 
 
 def is_usual_meta(walk: Walk, meta: TensorMeta) -> bool:
-    """Whether nothing is wrong with a meta, as with most: one of a strided tensor of few dimensions, whose extents are
-    usual numbers. False also where `check_meta` has to look closer to tell."""
+    """Return True if a meta is certainly valid, and False if `check_meta` must decide.
+
+    Most metas are certainly valid: strided tensors of few dimensions, whose extents are numbers in the usual range.
+    """
     sizes, strides = meta.sizes, meta.strides
     if (
         not meta.dtype
@@ -153,13 +155,13 @@ def _check_reach(walk: Walk, place: Place, meta: TensorMeta) -> None:
     sizes, strides = [size.as_int for size in meta.sizes], [stride.as_int for stride in meta.strides]
     offset = meta.storage_offset.as_int
     if not all(value is None or 0 <= value <= _MOST for value in (*sizes, *strides, offset)):
-        return  # reported by itself
+        return  # reported by _check_extent
     if fault := fault_of_extents(sizes, strides, offset):
         walk.report(place, "extent", fault)
 
 
 def _check_kinds(walk: Walk, place: Place, meta: TensorMeta) -> None:
-    """Check an element type or layout that is not simply a number."""
+    """Check an element type or layout that may have a name instead of a number."""
     for kind, number, name, feature in (
         ("dtype", meta.dtype, meta.dtype_name, "dtypes"),
         ("layout", meta.layout, meta.layout_name, "layouts"),
@@ -170,7 +172,7 @@ def _check_kinds(walk: Walk, place: Place, meta: TensorMeta) -> None:
                 message = f"{quoted(name)} cannot name a {kind} with the number {number:d}"
                 walk.report((place, f".{kind}"), "element-type", message)
         elif number == 0:
-            walk.report((place, f".{kind}"), "element-type", f"the {kind} is unknown, and has no name")
+            walk.report((place, f".{kind}"), "element-type", f"the {kind} is unknown and has no name")
 
 
 def check_indices(
@@ -179,12 +181,12 @@ def check_indices(
     if indices and (min(indices) < 0 or max(indices) >= end):
         for position, index in enumerate(indices):
             if not 0 <= index < end:
-                message = f"{number_text(index)} is no index of {table}, which ends at {end}"
+                message = f"the index {number_text(index)} is outside of {table}, which has {end} entries"
                 walk.report((place, f".{field}[{position}]"), "index", message)
 
 
 def check_metadata(walk: Walk, place: Place, metadata: dict[str, str]) -> None:
-    """Check the texts that have a grammar, and that a stack trace, which torch writes into comments, ends no line of theirs."""
+    """Check the texts that have a grammar, and stack traces: torch writes them into comments, which they must not end."""
     for key in metadata.keys() & GRAMMARS.keys():
         walk.check_text((place, f"[{key!r}]"), "json", GRAMMARS[key], metadata[key])
     if "stack_trace" in metadata and metadata["stack_trace"] not in walk.good_traces:
@@ -195,10 +197,10 @@ def check_metadata(walk: Walk, place: Place, metadata: dict[str, str]) -> None:
 
 
 def has_unusual_line_ends(text: str) -> bool:
-    """Whether something but a line feed may end a line of a text."""
+    """Return whether a text has characters other than a line feed that may end a line."""
     return "\r" in text or "\0" in text
 
 
 def check_lines(walk: Walk, place: Place, text: str) -> None:
     if has_unusual_line_ends(text):
-        walk.report(place, "text", "a stack trace has line feeds, and no other end of a line")
+        walk.report(place, "text", "a stack trace must not have line ends other than line feeds")

@@ -1,4 +1,4 @@
-"""What a validation knows of the whole document while it walks through it."""
+"""The state of a validation during its walk through a document: tables, caches and problems."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from graphwire.errors import GraphwireError, Problem
 from graphwire.schema import Graph, Program
 
 Place = tuple[Any, str] | tuple[Any, str, str | int]
-"""The path before a step, the step, and its index or key where it is into a list or mapping: text is only made of it when
-there is a problem to report."""
+"""The path before a step, the step, and an index or key if the step leads into a list or mapping. `path_of` makes text of it,
+only to report a problem."""
 
 
 def path_of(place: Place | None) -> str:
-    """The text of a place, such as `graph_module.graph.nodes[7]`."""
+    """Return the text of a place, such as `graph_module.graph.nodes[7]`."""
     steps: list[str] = []
     while place is not None:
         place, step, *keys = place
@@ -27,7 +27,7 @@ def path_of(place: Place | None) -> str:
 
 
 class Walk:
-    """What one validation knows of the whole document: its tables, what was seen, and what was found."""
+    """The state of one validation: the document's tables, caches of valid parts, and the problems found."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Walk:
         check_graph: Callable[[Walk, Place, Graph, int], object],
     ) -> None:
         self.check_graph = check_graph
-        """Checks a graph inside an argument."""
+        """The function that checks a graph inside an argument."""
         self.problems: list[Problem] = []
         self.nesting = nesting
         self.constants = None if constants is None else frozenset(constants)
@@ -48,14 +48,14 @@ class Walk:
         self.good_expressions: set[str] = set()
         self.good_keywords: set[str] = set()
         self.good_inputs: set[tuple[str, ...]] = set()
-        """The names of all inputs of a node."""
+        """Tuples with the names of all inputs of a node."""
         self.good_in_specs: set[tuple[str, bool]] = set()
-        """Specs of a call's inputs, and whether torch makes names of its positional arguments."""
+        """Specs of a call's inputs, each with whether torch generates names for the positional arguments."""
         self.good_targets: set[str] = set()
         self.good_devices: set[tuple[str, int | None]] = set()
         self.good_traces: set[str] = set()
         self.good_metas: set[int] = set()
-        """Records by their id, which the program keeps alive: equal metas are mostly one."""
+        """Ids of records, which the program keeps alive. Equal metas are mostly the same record."""
 
     def report(self, place: Place | None, kind: str, message: str) -> None:
         self.problems.append(Problem(path_of(place), kind, message))
@@ -64,7 +64,7 @@ class Walk:
         self.features.setdefault(feature, place)
 
     def check_text(self, place: Place | None, kind: str, parse: Callable[[str], Any], text: str) -> None:
-        """Check a text against its grammar, each distinct text once, and report every place where a bad one stands."""
+        """Check a text against its grammar. Parses each distinct text once, and reports every place of an invalid one."""
         key = (parse, text)
         if key not in self.texts:
             try:
@@ -80,14 +80,14 @@ class Walk:
 
     def check_path(self, place: Place | None, path: str) -> None:
         if not legal_names.is_attribute_path(path):
-            self.report(place, "path", f"{quoted(path)} is no attribute path such as layers.0.weight")
+            self.report(place, "path", f"{quoted(path)} is not an attribute path such as layers.0.weight")
 
     def check_name(self, place: Place | None, name: str) -> None:
         if not is_value_name(name):
-            self.report(place, "name", f"{quoted(name)} cannot name a value: it is no plain identifier")
+            self.report(place, "name", f"{quoted(name)} cannot name a value: it is not a plain identifier")
 
 
 def report_arms(walk: Walk, place: Place | None, union: Any) -> None:
     present = [arm for arm in union.__struct_fields__ if getattr(union, arm) is not None]
     found = " and ".join(present) if present else "none"
-    walk.report(place, "arm", f"exactly one arm of {type(union).__name__} must be set, and {found} is")
+    walk.report(place, "arm", f"exactly one arm of {type(union).__name__} must be set; set here: {found}")

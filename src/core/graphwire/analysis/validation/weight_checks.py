@@ -1,9 +1,9 @@
-"""Whether the weights and constants of a program are what its graph says of them.
+"""Checks that the weights and constants of a program match the metadata in its graph.
 
-A program may hold others: who gives an exported program's state dict a weight of another element type leaves what the graph
-says of it as it was. Such a program computes, and is saved and loaded as it is; its record names these values
-(`Program.edited_values`). Of every other value, another element type, shape, layout or order of elements in memory means that
-the file is damaged, or that its weights are another program's.
+A program may legitimately have other weights: replacing a weight in an exported program's state dict by one of another
+element type does not change the graph. Such a program runs, is saved and loaded unchanged, and lists these values in
+`Program.edited_values`. For any other value, a different element type, shape, layout or order of elements in memory means
+that the file is damaged, or that its weights belong to another program.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from graphwire.errors import Problem
 from graphwire.schema import Layout, PayloadMeta, Program, TensorMeta, held_by
 
 _SHOWN = 10
-"""Sizes of a tensor that are told."""
+"""The largest number of sizes of a tensor to show in a message."""
 
 
 class TensorFacts(NamedTuple):
-    """What is compared of a tensor. Sizes and strides count elements; None is one that is not known as a number."""
+    """The facts about a tensor that are compared. Sizes and strides count elements; None means that the number is unknown."""
 
     dtype: str
     layout: str
     sizes: list[int | None]
     strides: list[int | None]
-    """Of a strided tensor; those of others say nothing."""
+    """Only for a strided tensor; empty for other layouts."""
 
     @property
     def text(self) -> str:
-        """Such as `float32[2, 3]`."""
+        """The facts as text, such as `float32[2, 3]`."""
         layout = "" if self.layout == Layout.Strided.name else f"{self.layout:.80} "
         dtype = self.dtype if self.dtype.isidentifier() else quoted(self.dtype)
         return f"{layout}{dtype:.80}{_numbers(self.sizes)}"
 
 
 def tensor_facts(meta: TensorMeta) -> TensorFacts:
-    """What is compared of a tensor that a record describes."""
+    """Return the facts to compare about a tensor that a record describes."""
     return TensorFacts(
         meta.dtype_text,
         meta.layout_name or meta.layout.name,
@@ -46,13 +46,13 @@ def tensor_facts(meta: TensorMeta) -> TensorFacts:
     )
 
 
-def difference(held: TensorFacts, stated: TensorFacts) -> str:
-    """How a tensor is another one than its graph states, as one sentence; empty where it is not.
+def tensor_difference(held: TensorFacts, stated: TensorFacts) -> str:
+    """Return how a tensor differs from the metadata in its graph, as one sentence; empty if it does not.
 
-    What one side does not know as a number is not compared; nor is where the elements of one position, or of none, would lie.
+    Numbers that are unknown on one side are not compared, nor strides of dimensions of size 1 and of tensors without elements.
     """
     if (held.dtype, held.layout) != (stated.dtype, stated.layout) or not _agree(held.sizes, stated.sizes):
-        return f"it is {held.text}, and the graph says {stated.text}"
+        return f"it is {held.text}, but the graph states {stated.text}"
     if 0 not in held.sizes and held.strides and stated.strides:
         strides = [
             (one, other)
@@ -61,17 +61,17 @@ def difference(held: TensorFacts, stated: TensorFacts) -> str:
         ]
         if not _agree([one for one, _ in strides], [other for _, other in strides]):
             return (
-                f"it is {held.text} with strides {_numbers(held.strides)}, and the graph says "
+                f"it is {held.text} with strides {_numbers(held.strides)}, but the graph states "
                 f"{_numbers(stated.strides)}"
             )
     return ""
 
 
-def plain_differences(
+def payload_differences(
     program: Program, weights: Mapping[str, PayloadMeta], constants: Mapping[str, PayloadMeta]
 ) -> Iterator[tuple[str, str]]:
-    """Each payload that is another tensor than the graph says: its qualified name, and how. Values that codecs wrote are
-    none of these."""
+    """Yield the qualified name and the difference of each payload that does not match the graph. Ignores values that codecs
+    wrote."""
     stated = program.graph_module.graph.tensor_values
     for spec in program.graph_module.signature.input_specs:
         held = held_by(spec)
@@ -81,8 +81,8 @@ def plain_differences(
         meta = None if payload is None else payload.tensor_meta
         if meta is None or meta == value:
             continue
-        if told := difference(tensor_facts(meta), tensor_facts(value)):
-            yield held.name, told
+        if text := tensor_difference(tensor_facts(meta), tensor_facts(value)):
+            yield held.name, text
 
 
 def weight_problems(
@@ -91,14 +91,14 @@ def weight_problems(
     constants: Mapping[str, PayloadMeta],
     unread: Collection[str] = (),
 ) -> list[Problem]:
-    """Every value that the signature names and the payloads lack, or have otherwise than the graph says.
+    """Return a problem for every value in the signature that the payloads lack, or that does not match the graph.
 
     Args:
-        unread: the names of payloads that are there and cannot be read.
+        unread: the names of payloads that exist and cannot be read.
     """
     return [
         *missing_values(program, weights, constants, unread),
-        *mismatches(program, plain_differences(program, weights, constants)),
+        *mismatch_problems(program, payload_differences(program, weights, constants)),
     ]
 
 
@@ -108,7 +108,7 @@ def missing_values(
     constants: Mapping[str, PayloadMeta],
     unread: Collection[str] = (),
 ) -> list[Problem]:
-    """Every value that the signature names and the payloads lack. Arguments are those of `weight_problems`."""
+    """Return a problem for every value in the signature that the payloads lack. Arguments are those of `weight_problems`."""
     known = (constants, program.encoded_values, unread)
     return [
         Problem(
@@ -121,11 +121,11 @@ def missing_values(
     ]
 
 
-def mismatches(program: Program, differences: Iterable[tuple[str, str]]) -> list[Problem]:
-    """The values, by name and difference, of which nobody noted that they were edited."""
+def mismatch_problems(program: Program, differences: Iterable[tuple[str, str]]) -> list[Problem]:
+    """Return a problem for each difference, by name, of a value that the program does not list as edited."""
     return [
-        Problem(_place(name), "mismatch", told)
-        for name, told in differences
+        Problem(_place(name), "mismatch", text)
+        for name, text in differences
         if name not in program.edited_values
     ]
 

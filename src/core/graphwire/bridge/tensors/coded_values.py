@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
-from graphwire.analysis.validation import difference
+from graphwire.analysis.validation import tensor_difference
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import EncodeContext
 from graphwire.bridge.tensors.codecs import class_name, codec_for, copy_of_tree, encode_by_codec
@@ -136,7 +136,9 @@ def _made_again(registry: Registry, name: str, value: Any, record: EncodedValue,
         problem = "writes into the tensors that it reads"
     elif not _is_of_kind(made, value):
         problem = f"makes a {class_name(made)} of what it wrote of a {class_name(value)}"
-    elif isinstance(value, torch.Tensor) and (told := difference(outer_facts(made), outer_facts(value))):
+    elif isinstance(value, torch.Tensor) and (
+        told := tensor_difference(outer_facts(made), outer_facts(value))
+    ):
         problem = f"makes another tensor of what it wrote: {told.replace('the graph says', 'it was')}"
     if problem:
         raise EncodeError(f"the constant codec {record.codec} {problem}", place=name, remedy=_AT_FAULT)

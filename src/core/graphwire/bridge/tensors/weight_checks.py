@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from graphwire.analysis.validation import (
-    difference,
-    mismatches,
+    mismatch_problems,
     missing_values,
-    plain_differences,
+    payload_differences,
+    tensor_difference,
     tensor_facts,
 )
 from graphwire.bridge.tensors.tensor_metas import outer_facts
@@ -69,7 +69,7 @@ def check_weights(record: Program, payloads: Payloads, values: Mapping[str, Any]
             stacklevel=3,
         )
         differences = []
-    problems = [*missing, *mismatches(record, differences), *_wrong_kinds(record, values)]
+    problems = [*missing, *mismatch_problems(record, differences), *_wrong_kinds(record, values)]
     if problems:
         raise ValidationError(
             problems, remedy="The file is damaged, or these are the weights of another program"
@@ -96,7 +96,7 @@ def _wrong_kinds(record: Program, values: Mapping[str, Any]) -> Iterator[Problem
 
 
 def _differences(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from plain_differences(record, payloads.weights, payloads.constants)
+    yield from payload_differences(record, payloads.weights, payloads.constants)
     yield from _encoded_differences(record, values)
 
 
@@ -110,7 +110,7 @@ def _encoded_differences(record: Program, values: Mapping[str, Any]) -> Iterator
         if held.name not in record.encoded_values or not isinstance(tensor, torch.Tensor):
             continue
         if held.value in stated and (
-            told := difference(outer_facts(tensor), tensor_facts(stated[held.value]))
+            told := tensor_difference(outer_facts(tensor), tensor_facts(stated[held.value]))
         ):
             yield held.name, told
 
