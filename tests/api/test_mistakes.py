@@ -64,7 +64,7 @@ MISTAKES: dict[str, tuple[Callable[[Shelf], Any], type[Exception], str]] = {
     "a text": (lambda s: L(s / "text.pt2"), errors.ArchiveError, r"text\.pt2: this is no archive"),
     "half a file": (lambda s: L(s / "cut.pt2"), errors.ArchiveError, r"cut\.pt2: .*was cut"),
     "a file of torch.save": (lambda s: L(s / "weights.pt"), errors.ArchiveError, "torch.save .*wrote it. Export the module"),
-    "other JSON": (lambda s: L(s / "other.json"), errors.SchemaError, "does not say the version of its schema"),
+    "other JSON": (lambda s: L(s / "other.json"), errors.SchemaError, "does not declare the version of its schema"),
     "nothing": (lambda s: L(None), errors.ArchiveError, "None is no path, binary file or bytes"),
     "a number": (lambda s: L(3), errors.ArchiveError, "a value of type int is no path"),
     "a stream of text": (lambda s: L(s.open("good.pt2", "r")), errors.ArchiveError, 'binary mode, "rb"'),

@@ -1,1 +1,1 @@
-"""How a program changes in time: schema steps, operators' forms, targets. Torch-free; everything works on plain trees."""
+"""Converts programs between versions: schema steps, operator forms, targets. Torch-free: everything works on plain trees."""

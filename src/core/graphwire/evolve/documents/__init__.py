@@ -1,4 +1,4 @@
-"""What is a document of one schema version made of, and how is it rewritten?"""
+"""How is a document of one schema version structured, and how is it rewritten?"""
 
 from graphwire.evolve.documents.expression_text import (
     foreign_operations,

@@ -1,10 +1,10 @@
-"""Expressions: infix text (schemas 1 to 7.3) ⇄ constructor text (8.2 and later).
+"""Converts expressions between infix text (schemas 1 to 7.3) and constructor text (8.2 and later).
 
-Infix text does not say what a symbol may be. Upward each gets what torch gives a symbol of its kind when it makes one:
-`s0` is a positive integer, `u0` (and `i0`, its name up to torch 2.2) an integer, `zf0` and `zuf0` a real number.
+Infix text does not state the assumptions of a symbol. Upward each symbol gets those that torch gives a new symbol of its
+kind: `s0` is a positive integer, `u0` (and `i0`, its name up to torch 2.2) an integer, `zf0` and `zuf0` a real number.
 
-Downward the text is sympy's own spelling, in operations that the older readers have. The keys of ranges are infix text in
-every version.
+Downward the text is in sympy's own spelling and uses only operations that the older readers support. The keys of ranges are
+infix text in every version.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _ASSUMPTIONS: tuple[tuple[str, tuple[tuple[str, bool], ...]], ...] = (
     ("u", (("integer", True),)),
     ("i", (("integer", True),)),
 )
-"""What a symbol is assumed to be, by what its name begins with; in the order in which torch writes them."""
+"""The assumptions of a symbol by the prefix of its name, in the order in which torch writes them."""
 
 _KNOWN_SYMBOL = re.compile(r"(zuf|zf|s|u|i)\d+", re.ASCII)
 
 _OLD_NAMES = {"TrueDiv": "IntTrueDiv", "Round": "RoundToInt", "Trunc": "TruncToInt"}
-"""Operations that older releases named otherwise, in the names of the grammar."""
+"""Operations with another name in older releases: old name to the name in the grammar."""
 
 _OLD_NAME = re.compile(rf"\b({'|'.join(_OLD_NAMES)})\(")
 
@@ -41,37 +41,37 @@ _INFIX_OPERATIONS = frozenset(
     "Add Mul Pow FloorDiv Mod Max Min Equality Unequality LessThan StrictLessThan GreaterThan StrictGreaterThan And Or Not"
     " Abs Integer Rational Symbol true false".split()
 )
-"""What sizes and conditions may be made of for a reader of infix text (torch 2.1 to 2.5)."""
+"""The operations that a reader of infix text (torch 2.1 to 2.5) supports in sizes and conditions."""
 
 
 def assumptions_of(name: str) -> tuple[tuple[str, bool], ...]:
-    """What torch assumes of a symbol of that name; of another than its own, that it is an integer."""
+    """Return torch's assumptions for a symbol of that name; for a name that torch does not give, that it is an integer."""
     if _KNOWN_SYMBOL.fullmatch(name):
         return next(known for start, known in _ASSUMPTIONS if name.startswith(start))
     return (("integer", True),)
 
 
 def to_constructor(text: str) -> str:
-    """Infix text as constructor text.
+    """Convert infix text to constructor text.
 
     Raises:
-        ExpressionError: the text is not of the grammar.
+        ExpressionError: the text does not match the grammar.
     """
     text = _OLD_NAME.sub(lambda found: f"{_OLD_NAMES[found[1]]}(", text)
     return format_expression(_with_symbols(parse_infix(text), lambda name: (name, *assumptions_of(name))))
 
 
 def to_infix(text: str) -> str:
-    """Constructor text as infix text.
+    """Convert constructor text to infix text.
 
     Raises:
-        ExpressionError: the text is not of the grammar.
+        ExpressionError: the text does not match the grammar.
     """
     return format_infix(parse_expression(text))
 
 
 def foreign_operations(text: str) -> list[str]:
-    """The operations of constructor text that readers of infix text do not have, each once."""
+    """Return the operations in constructor text that readers of infix text do not support, each once."""
     found: dict[str, None] = {}
     pending = [parse_expression(text)]
     while pending:
@@ -83,7 +83,7 @@ def foreign_operations(text: str) -> list[str]:
 
 
 def renamed_symbols(text: str, old: str, new: str) -> str:
-    """Infix text whose symbols `old` and a number are `new` and that number."""
+    """Rename the symbols in infix text that consist of `old` and a number to `new` and that number."""
     if old not in text:
         return text
     pattern = re.compile(rf"{old}(\d+)", re.ASCII)

@@ -1,4 +1,4 @@
-"""Names for new values of a graph."""
+"""Finds unused names for new values of a graph."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from graphwire.evolve.documents.trees import Record
 
 
 def value_names(graph: Record) -> set[str]:
-    """The names of a graph's values."""
+    """Return the names of a graph's values."""
     return {name for table in TABLES.values() for name in graph.get(table) or ()}
 
 
 def free_name(stem: str, taken: Container[str | None], separator: str = "_") -> str:
-    """The first of `stem`, `stem_1`, `stem_2` … that is not taken."""
+    """Return the first of `stem`, `stem_1`, `stem_2` … that is not taken."""
     numbered = (f"{stem}{separator}{index}" for index in itertools.count(1))
     return next(name for name in itertools.chain((stem,), numbered) if name not in taken)

@@ -1,4 +1,4 @@
-"""Module stacks (`nn_module_stack`), as torch 2.1 and later releases write them.
+"""Converts module stacks (`nn_module_stack`) between the text of torch 2.1 and that of later releases.
 
 2.1      key:(path,type),key:(path,type)
 2.2 on   key,path,type;key,path,type
@@ -12,12 +12,12 @@ from graphwire.schema.texts import EXACT_STACK, split_modules
 
 
 def module_stack_up(text: str) -> str:
-    """The text of 2.2 for the text of 2.1."""
+    """Convert the text of 2.1 to the text of 2.2."""
     return ";".join(f"{key},{inner[1:-1]}" for key, inner in (_pair(item) for item in text.split(";")))
 
 
 def module_stack_down(text: str) -> str:
-    """The text of 2.1 for the text of 2.2."""
+    """Convert the text of 2.2 to the text of 2.1."""
     rows = split_modules(text)
     if rows is None:
         return text
@@ -25,7 +25,7 @@ def module_stack_down(text: str) -> str:
 
 
 def stack_without_commas(metadata: dict[str, str]) -> dict[str, str]:
-    """Metadata whose module stack 2.3 can read: without commas inside a path or type. The whole stack stands beside it."""
+    """Remove commas inside paths and types of a module stack, which 2.3 cannot read; a second key keeps the exact stack."""
     text = metadata.get("nn_module_stack", "")
     if all(len(item.split(",")) == 3 for item in text.split(";")):
         return metadata
@@ -37,7 +37,7 @@ def stack_without_commas(metadata: dict[str, str]) -> dict[str, str]:
 
 
 def stack_with_commas(metadata: dict[str, str]) -> dict[str, str]:
-    """The reverse of `stack_without_commas`."""
+    """Restore the exact module stack; the reverse of `stack_without_commas`."""
     if EXACT_STACK not in metadata or "nn_module_stack" not in metadata:
         return metadata
     whole = ";".join(",".join(row) for row in json.loads(metadata[EXACT_STACK]))

@@ -1,7 +1,7 @@
-"""Arguments as plain values: what an upgrader reads and writes instead of unions of arms.
+"""Converts arguments to plain values and back; upgraders read and write plain values instead of unions of arms.
 
-A value of the graph is a `Value`, a literal is Python's, element types and devices are records of `schema.scalars`; what
-has no plain form (a subgraph, an operator, a complex number …) is the `Argument` itself.
+A value of the graph is a `Value`, a literal is a Python literal, element types and devices are records of `schema.scalars`.
+An argument without a plain form (a subgraph, an operator, a complex number …) stays the `Argument` itself.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from graphwire.schema import (
 
 
 class Value(NamedTuple):
-    """A value of a graph, by its name."""
+    """A reference to a value of a graph, by its name."""
 
     name: str
     kind: str = "tensor"
     """A key of `TABLES`."""
     class_fqn: str = ""
-    """Of a `custom_obj`: its class."""
+    """The class of a `custom_obj`."""
 
 
 TABLES = VALUE_TABLES
-"""The kinds of values, and the field of `Graph` that says what is known of each."""
+"""The kinds of values, and the field of `Graph` that describes the values of each."""
 
 _SYMBOLIC = {"sym_int": SymIntArgument, "sym_float": SymFloatArgument, "sym_bool": SymBoolArgument}
 
@@ -58,7 +58,7 @@ _SYMBOLIC = {"sym_int": SymIntArgument, "sym_float": SymFloatArgument, "sym_bool
 
 
 def decode_value(argument: Argument) -> Any:
-    """The plain value of an argument; lists as lists, tuples of a general sequence as tuples."""
+    """Return the plain value of an argument: lists as lists, tuples of a general sequence as tuples."""
     if not (arm := arm_of(argument)):
         return argument
     content = getattr(argument, arm)
@@ -103,17 +103,17 @@ _DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
     "as_sequence": _decode_sequence,
     "as_string_to_argument": lambda content: {key: decode_value(item) for key, item in content.items()},
 }
-"""The plain value of each arm that has one; lists of such have one, too, but not lists of lists."""
+"""The decoder of each arm that has a plain value. Lists of such arms have one, too; lists of lists do not."""
 
 
 # -------------------------------------------------------------------------------------------------------- writing
 
 
 def encode_value(value: Any) -> Argument:
-    """The argument that says a plain value, in the arms that torch's own reader knows where there is one.
+    """Return the argument that represents a plain value, in an arm that torch's own reader supports where there is one.
 
     Raises:
-        TypeError: no arm says it.
+        TypeError: no arm represents the value.
     """
     if isinstance(value, Argument):
         return value
@@ -123,7 +123,7 @@ def encode_value(value: Any) -> Argument:
         return _encode_sequence(value)
     encode = _ENCODERS.get(type(value))
     if encode is None:
-        raise TypeError(f"no argument says a {type(value).__name__} ({value!r:.80})")
+        raise TypeError(f"no argument can represent a {type(value).__name__} ({value!r:.80})")
     return encode(value)
 
 
@@ -188,7 +188,7 @@ def _symbolic(kind: str, value: Any) -> Any:
 
 
 def defined_values(argument: Argument) -> Iterator[Value]:
-    """The values that an output of a node, or an input of a graph, defines."""
+    """Return the values that an output of a node, or an input of a graph, defines."""
     plain = decode_value(argument)
     if isinstance(plain, Value):
         yield plain
@@ -200,7 +200,7 @@ def defined_values(argument: Argument) -> Iterator[Value]:
 
 
 def subgraphs(argument: Argument) -> Iterator[tuple[str, Graph]]:
-    """The graphs inside an argument, each with its place there."""
+    """Return the graphs inside an argument, each with its place in it."""
     if argument.as_graph is not None:
         yield ".as_graph.graph", argument.as_graph.graph
     for step, item in arguments_in(argument):
@@ -211,11 +211,11 @@ def subgraphs(argument: Argument) -> Iterator[tuple[str, Graph]]:
 def mapped(
     argument: Argument, rename: Mapping[str, str], change: Callable[[str, Graph], Graph], place: str
 ) -> Argument:
-    """An argument with its references renamed and its graphs changed; the very same one where nothing differs.
+    """Rename the references in an argument and change its graphs; return the very same object where nothing differs.
 
     Args:
         rename: new names of values, by old name.
-        change: given a graph's place and the graph, the one to put there.
+        change: receives a graph's place and the graph; returns the graph to put there.
         place: the argument's own place.
     """
     places = (place + below for below, _ in subgraphs(argument))

@@ -1,13 +1,13 @@
-"""The ends of ranges. Infinity, which the releases spelled in four ways:
+"""Converts the bounds of ranges. The releases encode infinity in four ways:
 
 2.1, 2.4     9223372036854775806, the greatest integer but one
 2.2, 2.3     the float infinity (a bare token in JSON)
 2.5          the same
 2.6 on       null
 
-And 0 and 1, at which the ranges of inputs' sizes did not begin up to 2.3: `torch.export` took a size of 0 or 1 for fixed, so that
-what it wrote begins at 2. Of other files 2.2 and 2.3 read those that begin at 1, and 2.1 none. None of them checks, when a
-program is called, that a size is at least 2.
+Sizes of 0 and 1 are a second case. Up to 2.3 `torch.export` fixes a size of 0 or 1, so the ranges of inputs' sizes that it
+writes begin at 2. In files of other writers, 2.2 and 2.3 read ranges that begin at 1; 2.1 does not. None of these releases
+checks, when a program is called, that a size is at least 2.
 """
 
 from __future__ import annotations
@@ -25,27 +25,29 @@ from graphwire.schema import Program, RangeConstraint
 
 _BACKED = re.compile(r"s\d+", re.ASCII)
 _LEAST_READ: Final = ((Version(1), 2), (Version(5, 1), 1))
-"""The newest version of each kind of reader that minds, and the least that it reads."""
+"""The newest version of each kind of reader with a lower limit, and that limit."""
 _LEAST_WRITTEN = 2
-"""What the exporters of these releases wrote."""
+"""The lower bound that the exporters of these releases write."""
 
 
 class NarrowedRange(NamedTuple):
-    """The range of a size that is written narrower than it is."""
+    """The range of a size that the file narrows."""
 
     symbol: str
     given: int
-    """What the range begins with."""
+    """The lower bound in the program."""
     written: int
-    """What it begins with in the file."""
+    """The lower bound in the file."""
 
     def __str__(self) -> str:
         return f"{self.symbol} begins at {self.written}, not at {self.given}"
 
 
 def narrow_ranges(program: Program, version: Version) -> tuple[Program, list[NarrowedRange]]:
-    """A program whose sizes begin with what the exporter of an old release would have written, where its reader does not read the
-    range as it is; and each range that became narrower. A range of 0 and 1 alone stays."""
+    """Raise the lower bounds that an old reader rejects to the bound that its exporter writes.
+
+    Return the program and each range that became narrower. A range that contains only 0 and 1 stays.
+    """
     least = next((least for newest, least in _LEAST_READ if version <= newest), 0)
     found = []
     ranges = dict(program.range_constraints)
@@ -68,35 +70,35 @@ def report_small_sizes(tree: Record, report: Report, least: int, first: str) -> 
 
 
 GREATEST = 2**63 - 2
-"""What stands for infinity in files of torch 2.1 and 2.4."""
+"""The integer that represents infinity in files of torch 2.1 and 2.4."""
 
 
 def infinity_from_greatest_integer(tree: Record) -> Record:
-    """A program whose ranges say infinity where they said the greatest integer, or nearly."""
+    """Replace the greatest integer, or nearly the greatest, by infinity in the ranges of a program."""
     return _with_bounds(
         tree, lambda bound, _: math.copysign(math.inf, bound) if abs(bound) >= GREATEST else bound
     )
 
 
 def greatest_integer_from_infinity(tree: Record) -> Record:
-    """A program whose ranges say the greatest integer where they said infinity."""
+    """Replace infinity by the greatest integer in the ranges of a program."""
     return _with_bounds(
         tree, lambda bound, _: int(math.copysign(1, bound)) * GREATEST if math.isinf(bound) else bound
     )
 
 
 def from_infinity(tree: Record) -> Record:
-    """A program whose ranges have no bound where they said infinity."""
+    """Remove infinite bounds from the ranges of a program."""
     return _with_bounds(tree, lambda bound, infinity: None if bound == infinity else bound)
 
 
 def to_infinity(tree: Record) -> Record:
-    """A program whose ranges say infinity where they had no bound."""
+    """Write missing bounds of a program's ranges as infinity."""
     return _with_bounds(tree, lambda bound, infinity: infinity if bound is None else bound)
 
 
 def _with_bounds(tree: Record, convert: Callable[[Any, float], Any]) -> Record:
-    """A program with other ranges: `convert` receives each bound, and the infinity on its side."""
+    """Convert the ranges of a program: `convert` receives each bound and the infinity on its side."""
     ranges = {
         key: {end: convert(limits[end], infinity) for end, infinity in _ENDS}
         for key, limits in tree["range_constraints"].items()

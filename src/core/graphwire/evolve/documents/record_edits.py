@@ -1,4 +1,4 @@
-"""Edits that steps of the schema have in common: of a union's arm, of an expression, of fields that an older version lacks."""
+"""Edits that several schema steps use: of a union's arm, of an expression, of fields that an older version lacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graphwire.evolve.documents.trees import Edit, Record, Where
 
 
 def of_arm(arm: str, change: Callable[[Any], Record]) -> Edit:
-    """An edit that puts `change` of an arm's content in place of the union; other unions stay."""
+    """Return an edit that replaces a union by `change` of the content of one arm; unions with another arm stay."""
 
     def edit(union: Record, where: Where) -> Record:
         content = union.get(arm)
@@ -19,10 +19,10 @@ def of_arm(arm: str, change: Callable[[Any], Record]) -> Edit:
 
 
 def of_expression(convert: Callable[[str], str]) -> Edit:
-    """An edit of a symbolic value that converts the text of its expression."""
+    """Return an edit of a symbolic value that converts the text of its expression."""
     return of_arm("as_expr", lambda value: {"as_expr": {**value, "expr_str": convert(value["expr_str"])}})
 
 
 def without(record: Record, *fields: str) -> Record:
-    """A record without some of its fields."""
+    """Return a record without some of its fields."""
     return {key: value for key, value in record.items() if key not in fields}

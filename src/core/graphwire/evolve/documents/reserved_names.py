@@ -1,8 +1,8 @@
-"""Names that older releases give a value themselves, and then miss where the signature says another.
+"""Renames values whose names older loaders change or reserve, so that the graph and the signature agree.
 
-FX renames a value called like a builtin (`input` → `input_1`); from 2.4 on the readers put the name back afterwards. Up to 2.4
-an operator's node that makes a symbol is called by the operator (`sym_size_int`), with the first free number. Up to 2.10
-a node that makes several values is called by its operator, too (`cond`), and no value may have that name.
+FX renames a value that has the name of a builtin (`input` → `input_1`); from 2.4 on the readers restore the name afterwards.
+Up to 2.4 the loader names a symbol after the operator whose node makes it (`sym_size_int`), with the first free number. Up to
+2.10 the loader also names a node that makes several values after its operator (`cond`), and no value may have that name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORD = re.compile(r"\W", re.ASCII)
 
 
 def without_builtin_names(tree: Record) -> Record:
-    """A program whose top-level values have no builtin's name."""
+    """Rename the top-level values that have the name of a builtin."""
     graph = tree["graph_module"]["graph"]
     taken = value_names(graph)
     names: dict[str, str] = {}
@@ -39,7 +39,7 @@ def without_builtin_names(tree: Record) -> Record:
 
 
 def with_operators_names(tree: Record) -> Record:
-    """A program whose top-level symbols are called by the operators that make them, if it returns one that is not."""
+    """Name the top-level symbols after the operators that make them, if the program returns one with another name."""
     graph = tree["graph_module"]["graph"]
     taken = value_names(graph)
     names: dict[str, str] = {}
@@ -58,7 +58,7 @@ def with_operators_names(tree: Record) -> Record:
 
 
 def without_names_of_nodes(tree: Record) -> Record:
-    """A program of whose values none is called as FX calls a node with several values."""
+    """Rename the values whose names FX gives to nodes with several values."""
     found: dict[str, dict[str, str]] = {}
 
     def of_graph(graph: Record, where: Where) -> Record:
@@ -84,13 +84,13 @@ def _has_several_values(node: Record) -> bool:
 
 
 def _stem(target: str) -> str:
-    """What FX calls the first node of a target."""
+    """Return the name that FX gives the first node of a target."""
     parts = target.split(".")
     return _WORD.sub("_", "_".join(parts[3:] if target.startswith("torch.ops.") else parts[-1:])).lower()
 
 
 def _with_names(tree: Record, names: dict[str, str]) -> Record:
-    """A program with other names for top-level values."""
+    """Rename top-level values of a program."""
     if not names:
         return tree
     module = tree["graph_module"]
@@ -99,12 +99,12 @@ def _with_names(tree: Record, names: dict[str, str]) -> Record:
 
 
 def _graph_with_names(graph: Record, names: dict[str, str]) -> Record:
-    """A graph with other names for its own values."""
+    """Rename a graph's own values."""
     return renamed(Graph, graph, names) if names else graph
 
 
 def _interface_with_names(tree: Record, names: dict[str, str]) -> Record:
-    """A program whose signature and module calls have the other names of top-level values."""
+    """Apply the new names of top-level values to the signature and the module calls."""
     if not names:
         return tree
     module = tree["graph_module"]
@@ -113,20 +113,22 @@ def _interface_with_names(tree: Record, names: dict[str, str]) -> Record:
     return {**tree, "graph_module": {**module, "signature": signature, "module_call_graph": entries}}
 
 
-# ---------------------------------------------------------------------------------------- where names of values stand
+# ---------------------------------------------------------------------------------------- which fields hold value names
 
 _Rename = Callable[[Any, dict[str, str]], Any]
 
 
 def renamed(kind: type[msgspec.Struct], record: Record, names: dict[str, str]) -> Record:
-    """The tree of a record with other names for values, wherever its type says that a name of a value stands (`Field.names`).
-    A graph inside has names of its own."""
+    """Rename values in the tree of a record, in every field that holds value names (`Field.names`).
+
+    A graph inside has names of its own, so they stay.
+    """
     rename = _of_record(kind)
     return record if rename is None else rename(record, names)
 
 
 def _name(value: Any, names: dict[str, str]) -> Any:
-    """A name, a list of names or a table by names, with the other names."""
+    """Rename a name, a list of names or the keys of a table."""
     if isinstance(value, dict):
         return {names.get(key, key): _name(item, names) for key, item in value.items()}
     if isinstance(value, list):
@@ -136,7 +138,7 @@ def _name(value: Any, names: dict[str, str]) -> Any:
 
 @cache
 def _of_record(kind: type[msgspec.Struct]) -> _Rename | None:
-    """What renames the values in the records of a kind; None where there are none."""
+    """Return the function that renames values in records of a kind; None if such records hold no names."""
     found: dict[str, _Rename] = {}
 
     def rename(record: Any, names: dict[str, str]) -> Any:
@@ -160,7 +162,7 @@ def _of_record(kind: type[msgspec.Struct]) -> _Rename | None:
 
 
 def _both(below: _Rename) -> _Rename:
-    """For a table by names of records with names."""
+    """Combine the renaming of a table's keys with that of its records."""
 
     def rename(table: Any, names: dict[str, str]) -> Any:
         return {names.get(key, key): item for key, item in below(table, names).items()}
@@ -169,7 +171,7 @@ def _both(below: _Rename) -> _Rename:
 
 
 def _of_type(kind: inspect.Type) -> _Rename | None:
-    """What renames the values in what a field of this type holds."""
+    """Return the function that renames values in a field of this type; None if the field holds no names."""
     if isinstance(kind, inspect.UnionType):
         return next((found for each in kind.types if (found := _of_type(each)) is not None), None)
     if isinstance(kind, (inspect.ListType, inspect.DictType)):
@@ -181,12 +183,12 @@ def _of_type(kind: inspect.Type) -> _Rename | None:
         return lambda table, names: {key: below(item, names) for key, item in table.items()}
     if not isinstance(kind, inspect.StructType) or not _has_names(kind.cls, set()):
         return None
-    # Arguments stand in arguments, so what renames them is looked up when there is one.
+    # Arguments contain arguments, so the function for the inner ones is looked up when one occurs.
     return lambda record, names: renamed(kind.cls, record, names)
 
 
 def _has_names(kind: type[msgspec.Struct], seen: set[type[msgspec.Struct]]) -> bool:
-    """Whether names of values stand in a record of a kind, those of graphs inside it aside."""
+    """Report whether records of a kind hold value names, apart from those of graphs inside them."""
     if kind is Graph or kind in seen:
         return False
     seen.add(kind)
@@ -198,7 +200,7 @@ def _has_names(kind: type[msgspec.Struct], seen: set[type[msgspec.Struct]]) -> b
 
 
 def _structs(kind: inspect.Type) -> Iterator[type[msgspec.Struct]]:
-    """The records in a type."""
+    """Return the record types in a type."""
     if isinstance(kind, inspect.StructType):
         yield kind.cls
     for part in (

@@ -1,4 +1,4 @@
-"""What a step is, and what all steps down share: reporting what came with the newer version, as `vocabulary` has it."""
+"""The schema step, and the report of constructs that a version added (`vocabulary`), which all steps down share."""
 
 from __future__ import annotations
 
@@ -12,66 +12,66 @@ from graphwire.schema import ARMS, DTYPE_NAMES, PLACES, InputSpec, OutputSpec, P
 
 
 class Step(NamedTuple):
-    """One step of the schema's history: two pure functions on trees, each the other's reverse."""
+    """One step between adjacent schema versions: two pure functions on trees, each the reverse of the other."""
 
     older: Version
     newer: Version
     to_newer: Callable[[Record], Record] | None = None
-    """Makes a document of `newer` of one of `older`, but for its version; None where nothing else changes."""
+    """Converts a document of `older` to `newer`, except for its version; None where nothing else changes."""
     to_older: Callable[[Record, Report], Record] | None = None
-    """The reverse. It reports what `older` cannot express, and leaves that as it is."""
+    """The reverse. It reports what `older` cannot express and leaves that unchanged."""
     derived: tuple[str, ...] = ()
-    """What `newer` says and `older` does not, and the step up finds from the rest."""
+    """The facts that only `newer` states and the step up derives from the rest."""
     absent: tuple[str, ...] = ()
-    """What `newer` says and `older` does not, and stays unsaid."""
+    """The facts that only `newer` states and the step up leaves unstated."""
     dropped: tuple[tuple[str, str], ...] = ()
-    """What `older` says and the step up leaves behind, each with its reason."""
+    """The facts that `older` states and the step up discards, each with its reason."""
 
     @property
     def name(self) -> str:
-        """Such as `schema 8.2 ↔ 8.7`."""
+        """The step's name, such as `schema 8.2 ↔ 8.7`."""
         return f"schema {self.older} ↔ {self.newer}"
 
     def up(self, tree: Record) -> Record:
-        """A document of `older` as one of `newer`."""
+        """Convert a document of `older` to `newer`."""
         return with_version(tree if self.to_newer is None else self.to_newer(tree), self.newer)
 
     def down(self, tree: Record, report: Report) -> Record:
-        """A document of `newer` as one of `older`. What `older` cannot express is reported, and left as it is."""
+        """Convert a document of `newer` to `older`. Report what `older` cannot express, and leave it unchanged."""
         return with_version(tree if self.to_older is None else self.to_older(tree, report), self.older)
 
 
 class AppliedStep(NamedTuple):
-    """One step that was taken upward."""
+    """One step that was applied upward."""
 
     what: str
-    """Such as `schema 8.2 → 8.7`, or `operator higher_order.scan in the form of 8.7`."""
+    """The step's label, such as `schema 8.2 → 8.7` or `operator higher_order.scan in the form of 8.7`."""
     nodes: tuple[str, ...] = ()
-    """The nodes that were rewritten, by name or target."""
+    """The rewritten nodes, by name or target."""
     schema: Step | None = None
-    """The step of the schema that it is; None for one of operators."""
+    """The schema step; None for a step of operators."""
 
     def __str__(self) -> str:
         return self.what
 
 
-# --------------------------------------------------------------------------------------------- what a version brought
+# ----------------------------------------------------------------------------------------- constructs that a version added
 
 
 class _New(NamedTuple):
-    """What a version brought that older ones cannot say: for each arm what a message calls it."""
+    """The constructs that a version added, which older ones cannot express: for each arm its name in messages."""
 
     arguments: dict[str, str]
-    """Of arguments, wherever they stand."""
+    """Arms of arguments in any place."""
     places: dict[Place, dict[str, str]]
-    """Of arguments in a place that the version first reads them in, though it has the arm."""
+    """Arms that older versions have, in places where this version first reads them."""
     types: frozenset[ScalarType]
     inputs: dict[str, str]
     outputs: dict[str, str]
 
 
 def _new_with(version: Version | None) -> _New:
-    """What came with a version; with None, what no release of torch reads."""
+    """Return the constructs that a version added; with None, those that no release of torch reads."""
     arguments = {
         arm: row.says
         for arm, row in ARMS.items()
@@ -106,11 +106,11 @@ _NEW: Final = {version: _new_with(version) for version in (None, *RELEASES.value
 
 
 def report_new(tree: Record, report: Report, version: Version | None) -> None:
-    """Report every argument, element type and spec of a document that came with a version of the schema.
+    """Report every argument, element type and spec of a document that a schema version added.
 
     Args:
-        tree: the document, as that version says it.
-        version: None for what no release of torch reads.
+        tree: the document, in that version.
+        version: None for the constructs that no release of torch reads.
     """
     new, first = _NEW[version], OURS if version is None else first_release(version)
 
@@ -167,7 +167,7 @@ def report_new(tree: Record, report: Report, version: Version | None) -> None:
 
 
 def place_of_results(node: Record) -> Place:
-    """Where the results of a node stand."""
+    """Return the place of a node's results, as `schema.arguments` names it."""
     if len(node["outputs"]) != 1:
         return "results"
     higher_order = node["target"].startswith("torch.ops.higher_order.")
@@ -178,7 +178,7 @@ _VALUES = ("as_sym_int", "as_sym_float", "as_sym_bool")
 
 
 def literal_as_value(arm: str, content: Any, place: Place) -> str | None:
-    """What a message calls an input, output or result that torch's reader takes for a value, and that is none; else None."""
+    """Return the name in messages of a literal where torch's reader expects a value (an input, output or result); else None."""
     if place == "call":
         return None
     if arm in _VALUES and content.get("as_name") is None:
@@ -195,7 +195,7 @@ def _type_name(kind: int) -> str:
 
 
 def _refused(arms: Mapping[str, str], report: Report, first: str) -> Edit:
-    """An edit of specs that reports the given arms, and changes nothing."""
+    """Return an edit of specs that reports the given arms and changes nothing."""
 
     def check(spec: Record, where: Where) -> Record:
         for arm, construct in arms.items():

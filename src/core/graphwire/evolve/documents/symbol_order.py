@@ -1,5 +1,6 @@
-"""The order in which values introduce symbols: the loaders of 2.1 and 2.2 take the tensors in order, and fail on an expression
-of a symbol that has not stood alone before.
+"""Orders values so that each symbol appears alone before an expression uses it.
+
+The loaders of 2.1 and 2.2 read the tensors in order and fail on an expression of a symbol that was not a size by itself before.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ _SYMBOL = re.compile(r"\bs\d+\b", re.ASCII)
 
 
 def symbols_first(tree: Record) -> Record:
-    """A program whose tensors with symbols that stand alone come before those with expressions of them, where one has."""
+    """Order a program's tensors so that symbols appear alone before expressions use them, where such an order exists."""
     module = tree["graph_module"]
     values = module["graph"]["tensor_values"]
     ordered, unmet = _in_order(values)
@@ -24,7 +25,7 @@ def symbols_first(tree: Record) -> Record:
 
 
 def report_unmet_symbols(graph: Record, where: Where, report: Report) -> Record:
-    """Report the first tensor with an expression of a symbol that stands alone in none."""
+    """Report the first tensor with an expression of a symbol that is never a size by itself."""
     for name, text in _in_order(graph["tensor_values"])[1].items():
         construct = f"the size {text}, of a symbol that is no size by itself"
         report(where.at(f".tensor_values[{name!r}]").obstacle(construct, "torch-2.3"))
@@ -33,7 +34,7 @@ def report_unmet_symbols(graph: Record, where: Where, report: Report) -> Record:
 
 
 def _in_order(values: Record) -> tuple[list[str], dict[str, str]]:
-    """The tensors that can be taken one after the other, and the others, each with an expression that keeps it back."""
+    """Return the tensors that a loader can read one after the other, and the others, each with an expression that blocks it."""
     waiting = {name: _expressions(value) for name, value in values.items()}
     known: set[str] = set()
     ordered: list[str] = []
@@ -52,14 +53,14 @@ def _in_order(values: Record) -> tuple[list[str], dict[str, str]]:
 
 
 def _expressions(value: Record) -> list[str]:
-    """The expressions in a tensor's sizes and strides, in the order in which they are read."""
+    """Return the expressions in a tensor's sizes and strides, in the order in which they are read."""
     meta = value.get("meta", value)
     found = [each.get("as_expr") for each in (*meta["sizes"], *meta["strides"])]
     return [expression["expr_str"] for expression in found if expression is not None]
 
 
 def _unmet(texts: Iterable[str], known: set[str]) -> str | None:
-    """The first of some expressions that has a symbol which was not met before; None where all were."""
+    """Return the first expression with a symbol that does not appear before it; None if there is no such expression."""
     met = set(known)
     for text in texts:
         if _SYMBOL.fullmatch(text):

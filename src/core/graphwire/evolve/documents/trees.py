@@ -1,7 +1,6 @@
-"""Rewriting a document: pure functions from tree to tree, given the few kinds of records that a step changes.
+"""Rewrites documents: pure functions from tree to tree that edit the few kinds of records a step changes.
 
-Nothing is edited in place: a record that changes is made again, and so are the records above it; all others are shared
-with the tree that was given.
+Nothing is edited in place. A changed record and the records above it are new; all others are shared with the given tree.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from graphwire.schema import INSIDE, TREES, VALUE_ARMS, step_text
 from graphwire.schema.texts import TreeSpec, parse_treespec
 
 MALFORMED = (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError)
-"""What comes of reading a tree as a record that it is not."""
+"""The errors that occur when a malformed tree is read as a record."""
 OURS = "graphwire"
-"""What an obstacle names as first where no release of torch can say something."""
+"""An obstacle's first target where no release of torch can express something."""
 Record: TypeAlias = dict[str, Any]
 """The tree of one record."""
 Node = Record
 Report: TypeAlias = Callable[[Obstacle], None]
-"""Takes what stands in the way of a step down."""
+"""Receives each obstacle of a step down."""
 
 
 class Where(NamedTuple):
@@ -48,7 +47,7 @@ class Where(NamedTuple):
         return "".join(reversed(steps)).removeprefix(".")
 
     def obstacle(self, construct: str, first: str) -> Obstacle:
-        """What stands in the way here."""
+        """Return an obstacle at this place."""
         return Obstacle(self.path, self.node, construct, first)
 
 
@@ -59,13 +58,13 @@ ROOT = Where(None, "")
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What a step does to each kind of record, inner records first; None for a kind that it leaves as it is."""
+    """The edit of each kind of record, inner records first; None for a kind that stays unchanged."""
 
     argument: Edit | None = None
     node: Edit | None = None
-    """A node whose arguments were edited already."""
+    """Receives a node whose arguments are already edited."""
     graph: Edit | None = None
-    """A graph whose nodes were edited already."""
+    """Receives a graph whose nodes are already edited."""
     tensor_meta: Edit | None = None
     sym_int: Edit | None = None
     """A size, stride, offset or symbolic value."""
@@ -79,7 +78,7 @@ class Edits:
 
 
 def rewrite(program: Record, edits: Edits) -> Record:
-    """A program (schema 1 or later) with `edits` made everywhere."""
+    """Apply `edits` everywhere in a program (schema 1 or later)."""
     module = dict(program["graph_module"])
     place = Where(ROOT, ".graph_module")
     module["graph"] = rewrite_graph(module["graph"], edits, place.at(".graph"))
@@ -103,7 +102,7 @@ def rewrite(program: Record, edits: Edits) -> Record:
 
 
 def rewrite_graph(graph: Record, edits: Edits, where: Where) -> Record:
-    """A graph, and the graphs inside it, with `edits` made."""
+    """Apply `edits` to a graph and the graphs inside it."""
     graph = dict(graph)
     graph["nodes"] = [
         _node(node, edits, Where(where, f".nodes[{index}]", node_label(node)))
@@ -214,7 +213,7 @@ def _entry(entry: Record, edits: Edits, where: Where) -> Record:
 
 
 def arm_of(union: Record) -> str:
-    """The arm of a union that is set; files of torch 2.1 and 2.2 write the others as null. Empty when none is."""
+    """Return the arm of a union that is set, or an empty text. Files of torch 2.1 and 2.2 write the others as null."""
     for arm, value in union.items():
         if value is not None:
             return arm
@@ -222,7 +221,7 @@ def arm_of(union: Record) -> str:
 
 
 def name_of(argument: Record) -> str | None:
-    """The name of the value that an argument refers to or defines; None for a literal or list."""
+    """Return the name of the value that an argument refers to or defines; None for a literal or list."""
     arm = arm_of(argument)
     if arm not in VALUE_ARMS:
         return None
@@ -232,25 +231,25 @@ def name_of(argument: Record) -> str | None:
 
 
 def node_label(node: Record) -> str:
-    """What a message calls a node: its name, its first value's name, or its target."""
+    """Return the label of a node in messages: its name, its first value's name, or its target."""
     named = (name_of(output) for output in node["outputs"])
     return str(node.get("name") or next((name for name in named if name), node["target"]))
 
 
 def call_of(node: Record) -> list[Record]:
-    """The arguments of a node, in order."""
+    """Return the arguments of a node, in order."""
     return [named["arg"] for named in node["inputs"]]
 
 
 def subgraphs(node: Record) -> Iterator[Record]:
-    """The graphs that a node is given, in order."""
+    """Return the graphs that a node receives as arguments, in order."""
     for argument in call_of(node):
         if (inner := argument.get("as_graph")) is not None:
             yield inner["graph"]
 
 
 def treespecs(program: Record) -> Iterator[tuple[Where, TreeSpec]]:
-    """The structures of what module calls take (`in_spec`) and give (`out_spec`), each with its place."""
+    """Return the tree specs of the inputs (`in_spec`) and outputs (`out_spec`) of module calls, each with its place."""
     for index, entry in enumerate(program["graph_module"]["module_call_graph"]):
         for side in ("in_spec", "out_spec"):
             if text := (entry.get("signature") or {}).get(side):

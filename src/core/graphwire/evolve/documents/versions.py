@@ -1,9 +1,9 @@
-"""The schema's versions: their order, and how a document says its own.
+"""The schema's versions: their order, and how documents encode them.
 
 draft-2022      the first published design; no file of a release has it
 1 · 2           a plain number (torch 2.1, 2.2)
 5.1 … 8.20      major and minor (torch 2.3 and later)
-compact-5.3     5.3 with stack traces as indices into a table of files; published, and kept by no release
+compact-5.3     5.3 with stack traces as indices into a table of files; published, but no release uses it
 """
 
 from __future__ import annotations
@@ -49,26 +49,26 @@ RELEASES: dict[str, Version] = {
 
 
 def first_release(version: Version) -> str:
-    """The target that first had a version, such as `torch-2.9` for 8.14; the version's own name where no release had it."""
+    """Return the first target with a version, such as `torch-2.9` for 8.14; the version's own name if no release has it."""
     return next((f"torch-{name}" for name, known in RELEASES.items() if known == version), str(version))
 
 
 def release_of(version: Version) -> str:
-    """The release of torch that wrote a document which names none, such as `2.3` for 5.1; empty where documents name it."""
+    """Return the release of torch that wrote a document of a version that does not record it, such as `2.3` for 5.1; else ''."""
     return next((name for name, known in RELEASES.items() if known == version < Version(7)), "")
 
 
 def version_with(release: str) -> Version | None:
-    """The version of the schema that a release of torch brought; None where an older release has it."""
+    """Return the schema version that a release of torch introduced; None if an older release has the same one."""
     version = RELEASES[release]
     return version if first_release(version) == f"torch-{release}" else None
 
 
 def version_of(tree: Any) -> Version:
-    """The version that a document says it has.
+    """Return the version that a document declares.
 
     Raises:
-        SchemaError: it is no program, or says none.
+        SchemaError: the tree is not a program, or declares no version.
     """
     if not isinstance(tree, dict):
         raise SchemaError(f"a program is a mapping, not {type(tree).__name__}")
@@ -82,7 +82,7 @@ def version_of(tree: Any) -> Version:
             return COMPACT_5_3 if version == Version(5, 3) and _has_file_table(tree) else version
         case None if "graph" in tree and "parameters" in tree and "buffers" in tree:
             return DRAFT
-    raise SchemaError("the document does not say the version of its schema", place="schema_version")
+    raise SchemaError("the document does not declare the version of its schema", place="schema_version")
 
 
 def _has_file_table(tree: dict[str, Any]) -> bool:
@@ -92,7 +92,7 @@ def _has_file_table(tree: dict[str, Any]) -> bool:
 
 
 def with_version(tree: dict[str, Any], version: Version) -> dict[str, Any]:
-    """The document with the version it has become; the draft states none."""
+    """Return the document with its new version; the draft declares none."""
     if version == DRAFT:
         return tree
     stamp = version.major if version.major < 3 else {"major": version.major, "minor": version.minor}

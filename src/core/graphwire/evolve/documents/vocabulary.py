@@ -1,10 +1,10 @@
-"""What torch's schema can say, and since when its own reader reads it: one row for every field, element type and extension.
+"""The constructs of torch's schema and the version that first reads each: one row per field, element type and extension.
 
-A step down, `supports`, and the note of a file's first reader ask these tables and that of the arms of arguments
-(`schema.arguments`) alone. What has no row is refused, so a new field of `schema` cannot reach a reader of torch before
-somebody says what becomes of it.
+Only these tables and that of the arms of arguments (`schema.arguments`) decide what a step down, `supports`, and the note of
+a file's first reader answer. A construct without a row is rejected, so a new field of `schema` cannot reach a reader of torch
+before somebody decides what becomes of it.
 
-A row has the first version of torch's schema whose **reader** reads the construct, measured as `schema.arguments` says.
+A row has the first version of torch's schema whose **reader** reads the construct, measured as `schema.arguments` describes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TYPES: Final[dict[ScalarType, Version]] = {
     ScalarType.UINT32: V8_20,
     ScalarType.UINT64: V8_20,
 }
-"""Every element type with a number."""
+"""The first version of every element type that has a number."""
 
 EXTENSIONS: Final[dict[str, Literal["said", "shown", "refused"]]] = {
     **dict.fromkeys(schema.FEATURES, "refused"),
@@ -40,24 +40,28 @@ EXTENSIONS: Final[dict[str, Literal["said", "shown", "refused"]]] = {
     "codecs": "shown",
     "outputs": "shown",
 }
-"""Every extension that a document can require: `said` in torch's terms where they have a word, else an obstacle; `shown`, an
-obstacle at each place where it is used; `refused`, an obstacle also where the document does not show its use."""
+"""Every extension that a document can require.
+
+`said`: written in torch's terms where torch has them, else an obstacle. `shown`: an obstacle at each place that uses it.
+`refused`: an obstacle even where the document does not show its use.
+"""
 
 
 # ----------------------------------------------------------------------------------------------------------- fields
 
 
 class Field(NamedTuple):
-    """What becomes of a field of a record."""
+    """How a step down treats a field of a record."""
 
     since: Version | None = V1
-    """The first version of torch's schema that has it; None for a field of ours."""
+    """The first version of torch's schema with the field; None for a field of graphwire's own."""
     fate: Literal["kept", "left out", "said", "refused"] = "kept"
-    """Below that version, or in any document for torch for a field of ours. `kept`: the step says it otherwise or drops it."""
+    """How a step down treats the field below `since`; a field of graphwire's own, in any document for torch. `kept`: the step
+    converts or drops it."""
     says: str = ""
-    """What the message calls it, where it is refused."""
+    """The name in messages, if the field is refused."""
     feature: str = ""
-    """The extension that it is, if a reader must know it."""
+    """The extension that the field belongs to, if a reader must support it."""
     names: bool = False
     """Whether its text, or the keys of its table, are names of values or nodes of the graph."""
 
@@ -206,10 +210,12 @@ FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
         **_said("conj neg placement"),
     },
 }
-"""Every field of every record that a program, or the config of its payloads, consists of. `said` of ours: written otherwise, or
-an obstacle through the extension that it belongs to."""
+"""Every field of every record in a program or in the config of its payloads.
+
+`said` for a field of graphwire's own: written in torch's terms, or an obstacle through the extension that it belongs to.
+"""
 
 
 def fields_of_torch(kind: type[msgspec.Struct]) -> frozenset[str]:
-    """The fields of a record that torch's schema has."""
+    """Return the fields of a record that are in torch's schema."""
     return frozenset(name for name, row in FIELDS[kind].items() if row.since is not None)
