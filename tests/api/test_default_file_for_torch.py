@@ -247,14 +247,14 @@ def test_the_target_torch_is_the_installed_release_wherever_a_target_is_taken(
     assert (tmp_path / "api.pt2").read_bytes() == (tmp_path / "cli.pt2").read_bytes() == data
     with pytest.raises(errors.EncodeError, match="torch reads JSON, not cbor"):
         graphwire.dumps(program, target="torch", format="cbor")
-    with pytest.raises(errors.SchemaVersionError, match=r"Targets: torch \(the release that is installed\)"):
+    with pytest.raises(errors.SchemaVersionError, match=r"Targets: torch \(the installed release\)"):
         graphwire.dumps(program, target="tensorflow")
 
     def absent(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", absent)
-    with pytest.raises(errors.SchemaVersionError, match="the release that is installed, and none is"):
+    with pytest.raises(errors.SchemaVersionError, match="the installed release, but torch is not installed"):
         graphwire.encode(record, target="torch")
 
 

@@ -175,7 +175,7 @@ def test_a_step_that_is_missing_is_asked_for_where_the_plugin_comes_from(data: b
     )
     text = told(old, registry("2.0", Plugin(STEPS[1])))
     assert "no upgrader from 1 to 2" in text
-    assert "Ask for the step where plugin `acme` of acme==2.0 comes from" in text
+    assert "Ask the maintainers of plugin `acme` of acme==2.0 for the step" in text
     assert "pip install" not in text
 
 

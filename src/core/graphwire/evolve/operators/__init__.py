@@ -1,4 +1,4 @@
-"""How did operators change between schemas and releases?"""
+"""How did operators change between schema versions and releases?"""
 
 from graphwire.evolve.operators.availability import (
     is_nameless,

@@ -1,8 +1,8 @@
-"""Which operator came with which release of torch: what an older target does not have.
+"""The release of torch that introduced each operator, to find operators that an older target does not support.
 
-Read from the operator tables of the releases themselves (2.1 to 2.15). Only what came after 2.1 is listed, and what was taken
-away is not: the operators on named dimensions in 2.13, `cholesky` and `qr` in 2.14. Operators of other libraries are not
-listed: whether the target has them is for its user to say.
+The tables come from the operator tables of the releases (2.1 to 2.15). They list only what was added after 2.1. They do not
+list removals: the operators on named dimensions in 2.13, `cholesky` and `qr` in 2.14. Nor do they list operators of other
+libraries: the user decides whether the target has them.
 """
 
 from __future__ import annotations
@@ -91,14 +91,14 @@ _OVERLOADS: Final[dict[str, str]] = {
         _cudnn_attention_forward_no_dropout_inplace.default _is_tracing.default _philox_randint.default
         _philox_randint_.default _scaled_addmm.default _scaled_addmm_.default""",
 }
-"""ATen's overloads by the release that brought them."""
+"""ATen's overloads by the release that introduced them."""
 
 _PRIMITIVES: Final[dict[str, str]] = {
     "2.2": "view_of_dtype.default",
     "2.3": "frexp.default",
     "2.4": "_make_token.default _sink_tokens.default",
 }
-"""Those of torch's primitive operators, likewise."""
+"""Torch's primitive operators by the release that introduced them."""
 
 _FUNCTIONS: Final[dict[str, str]] = {
     "2.1": """
@@ -113,7 +113,7 @@ _FUNCTIONS: Final[dict[str, str]] = {
     "2.12": "_operator.lshift _operator.rshift",
     "2.13": "_operator.abs _operator.getitem _operator.not_ math.ceil math.floor torch.sym_sum",
 }
-"""Functions on symbols, likewise: those that the reader finds by their names, and its verifier lets stand in a graph."""
+"""Functions on symbols by release: those that the reader finds by name and its verifier permits in a graph."""
 
 _HIGHER_ORDER: Final[dict[str, str]] = {
     "2.2": "out_dtype",
@@ -129,9 +129,12 @@ _HIGHER_ORDER: Final[dict[str, str]] = {
     "2.12": "inline_asm_elementwise invoke_leaf_function run_dtensor_rng_op",
     "2.14": "flex_gemm switch",
 }
-"""Higher-order operators, by the first release whose own loader, freshly started, reads and runs them. Files of older
-releases have some of them (while_loop and auto_functionalized since 2.3, wrap_with_set_grad_enabled since 2.4 …): these are read
-here, but the releases that wrote them fail on them, so none is written for those."""
+"""Higher-order operators, by the first release whose own loader, freshly started, reads and runs them.
+
+Files of older releases contain some of them (while_loop and auto_functionalized since 2.3, wrap_with_set_grad_enabled since
+2.4 …). graphwire reads these files, but the releases that wrote them fail on these operators, so graphwire writes none for
+those releases.
+"""
 
 
 _FIRST_RELEASE: Final[dict[str, str]] = {
@@ -140,7 +143,7 @@ _FIRST_RELEASE: Final[dict[str, str]] = {
     for release, names in table.items()
     for name in names.split()
 }
-"""Every listed operator, and the first release that has it."""
+"""The first release of every listed operator."""
 
 _UNREAD: Final = frozenset({f"{_HOP}triton_kernel_wrapper_functional"})
 """Operators that torch writes and no release of it reads."""
@@ -153,15 +156,17 @@ _PREDISPATCH = (
     "torch.export.",
     "torch.fx.",
 )
-"""What the names of functions begin with that the reader of 2.13 first calls by their names, whatever they are."""
+"""Prefixes of the names of functions that the reader of 2.13 is the first to call by name, whatever the function."""
 _PREDISPATCH_RELEASE = "2.13"
 
 _AGE: Final[dict[str, int]] = {release: index for index, release in enumerate(RELEASES)}
 
 
 def release_with(target: str) -> str | None:
-    """The release of torch that first reads an operator, by its serialized name; the oldest where that is not known, as of the
-    operators of other libraries. None where no release finds an operator by such a name."""
+    """Return the release of torch that first reads an operator, given by its serialized name.
+
+    The oldest release where that is not known, as for the operators of other libraries; None if no release resolves the name.
+    """
     release = _FIRST_RELEASE.get(target)
     if release is not None:
         return release
@@ -172,7 +177,7 @@ def release_with(target: str) -> str | None:
 
 
 def is_nameless(target: str, inputs: Iterable[str]) -> bool:
-    """Whether a call passes by position what torch's reader looks up by the parameters' names.
+    """Report whether a call passes inputs by position where torch's reader looks them up by the parameters' names.
 
     Args:
         target: the operator, by its serialized name.
@@ -182,7 +187,7 @@ def is_nameless(target: str, inputs: Iterable[str]) -> bool:
 
 
 def newest_release(releases: Iterable[str]) -> str:
-    """The newest of some releases."""
+    """Return the newest of some releases."""
     return max(releases, key=_AGE.__getitem__)
 
 
@@ -233,9 +238,11 @@ _PARAMETERS: Final[dict[str, dict[str, dict[str, Record | None]]]] = {
         "_scaled_dot_product_attention_math_for_mps.default": {"enable_gqa": _FALSE},
     },
 }
-"""Parameters of ATen's overloads by the release that brought them, each with the default it may be left out with; None
-where it only adds to what an assertion checks, and may always be left out. `out` overloads, and what checks the parts of
-sparse tensors, are in no exported graph."""
+"""Parameters of ATen's overloads by the release that introduced them, each with the default with which it may be omitted.
+
+None marks a parameter that only adds to what an assertion checks and may always be omitted. `out` overloads, and assertions
+on the parts of sparse tensors, are in no exported graph.
+"""
 
 _CALLED_OTHERWISE: Final[dict[str, str]] = {
     "2.2": "_efficient_attention_forward.default _efficient_attention_backward.default",
@@ -249,12 +256,15 @@ _CALLED_OTHERWISE: Final[dict[str, str]] = {
     "2.9": "_fused_rms_norm.default",
     "2.11": f"{_PRIMS}uniform.default",
 }
-"""Overloads with other parameters, in another order, or with other results, than those of the release before."""
+"""Overloads whose parameters, their order, or whose results differ from those of the release before."""
 
 
 def report_newer_operators(tree: Record, release: str, report: Report) -> None:
-    """Report every operator that came after `release` (`2.12`) with a release that has no schema version of its own, or that no
-    release finds by its name, or by how its inputs are passed."""
+    """Report operators that a target of release `release` (`2.12`) cannot read and whose introduction no schema version marks.
+
+    These are the operators that came later, with a release without a schema version of its own; the operators whose name no
+    release resolves; and calls whose inputs lack names.
+    """
     age = _AGE.get(release, -1)
 
     def check(node: Node, where: Where) -> Node:
@@ -282,7 +292,7 @@ def _refuse_form(edit: FormEditor) -> None:
 
 
 def _without(defaults: Mapping[str, Record | None]) -> Callable[[FormEditor], None]:
-    """A change down that leaves out parameters with their defaults, and reports them with another value."""
+    """Return a change down that omits parameters with their default value, and reports those with another value."""
 
     def leave_out(edit: FormEditor) -> None:
         kept = []
@@ -315,4 +325,4 @@ ARRIVALS: Final[tuple[Change, ...]] = (
         for name, defaults in overloads.items()
     ),
 )
-"""Operators and parameters that a release brought, as changes that have a way down only."""
+"""Operators and parameters that a release introduced, as changes that only have a way down."""

@@ -1,11 +1,11 @@
-"""Flash attention on a CPU: `_scaled_dot_product_flash_attention` up to torch 2.2, an operator of its own from 2.3 on.
+"""Converts flash attention on a CPU: `_scaled_dot_product_flash_attention` up to torch 2.2, a separate operator since 2.3.
 
-The newer operator has two results of the older one's nine (an older file leaves out the two that are integers). A program
-that uses another one keeps its form.
+The newer operator has two of the older one's nine results (an older file omits the two that are integers). A program that
+uses another result keeps its form.
 
-The result of `scaled_dot_product_attention` has other strides from 2.5 on. A `view` that a newer torch found possible fails on
-the older strides; downward it becomes a `reshape`, which is the same where a view is possible, in a graph that changes nothing
-in place (as all graphs up to 2.4).
+The result of `scaled_dot_product_attention` has other strides since 2.5. A `view` that a newer torch found possible fails on
+the older strides. Downward it becomes a `reshape`, which is equivalent where a view is possible, in a graph that changes
+nothing in place (as all graphs up to 2.4).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ FLASH_FOR_CPU = "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.defa
 _SHARED = frozenset({"query", "key", "value", "dropout_p", "is_causal", "scale"})
 _STEM = "_scaled_dot_product_flash_attention_unused"
 _OTHERS = ((2, ScalarType.INT), (3, ScalarType.INT), (6, ScalarType.LONG), (7, ScalarType.LONG), (8, None))
-"""The results of the older operator that the newer one does not have, by position: tensors without dimensions of an
-element type, or of the query's."""
+"""The results that only the older operator has, by position: tensors without dimensions, of the given element type or, for None,
+of the query's."""
 
 
 def attention_up(edit: FormEditor) -> None:
@@ -72,7 +72,7 @@ _VIEW, _RESHAPE = "torch.ops.aten.view.default", "torch.ops.aten.reshape.default
 
 
 def reshape_attention(tree: Record) -> Record:
-    """A program whose views of the results of attention, dimensions moved or not, are reshapes."""
+    """Replace views of the results of attention, with or without moved dimensions, by reshapes."""
     return rewrite(tree, Edits(graph=_reshaped))
 
 

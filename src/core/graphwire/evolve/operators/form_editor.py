@@ -1,6 +1,6 @@
-"""The editor of nodes in documents of older schemas: what the changes of `evolve.operators.operators` may do to one node.
+"""The editor for nodes in documents of older schemas; the changes in `evolve.operators.operators` use it.
 
-Its methods are named as those of `editor.NodeEditor`. Arguments and values are the trees of the document's version.
+Its methods have the names of those of `editor.NodeEditor`. Arguments and values are trees of the document's version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from graphwire.evolve.documents import Node, Record, Where, call_of, free_name, 
 
 
 class GraphValues:
-    """The tensor values of one graph while its nodes are edited; the graph itself stays as it is."""
+    """The tensor values of one graph while its nodes are edited; the graph itself is not changed."""
 
     def __init__(self, graph: Record) -> None:
         self._graph = graph
@@ -22,27 +22,27 @@ class GraphValues:
         self._dropped: set[str] = set()
 
     def meta(self, name: str) -> Record:
-        """What is known of a tensor of the graph."""
+        """Return the description of a tensor of the graph."""
         meta: Record = self._added.get(name) or self._graph["tensor_values"][name]
         return meta
 
     def uses(self, name: str) -> bool:
-        """Whether a node of the graph, or its outputs, refer to a value by its name."""
+        """Report whether a node of the graph, or its outputs, refer to a value by its name."""
         return name in self._used
 
     def make_tensor(self, stem: str, meta: Record) -> str:
-        """Add a tensor value, and return its name: `stem`, with a number where that is taken."""
+        """Add a tensor value and return its name: `stem`, with a number if that is taken."""
         nodes = (node.get("name") for node in self._graph["nodes"])
         name = free_name(stem, value_names(self._graph) | {*self._added, *nodes})
         self._added[name] = meta
         return name
 
     def drop_tensor(self, name: str) -> None:
-        """Forget a tensor that no node makes any more."""
+        """Delete a tensor that no node makes any more."""
         self._dropped.add(name)
 
     def added_to(self, nodes: list[Node]) -> Record:
-        """The graph with other nodes, and the values that they make."""
+        """Return the graph with other nodes and the values that they make."""
         graph = {**self._graph, "nodes": nodes}
         if self._added or self._dropped:
             values = {**graph["tensor_values"], **self._added}
@@ -56,7 +56,7 @@ class GraphValues:
 
 
 def _names_in(value: Any) -> Iterator[str]:
-    """The names of values in arguments."""
+    """Return the names of values in arguments."""
     if isinstance(value, dict):
         yield from (held for key in ("name", "as_name") if isinstance(held := value.get(key), str))
         value = value.values()
@@ -67,14 +67,14 @@ def _names_in(value: Any) -> Iterator[str]:
 
 
 class FormEditor:
-    """One node of a document, and what may be done to it. Made by the walk; a change keeps none."""
+    """One node of a document and its edits. The walk makes it; a change must not keep it."""
 
     def __init__(self, values: GraphValues, node: Node, where: Where, first: str) -> None:
         self.values = values
         self.node = dict(node)
-        """A copy of the node, to which other fields may be assigned."""
+        """A copy of the node; its fields may be assigned."""
         self.obstacles: list[Obstacle] = []
-        """What was reported."""
+        """The reported obstacles."""
         self._where = where
         self._first = first
         self._target = node["target"]
@@ -100,17 +100,17 @@ class FormEditor:
         return call_of(self.node)
 
     def argument(self, parameter: str) -> Record:
-        """An argument by its parameter's name; an empty record where it is not given."""
+        """Return an argument by its parameter's name; an empty record where it is not given."""
         found = (named["arg"] for named in self.node["inputs"] if named["name"] == parameter)
         return next(found, {})
 
     def call(self, *arguments: Record) -> None:
-        """Pass other positional arguments, in the way of those that the node has."""
+        """Replace the arguments by positional ones, of the same kind as those of the node."""
         kind = {key: value for key, value in self.node["inputs"][0].items() if key == "kind"}
         self.node["inputs"] = [{"name": "", "arg": argument, **kind} for argument in arguments]
 
     def rename(self, parameter: str, new: str) -> None:
-        """Pass an argument under another name; nothing where it is not given."""
+        """Rename an argument; do nothing where it is not given."""
         self.node["inputs"] = [
             {**named, "name": new} if named["name"] == parameter else named for named in self.node["inputs"]
         ]
@@ -122,7 +122,7 @@ class FormEditor:
         self.node["target"] = target
 
     def emit(self, target: str, inputs: Mapping[str, Any], name: str, *, after: bool = False) -> None:
-        """Add a node that makes the tensor `name`, before this one or behind it, with this one's metadata."""
+        """Add a node that makes the tensor `name`, before this one or after it, with this one's metadata."""
         node = {
             "target": target,
             "inputs": [{"name": parameter, "arg": arg, "kind": 1} for parameter, arg in inputs.items()],
@@ -134,7 +134,7 @@ class FormEditor:
     # --------------------------------------------------------------------------------------------------- refusing
 
     def refuse(self, reason: str = "") -> NoReturn:
-        """Report that the older form cannot express this node, and leave the node as it is.
+        """Report that the older form cannot express this node, and leave the node unchanged.
 
         Raises:
             OpsetError: always; the walk reports it with its place.
@@ -142,11 +142,11 @@ class FormEditor:
         raise OpsetError(reason or f"{self.target.rpartition('.')[2]} with these arguments")
 
     def report(self, construct: str, step: str = "") -> None:
-        """Report something that the older release does not have, in the node or at a place inside it."""
+        """Report a construct that the older release does not support, in the node or at a place inside it."""
         self.obstacles.append(self._where.at(step).obstacle(construct, self._first))
 
     def apply(self, function: Callable[[FormEditor], None]) -> None:
-        """Edit the node by a function, unless it calls another operator by now. For the walk."""
+        """Apply a function to the node, unless the node already calls another operator. For the walk."""
         if self.target != self._target:
             return
         try:

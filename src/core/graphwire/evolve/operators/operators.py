@@ -1,4 +1,4 @@
-"""The walk over a document that gives operators the forms of the next version of the schema, or of the one before."""
+"""Converts the operators of a document to their forms in the next schema version or the one before."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Functions: TypeAlias = dict[Version, dict[str, list[EditNode]]]
 
 
 def _by_version(functions: Iterable[tuple[str | int, str, EditNode | None]]) -> _Functions:
-    """Functions by the version of the schema and the operator, of rows `(release, operator, function)`."""
+    """Group functions by schema version and operator, from rows `(release, operator, function)`."""
     found: _Functions = {}
     for release, target, function in functions:
         version = version_with(str(release))
@@ -41,7 +41,7 @@ _DOWN: Final = _by_version((row.since, row.newer_target, row.down) for row in (*
 
 
 def operators_up(tree: Record, newer: Version) -> tuple[Record, list[AppliedStep]]:
-    """A document that has just become one of `newer`, with the operators' forms of that version, and what was rewritten."""
+    """Convert the operators of a document that was just converted to `newer` to that version's forms; list the conversions."""
     done: dict[str, list[str]] = {}
 
     def note(node: Node, edit: FormEditor) -> None:
@@ -54,9 +54,9 @@ def operators_up(tree: Record, newer: Version) -> tuple[Record, list[AppliedStep
 
 
 def operators_down(tree: Record, newer: Version, report: Report) -> Record:
-    """A document of `newer` that is about to step down, with the operators' forms of the version below.
+    """Convert the operators of a document of `newer`, before its step down, to the forms of the version below.
 
-    Operators and parameters that came with `newer` are reported, unless a node computes the same without them.
+    Report operators and parameters that `newer` introduced, unless a node computes the same without them.
     """
 
     def note(node: Node, edit: FormEditor) -> None:
@@ -72,7 +72,7 @@ def _edited(
     first: str,
     note: Callable[[Node, FormEditor], None],
 ) -> Record:
-    """A document whose nodes were edited by the functions for their operators.
+    """Edit the nodes of a document with the functions for their operators.
 
     Args:
         first: the release that an obstacle names, such as `torch-2.9`.

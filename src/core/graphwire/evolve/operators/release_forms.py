@@ -1,12 +1,12 @@
-"""ATen operators that changed between releases with one version of the schema, so that nothing in a file tells which form it has.
+"""ATen operators that changed between releases with the same schema version, so the version does not determine their form.
 
     operator                        change                                            older → newer torch
     cholesky, qr                    → linalg_cholesky, linalg_qr                      2.13 → 2.14
     _pdist_backward                 parameter `grad` → `grad_output`                  2.13 → 2.14
     _cdist_backward                 the same                                          2.13 → 2.14
 
-A program gets the forms of the torch that is installed when it is loaded, and those of a target's release when it is written for
-one; a form that fits stays. Found by comparing the operator tables of the releases, 2.1 to 2.15.
+At load a program gets the forms of the installed torch; when written for a target, those of the target's release. A form that
+fits stays. The list comes from comparing the operator tables of the releases, 2.1 to 2.15.
 """
 
 from __future__ import annotations
@@ -64,15 +64,15 @@ _AGE: Final = {release: index for index, release in enumerate(RELEASES)}
 
 
 class Rewrite(NamedTuple):
-    """What brings an operator to another form."""
+    """The conversion of an operator to another form."""
 
     parameter: str
-    """A node with an argument of that name has the form that is left."""
+    """A parameter that identifies the form to convert: a node with an argument of that name has it."""
     apply: EditNode
 
 
 def forms_of_release(release: str) -> dict[str, Rewrite]:
-    """What brings the operators to the form of a release of torch, such as `2.12`, by their serialized names."""
+    """Return the conversions to the forms of a release of torch, such as `2.12`, by the operators' serialized names."""
     age = _AGE.get(release, -1)
     return _rewrites(
         lambda change: age >= _AGE[str(change.since)], lambda change: age < _AGE[str(change.since)]
@@ -80,11 +80,12 @@ def forms_of_release(release: str) -> dict[str, Rewrite]:
 
 
 def forms_of_parameters(parameters: Callable[[str], Collection[str]]) -> dict[str, Rewrite]:
-    """What brings the operators to the form of an installed torch, by their serialized names. Operators of which it has both
-    forms, or neither, stay.
+    """Return the conversions to the forms of an installed torch, by the operators' serialized names.
+
+    Operators that exist there in both forms, or in neither, stay.
 
     Args:
-        parameters: the names of the parameters of an operator there; none where it does not exist.
+        parameters: returns the names of an operator's parameters in that torch; none where it does not exist.
     """
 
     def has_newer(change: Change) -> bool:
@@ -112,14 +113,14 @@ def _rewrites(goes_up: Callable[[Change], bool], goes_down: Callable[[Change], b
 def with_forms(
     program: Program, forms: Callable[[], Mapping[str, Rewrite]], done: list[AppliedStep] | None = None
 ) -> Program:
-    """A program with operators in the given forms; the very same one where it has none that changed.
+    """Convert a program's operators to the given forms; return the very same program if none of them changed.
 
     Args:
-        forms: asked only for a program with operators that changed.
-        done: gets what was rewritten.
+        forms: called only for a program with operators that changed.
+        done: receives the conversions that were made.
 
     Raises:
-        OpsetError: a node is not what its operator takes.
+        OpsetError: a node does not match its operator's parameters.
     """
     if not uses_operator(program.graph_module.graph, _CHANGED):
         return program
@@ -132,7 +133,7 @@ def with_forms(
     rewritten = rewrite_program(program, {target: form.apply for target, form in rewrites.items()})
     if rewritten.problems:
         raise OpsetError(
-            "operators cannot be brought to the form of the wanted torch", problems=rewritten.problems
+            "operators cannot be converted to the form of the requested torch", problems=rewritten.problems
         )
     if done is not None:
         done += [

@@ -1,10 +1,10 @@
-"""Operators whose form changed with a release that brought a version of the schema.
+"""Operators whose form changed with a release that introduced a version of the schema.
 
-The schema's version is the only thing that tells releases apart in a file, and every release to 2.12 has its own; so a change
-of an operator belongs to the step between two of them (`evolve.operators.release_forms` has those after 2.12). Upward a form is
-rewritten after its step, downward before it: a change always sees the records of the newer version. Forms are as the files of
-the releases have them. Later steps depend on them: how results are passed (8.7) and what nodes are called (8.17) follows from
-the forms of their time, so these changes cannot wait until a document has the current version.
+Only the schema's version distinguishes releases in a file, and every release up to 2.12 has its own. So a change of an
+operator belongs to the step between two of them (`evolve.operators.release_forms` has the changes after 2.12). Upward a form
+is rewritten after its step, downward before it: a change always receives the records of the newer version. Forms are those in
+the files of the releases. Later steps depend on them: how results are passed (8.7) and how nodes are named (8.17) follows
+from the forms of their time, so these changes cannot wait until a document has the current version.
 
     target                       change                                                              older → newer torch
     cond                         one bare result → a list of one; branches return a tuple              2.1 → 2.2
@@ -21,8 +21,8 @@ the forms of their time, so these changes cannot wait until a document has the c
     flash attention on a CPU     → aten._scaled_dot_product_flash_attention_for_cpu                    2.2 → 2.3
     aten.rrelu_with_noise        → aten.rrelu_with_noise_functional, with its noise as a second result       2.5 → 2.6
 
-The dtype and cache flag of wrap_with_autocast may be None in files of 2.6 and 2.7: every release takes None for its own
-default, so it stays. That 2.13 still runs auto_functionalized, and every form here, is tested (`tests/evolve`).
+The dtype and cache flag of wrap_with_autocast may be None in files of 2.6 and 2.7. Every release treats None as its own
+default, so it stays. Tests check that 2.13 still runs auto_functionalized and every form here (`tests/evolve`).
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from graphwire.evolve.opsets import Change, renamed, renamed_parameter
 
 
 def _tensors(arguments: Iterable[Record]) -> list[Record] | None:
-    """The tensors that arguments are; None where one is something else."""
+    """Return the tensors in arguments; None if an argument is not a tensor."""
     tensors: list[Any] = [argument.get("as_tensor") for argument in arguments]
     return None if None in tensors else tensors
 
 
 def _listed(edit: FormEditor) -> list[Record] | None:
-    """The tensors of a node whose only result is a list of them."""
+    """Return the tensors of a node whose only result is a list of them."""
     outputs = edit.node["outputs"]
     return outputs[0].get("as_tensors") if len(outputs) == 1 else None
 
 
 def _apart(tensors: Iterable[Record]) -> list[Record]:
-    """An argument for each tensor."""
+    """Return one argument for each tensor."""
     return [{"as_tensor": tensor} for tensor in tensors]
 
 
@@ -57,7 +57,7 @@ def _apart(tensors: Iterable[Record]) -> list[Record]:
 
 
 def cond_tuple_up(edit: FormEditor) -> None:
-    """2.1 → 2.2: what a branch returns bare is a tuple of it."""
+    """2.1 → 2.2: a branch that returns a bare value returns a tuple of it."""
     tensors = _tensors(edit.node["outputs"])
     if tensors is not None:
         edit.node["outputs"] = [{"as_tensors": tensors}]
@@ -85,7 +85,7 @@ def _mark_branches(edit: FormEditor, *, bare: bool) -> None:
 
 
 def cond_results_up(edit: FormEditor) -> None:
-    """2.2 → 2.3: several results stand side by side; one stays a list of one."""
+    """2.2 → 2.3: several results are separate outputs; one result stays a list of one."""
     listed = _listed(edit)
     if listed is not None and len(listed) > 1:
         edit.node["outputs"] = _apart(listed)
@@ -119,7 +119,7 @@ def map_down(edit: FormEditor) -> None:
 
 
 def while_loop_up(edit: FormEditor) -> None:
-    """2.3 → 2.4: the additional inputs, of which there were none."""
+    """2.3 → 2.4: add an empty list of additional inputs."""
     if len(edit.arguments) == 3:
         edit.call(*edit.arguments, {"as_tensors": []})
 
@@ -132,7 +132,7 @@ def while_loop_down(edit: FormEditor) -> None:
 
 
 def invoke_up(edit: FormEditor) -> None:
-    """2.7 → 2.8: operands side by side."""
+    """2.7 → 2.8: operands are separate arguments."""
     body, name, *operands = edit.arguments
     if len(operands) == 1 and (tensors := operands[0].get("as_tensors")) is not None:
         edit.call(body, name, *_apart(tensors))
@@ -151,8 +151,11 @@ def invoke_down(edit: FormEditor) -> None:
 
 
 def scan_up(edit: FormEditor) -> None:
-    """2.6 → 2.7: always along dimension 0, forward. Another dimension is moved to the front before; for the other
-    direction the mapped tensors are flipped before, and the results of the steps after."""
+    """2.6 → 2.7: the scan always runs along dimension 0, forward.
+
+    Another dimension is moved to the front before. For the other direction the mapped tensors are flipped before, and the
+    results of the steps after.
+    """
     if len(edit.arguments) != 6:
         return
     body, init, xs, dim, reverse, additional = edit.arguments
@@ -210,8 +213,11 @@ def _flip(edit: FormEditor, source: str, name: str, *, after: bool = False) -> N
 
 
 def functionalized_down(edit: FormEditor) -> None:
-    """2.10 → 2.9: auto_functionalized_v2 names each changed tensor by its place among `_all_bases`; auto_functionalized
-    passes it under its own name. A changed tensor that is a view of its base has no older form."""
+    """2.10 → 2.9: convert auto_functionalized_v2 to auto_functionalized.
+
+    The newer operator identifies each changed tensor by its index in `_all_bases`; the older one receives it under its own
+    name. A changed tensor that is a view of its base has no older form.
+    """
     bases = edit.argument("_all_bases").get("as_tensors")
     inputs, used = [], []
     for each in edit.node["inputs"]:
@@ -237,8 +243,11 @@ RRELU_FUNCTIONAL = "torch.ops.aten.rrelu_with_noise_functional.default"
 
 
 def noise_up(edit: FormEditor) -> None:
-    """2.5 → 2.6: up to 2.5 the schema did not say that the operator writes its noise. Since 2.6 it does, and a functional
-    graph calls another operator, which gives the noise as a second result."""
+    """2.5 → 2.6: call the functional operator, which returns the noise as a second result.
+
+    Up to 2.5 the operator's schema does not declare that it writes its noise. Since 2.6 it does, so a functional graph needs
+    another operator.
+    """
     meta = edit.values.meta(edit.argument("noise")["as_tensor"]["name"])
     (result,) = edit.node["outputs"]
     name = edit.values.make_tensor(f"{result['as_tensor']['name']}_noise", meta)
@@ -247,7 +256,7 @@ def noise_up(edit: FormEditor) -> None:
 
 
 def noise_down(edit: FormEditor) -> None:
-    """2.6 → 2.5, where nothing uses the noise that comes out; else the operator stays, which 2.5 does not have."""
+    """2.6 → 2.5, where nothing uses the returned noise; else the operator stays, which 2.5 does not support."""
     result, noise = (output["as_tensor"]["name"] for output in edit.node["outputs"])
     if not edit.values.uses(noise):
         edit.values.drop_tensor(noise)

@@ -1,9 +1,9 @@
-"""Assertions on sizes that torch 2.1 wrote too strictly.
+"""Relaxes assertions on sizes that torch 2.1 wrote too strictly.
 
-2.1 assumed that a size found at run time (of `nonzero`, of a mask) is at least 2, whatever the program said, and wrote that
-assumption into the graph: `ge(size, 2)`, an assertion whose message is `nonzero.shape[0] is outside of inline constraint
-[2, 6].`. Such programs fail on inputs that they were written for (also in 2.1 itself). From 2.2 on the bound is what the program
-says, which a file of 2.1 does not; a size is never negative, so the bound becomes 0.
+2.1 assumes that a size found at run time (of `nonzero`, of a mask) is at least 2, whatever the program states, and writes
+that assumption into the graph: `ge(size, 2)`, an assertion whose message is `nonzero.shape[0] is outside of inline constraint
+[2, 6].`. Such programs fail on inputs that they were written for (also in 2.1 itself). Since 2.2 the bound is the one that
+the program states. A file of 2.1 does not contain it; a size is never negative, so the bound becomes 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MESSAGE = re.compile(r"\S+\.shape\[\d+\] is outside of inline constraint \[2, [
 
 
 def relax_size_assertions(tree: Record) -> Record:
-    """A program of schema 2 that was one of schema 1, with sizes asserted to be at least 0 rather than 2."""
+    """Relax the assertions in a program that was just converted from schema 1 to 2: sizes are at least 0, not 2."""
     return rewrite(tree, Edits(graph=_relaxed))
 
 

@@ -1,4 +1,4 @@
-"""How does a program come to the opset versions that are installed or asked for?"""
+"""How is a program converted to the opset versions that are installed or requested?"""
 
 from graphwire.evolve.opsets.changes import Change, EditNode, opset_steps, renamed, renamed_parameter
 from graphwire.evolve.opsets.editor import NodeEditor, Value

@@ -1,8 +1,9 @@
-"""What changes operators: one row for each change, whoever keeps it and whatever counts it.
+"""Describes changes of operators: one row per change.
 
-`operators` has the rows of torch's releases that brought a version of the schema, `release_forms` those of later releases, and an
-opset upgrader those of its namespace. A row's functions edit one node. They receive a `form_editor.FormEditor` between two
-versions of the schema, and an `editor.NodeEditor` on records of the current one. What both editors do has the same name.
+`operators` has the rows of torch's releases that introduced a version of the schema, `release_forms` those of later releases,
+and an opset upgrader those of its namespace. The functions of a row edit one node. They receive a `form_editor.FormEditor`
+between two versions of the schema, and an `editor.NodeEditor` on records of the current one. Methods that both editors have
+share their names.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ class Change(NamedTuple):
     since: str | int
     """What first has the newer form: a release of torch (`2.14`), or a version of the operator's opset."""
     target: str
-    """The serialized name of the operator, as the older form has it."""
+    """The serialized name of the operator in the older form."""
     up: EditNode | None = None
-    """Makes the newer form of the older one; None where the older one stays."""
+    """Converts a node to the newer form; None where the older one stays."""
     down: EditNode | None = None
-    """Makes the older form of the newer one, or refuses; None where the newer one stays."""
+    """Converts a node to the older form, or refuses it; None where the newer one stays."""
     becomes: str = ""
-    """The serialized name in the newer form, where it is another."""
+    """The serialized name in the newer form, if it differs."""
     older: str = ""
-    """A parameter of `target` that a node of the older form has, where nothing else in a document tells the forms apart."""
+    """A parameter of `target` that only the older form has, where nothing else in a document distinguishes the forms."""
     newer: str = ""
-    """A parameter of `newer_target` that a node of the newer form has, likewise."""
+    """A parameter of `newer_target` that only the newer form has, likewise."""
 
     @property
     def newer_target(self) -> str:
@@ -41,14 +42,14 @@ class Change(NamedTuple):
 
 
 def renamed(since: str | int, target: str, becomes: str) -> Change:
-    """An operator that gets another name."""
+    """Return the change of an operator's name."""
     return Change(
         since, target, lambda edit: edit.retarget(becomes), lambda edit: edit.retarget(target), becomes
     )
 
 
 def renamed_parameter(since: str | int, target: str, older: str, newer: str) -> Change:
-    """An operator of which a parameter gets another name."""
+    """Return the change of a parameter's name."""
     return Change(
         since,
         target,
@@ -60,7 +61,7 @@ def renamed_parameter(since: str | int, target: str, older: str, newer: str) -> 
 
 
 def opset_steps(namespace: str, newest: int, changes: Iterable[Change]) -> tuple[OpsetStep, ...]:
-    """The steps of a namespace from version 1 to `newest`, and back, with the changes that each makes."""
+    """Return the steps of a namespace from version 1 to `newest` and back, each with its changes."""
     ways: dict[tuple[int, int], dict[str, EditNode]] = {}
     for older in range(1, newest):
         ways |= {(older, older + 1): {}, (older + 1, older): {}}

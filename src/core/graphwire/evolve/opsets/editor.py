@@ -1,15 +1,15 @@
-"""The graph editor: what an opset upgrader may do to one node.
+"""The editor with which an opset upgrader rewrites one node.
 
-An upgrader is a function of a `NodeEditor`. It reads the node by parameter names and writes plain values:
+An upgrader is a function that receives a `NodeEditor`. It reads the node by parameter names and writes plain values:
 
     def split(edit: NodeEditor) -> None:
         unit = edit.emit("torch.ops.lib.unit.default", {"x": edit.value("x"), "eps": edit.value("eps", 1e-6)})
         edit.retarget("torch.ops.lib.project.default", {"x": unit, "weight": edit.value("weight")})
 
-The node keeps the names of its outputs and what is known of them unless the upgrader says otherwise. What is known of a
-new value is stated (`like=`, `known=`), or left to be found when the program is loaded, by running the node on metadata
-(extension `propagate`). Records are never changed: the walk makes new ones, and shares what stays as it was. The cost is
-linear in the number of nodes and arguments.
+The node keeps the names and descriptions of its outputs unless the upgrader changes them. The description of a new value is
+given (`like=`, `known=`), or found when the program is loaded, by running the node on metadata (extension `propagate`).
+Records are never changed: the walk makes new ones, and shares those that stay. The cost is linear in the number of nodes and
+arguments.
 """
 
 from __future__ import annotations
@@ -39,11 +39,14 @@ from graphwire.schema.texts import format_infix, parse_expression
 __all__ = ["Known", "NodeEditor", "Value"]
 
 Known: TypeAlias = TensorMeta | SymInt | SymFloat | SymBool | CustomObjArgument
-"""What a graph says of a value."""
+"""A graph's description of a value."""
 
 Result: TypeAlias = "Value | Known | str"
-"""A result of an emitted node: an output of the edited node, which the new node makes from now on; what is known of a new
-value; or the kind of a new value (`tensor`, `sym_int` …) of which nothing is stated."""
+"""A result of an emitted node.
+
+It is an output of the edited node, which the new node makes from now on; the description of a new value; or the kind of a new
+value (`tensor`, `sym_int` …) without a description.
+"""
 
 _MISSING: Any = object()
 _KINDS: dict[type, str] = {
@@ -56,11 +59,11 @@ _KINDS: dict[type, str] = {
 
 
 class NodeEditor:
-    """One node of a graph, and what may be done to it. Made by the walk; an upgrader keeps none."""
+    """One node of a graph and its edits. The walk makes it; an upgrader must not keep it."""
 
     def __init__(self, rewrite: GraphRewrite, node: Node, place: str) -> None:
         self.place = place
-        """Where the node is, such as `graph_module.graph.nodes[7]`."""
+        """The node's place, such as `graph_module.graph.nodes[7]`."""
         self._rewrite = rewrite
         self._node = replace(node, inputs=list(node.inputs), outputs=list(node.outputs))
         self._before: list[Node] = []
@@ -87,27 +90,27 @@ class NodeEditor:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the arguments that are given; empty text for a positional one without a name."""
+        """The names of the given arguments; an empty text for a positional one without a name."""
         return tuple(named.name for named in self._node.inputs)
 
     def has(self, parameter: str | int) -> bool:
-        """Whether an argument is given: by its name, or by its position among those without one."""
+        """Report whether an argument is given, by its name or by its position among those without one."""
         return self._position(parameter) is not None
 
     def argument(self, parameter: str | int) -> Argument | None:
-        """The record of an argument; None where it is not given."""
+        """Return the record of an argument; None where it is not given."""
         position = self._position(parameter)
         return None if position is None else self._node.inputs[position].arg
 
     def value(self, parameter: str | int, default: Any = _MISSING) -> Any:
-        """The plain value of an argument (`evolve.documents.plain_values`): a literal, a `Value`, or a list of them.
+        """Return the plain value of an argument (`evolve.documents.plain_values`): a literal, a `Value`, or a list of them.
 
         Args:
             parameter: its name in the operator's schema, or its position among those without one.
-            default: what the operator takes where the argument is not given.
+            default: the operator's default for an argument that is not given.
 
         Raises:
-            OpsetError: it is not given, and there is no default.
+            OpsetError: the argument is not given, and there is no default.
         """
         argument = self.argument(parameter)
         if argument is not None:
@@ -117,14 +120,14 @@ class NodeEditor:
         return default
 
     def known(self, value: Value) -> Any:
-        """What the graph says of a value: a `TensorMeta`, `SymInt` …; None for one that is only found at load."""
+        """Return the graph's description of a value: a `TensorMeta`, `SymInt` …; None for one that is only found at load."""
         return self._rewrite.known(value)
 
     def tensor(self, value: Any) -> TensorMeta:
-        """What is known of a tensor.
+        """Return the description of a tensor.
 
         Raises:
-            OpsetError: it is no tensor, or nothing is known of it before the program is loaded.
+            OpsetError: the value is not a tensor, or its description is only found at load.
         """
         if not isinstance(value, Value) or value.kind != "tensor":
             self.refuse(f"a tensor is expected, not {value!r:.80}")
@@ -135,11 +138,11 @@ class NodeEditor:
         return meta
 
     def dtype(self, value: Any) -> str:
-        """A tensor's element type by torch's name, such as `float32`. Raises as `tensor`."""
+        """Return a tensor's element type by torch's name, such as `float32`. Raises as `tensor` does."""
         return self.tensor(value).dtype_text
 
     def sizes(self, value: Any) -> list[int | str]:
-        """A tensor's sizes in elements; a symbolic one as an expression such as `2*s0`. Raises as `tensor`."""
+        """Return a tensor's sizes in elements; a symbolic one as an expression such as `2*s0`. Raises as `tensor` does."""
         sizes: list[int | str] = []
         for size in self.tensor(value).sizes:
             if size.as_expr is not None:
@@ -149,14 +152,14 @@ class NodeEditor:
         return sizes
 
     def device(self, value: Any) -> str:
-        """Where a tensor lives, such as `cpu` or `cuda:0`. Raises as `tensor`."""
+        """Return a tensor's device, such as `cpu` or `cuda:0`. Raises as `tensor` does."""
         device = self.tensor(value).device
         return device.type if device.index is None else f"{device.type}:{device.index}"
 
     # -------------------------------------------------------------------------------------------------- arguments
 
     def set(self, parameter: str | int, value: Any, *, keyword: bool | None = None) -> None:
-        """Give an argument: replace its value, or add it behind the others.
+        """Set an argument: replace its value, or add it after the others.
 
         Args:
             parameter: its name in the operator's schema, or its position among those without one.
@@ -174,18 +177,18 @@ class NodeEditor:
         self._node.inputs.append(self._named(parameter, value, kind))
 
     def default(self, parameter: str, value: Any, *, keyword: bool | None = None) -> None:
-        """Give an argument that is not given: what its default was, where the default is another now."""
+        """Set an argument that is not given, such as to its old default where the operator's default changed."""
         if not self.has(parameter):
             self.set(parameter, value, keyword=keyword)
 
     def rename(self, parameter: str, new: str) -> None:
-        """Give an argument under another name; nothing where it is not given."""
+        """Rename an argument; do nothing where it is not given."""
         position = self._position(parameter)
         if position is not None:
             self._node.inputs[position] = replace(self._node.inputs[position], name=new)
 
     def drop(self, parameter: str | int) -> None:
-        """Give an argument no longer; nothing where it is not given."""
+        """Remove an argument; do nothing where it is not given."""
         position = self._position(parameter)
         if position is not None:
             del self._node.inputs[position]
@@ -193,12 +196,12 @@ class NodeEditor:
     # ------------------------------------------------------------------------------------------------------ nodes
 
     def retarget(self, target: str, inputs: Mapping[str, Any] | Sequence[Any] | None = None) -> None:
-        """Let the node call another operator. Its outputs keep their names, and what is known of them.
+        """Let the node call another operator. Its outputs keep their names and descriptions.
 
         Args:
             target: the serialized name.
-            inputs: all its arguments, by parameter name or, for an operator without a schema, by position; None keeps those
-                it has.
+            inputs: all its arguments, by parameter name or, for an operator without a schema, by position; None keeps the
+                present ones.
         """
         self._node.target = target
         if inputs is not None:
@@ -215,16 +218,17 @@ class NodeEditor:
         makes: Value | None = None,
         after: bool = False,
     ) -> Value:
-        """A new node with one result, which stands before this one.
+        """Add a node with one result, before this one.
 
         Args:
             target: the serialized name of its operator.
             inputs: its arguments, by parameter name or, for an operator without a schema, by position.
             keywords: more arguments, each passed by name.
-            like: a value that the result equals in type, shape and place.
-            known: what is known of the result otherwise. Without both a tensor's is found at load (extension `propagate`).
+            like: a value that the result equals in type, shape and device.
+            known: another description of the result. Without `like` and `known`, a tensor's is found at load (extension
+                `propagate`).
             makes: an output of this node, which the new one makes from now on, under the same name.
-            after: let it stand behind this node.
+            after: whether to add it after this node instead.
 
         Returns:
             The result.
@@ -251,7 +255,7 @@ class NodeEditor:
         listed: bool = False,
         after: bool = False,
     ) -> tuple[Value, ...]:
-        """A new node with any number of results. Arguments as those of `emit`.
+        """Add a node with any number of results. Its arguments are those of `emit`.
 
         Args:
             results: the results, in order.
@@ -275,9 +279,9 @@ class NodeEditor:
         return made
 
     def set_outputs(self, results: Sequence[Result], *, listed: bool = False) -> tuple[Value, ...]:
-        """Say anew what the node makes: outputs that it has keep their names, new ones get fresh names.
+        """Replace the outputs of the node: outputs that it has keep their names, new ones get unused names.
 
-        An output that is left out must be unused, replaced, or made by another node in the end.
+        An omitted output must be unused, replaced, or made by another node in the end.
         """
         made, unstated = self._results(results, self._node.name or "value", kept=self.outputs)
         self._node.outputs = _outputs(made, listed)
@@ -289,10 +293,10 @@ class NodeEditor:
         """Let everything that uses an output of this node use another value of the same kind instead.
 
         Raises:
-            OpsetError: it is no output of this node, or the kinds differ.
+            OpsetError: the value is not an output of this node, or the kinds differ.
         """
         if output not in self._original:
-            self.refuse(f"{output.name!r} is no output of {self.target}")
+            self.refuse(f"{output.name!r} is not an output of {self.target}")
         self._rewrite.rename(output, by)
 
     def remove(self) -> None:
@@ -303,11 +307,11 @@ class NodeEditor:
     # --------------------------------------------------------------------------------------------------- metadata
 
     def declare(self, value: Value, known: Known) -> None:
-        """State what is known of a value that this node or an emitted one makes."""
+        """Set the description of a value that this node or an emitted one makes."""
         self._rewrite.declare(value, known)
 
     def propagate(self, *values: Value) -> None:
-        """Let what is known of outputs of this node be found at load; of all of them when none is named."""
+        """Let the descriptions of the given outputs be found at load; without arguments, those of all outputs."""
         for value in values or self.outputs:
             self._rewrite.forget(value)
         self._node.propagate = True
@@ -315,7 +319,7 @@ class NodeEditor:
     # ---------------------------------------------------------------------------------------------------- refusing
 
     def refuse(self, reason: str) -> NoReturn:
-        """Say that this node cannot be written in the other version.
+        """Report that this node cannot be written in the other version.
 
         Args:
             reason: one sentence without a full stop.
@@ -357,7 +361,7 @@ class NodeEditor:
     def _results(
         self, results: Sequence[Result], stem: str, kept: Iterable[Value] | None = None
     ) -> tuple[tuple[Value, ...], bool]:
-        """The values of results, and whether nothing is stated of one of them."""
+        """Return the values of results, and whether one of them lacks a description."""
         made = []
         unstated = False
         for result in results:
@@ -365,7 +369,7 @@ class NodeEditor:
                 if kept is None:
                     self._take(result)
                 elif result not in kept:
-                    self.refuse(f"{result.name!r} is no output of {self.target}")
+                    self.refuse(f"{result.name!r} is not an output of {self.target}")
                 value = result
             elif isinstance(result, str):
                 value = Value(self._rewrite.fresh(stem), result)
@@ -378,15 +382,15 @@ class NodeEditor:
         return tuple(made), unstated
 
     def _take(self, value: Value) -> None:
-        """Take an output from this node, for another one to make."""
+        """Remove an output from this node, so that another one can make it."""
         if value not in self.outputs:
-            self.refuse(f"{value.name!r} is no output of {self.target}")
+            self.refuse(f"{value.name!r} is not an output of {self.target}")
         rest = tuple(each for each in self.outputs if each != value)
         listed = any(output.as_tensors is not None for output in self._node.outputs)
         self._node.outputs = _outputs(rest, listed)
 
     def finished(self) -> Iterator[Node]:
-        """The nodes that stand where the edited one stood. For the walk."""
+        """Return the nodes that replace the edited one. For the walk."""
         yield from self._before
         if not self._removed:
             node, outputs = self._node, self.outputs
@@ -409,7 +413,7 @@ def _outputs(values: Sequence[Value], listed: bool) -> list[Argument]:
 
 
 def _stem(target: str) -> str:
-    """What the name of a new value begins with, as torch makes it of the operator's name."""
+    """Return the stem of a new value's name, which torch derives from the operator's name."""
     parts = target.split(".")
     name = parts[3] if parts[:2] == ["torch", "ops"] and len(parts) > 3 else parts[-1]
     return re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)

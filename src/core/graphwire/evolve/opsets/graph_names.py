@@ -1,4 +1,4 @@
-"""What else in a program depends on its graph: the signature's names, and the list of extensions in use."""
+"""Walks over a program's graphs, and updates what depends on them: names in the signature, and the list of extensions in use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from graphwire.schema import (
 
 
 def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tuple[str, Node]]:
-    """Every node of a graph and of the graphs inside it, each with its place."""
+    """Return every node of a graph and of the graphs inside it, each with its place."""
     for index, node in enumerate(graph.nodes):
         here = f"{place}.nodes[{index}]"
         yield here, node
@@ -38,13 +38,13 @@ def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tupl
 
 
 _HOLDERS = ("as_graph", *INSIDE)
-"""The arms with graphs inside."""
+"""The arms that can contain graphs."""
 _held = attrgetter(*_HOLDERS)
 _NOTHING: Final = (None,) * len(_HOLDERS)
 
 
 def graphs_in(graph: Graph) -> Iterator[Graph]:
-    """A graph, and every graph inside it."""
+    """Return a graph and every graph inside it."""
     graphs = [graph]
     for each in graphs:  # grows while it is walked
         yield each
@@ -56,12 +56,12 @@ def graphs_in(graph: Graph) -> Iterator[Graph]:
 
 
 def uses_operator(graph: Graph, targets: Collection[str]) -> bool:
-    """Whether a node of a graph, or of a graph inside it, calls one of some operators, by their serialized names."""
+    """Report whether a graph, or a graph inside it, calls one of some operators, given by their serialized names."""
     return any(node.target in targets for each in graphs_in(graph) for node in each.nodes)
 
 
 def rename_in_module(module: GraphModule, names: Mapping[str, str]) -> GraphModule:
-    """A graph module whose signature and module calls use the new names of values that others replaced."""
+    """Apply the new names of replaced values to the signature and module calls of a graph module."""
     if not names:
         return module
     return replace(
@@ -87,11 +87,11 @@ _OF_NODES = {*(row.feature for row in ARMS.values() if row.feature), "propagate"
     "layouts",
     "results",
 }
-"""The extensions whose use shows in arguments and nodes alone; of the others, a reader cannot tell who needs them."""
+"""The extensions whose use shows in arguments and nodes alone. For the others, a reader cannot tell what uses them."""
 
 
 def requirements_after(old: Program, new: Program) -> list[str]:
-    """The extensions that a program requires after its graph was rewritten."""
+    """Return the extensions that a program requires after its graph was rewritten."""
     if new is old:
         return old.requires
     used: set[str] = set()
@@ -108,7 +108,7 @@ def requirements_after(old: Program, new: Program) -> list[str]:
 
 
 def _features_of_values(graph: Graph) -> set[str]:
-    """The extensions that element types and layouts of values need."""
+    """Return the extensions that element types and layouts of values need."""
     metas = graph.tensor_values.values()
     dtypes = any(meta.dtype_name is not None for meta in metas)
     layouts = any(meta.layout_name is not None for meta in metas)
@@ -116,7 +116,7 @@ def _features_of_values(graph: Graph) -> set[str]:
 
 
 def _arguments_elsewhere(program: Program) -> Iterator[Argument]:
-    """The arguments of a program that stand in no node of its top-level graph or of a graph inside it."""
+    """Return the arguments of a program outside the nodes of its graphs."""
     module = program.graph_module
     for entry in module.module_call_graph:
         if entry.signature is not None:

@@ -1,9 +1,10 @@
-"""Opsets: the versions of operator namespaces, and the way of a program from the ones it has to the ones that are wanted.
+"""Plans opset upgrades: the chain of steps from the opset versions of a program to the requested ones.
 
-A program says for each namespace the version it was written with. `plan` compares them with others, those installed as a
-rule, finds the chain of upgraders (or downgraders) for each that differs, and runs it on the records to say which nodes each
-step touches and what cannot be done; `apply` gives the program that comes out. An upgrader writes operators of other
-namespaces as they are installed: ATen's steps come first on the way up, and last on the way down.
+A program records the version of each operator namespace that it uses. `plan` compares them with the requested versions, by
+default the installed ones. For each namespace that differs it finds the chain of upgraders (or downgraders), and runs it on
+the records to list the nodes that each step touches and the problems. `apply` returns the resulting program. An upgrader
+writes operators of other namespaces in their installed versions, so ATen's steps come first on the way up and last on the way
+down.
 """
 
 from __future__ import annotations
@@ -33,25 +34,25 @@ from graphwire.hooks import (
 from graphwire.schema import PluginRequirement, Program
 
 UnknownOps: TypeAlias = Literal["error", "opaque"]
-"""What becomes of operators that this installation has not, or not in this version: an error, or calls that are kept for
-inspection and cannot be run."""
+"""The treatment of operators that are not installed in the required version: an error, or calls that are kept for inspection and
+cannot be run."""
 
 _FIRST = "aten"
-"""The namespace that the others' upgraders write operators of."""
+"""The namespace whose operators upgraders of other namespaces write."""
 
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """One step of one namespace, and what it does to the program."""
+    """One step of one namespace and its effect on the program."""
 
     namespace: str
     from_version: int
     to_version: int
     nodes: tuple[TouchedNode, ...] = ()
     problems: tuple[Problem, ...] = ()
-    """Nodes that the step refuses, each with its reason."""
+    """The nodes that the step refuses, each with its reason."""
     upgrades: Mapping[str, EditNode] = field(default_factory=dict, repr=False, compare=False)
-    """What rewrites a node, by the operator's serialized name."""
+    """The functions that rewrite nodes, by the operator's serialized name."""
 
     def __str__(self) -> str:
         return f"{self.namespace} {self.from_version} -> {self.to_version}"
@@ -59,21 +60,21 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps that bring a program to other opsets. It can be printed, and is data but for the steps' functions."""
+    """The steps that convert a program to other opsets. Printable, and plain data except for the steps' functions."""
 
     steps: tuple[PlannedStep, ...] = ()
     opset_version: Mapping[str, int] = field(default_factory=dict)
-    """The versions that the program has in the end."""
+    """The program's versions after all steps."""
     opaque: tuple[str, ...] = ()
-    """Namespaces whose operators cannot be had in this version, and are kept for inspection."""
+    """Namespaces whose operators are not available in this version and are kept for inspection."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What the steps refuse."""
+        """The refusals of all steps."""
         return tuple(problem for step in self.steps for problem in step.problems)
 
     def lines(self) -> list[str]:
-        """The plan for a reader, a line for each step, and one for each node that it touches."""
+        """Return the plan as text lines: one for each step, and one for each node that it touches."""
         lines = []
         for step in self.steps:
             count = len(step.nodes)
@@ -87,7 +88,7 @@ class Plan:
         return "\n".join(map(escaped, self.lines()))
 
     def to_tree(self) -> dict[str, Any]:
-        """The plan as plain data."""
+        """Return the plan as plain data."""
         return {
             "opset_version": dict(self.opset_version),
             "opaque": list(self.opaque),
@@ -108,13 +109,13 @@ class Plan:
 
 
 class _Gap(NamedTuple):
-    """A namespace that cannot be brought to the wanted version."""
+    """A namespace that cannot be converted to the requested version."""
 
     namespace: str
     kind: str
     message: str
     step: str = ""
-    """The step that is missing, as plugins list it; empty where the namespace is unknown."""
+    """The missing step, as plugins list it; empty where the namespace is unknown."""
 
 
 def plan(
@@ -125,23 +126,23 @@ def plan(
     unknown: UnknownOps = "error",
     remedy_of: Callable[[_Gap], str] = lambda gap: "",
 ) -> Plan:
-    """The steps from the opsets that a program has to others.
+    """Plan the steps from a program's opset versions to others.
 
-    Equal versions need nothing. From an older one upgraders lead up; from a newer one downgraders lead down, if there is one
-    for each step. A version 0 on either side means that the namespace keeps no versions.
+    Equal versions need no step. From an older one upgraders lead up; from a newer one downgraders lead down, if there is one
+    for each step. A version 0 on either side means that the namespace has no versions.
 
     Args:
         program: a valid program.
-        installed: the versions that are wanted, by namespace.
-        upgraders: the steps that there are, in any order; several may share one step, each with operators of its own.
-        unknown: what becomes of a namespace that is not wanted, or cannot be reached.
-        remedy_of: says what to do about a namespace that cannot be reached.
+        installed: the requested versions, by namespace.
+        upgraders: the available steps, in any order; several may share one step, each with operators of its own.
+        unknown: the treatment of a namespace that is not in `installed`, or cannot be converted.
+        remedy_of: returns the remedy for a namespace that cannot be converted.
 
     Returns:
-        The plan; what single nodes refuse stands in it.
+        The plan, with the refusals of single nodes.
 
     Raises:
-        OpsetError: a step is missing, or nobody knows the namespace; all such problems together.
+        OpsetError: steps are missing, or namespaces are unknown; one error lists all such problems.
     """
     known = _steps(upgraders)
     chains: list[PlannedStep] = []
@@ -150,9 +151,7 @@ def plan(
     for namespace, has in program.opset_version.items():
         wants = installed.get(namespace)
         if wants is None:
-            message = (
-                f"no installed plugin has operators of the namespace {namespace!r}, which the program uses"
-            )
+            message = f"no installed plugin provides operators of the namespace {namespace!r}, which the program uses"
             gaps.append(_Gap(namespace, "unknown-namespace", message))
         elif has and wants and has != wants:
             chain, gap = _chain(known, namespace, has, wants)
@@ -164,7 +163,7 @@ def plan(
     opaque = tuple(gap.namespace for gap in gaps)
     if gaps and unknown == "error":
         raise OpsetError(
-            f"the program's operators of {', '.join(opaque)} are of a version that cannot be brought to the wanted one",
+            f"the program's operators of {', '.join(opaque)} have a version that cannot be converted to the requested one",
             problems=[Problem(f"opset_version[{gap.namespace!r}]", gap.kind, gap.message) for gap in gaps],
             remedy=". ".join(dict.fromkeys(filter(None, map(remedy_of, gaps)))),
         )
@@ -179,24 +178,24 @@ def plan_for(
     wanted: Mapping[str, int] | None = None,
     unknown: UnknownOps = "error",
 ) -> Plan:
-    """The plan that brings a program to the opsets of the installed operators.
+    """Plan the steps that convert a program to the opset versions of the installed operators.
 
     Args:
-        wanted: versions to bring namespaces to instead; those that it does not name stay as they are.
+        wanted: versions to convert namespaces to instead; namespaces that it does not list stay unchanged.
 
     Raises:
-        OpsetError: a step is missing, or nobody knows a namespace.
+        OpsetError: a step is missing, or a namespace is unknown.
     """
     target = registry.opset_versions
     if wanted is not None:
         _check_versions(wanted)
         if strange := sorted(set(wanted) - set(target) - set(program.opset_version)):
             raise OpsetError(
-                f"no installed plugin has operators of the namespace {', '.join(strange)}",
-                remedy=f"There are {', '.join(name for name, version in target.items() if version)}",
+                f"no installed plugin provides operators of the namespace {', '.join(strange)}",
+                remedy=f"The installed namespaces are {', '.join(name for name, version in target.items() if version)}",
             )
         if wrong := [f"{name}={version}" for name, version in wanted.items() if version < 1]:
-            raise OpsetError(f"versions are counted from 1, and {', '.join(wrong)} is asked for")
+            raise OpsetError(f"versions begin at 1, but {', '.join(wrong)} was requested")
         target = {**program.opset_version, **wanted}
     return plan(
         program, target, registry.opset_steps, unknown=unknown, remedy_of=partial(_remedy, program, registry)
@@ -206,13 +205,13 @@ def plan_for(
 def _check_versions(wanted: Any) -> None:
     if not isinstance(wanted, Mapping) or any(type(version) is not int for version in wanted.values()):
         raise OpsetError(
-            f"opset_version={wanted!r:.80} is no mapping of namespaces to versions",
+            f"opset_version={wanted!r:.80} is not a mapping of namespaces to versions",
             remedy='Such as opset_version={"aten": 9}',
         )
 
 
 def _steps(upgraders: Iterable[OpsetUpgrader]) -> dict[tuple[str, int, int], dict[str, EditNode]]:
-    """What each step rewrites, by namespace and versions."""
+    """Return the functions of each step, by namespace and versions."""
     steps: dict[tuple[str, int, int], dict[str, EditNode]] = {}
     for upgrader in upgraders:
         key = (upgrader.namespace, upgrader.from_version, upgrader.to_version)
@@ -228,7 +227,7 @@ def _steps(upgraders: Iterable[OpsetUpgrader]) -> dict[tuple[str, int, int], dic
 def _chain(
     known: Mapping[tuple[str, int, int], Mapping[str, EditNode]], namespace: str, has: int, wants: int
 ) -> tuple[list[PlannedStep], _Gap | None]:
-    """The steps between two versions; or the first that is missing."""
+    """Return the steps between two versions, or the first that is missing."""
     direction = 1 if wants > has else -1
     chain = []
     for version in range(has, wants, direction):
@@ -236,7 +235,7 @@ def _chain(
         if upgrades is None:
             kind = "upgrader" if direction > 0 else "downgrader"
             ways = f"from version {has} to {wants} of {namespace}"
-            message = f"there is no {kind} from {version} to {version + direction} on the way {ways}"
+            message = f"there is no {kind} from {version} to {version + direction}, which the conversion {ways} needs"
             missing = step_name(namespace, version, version + direction)
             return [], _Gap(namespace, "missing-step", message, missing)
         chain.append(PlannedStep(namespace, version, version + direction, upgrades=upgrades))
@@ -249,7 +248,7 @@ def _order(step: PlannedStep) -> tuple[bool, bool, str]:
 
 
 def _remedy(program: Program, registry: Registry, gap: _Gap) -> str:
-    """What to do where the operators of a namespace cannot be brought to the wanted version."""
+    """Return the remedy where the operators of a namespace cannot be converted to the requested version."""
     namespace = gap.namespace
     has, wants = program.opset_version[namespace], registry.opset_versions.get(namespace)
     if gap.step and (fault := registry.fault_of("opset_upgrader", gap.step)):
@@ -260,7 +259,7 @@ def _remedy(program: Program, registry: Registry, gap: _Gap) -> str:
         owners = {
             registry.owner_of_handler(each) for each in registry.op_handlers if each.namespace == namespace
         }
-        return f"Ask for the step where {', '.join(sorted(map(str, owners)))} comes from"
+        return f"Ask the maintainers of {', '.join(sorted(map(str, owners)))} for the step"
     for requirement in program.plugins:
         found = (each.partition(":") for each in requirement.provides)
         names = [name for kind, _, name in found if kind == "op_handler"]
@@ -270,7 +269,7 @@ def _remedy(program: Program, registry: Registry, gap: _Gap) -> str:
     if wants is None:
         fault = registry.fault_of("op_handler", f"torch.ops.{namespace}.")
         return "" if fault is None else remedy_for_unavailable_name(fault)
-    return "The file is of a newer version than what is installed: update that"
+    return "The file has a newer version than the installed plugin: update the plugin"
 
 
 def _remedy_of_torch(program: Program, registry: Registry, wants: int | None) -> str:
@@ -284,12 +283,12 @@ def _remedy_of_torch(program: Program, registry: Registry, wants: int | None) ->
     if PluginRequirement("torch", written, []).has_version and (
         not installed or is_older(installed, written)
     ):
-        return f"Install a newer torch: the file says that it was written with {written}"
-    return "Install a newer graphwire, which may know the versions between"
+        return f"Install a newer torch: the file was written with {written}"
+    return "Install a newer graphwire, which may support the versions between"
 
 
 def _namespace_of(name: str, registry: Registry) -> str:
-    """The namespace of an operator that a plugin provided, by its handler or, without, by torch's own way of naming."""
+    """Return the namespace of an operator that a plugin provided: its handler's, else that in torch's form of names."""
     handler = registry.op_handler(name)
     if handler is not None and handler.namespace != _FIRST:
         return handler.namespace
@@ -301,15 +300,15 @@ def _namespace_of(name: str, registry: Registry) -> str:
 
 
 def apply(program: Program, plan: Plan) -> Program:
-    """The program that a plan leads to; the very same one where there is nothing to do.
+    """Apply a plan to a program; return the very same one where there is nothing to do.
 
     Raises:
-        OpsetError: an upgrader refuses a node, or fails; all such problems together.
+        OpsetError: upgraders refuse nodes or fail; one error lists all such problems.
     """
     if plan.problems:
         count = len(plan.problems)
         raise OpsetError(
-            f"{count} node{'s' if count != 1 else ''} cannot be written in the wanted opset",
+            f"{count} node{'s' if count != 1 else ''} cannot be written in the requested opset",
             problems=plan.problems,
         )
     changed = program
@@ -323,7 +322,7 @@ def apply(program: Program, plan: Plan) -> Program:
 
 
 def _tried(program: Program, steps: Iterable[PlannedStep]) -> Iterable[PlannedStep]:
-    """Each step with the nodes that it touches, found by doing it."""
+    """Return each step with the nodes that it touches, found by running it."""
     for step in steps:
         program, nodes, problems = rewrite_program(program, step.upgrades)
         yield dataclasses.replace(step, nodes=nodes, problems=problems)

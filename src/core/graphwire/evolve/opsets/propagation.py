@@ -1,4 +1,4 @@
-"""Which values a stored program may leave to be found at load: those of operators that an installed upgrader declares."""
+"""Checks which results a stored program leaves to be found at load: only those of operators that an upgrader declares."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from graphwire.schema import Program
 
 
 def declared_operators(steps: Iterable[OpsetStep]) -> frozenset[str]:
-    """The operators of which upgraders declare to leave results unstated (`PropagatingUpgrader.propagates`)."""
+    """Return the operators whose results upgraders may leave undescribed (`PropagatingUpgrader.propagates`)."""
     return frozenset(name for step in steps for name in step.propagates)
 
 
 def marked_operators(program: Program) -> frozenset[str]:
-    """The operators of the nodes that leave results to be found (extension `propagate`), in subgraphs too."""
+    """Return the operators of the nodes whose results are found at load (extension `propagate`), in subgraphs too."""
     if "propagate" not in program.requires:
         return frozenset()
     return frozenset(node.target for _, node in walk_nodes(program.graph_module.graph) if node.propagate)
 
 
 def check_stored_marks(program: Program, registry: Registry) -> None:
-    """Do nothing for a program that leaves no results to be found, or only those of declared operators.
+    """Check that a program leaves only results of declared operators to be found at load.
 
     Args:
-        program: a checked one, as a file says it or shall say it.
+        program: a checked program, as a file has it or will have it.
 
     Raises:
-        OpsetError: nobody here declares an operator; every such node is named.
+        OpsetError: no installed upgrader declares an operator; the error names every such node.
     """
     strange = marked_operators(program)
     if strange:
@@ -37,14 +37,14 @@ def check_stored_marks(program: Program, registry: Registry) -> None:
     if not strange:
         return
     problems = [
-        Problem(f"{place}.propagate", "undeclared", f"results of {node.target} are not stated")
+        Problem(f"{place}.propagate", "undeclared", f"results of {node.target} are not described")
         for place, node in walk_nodes(program.graph_module.graph)
         if node.propagate and node.target in strange
     ]
     raise OpsetError(
-        "no installed opset upgrader declares to leave results of "
+        "no installed opset upgrader declares that it leaves results of "
         f"{', '.join(sorted(strange))[:400]} to be found at load",
         problems=problems,
-        remedy="Install and allow the plugin whose upgrader wrote it; the upgrader names the operator in `propagates`, or "
-        "states what is known of its results",
+        remedy="Install and allow the plugin whose upgrader wrote it; the upgrader must list the operator in `propagates`, or "
+        "describe its results",
     )

@@ -1,6 +1,6 @@
-"""What a program needs of plugins: what is missing here, told whole, and the list brought up to date.
+"""Determines the plugins that a program needs: reports missing ones and updates the list after a rewrite.
 
-A document says which distribution brought each operator, container type and codec that it uses (`Program.plugins`).
+A document records which distribution provides each operator, container type and codec that it uses (`Program.plugins`).
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _WHAT = {
 
 
 class MissingPlugin(NamedTuple):
-    """A distribution whose plugin a program needs, and that is not in force here."""
+    """A distribution that a program needs and whose plugin is not in force here."""
 
     requirement: PluginRequirement
     provides: tuple[str, ...]
-    """What is missing of it: `KIND:NAME`."""
+    """What is missing from it: `KIND:NAME`."""
 
     @property
     def needs(self) -> list[tuple[str, str]]:
-        """What is missing of it, as kinds and names."""
+        """What is missing from it, as pairs of kind and name."""
         return [(kind, name) for kind, _, name in (each.partition(":") for each in self.provides)]
 
 
 def missing_plugins(program: Program, registry: Registry, *, operators: bool = True) -> list[MissingPlugin]:
-    """The plugins that a program needs and that are not in force.
+    """Return the plugins that a program needs and that are not in force.
 
     Args:
-        operators: whether those that bring nothing but operators count.
+        operators: whether to include plugins that provide only operators.
     """
     missing = []
     for requirement in program.plugins:
@@ -59,13 +59,13 @@ def missing_plugins(program: Program, registry: Registry, *, operators: bool = T
 
 
 def check_plugins(program: Program, registry: Registry, *, operators: bool = True) -> None:
-    """Do nothing for a program whose plugins are all in force.
+    """Check that all plugins of a program are in force.
 
     Args:
-        operators: whether plugins that bring nothing but operators count.
+        operators: whether to include plugins that provide only operators.
 
     Raises:
-        MissingPluginError: plugins are missing; the message names all of them, what each is needed for, at which nodes, and
+        MissingPluginError: plugins are missing. The message lists all of them, what each is needed for, at which nodes, and
             what to do.
     """
     missing = missing_plugins(program, registry, operators=operators)
@@ -95,10 +95,10 @@ def check_plugins(program: Program, registry: Registry, *, operators: bool = Tru
 def kept_requirements(
     program: Program, registry: Registry, namespaces: Collection[str]
 ) -> tuple[PluginRequirement, ...]:
-    """What a program needs for operators that are only kept here.
+    """Return what a program needs for operators that are only kept here.
 
     Args:
-        namespaces: those whose operators are kept though a plugin here has them, in another version.
+        namespaces: namespaces whose operators are kept although a plugin here provides them in another version.
     """
     kept = []
     for requirement in program.plugins:
@@ -115,7 +115,7 @@ def kept_requirements(
 
 
 def with_requirements(program: Program, registry: Registry) -> Program:
-    """A program whose list of plugins says what its operators need now, after they were rewritten."""
+    """Update the list of plugins of a program after its operators were rewritten."""
     needed: dict[tuple[str, str], set[str]] = {}
     for requirement in program.plugins:
         kept = {each for each in requirement.provides if not each.startswith(f"{_OPERATOR}:")}
@@ -138,19 +138,19 @@ def with_requirements(program: Program, registry: Registry) -> Program:
 
 
 def _provided(provided: str, requirement: PluginRequirement, registry: Registry) -> bool:
-    """Whether a plugin in force provides something, for which no part of the box itself stands in."""
+    """Report whether a plugin in force provides something. A built-in part does not replace another distribution's operator."""
     kind, _, name = provided.partition(":")
     owner = registry.owner_of(kind, name)
     if owner is None:
         return False
-    # The box has a handler for every operator's name, which finds those that somebody else registered with torch.
+    # The built-in plugins have a handler for every operator's name, which finds those that somebody else registered with torch.
     return (
         kind != _OPERATOR or _normal(owner.distribution) != _OWN or _normal(requirement.distribution) == _OWN
     )
 
 
 def _places(program: Program, names: set[str]) -> dict[str, list[str]]:
-    """Where each of some names is used, as far as that can be told from the graph."""
+    """Return the places where each of some names is used, as far as the graph shows them."""
     places: dict[str, list[str]] = {}
     for place, node in walk_nodes(program.graph_module.graph):
         if (name := f"{_OPERATOR}:{node.target}") in names:
@@ -187,5 +187,5 @@ def _told(provided: str) -> str:
 
 
 def _normal(name: str) -> str:
-    """A name as packaging compares it."""
+    """Normalize a name as packaging compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,4 +1,4 @@
-"""One graph while it is rewritten: its nodes so far, its tables, its names. Torch-free, and linear in its size."""
+"""The state of one graph during a rewrite: its new nodes, tables and names. Torch-free, linear in the graph's size."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _RESERVED = frozenset(
         "pytree",
     }
 )
-"""What has a meaning in the code that torch generates of a graph (`torch/fx/graph.py`)."""
+"""Names with a meaning in the code that torch generates from a graph (`torch/fx/graph.py`)."""
 
 
 class GraphRewrite:
-    """What one walk over a graph has made so far. Records of the old graph are shared, never changed."""
+    """The result of one walk over a graph so far. Records of the old graph are shared, never changed."""
 
     def __init__(self, graph: Graph, reserved: Iterable[str]) -> None:
         self._graph = graph
@@ -50,7 +50,7 @@ class GraphRewrite:
     # ------------------------------------------------------------------------------------------------------- nodes
 
     def renamed(self, node: Node, change: Callable[[str, Graph], Graph], place: str) -> Node:
-        """A node with the values it uses under their new names, and its subgraphs changed; itself where nothing differs."""
+        """Rename the values that a node uses and change its subgraphs; return the same node where nothing differs."""
         inputs: list[NamedArgument] | None = None
         for index, named in enumerate(node.inputs):
             argument = mapped(named.arg, self._new_names, change, f"{place}.inputs[{index}].arg")
@@ -60,13 +60,13 @@ class GraphRewrite:
         return node if inputs is None else replace(node, inputs=inputs)
 
     def keep(self, node: Node) -> None:
-        """Let a node stand as it is."""
+        """Append a node unchanged."""
         # Before the first change, the nodes so far are those of the old graph, one for one.
         self._changed = self._changed or node is not self._graph.nodes[len(self._nodes)]
         self._nodes.append(node)
 
     def put(self, nodes: Sequence[Node], old: Node) -> None:
-        """Let nodes stand where `old` stood."""
+        """Append nodes in place of `old`."""
         self._changed = True
         self._nodes += nodes
         made = {value.name for node in nodes for output in node.outputs for value in defined_values(output)}
@@ -76,11 +76,11 @@ class GraphRewrite:
             self._lost.update((value.name, value) for value in values if value.name not in made)
 
     def finish(self, place: str, problems: list[Problem]) -> tuple[Graph, Mapping[str, str]]:
-        """The new graph, and the new names of values that others replaced.
+        """Return the new graph, and the new names of values that others replaced.
 
         Args:
             place: the graph's own place.
-            problems: gets each use of a value that no node makes any more.
+            problems: receives each use of a value that no node makes any more.
         """
         if not self._changed:
             return self._graph, {}
@@ -107,7 +107,7 @@ class GraphRewrite:
     def _report_uses(
         self, missing: Iterable[str], outputs: Sequence[Any], place: str, problems: list[Problem]
     ) -> None:
-        """Report where values are used that no node makes any more: each is renamed, and what changes uses it."""
+        """Report each use of values that no node makes any more: rename those values; an argument that changes uses one."""
         rename = {name: f"{name}_" for name in missing}
         uses = [
             (f"{place}.nodes ({node.name or node.target})", named.arg)
@@ -123,15 +123,15 @@ class GraphRewrite:
     # ------------------------------------------------------------------------------------------------------- values
 
     def known(self, value: Value) -> Any:
-        """What is known of a value; None for nothing."""
+        """Return the graph's description of a value; None if it has none."""
         return self._table(value.kind).get(value.name)
 
     def declare(self, value: Value, known: Any) -> None:
-        """State what is known of a value."""
+        """Set the description of a value."""
         self._own_table(value.kind)[value.name] = known
 
     def forget(self, value: Value) -> None:
-        """State nothing of a value."""
+        """Delete the description of a value."""
         if value.name in self._table(value.kind):
             del self._own_table(value.kind)[value.name]
 
@@ -152,7 +152,7 @@ class GraphRewrite:
         """Let later nodes use `by` where they used `value`.
 
         Raises:
-            OpsetError: they are of different kinds.
+            OpsetError: the values are of different kinds.
         """
         if value.kind != by.kind:
             raise OpsetError(
@@ -162,7 +162,7 @@ class GraphRewrite:
             self._new_names[value.name] = by.name
 
     def fresh(self, stem: str) -> str:
-        """A name that nothing in the graph has: `stem`, or the first of `stem_1`, `stem_2` …"""
+        """Return an unused name: `stem`, or the first of `stem_1`, `stem_2` …"""
         if self._names is None:
             self._names = _names_of(self._graph) | set(self._reserved)
         name, number = stem, self._next.get(stem, 0)
@@ -175,7 +175,7 @@ class GraphRewrite:
 
 
 def _names_of(graph: Graph) -> set[str]:
-    """Every name that something in the graph has: values, nodes, the attributes they read."""
+    """Return every name in use in the graph: of values, nodes, and the attributes they read."""
     names = {*graph.value_metadata, *(graph.input_names or ())}
     for field in TABLES.values():
         names.update(getattr(graph, field))

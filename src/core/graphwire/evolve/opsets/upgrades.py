@@ -1,4 +1,4 @@
-"""The walk over a graph that hands an upgrader each node it is for, in subgraphs too."""
+"""Walks over a graph and its subgraphs and applies an upgrader to each node of its operators."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ class TouchedNode(NamedTuple):
     """A node that a change rewrites."""
 
     place: str
-    """Where it is before, such as `graph_module.graph.nodes[7]`."""
+    """Its place before the change, such as `graph_module.graph.nodes[7]`."""
     name: str
     target: str
-    """Its operator before."""
+    """Its operator before the change."""
 
 
 class Rewritten(NamedTuple):
-    """A program after its nodes were edited."""
+    """The result of editing a program's nodes."""
 
     program: Program
-    """The very same one where nothing differs."""
+    """The very same program where nothing differs."""
     nodes: tuple[TouchedNode, ...]
-    """The nodes that were given to a function."""
+    """The nodes that an upgrader received."""
     problems: tuple[Problem, ...]
-    """What was refused; such a node stays as it was."""
+    """The refusals; a refused node stays as it was."""
 
 
 def rewrite_program(program: Program, functions: Mapping[str, EditNode]) -> Rewritten:
     """Edit each node of certain operators, in subgraphs too.
 
     Args:
-        functions: what edits a node, by the serialized name of its operator.
+        functions: the function that edits a node, by the serialized name of its operator.
     """
     module = program.graph_module
     specs = (spec.constant_input or spec.user_input for spec in module.signature.input_specs)
@@ -66,13 +66,13 @@ def rewrite_graph(
     touched: Callable[[str, Node], None],
     reserved: Iterable[str] = (),
 ) -> tuple[Graph, Mapping[str, str]]:
-    """A graph in which each node of certain operators was rewritten, in subgraphs too.
+    """Edit each node of certain operators in a graph and its subgraphs.
 
     Args:
-        functions: what edits a node, by the serialized name of its operator.
+        functions: the function that edits a node, by the serialized name of its operator.
         place: the graph's own place.
-        problems: gets what was refused; such a node stays as it was.
-        touched: told of each node that is rewritten, before it is, with its place.
+        problems: receives the refusals; a refused node stays as it was.
+        touched: receives each node before its rewrite, with its place.
         reserved: names beside the graph's own that a new value must not have.
 
     Returns:
@@ -108,6 +108,6 @@ def _edited(
         return list(editor.finished())
     except OpsetError as error:
         problems.append(Problem(place, "refused", f"{node.target}: {error.problem}"))
-    except Exception as error:  # noqa: BLE001 - a stranger's code: its failure is told with its place, like a refusal
+    except Exception as error:  # noqa: BLE001 - third-party code: report its failure with its place, like a refusal
         problems.append(Problem(place, "failed", f"{node.target}: {type(error).__name__}: {error}"))
     return [node]

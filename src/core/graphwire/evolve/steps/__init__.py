@@ -23,6 +23,6 @@ LATER_STEPS = (
     schema_8_15.STEP,
     schema_8_17.STEP,
 )
-"""Oldest first."""
+"""The steps from schema 5.3 on, oldest first."""
 COMPACT_5_3 = compact_5_3.STEP
 """The step from the compact variant of schema 5.3 to schema 5.3."""

@@ -1,9 +1,9 @@
-"""Compact 5.3: schema 5.3 with stack traces as pairs of numbers into a table of files. Published; kept by no release.
+"""Compact 5.3: schema 5.3 with stack traces as pairs of numbers into a table of files. Published, but no release uses it.
 
-The table is `Graph.co_fileinfo_ordered_list` of the top-level graph, and serves the graphs inside too:
-`[{"file_name": …, "line_info_map": {"12": {"name": FUNCTION, "line": SOURCE}}}]`. A node's `stack_trace` is a list of
-`[index of the file, number of the line]`. The step to 5.3 restores each trace as Python prints it; the step back builds
-the table. A trace that is not as Python prints it, or whose lines the table cannot hold, stays text.
+The table is `Graph.co_fileinfo_ordered_list` of the top-level graph, and serves the graphs inside too: `[{"file_name": …,
+"line_info_map": {"12": {"name": FUNCTION, "line": SOURCE}}}]`. A node's `stack_trace` is a list of `[index of the file,
+number of the line]`. The step to 5.3 restores each trace in the form in which Python prints it; the step back builds the
+table. A trace in another form, or with lines that the table cannot hold, stays text.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _FRAME = re.compile(
 
 
 def up(tree: Record) -> Record:
-    """Compact 5.3 as 5.3.
+    """Convert compact 5.3 to 5.3.
 
     Raises:
-        SchemaError: a trace refers to what the table does not have.
+        SchemaError: a trace refers to an entry that the table does not have.
     """
     table = tree["graph_module"]["graph"][TABLE]
     return rewrite(
@@ -55,7 +55,7 @@ def _restored(node: Record, where: Where, table: list[Record]) -> Record:
     except (LookupError, TypeError, ValueError) as error:
         place = where.at(".metadata['stack_trace']").path
         raise SchemaError(
-            "a stack trace refers to what the table of files does not have", place=place
+            "a stack trace refers to an entry that the table of files does not have", place=place
         ) from error
     return {**node, "metadata": {**node["metadata"], "stack_trace": text}}
 
@@ -69,7 +69,7 @@ def _frame_text(table: list[Record], file: int, line: int) -> str:
 
 
 def down(tree: Record, report: Report) -> Record:
-    """5.3 as compact 5.3."""
+    """Convert 5.3 to compact 5.3."""
     files: dict[str, dict[str, Record]] = {}
     order: list[str] = []
 
@@ -105,7 +105,7 @@ def _frames(trace: str) -> list[tuple[str, str, str, str]] | None:
 
 
 def _fits(files: dict[str, dict[str, Record]], frames: list[tuple[str, str, str, str]]) -> bool:
-    """Whether the table has nothing else at the lines of a trace, nor the trace itself."""
+    """Report whether the lines of a trace conflict neither with the table nor with each other."""
     seen: dict[tuple[str, str], Any] = {}
     for file, line, name, source in frames:
         info = {"name": name, "line": source}

@@ -1,15 +1,15 @@
-"""Our extensions of torch's schema, said in torch's own terms: what every step down begins with.
+"""Converts graphwire's extensions of the schema to torch's own terms; every step down begins with this.
 
-`vocabulary` says of each field, arm and extension which of these becomes of it:
+`vocabulary` assigns one of these treatments to each field, arm and extension:
 
-    said        stack traces as the text of each node's metadata, laid out as torch writes it; provenance as JSON text there, as
-                torch 2.12 writes it; of both, what is beyond the bounds of `schema.trees.unfolding` is left out; a sequence in
-                the list arm for elements of its kind, where there is one; a tensor or None as one of them
-    left out    what informs alone, and torch keeps none of: tuples, names of literals, metadata of values, producer, plugins …
-    refused     obstacles: torch's schema has no word for them. So is whatever the vocabulary does not know
+    said        stack traces as the text of each node's metadata, in torch's layout; provenance as JSON text there, as torch
+                2.12 writes it (both without what exceeds the bounds of `schema.trees.unfolding`); a sequence in the list
+                arm for elements of its kind, where there is one; a tensor or None as one of them
+    left out    what is only informative and torch does not store: tuples, names of literals, metadata of values, producer …
+    refused     obstacles: torch's schema cannot express them. The same holds for what the vocabulary does not list
 
-Contexts of dataclasses as torch 2.1 and 2.2 wrote them become the text that every release since reads. Texts in metadata under
-`graphwire.…` stay: torch ignores what it does not know there.
+Contexts of dataclasses in the form of torch 2.1 and 2.2 become the text that every release since reads. Texts in metadata
+under `graphwire.…` stay: torch ignores unknown keys there.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ from graphwire.schema.texts import TreeSpec, format_treespec, parse_treespec, sp
 from graphwire.schema.trees import WHY_OMITTED, TraceTexts, Unfolding, from_tree, provenance_of
 
 _RETURNED = "torch.return_types."
-"""What operators return: torch names these types from 2.15 on, whose schema is that of 2.12."""
+"""The prefix of operators' return types. Torch names these types since 2.15, whose schema version is that of 2.12."""
 
 _SPECS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "user_input": UserInputSpec,
     "user_output": UserOutputSpec,
     "tensor_constant": InputToTensorConstantSpec,
 }
-"""The specs with fields of ours."""
+"""The specs with fields of graphwire's own."""
 
 
 class _Resolved:
-    """One document on its way to torch's terms, and the extensions whose uses were reported."""
+    """One document during the conversion to torch's terms, and the extensions whose uses were reported."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -79,7 +79,7 @@ class _Resolved:
         self._report(where.obstacle(f"{text}: {detail}" if detail else text, OURS))
 
     def plain(self, kind: type[msgspec.Struct], record: Record, where: Where) -> Record:
-        """A record without fields of ours. Obstacles are those that may not be left out, and those of which nothing is known."""
+        """Return a record without fields of graphwire's own. Report those that must not be left out, and unknown ones."""
         known = _KNOWN[kind]
         if record.keys() <= known:
             return record
@@ -93,12 +93,12 @@ class _Resolved:
         return {name: value for name, value in record.items() if name in known}
 
     def spec(self, spec: Record, where: Where) -> Record:
-        """A spec of an input or output, likewise."""
+        """Return a spec of an input or output without fields of graphwire's own."""
         arm = arm_of(spec)
         return {arm: self.plain(_SPECS[arm], spec[arm], where)} if arm in _SPECS else spec
 
     def argument(self, argument: Record, where: Where) -> Record:
-        """An argument in an arm of torch's; as it is, and an obstacle, where there is none."""
+        """Return an argument in an arm of torch's. Where there is none, report it and return it unchanged."""
         arm = arm_of(argument)
         row = ARMS.get(arm)
         if row is None:
@@ -127,21 +127,21 @@ _KINDS: Final[tuple[type[msgspec.Struct], ...]] = (
     *_SPECS.values(),
 )
 _KNOWN: Final = {kind: fields_of_torch(kind) for kind in _KINDS}
-"""The records with fields of ours, and torch's fields of each."""
+"""The records with fields of graphwire's own, and torch's fields of each."""
 
 
 def resolve_extensions(tree: Record, report: Report, left_out: list[str] | None = None) -> Record:
-    """A document of the current version without extensions; what cannot be said without is reported and left.
+    """Convert a document of the current version to one without extensions; report and keep what has no other form.
 
     Args:
-        left_out: is given the reason why stack traces and origins are left out, if some are.
+        left_out: receives the reason when stack traces and origins are left out.
     """
     resolved = _Resolved(report)
     module = tree["graph_module"]
     traces = TraceTexts(from_tree(frame, StackFrame) for frame in module.get("stack_frames") or ())
     sources, provenance = _source_records(module.get("node_sources") or ())
     texts: dict[tuple[int, ...], str] = {}
-    """What is written of origins, by their rows: nodes share it."""
+    """The texts of origins, by their rows: nodes share them."""
 
     def origins(indices: list[int]) -> str:
         key = tuple(indices)
@@ -192,7 +192,7 @@ def resolve_extensions(tree: Record, report: Report, left_out: list[str] | None 
 
 
 def _report_containers(tree: Record, resolved: _Resolved) -> None:
-    """Report the containers of the interface that torch's own reader does not know, once each."""
+    """Report the containers of the interface that torch's own reader does not support, once each."""
     unknown: dict[str, str] = {}
     for index, call in enumerate(tree["graph_module"]["module_call_graph"]):
         for field in ("in_spec", "out_spec"):
@@ -209,7 +209,7 @@ def _report_containers(tree: Record, resolved: _Resolved) -> None:
 
 
 def _with_contexts(call: Record) -> Record:
-    """A module call whose dataclasses have texts as contexts, not `[class, fields, fields that are None]`."""
+    """Write the contexts of dataclasses in a module call as texts, not as `[class, fields, fields that are None]`."""
     texts = {}
     for field in ("in_spec", "out_spec"):
         spec = parse_treespec(call[field])
@@ -231,7 +231,7 @@ def _is_old_dataclass(spec: TreeSpec) -> bool:
 
 
 def _source_records(rows: Any) -> tuple[list[Record], Unfolding]:
-    """Each row of the table of sources as the nested record that torch writes, and which of them are written out."""
+    """Return each row of the table of sources as the nested record that torch writes, and which rows are written completely."""
     sources = [from_tree(row, NodeSource) for row in rows]
     unfolding = provenance_of(sources)
     records: list[Record] = []
@@ -259,11 +259,11 @@ _LISTS: dict[frozenset[str], tuple[str, Callable[[str, Any], Any]]] = {
         lambda arm, value: value if arm == "as_sym_int" else {arm: value},
     ),
 }
-"""For the arms that the elements of a sequence have: the list arm that says them, and how it says each."""
+"""For the arms of a sequence's elements: the list arm that represents them, and the conversion of each element."""
 
 
 def _listed(items: list[Record]) -> Record | None:
-    """A sequence of these as one of torch's lists; None where there is none for them."""
+    """Convert a sequence of these items to one of torch's lists; return None if no list fits."""
     if not items:
         return {"as_tensors": []}
     kinds = [(arm_of(item), item) for item in items]

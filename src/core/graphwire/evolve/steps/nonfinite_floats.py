@@ -1,6 +1,6 @@
-"""Floats that are not finite: bare tokens of JSON up to torch 2.6, text (`Infinity`, `-Infinity`, `NaN`) from 2.7 on.
+"""Converts floats that are not finite: bare tokens of JSON up to torch 2.6, text (`Infinity`, `-Infinity`, `NaN`) since 2.7.
 
-torch 2.7 and 2.8 read the text NaN, and fail when they write one.
+torch 2.7 and 2.8 read the text NaN, but fail when they write one.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from graphwire.schema import by_arm, decode_float, encode_float
 
 
 def to_text(tree: Record) -> Record:
-    """A program whose floats are text where they are not finite."""
+    """Convert the floats of a program that are not finite to text."""
     return rewrite(tree, _floats(lambda value: value if isinstance(value, str) else encode_float(value)))
 
 
 def from_text(tree: Record) -> Record:
-    """A program whose floats are all numbers."""
+    """Convert all floats of a program to numbers."""
     return rewrite(tree, _floats(decode_float))
 
 
 def _floats(convert: Callable[[Any], Any]) -> Edits:
-    """`convert` applied to every float of a document."""
+    """Return edits that apply `convert` to every float of a document."""
 
     def of_argument(argument: Record, where: Where) -> Record:
         arm = arm_of(argument)

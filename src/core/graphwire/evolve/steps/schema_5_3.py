@@ -1,11 +1,11 @@
 """Schema 5.3 (torch 2.4). It has tokens and constant inputs, and one dialect.
 
-The step to 7.3 (torch 2.5) replaced `dialect` by the list `verifiers`, and brought `torch_version` and the module's metadata.
+The step to 7.3 (torch 2.5) replaced `dialect` by the list `verifiers`, and added `torch_version` and the module's metadata.
 
-Upward the producer is torch's own word for older ones, `<=2.4`. Downward the producer and the module's metadata are
-dropped, symbols get the names that 2.4 gives them itself (`evolve.documents.reserved_names`), and views of attention become
-reshapes (`evolve.operators.flash_attention`). 2.4 knows the dialect ATEN alone, whose graphs change nothing in place: an
-operator that does is an obstacle.
+Upward the producer is torch's own term for older ones, `<=2.4`. Downward the producer and the module's metadata are dropped,
+symbols get the names that 2.4 itself gives them (`evolve.documents.reserved_names`), and views of attention become reshapes
+(`evolve.operators.flash_attention`). 2.4 supports only the dialect ATEN, whose graphs change nothing in place, so an operator
+that does is an obstacle.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DIALECT = "ATEN"
 
 
 def up(tree: Record) -> Record:
-    """5.3 as 7.3."""
+    """Convert 5.3 to 7.3."""
     dialect = tree.get("dialect", DIALECT)
     tree = without(tree, "dialect")
     module = {**tree["graph_module"], "metadata": {}}
@@ -42,7 +42,7 @@ def up(tree: Record) -> Record:
 
 
 def down(tree: Record, report: Report) -> Record:
-    """7.3 as 5.3."""
+    """Convert 7.3 to 5.3."""
     rewrite(tree, Edits(node=lambda node, where: _functional(node, where, report)))
     tree = with_operators_names(reshape_attention(tree))
     module = without(tree["graph_module"], "metadata")
@@ -60,7 +60,7 @@ def _functional(node: Record, where: Where, report: Report) -> Record:
 
 
 def changes_inputs(target: str) -> bool:
-    """Whether an operator's name says that it changes an input: PyTorch's rule is a trailing underscore."""
+    """Report whether an operator changes an input, judged by PyTorch's naming rule: a trailing underscore, or an out overload."""
     parts = target.split(".")
     if not target.startswith("torch.ops.") or len(parts) != 5:
         return False

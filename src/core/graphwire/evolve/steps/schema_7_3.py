@@ -1,13 +1,13 @@
 """Schema 7.3 (torch 2.5). Expressions are infix text, None is an empty list, and there are no symbolic floats.
 
-The step to 8.2 (torch 2.6) brought constructor text for expressions, `true` for None, symbolic floats, ranges without a
-bound (here infinity), the names of a module's parameters (`forward_arg_names`), and the element type uint16.
+The step to 8.2 (torch 2.6) added constructor text for expressions, `true` for None, symbolic floats, ranges without a bound
+(here infinity), the names of a module's parameters (`forward_arg_names`), and the element type uint16.
 
 Loaders before 2.6 read no literal float as output.
 
-Up to 2.5 torch writes an input that is a truth value as `as_int`, with the truth value in it; upward it becomes `as_bool`.
+Up to 2.5 torch writes an input that is a bool as `as_int`, with the bool in it; upward it becomes `as_bool`.
 
-Upward the parameter names stay absent. Downward they are dropped, and so is what an expression says about its symbols.
+Upward the parameter names stay absent. Downward they are dropped, and so are an expression's assumptions on its symbols.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ OLDER, NEWER = Version(7, 3), Version(8, 2)
 
 
 def up(tree: Record) -> Record:
-    """7.3 as 8.2.
+    """Convert 7.3 to 8.2.
 
     Raises:
-        ExpressionError: an expression is not of the infix grammar.
+        ExpressionError: an expression does not match the infix grammar.
     """
     of_symbol = of_expression(cache(to_constructor))
     tree = rewrite(
@@ -61,7 +61,7 @@ def up(tree: Record) -> Record:
 
 
 def down(tree: Record, report: Report) -> Record:
-    """8.2 as 7.3."""
+    """Convert 8.2 to 7.3."""
     convert, foreign = cache(to_infix), cache(foreign_operations)
 
     def of_symbol(value: Record, where: Where) -> Record:
@@ -80,7 +80,7 @@ def down(tree: Record, report: Report) -> Record:
             input_spec=_constant(lambda value: _none_arm(value, [])),
             sym_int=of_symbol,
             sym_bool=of_symbol,
-            # Values of that table without an entry elsewhere were reported where a node makes them.
+            # Values of that table without an entry elsewhere were already reported at the node that makes them.
             graph=lambda graph, where: without(graph, "sym_float_values"),
             call=lambda call, where: without(call, "forward_arg_names"),
         ),
@@ -99,7 +99,7 @@ def _none_arm(argument: Record, value: Any) -> Record:
 
 
 def _constant(convert: Callable[[Record], Record]) -> Edit:
-    """An edit of specs that converts the literal of a constant input."""
+    """Return an edit of specs that converts the literal of a constant input."""
     return of_arm(
         "constant_input", lambda spec: {"constant_input": {**spec, "value": convert(spec["value"])}}
     )

@@ -1,9 +1,9 @@
-"""Schema 8.15 (torch 2.10). It has no names of nodes: a node is known by what it makes.
+"""Schema 8.15 (torch 2.10). Nodes have no names: the values that a node makes identify it.
 
-The step to 8.17 (torch 2.11) brought `Node.name` and the arm `as_nested_tensors`. Upward a node takes its value's name; one
-with several values takes the name that its unused values were made from (`split_unused_1`), else a free name after
-its operator. Downward the names are dropped, and a value with the name that the reader then gives to a node with several
-values gets another.
+The step to 8.17 (torch 2.11) added `Node.name` and the arm `as_nested_tensors`. Upward a node gets its value's name. A node
+with several values gets the name from which its unused values were named (`split_unused_1`), else an unused name derived from
+its operator. Downward the names are dropped, and a value is renamed if it has the name that the reader then gives to a node
+with several values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNUSED = re.compile(r"(?P<node>[A-Za-z_]\w*)_unused_(?P<index>\d+)", re.ASCII)
 
 
 def up(tree: Record) -> Record:
-    """8.15 as 8.17."""
+    """Convert 8.15 to 8.17."""
     return rewrite(tree, Edits(graph=_name_nodes))
 
 
@@ -50,7 +50,7 @@ def _name_nodes(graph: Record, where: Where) -> Record:
 
 
 def _own_name(node: Record) -> str | None:
-    """The name that the values of a node say it has."""
+    """Return the name of a node that the names of its values imply; None if they imply none."""
     outputs = node["outputs"]
     if len(outputs) == 1 and node.get("is_hop_single_tensor_return") is not False:
         name = name_of(outputs[0])
@@ -75,7 +75,7 @@ def _free_name(target: str, taken: set[str | None]) -> str:
 
 
 def down(tree: Record, report: Report) -> Record:
-    """8.17 as 8.15."""
+    """Convert 8.17 to 8.15."""
     return without_names_of_nodes(rewrite(tree, Edits(node=lambda node, where: without(node, "name"))))
 
 

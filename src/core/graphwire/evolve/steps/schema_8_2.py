@@ -1,10 +1,10 @@
 """Schema 8.2 (torch 2.6). It has symbolic floats and constructor text; a higher-order operator's one result is a list of one.
 
-The step to 8.7 (torch 2.7) brought `NamedArgument.kind`, `Node.is_hop_single_tensor_return`, the table of namedtuple fields,
+The step to 8.7 (torch 2.7) added `NamedArgument.kind`, `Node.is_hop_single_tensor_return`, the table of namedtuple fields,
 the element types float8_e4m3fn and float8_e5m2, and text for floats that are not finite.
 
-Upward an argument of a higher-order operator is passed by keyword where it has a name; how others are passed is not said
-(their operator's schema decides). Downward kinds and the table are dropped: a reader of 8.2 needs neither.
+Upward a named argument of a higher-order operator is passed by keyword. For other operators the document does not record how
+arguments are passed; their schema decides. Downward kinds and the table are dropped: a reader of 8.2 needs neither.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HIGHER_ORDER = "torch.ops.higher_order."
 
 
 def up(tree: Record) -> Record:
-    """8.2 as 8.7."""
+    """Convert 8.2 to 8.7."""
     tree = to_text(rewrite(tree, Edits(node=_node_up)))
     return {**tree, "graph_module": {**tree["graph_module"], "treespec_namedtuple_fields": {}}}
 
@@ -38,7 +38,7 @@ def _node_up(node: Record, where: Where) -> Record:
 
 
 def down(tree: Record, report: Report) -> Record:
-    """8.7 as 8.2."""
+    """Convert 8.7 to 8.2."""
     tree = from_text(rewrite(tree, Edits(node=lambda node, where: _node_down(node, where, report))))
     module = without(tree["graph_module"], "treespec_namedtuple_fields")
     return {**tree, "graph_module": module}

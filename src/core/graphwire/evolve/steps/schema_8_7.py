@@ -1,7 +1,7 @@
-"""Schema 8.7 (torch 2.7). It says how each argument is passed, and whether a higher-order operator returns a bare value.
+"""Schema 8.7 (torch 2.7). It records how each argument is passed, and whether a higher-order operator returns a bare value.
 
-The step to 8.8 (torch 2.8) brought the arm `as_optional_tensor`. Downward it becomes the tensor, or None. Loaders before 2.8
-read no program with an integer as input that is a symbol, nor with a truth value as output that is a literal.
+The step to 8.8 (torch 2.8) added the arm `as_optional_tensor`. Downward it becomes the tensor, or None. Loaders before 2.8
+cannot read a symbolic integer as a program's input, nor a literal bool as its output.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ def _content(optional: Record) -> Record:
 
 
 without_optional = of_arm("as_optional_tensor", _content)
-"""Puts an argument in another arm than `as_optional_tensor`."""
+"""Converts an argument in the arm `as_optional_tensor` to another arm."""
 
 
 def down(tree: Record, report: Report) -> Record:
-    """8.8 as 8.7."""
+    """Convert 8.8 to 8.7."""
     return rewrite(tree, Edits(argument=without_optional))
 
 

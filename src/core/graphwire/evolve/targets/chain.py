@@ -1,10 +1,9 @@
-"""The chain of schema steps: which a document needs, and taking them.
+"""Plans and applies the chain of schema steps that a document needs.
 
-    upgrade    any version → the current one, with the operators' forms of today
-    downgrade  the current version → an older one, or every reason why it cannot be said there
+    upgrade    any version → the current one, with the operators' current forms
+    downgrade  the current version → an older one, or every reason why the older one cannot express the document
 
-Both are functions from tree to tree; the tree that is given stays as it is, and shares what did not change with the one
-that is returned.
+Both are functions from tree to tree. The given tree is not changed and shares its unchanged parts with the returned one.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ __all__ = ["CURRENT", "STEPS", "VARIANTS", "downgrade", "obstacles_to", "plan", 
 CURRENT = Version(*SCHEMA_VERSION)
 
 STEPS: tuple[Step, ...] = (*EARLY_STEPS, *LATER_STEPS)
-"""The chain, oldest first: each step begins where the one before ends."""
+"""The chain, oldest first: each step begins with the version with which the one before ends."""
 
 VARIANTS: tuple[Step, ...] = (COMPACT_5_3,)
-"""Steps from a published variant of a version to the version."""
+"""Steps from a published variant of a version to that version."""
 
 _VERSIONS = [step.older for step in STEPS] + [CURRENT]
 
 
 def plan(start: Version, end: Version) -> list[Step]:
-    """The steps from one version to another, in the order in which they are taken (upward or downward).
+    """Return the steps from one version to another, in the order in which they apply (upward or downward).
 
     Raises:
         SchemaVersionError: a version is not in the chain.
@@ -67,28 +66,28 @@ def _index(version: Version) -> int:
         return _VERSIONS.index(version)
     known = ", ".join(map(str, _VERSIONS))
     raise SchemaVersionError(
-        f"schema version {version} is none that is known",
+        f"schema version {version} is not supported",
         place="schema_version",
-        remedy=f"The known ones are {known}; a newer graphwire may know more",
+        remedy=f"Supported versions: {known}. A newer graphwire may support more",
     )
 
 
 def upgrade(tree: Any) -> tuple[Record, list[AppliedStep]]:
-    """A document of any version as one of the current version.
+    """Convert a document of any version to the current version.
 
-    A document of a newer minor version is taken as it is: what it has beyond the current one is ignored, unless its
-    `requires` names something unknown.
+    A document with a newer minor version is accepted unchanged: what it has beyond the current one is ignored, unless its
+    `requires` lists something unknown.
 
     Args:
-        tree: as a wire format decodes it.
+        tree: the document as a wire format decodes it.
 
     Returns:
-        The document, and each step that was taken, in order.
+        The document, and each applied step, in order.
 
     Raises:
-        SchemaVersionError: the version is not one that is known.
-        UnsupportedFeatureError: the document requires an extension that is not known.
-        SchemaError: the document is not what its version says it is.
+        SchemaVersionError: the version is not supported.
+        UnsupportedFeatureError: the document requires an unknown extension.
+        SchemaError: the document does not match the schema of its version.
     """
     version = version_of(tree)
     if version.major == CURRENT.major and version >= CURRENT:
@@ -102,16 +101,19 @@ def upgrade(tree: Any) -> tuple[Record, list[AppliedStep]]:
             tree, rewritten = operators_up(tree, step.newer)
         except MALFORMED as error:
             raise SchemaError(
-                f"the document is not what schema {step.older} says ({type(error).__name__}: {error})",
-                remedy="The document is damaged, or of another kind",
+                f"the document does not match schema {step.older} ({type(error).__name__}: {error})",
+                remedy="The document is damaged, or is not a program",
             ) from error
         taken += rewritten
     return tree, taken
 
 
 def _nearest(version: Version) -> Version:
-    """The newest known version of the same major that is no newer: what a build between two releases wrote is read as that,
-    since minors only add."""
+    """Return the newest supported version of the same major that is not newer than `version`.
+
+    A build between two releases writes versions between theirs; its documents are read as the older release's, since minor
+    versions only add.
+    """
     known = [each for each in _VERSIONS if each.major == version.major and each <= version]
     return version if version.variant or not known else known[-1]
 
@@ -123,7 +125,7 @@ def _check_requires(tree: Record) -> None:
     unknown = [name for name in required if name not in FEATURES]
     if unknown:
         raise UnsupportedFeatureError(
-            f"the document requires {', '.join(unknown)}, which this version does not know",
+            f"the document requires {', '.join(unknown)}, which this version of graphwire does not support",
             place="requires",
             remedy="Install a newer graphwire",
         )
@@ -132,17 +134,17 @@ def _check_requires(tree: Record) -> None:
 def downgrade(
     tree: Record, to: Version, release: str | None = None, left_out: list[str] | None = None
 ) -> Record:
-    """A document of the current version as one of an older version, without extensions of ours.
+    """Convert a document of the current version to an older one, without graphwire's extensions.
+
+    The content of an extension is written in the older version's terms (stack traces and provenance as text), or left out
+    where it is only informative (`evolve.steps.extensions` has the rules).
 
     Args:
-        release: the release of torch that reads it, such as `2.12`; the first that has the version by default.
-        left_out: is given the reason why stack traces and origins are left out, if some are.
-
-    What an extension says is written as the older version says it (stack traces and provenance as text), or left out where
-    it only informs (`evolve.steps.extensions` has the rules).
+        release: the release of torch that reads it, such as `2.12`; by default the first with the version.
+        left_out: receives the reason when stack traces and origins are left out.
 
     Raises:
-        TargetError: the older version cannot say it; the error holds every obstacle.
+        TargetError: the older version cannot express the document; the error lists every obstacle.
         SchemaVersionError: a version is not in the chain.
     """
     result, obstacles = obstacles_to(tree, to, release, left_out)
@@ -154,8 +156,10 @@ def downgrade(
 def obstacles_to(
     tree: Record, to: Version, release: str | None = None, left_out: list[str] | None = None
 ) -> tuple[Record, list[Obstacle]]:
-    """A document of the current version stepped down to `to`, and everything that `to`, or the release that reads it,
-    cannot say. `release` and `left_out` as in `downgrade`."""
+    """Convert a document of the current version to `to`, and list every obstacle.
+
+    An obstacle is what `to`, or the release that reads it, cannot express. `release` and `left_out` are as in `downgrade`.
+    """
     obstacles: dict[tuple[str, str], Obstacle] = {}
 
     def report(obstacle: Obstacle) -> None:

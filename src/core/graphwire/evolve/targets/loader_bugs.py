@@ -1,4 +1,4 @@
-"""What the loader of one release cannot read though its schema says it, and the releases before and after read it."""
+"""Reports constructs on which the loader of a single release fails, although its schema and its neighbours support them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphwire.evolve.documents import (
 
 
 def report_loader_bugs(tree: Record, version: Version, report: Report) -> None:
-    """Report what the loader of `version` fails on in a document of that version."""
+    """Report the constructs in a document of `version` on which that version's loader fails."""
     fault = _FAULTS.get(version)
     if fault is not None:
         rewrite(tree, Edits(graph=lambda graph, where: fault(graph, where, report)))
@@ -26,7 +26,7 @@ def report_loader_bugs(tree: Record, version: Version, report: Report) -> None:
 
 
 def _unbacked_beside_subgraph(graph: Record, where: Where, report: Report) -> Record:
-    """2.7 asserts, when it begins a subgraph, that no symbol without backing is waiting for the node that makes it."""
+    """Report a subgraph beside unbacked symbols: 2.7 asserts at its beginning that no such symbol waits for its node."""
     values = [*graph["sym_int_values"].values(), *graph["sym_bool_values"].values()]
     texts = [value["as_expr"]["expr_str"] for value in values if value.get("as_expr") is not None]
     if not any("Symbol('u" in text for text in texts):
@@ -40,7 +40,7 @@ def _unbacked_beside_subgraph(graph: Record, where: Where, report: Report) -> Re
 
 
 def _constant_of_submodule(spec: Record, where: Where, report: Report) -> Record:
-    """2.2 registers a constant with the module as one of its attributes, whose names have no dots."""
+    """Report a constant of a submodule: 2.2 registers a constant as an attribute of the module, and such names have no dots."""
     constant = spec.get("tensor_constant")
     if constant is not None and "." in constant["tensor_constant_name"]:
         construct = (

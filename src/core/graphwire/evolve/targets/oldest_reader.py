@@ -1,8 +1,8 @@
-"""The first reader of a file: which release of torch its own loader reads it from, or which graphwire.
+"""Determines the first reader of a file: the oldest release of torch whose own loader reads it, or graphwire.
 
-A document of the current schema in JSON that requires none of our extensions, in the archive layout of torch 2.9, is read by
-torch 2.9 and later, which ignore the fields and the minor version that they do not know; and by no release before the ones that
-brought its operators, argument arms and element types. Every other document of ours is read by graphwire alone.
+A document of the current schema in JSON that requires no extension of graphwire, in the archive layout of torch 2.9, is
+readable by torch 2.9 and later, which ignore unknown fields and minor versions. A release that predates its operators,
+argument arms or element types cannot read it. Every other document that graphwire writes is readable by graphwire alone.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from graphwire.schema import ARGUMENT_ARMS, ARMS, Argument, Graph, Node, Place, 
 from graphwire.schema.trees import to_tree
 
 OURS_FIRST: Final = f"{OURS}-0.1"
-"""The first graphwire that knows every extension there is (`schema.program.FEATURES`)."""
+"""The first graphwire that supports every extension (`schema.program.FEATURES`)."""
 
 _ARCHIVE = Version(8, 14)
 _OLD: Final = ARGUMENT_ARMS.index("as_optional_tensor")
-"""How many arms every reader of the archive reads in an argument; they come first."""
+"""The number of arms that every reader of the archive supports in an argument; they come first."""
 _NO_NEW: Final = (None,) * (len(ARGUMENT_ARMS) - _OLD)
 _NEW_TYPES: Final = {kind: since for kind, since in TYPES.items() if since > _ARCHIVE}
 
 
 def first_reader(program: Program, *, is_json: bool) -> str:
-    """The first reader of a program of the current schema in an archive of ours, such as `torch-2.9` or `graphwire-0.1`.
+    """Return the first reader of a program of the current schema in graphwire's archive, such as `torch-2.9` or `graphwire-0.1`.
 
     Args:
-        is_json: whether its document is JSON, the only wire format that torch has.
+        is_json: whether its document is JSON, the only wire format that torch supports.
     """
     if program.requires or not is_json:
         return OURS_FIRST
@@ -73,7 +73,7 @@ def first_reader(program: Program, *, is_json: bool) -> str:
 
 
 def _needed(graph: Graph, top: bool) -> Iterator[Version | None]:
-    """The first schema whose reader reads each argument of a graph that is not among the oldest; None for one that none reads."""
+    """Return the first schema whose reader reads each argument of a graph beyond the oldest ones; None if no reader does."""
     for node in graph.nodes:
         nameless = False
         for named in node.inputs:
@@ -115,7 +115,7 @@ def _place_of(node: Node) -> Place:
 
 
 def _since(argument: Argument, place: Place) -> Version | None:
-    """The first schema whose reader reads an argument in a place; None where none does."""
+    """Return the first schema whose reader reads an argument in a place; None if no reader does."""
     for arm, content in zip(ARGUMENT_ARMS, astuple(argument), strict=True):
         if content is not None:
             if (
@@ -134,7 +134,7 @@ def _since(argument: Argument, place: Place) -> Version | None:
 
 
 def first_reader_of(version: Version, program: Program) -> str:
-    """The first reader of a file as it says itself: by its note, or by the version of its schema where it has none."""
+    """Return the first reader of a file by its own note or, without one, by its schema version."""
     if program.readable_from is not None:
         return program.readable_from
     return OURS_FIRST if version == DRAFT or version.variant else first_release(version)

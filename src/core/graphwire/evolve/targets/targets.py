@@ -1,7 +1,7 @@
-"""Targets: what a program can be written for, and whether it can.
+"""Targets: the readers that a program can be written for, and the check whether it can.
 
-A target is a release of torch (`torch-2.6`), the one that is installed (`torch`), or a version of the schema (`8.14`, `1`,
-`draft-2022`, `compact-5.3`), which stands for the first release that has it.
+A target is a release of torch (`torch-2.6`), the installed one (`torch`), or a version of the schema (`8.14`, `1`,
+`draft-2022`, `compact-5.3`), which represents the first release that has it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ class Target(NamedTuple):
     """A reader that a program is written for."""
 
     name: str
-    """Such as `torch-2.6`."""
+    """The name, such as `torch-2.6`."""
     version: Version
-    """The schema that it reads."""
+    """The schema version that it reads."""
     release: str
-    """The release of torch, such as `2.6`: of a version the first that has it."""
+    """The release of torch, such as `2.6`; for a version, the first release that has it."""
     layout: Layout | None
-    """Its archive; None for a target that has only documents."""
+    """The archive layout; None for a target that has only documents."""
     none: Literal["[]", "true"]
-    """What JSON has for None."""
+    """The JSON encoding of None."""
     nonfinite: Literal["token", "text"]
-    """What JSON has for a float that is not finite: a bare token (`Infinity`), or text (`"Infinity"`)."""
+    """The JSON encoding of a float that is not finite: a bare token (`Infinity`), or text (`"Infinity"`)."""
 
 
 _LAYOUTS: Final[dict[str, Layout]] = {
@@ -71,17 +71,18 @@ TARGETS: Final[dict[str, Target]] = _targets()
 """Every target by name: the releases, oldest first, then the versions."""
 
 INSTALLED: Final = "torch"
-"""The target that means the release of torch that is installed; also the name of its distribution."""
+"""The target that represents the installed release of torch; also the name of its distribution."""
 
 _PATCH = re.compile(r"(torch-\d+\.\d+)(?:\.\d+)?(?:\+\w+)?|schema-(.+)", re.ASCII)
 
 
 def target_named(name: str) -> Target:
-    """The target of a name; a release may have its patch number (`torch-2.6.0`), a version `schema-` before it, and `torch`
-    is the release that is installed.
+    """Return the target of a name.
+
+    A release may have its patch number (`torch-2.6.0`), a version the prefix `schema-`, and `torch` is the installed release.
 
     Raises:
-        SchemaVersionError: there is no such target, or no torch is installed.
+        SchemaVersionError: there is no such target, or torch is not installed.
     """
     if not isinstance(name, str):
         raise SchemaVersionError(f"a target is given by its name, not by {name!r:.80}", remedy=_listed())
@@ -96,25 +97,25 @@ def target_named(name: str) -> Target:
 
 
 def _listed() -> str:
-    return f"Targets: {INSTALLED} (the release that is installed), {', '.join(TARGETS)}"
+    return f"Targets: {INSTALLED} (the installed release), {', '.join(TARGETS)}"
 
 
 def _installed() -> str:
-    """The target of the torch that is installed, found without importing it.
+    """Return the target of the installed torch, found without importing it.
 
     Raises:
-        SchemaVersionError: none is.
+        SchemaVersionError: torch is not installed.
     """
     try:
         return "-".join((INSTALLED, ".".join(metadata.version(INSTALLED).split(".")[:2])))
     except metadata.PackageNotFoundError:
         raise SchemaVersionError(
-            "the target 'torch' is the release that is installed, and none is", remedy=_listed()
+            "the target 'torch' is the installed release, but torch is not installed", remedy=_listed()
         ) from None
 
 
 def supports(tree: Record, target: Target | str) -> list[Obstacle]:
-    """Everything in a document of the current version that `target` cannot say; empty when it can be written for it.
+    """Return everything in a document of the current version that `target` cannot express; empty if it can be written.
 
     Raises:
         SchemaVersionError: there is no such target.
@@ -125,5 +126,5 @@ def supports(tree: Record, target: Target | str) -> list[Obstacle]:
 
 
 def supported(tree: Record) -> dict[str, list[Obstacle]]:
-    """What `supports` says of every target, by name."""
+    """Return the result of `supports` for every target, by name."""
     return {name: supports(tree, target) for name, target in TARGETS.items()}

@@ -1,4 +1,4 @@
-"""Stack traces of the first writers' files, which are rows of a table, as today's writers write them: as text on each node."""
+"""Converts stack traces from rows of a table, as in files of the first graphwire versions, to text on each node."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Owner = TypeVar("Owner", Node, ValueMetadata)
 
 
 def with_trace_texts(program: Program, left_out: list[str]) -> Program:
-    """A program without a table of stack frames; the very same one where it has none.
+    """Replace the table of stack frames of a program by texts; return the very same program if it has no table.
 
     Args:
-        left_out: is given the reason why stack traces are left out, if some are.
+        left_out: receives the reason when stack traces are left out.
     """
     module = program.graph_module
     if not module.stack_frames:
@@ -50,7 +50,7 @@ def _input(named: NamedArgument, traces: TraceTexts) -> NamedArgument:
 
 
 def _texted(owner: Owner, traces: TraceTexts) -> Owner:
-    """A node, or what is known of a value, with its trace as text. A text that stands there already counts, as in a load."""
+    """Replace the trace of a node, or of a value's description, by text. A text that is already there wins, as in a load."""
     if owner.stack is None:
         return owner
     text = None if "stack_trace" in owner.metadata else traces.of(owner.stack)
