@@ -1,14 +1,14 @@
-"""The first published design (2022). A document is a graph module whose weights stand inside it; no file of a release has it.
+"""The first published design (2022). A document is a graph module that contains its weights; no file of a release uses it.
 
-It has tensors and integers as values described once per graph, positional arguments and keyword arguments, and no
-signature: a weight is the tensor value of its own name, and the graph's inputs are the caller's.
+It has tensors and integers as values described once per graph, positional arguments and keyword arguments, and no signature:
+a weight is the tensor value of its own name, and the graph's inputs are the caller's.
 
-The step to schema 1 brought the signature, named arguments, conditions, call specs, ranges and operator versions. What the
-draft has no place for stands in its `metadata` under `graphwire.schema_1` (JSON), so that the step up finds it again.
-Without that, upward: the inputs and outputs are tuples of tensors (one output: the tensor alone), there are no ranges, and ATen
-is of version 10. Positional arguments have no names in schema 1 then: they are passed by position.
+The step to schema 1 added the signature, named arguments, conditions, call specs, ranges and operator versions. The draft
+stores what it has no field for in its `metadata` under `graphwire.schema_1` (JSON), where the step up finds it again. Without
+that entry, upward: the inputs and outputs are tuples of tensors (one output: the tensor alone), there are no ranges, and ATen
+has version 10. Positional arguments then have no names in schema 1: they are passed by position.
 
-Weights: `evolve.early_steps.embedded` takes them out of a draft, and puts them in.
+Weights: `evolve.early_steps.embedded` extracts them from a draft, and inserts them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from graphwire.schema.texts import LEAF, TreeSpec, format_treespec
 OLDER, NEWER = DRAFT, Version(1)
 
 KEPT = "graphwire.schema_1"
-"""The key of `metadata` with the parts of a schema 1 document that the draft has no place for."""
+"""The key of `metadata` with the parts of a schema 1 document for which the draft has no field."""
 
 _MODULES = ("_operator.", "math.", "builtins.", "torch.")
 _OPS = "torch.ops."
@@ -46,10 +46,10 @@ _FIRST = "1"
 
 
 def up(tree: Record) -> Record:
-    """The draft as schema 1.
+    """Convert the draft to schema 1.
 
     Raises:
-        SchemaError: the document's own note of what schema 1 had is damaged.
+        SchemaError: the entry that holds the parts of schema 1 is damaged.
     """
     kept = _kept(tree.get("metadata") or {})
     names = {
@@ -107,7 +107,7 @@ def _kept(metadata: dict[str, str]) -> Record:
         }
     except (ValueError, TypeError, KeyError) as error:
         raise SchemaError(
-            "the note of a schema 1 document is damaged", place=f"metadata[{KEPT!r}]"
+            "the parts of schema 1 that the draft stores are damaged", place=f"metadata[{KEPT!r}]"
         ) from error
 
 
@@ -176,7 +176,7 @@ def _metadata_up(metadata: Record) -> dict[str, str]:
 
 
 def down(tree: Record, report: Report) -> Record:
-    """Schema 1 as the draft, with weights that say where they lie, and hold no bytes yet."""
+    """Convert schema 1 to the draft; weights record their location and hold no bytes yet."""
     module, place = tree["graph_module"], ROOT.at(".graph_module")
     signature = module["signature"]
     parameters, buffers = signature["inputs_to_parameters"], signature["inputs_to_buffers"]
@@ -206,7 +206,7 @@ def down(tree: Record, report: Report) -> Record:
 
 
 def _unread(name: str, metas: dict[str, Record]) -> Record:
-    """A weight without bytes: what a writer puts in, or where the bytes are, follows (`evolve.early_steps.embedded`)."""
+    """Return a weight without bytes; a writer adds the bytes or their location later (`evolve.early_steps.embedded`)."""
     location = {"location": name, "offset": "0", "length": "0", "checksum": ""}
     return {"storage": {"data_location": "External", "data": location}, "meta": metas.get(name)}
 
@@ -253,7 +253,7 @@ def _graph_down(graph: Record, names: dict[str, str], where: Where, report: Repo
 def _references(arguments: list[Record], names: dict[str, str], where: Where, report: Report) -> list[Record]:
     for index, argument in enumerate(arguments):
         if argument.get("as_tensor") is None:
-            report(where.at(f"[{index}]").obstacle("an input or output that is no tensor", _FIRST))
+            report(where.at(f"[{index}]").obstacle("an input or output that is not a tensor", _FIRST))
     given = [name_of(argument) or "" for argument in arguments]
     return [{"name": names.get(name, name)} for name in given]
 
@@ -282,7 +282,7 @@ STEP = Step(
     down,
     derived=(
         "the signature, from the names of the weights",
-        "the structure of inputs and outputs, where the document notes none",
+        "the structure of inputs and outputs, where the document records none",
     ),
-    absent=("ranges of symbols and operator versions, where the document notes none",),
+    absent=("ranges of symbols and operator versions, where the document records none",),
 )

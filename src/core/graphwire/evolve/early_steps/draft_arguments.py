@@ -1,4 +1,4 @@
-"""Arguments, results and tensor metas of the first design (draft-2022) ⇄ schema 1."""
+"""Converts arguments, results and tensor metas between the first design (draft-2022) and schema 1."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _SAME = {
     "as_scalar_type": "as_scalar_type",
     "as_memory_format": "as_memory_format",
 }
-"""The arms of the draft that hold what an arm of schema 1 holds. Element types and memory formats have the same numbers."""
+"""The arms of the draft with the same content as an arm of schema 1. Element types and memory formats have the same numbers."""
 _SAME_DOWN = {new: old for old, new in _SAME.items()}
 
 _LAYOUTS = {1: 7, 2: 1, 3: 2, 4: 3, 5: 4, 6: 5, 7: 6}
-"""The draft's number of each layout, and schema 1's."""
+"""Layout numbers: the draft's to schema 1's."""
 _LAYOUTS_DOWN = {new: old for old, new in _LAYOUTS.items()}
 
 NO_INDEX = -1
-"""The draft's device index, which is no option, for the current device."""
+"""The draft's device index for the current device; the draft's field is not optional."""
 
 Names: TypeAlias = dict[str, str]
 
 
 def value_name(qualified: str) -> str:
-    """A name that a value can have, for a weight of the draft, which is a value of its own qualified name."""
+    """Return a valid value name for a weight of the draft, whose value has the weight's qualified name."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", qualified)
     return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
 
@@ -43,11 +43,11 @@ def value_name(qualified: str) -> str:
 def argument_up(
     argument: Record, names: Names, literals: dict[str, int], module: Callable[[Record], Record]
 ) -> Record:
-    """An argument of the draft as one of schema 1.
+    """Convert an argument of the draft to schema 1.
 
     Args:
         names: value names by qualified name, for weights.
-        literals: the integers that stand among the graph's values only to be in a list.
+        literals: the integers that are values of the graph only to be in a list.
         module: converts a graph module.
     """
     arm = arm_of(argument)
@@ -81,11 +81,11 @@ def argument_down(
     report: Report,
     module: Callable[[Record, Where], Record],
 ) -> Record:
-    """An argument of schema 1 as one of the draft.
+    """Convert an argument of schema 1 to the draft.
 
     Args:
         names: qualified names of weights by value name.
-        literals: the names of integers that stand among the graph's values to be in a list.
+        literals: the names of integers that are values of the graph to be in a list.
     """
     arm = arm_of(argument)
     value: Any = argument.get(arm)
@@ -113,7 +113,7 @@ def argument_down(
 
 
 def result_up(result: Record) -> Record:
-    """A result of a node of the draft as one of schema 1."""
+    """Convert a result of a node of the draft to schema 1."""
     arm = arm_of(result)
     return (
         {"as_tensor": result[arm]} if arm == "as_tensor" else {"as_sym_int": {"as_name": result[arm]["name"]}}
@@ -121,7 +121,7 @@ def result_up(result: Record) -> Record:
 
 
 def result_down(result: Record, where: Where, report: Report) -> Record:
-    """A result of a node of schema 1 as one of the draft."""
+    """Convert a result of a node of schema 1 to the draft."""
     arm = arm_of(result)
     if arm == "as_tensor":
         return {"as_tensor": result[arm]}
@@ -132,7 +132,7 @@ def result_down(result: Record, where: Where, report: Report) -> Record:
 
 
 def literal_integers(graph: Record) -> dict[int, str]:
-    """The names to give the integers that stand in lists or in the place of symbolic ones, each number once."""
+    """Return names for the integers in lists or in the place of symbolic ones, each number once."""
     taken, names = set(graph["sym_int_values"]) | set(graph["tensor_values"]), {}
     for node in graph["nodes"]:
         for named in node["inputs"]:
@@ -172,7 +172,7 @@ def _device_down(device: Record) -> Record:
 
 
 def meta_up(meta: Record) -> Record:
-    """A tensor's meta of the draft as one of schema 1."""
+    """Convert a tensor's meta of the draft to schema 1."""
     return {
         **meta,
         "sizes": [size_up(size) for size in meta["sizes"]],
@@ -184,7 +184,7 @@ def meta_up(meta: Record) -> Record:
 
 
 def meta_down(meta: Record) -> Record:
-    """A tensor's meta of schema 1 as one of the draft."""
+    """Convert a tensor's meta of schema 1 to the draft."""
     return {
         **meta,
         "sizes": [size_down(size) for size in meta["sizes"]],
@@ -196,12 +196,12 @@ def meta_down(meta: Record) -> Record:
 
 
 def size_up(size: Record) -> Record:
-    """A size or symbolic integer of the draft as one of schema 1."""
+    """Convert a size or symbolic integer of the draft to schema 1."""
     text = size.get("as_sym")
     return {"as_int": size["as_int"]} if text is None else {"as_expr": {"expr_str": text, "hint": None}}
 
 
 def size_down(size: Record) -> Record:
-    """A size or symbolic integer of schema 1 as one of the draft."""
+    """Convert a size or symbolic integer of schema 1 to the draft."""
     expression = size.get("as_expr")
     return {"as_int": size["as_int"]} if expression is None else {"as_sym": expression["expr_str"]}

@@ -1,10 +1,10 @@
-"""Tensors that stand inside a document, as the two oldest schemas have them.
+"""Extracts and inserts the tensors that documents of the two oldest schemas contain.
 
-    schema 1      constants of the top-level graph: base64 of what `torch.save` wrote of the tensor
-    draft-2022    every weight: the bytes of its storage, big-endian, or where they lie outside of the document
+    schema 1      constants of the top-level graph: base64 of the tensor as `torch.save` writes it
+    draft-2022    every weight: the bytes of its storage, big-endian, or their location outside of the document
 
-`upgrade` leaves them behind, since the current schema has none in its documents: a loader takes them out of the document that
-it read, before or after, and passes them on as payloads. Writing a draft ends with putting them in.
+`upgrade` omits them, since documents of the current schema contain no tensors: a loader extracts them from the document that
+it read, before or after, and passes them on as payloads. The last step of writing a draft inserts them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ExternalBytes(NamedTuple):
     """Bytes outside of the document: big-endian storage."""
 
     location: str
-    """The file's name, as the document says it: whoever reads it decides which file that is, if any."""
+    """The file's name in the document: its reader decides which file that is, if any."""
     offset: int
     """In bytes, from the start of the file."""
     length: int
@@ -34,7 +34,7 @@ class ExternalBytes(NamedTuple):
 
 
 class EmbeddedTensor(NamedTuple):
-    """One tensor that a document holds, or says where to find."""
+    """One tensor that a document contains or locates."""
 
     name: str
     """Its qualified name, as in the upgraded document's signature."""
@@ -43,14 +43,14 @@ class EmbeddedTensor(NamedTuple):
     data: bytes | ExternalBytes
     """A torch.save zip; or the bytes of the storage, little-endian unless they are external."""
     meta: Record | None
-    """The tensor's meta as the current schema has it; None where only the bytes say it."""
+    """The tensor's meta in the current schema; None where only the bytes contain it."""
 
 
 def embedded_tensors(tree: Any) -> list[EmbeddedTensor]:
-    """The tensors inside a document of any version, in the document's order; none in a document of 2.2 or later.
+    """Return the tensors inside a document of any version, in the document's order; none for 2.2 or later.
 
     Raises:
-        SchemaError: a tensor is not as its schema says.
+        SchemaError: a tensor does not match its schema.
     """
     version = version_of(tree)
     if version == Version(1):
@@ -66,7 +66,7 @@ def embedded_tensors(tree: Any) -> list[EmbeddedTensor]:
 
 
 def _table(tree: Any, *steps: str) -> Record:
-    """The mapping at a path; empty where there is none."""
+    """Return the mapping at a path; empty where there is none."""
     for step in steps:
         tree = tree.get(step) or {}
         if not isinstance(tree, dict):
@@ -81,7 +81,7 @@ def _bytes_of(name: str, data: Any) -> bytes:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, TypeError, ValueError) as error:
         raise SchemaError(
-            f"the bytes of {name!r} are no base64 text", place=f"constants[{name!r}]"
+            f"the bytes of {name!r} are not base64 text", place=f"constants[{name!r}]"
         ) from error
 
 
@@ -100,16 +100,16 @@ def _draft_tensor(name: str, kind: Literal["parameter", "buffer"], tensor: Recor
             case _:
                 raise SchemaError("a storage is neither internal nor external", place=place)
     except MALFORMED as error:
-        raise SchemaError("a tensor is not as the draft says", place=place) from error
+        raise SchemaError("a tensor does not match the draft's schema", place=place) from error
     return EmbeddedTensor(name, kind, "storage", content, meta)
 
 
 def embed(draft: Record, storage_of: Callable[[str], bytes | memoryview]) -> Record:
-    """A draft with its weights inside.
+    """Return a draft with its weights inside.
 
     Args:
-        draft: as `downgrade` made it.
-        storage_of: the little-endian bytes of the storage of a weight, by its qualified name, such as its meta describes.
+        draft: the document from `downgrade`.
+        storage_of: returns the little-endian bytes of a weight's storage, by its qualified name, as its meta describes them.
     """
     return {
         **draft,
@@ -126,13 +126,13 @@ def _with_bytes(tensor: Record, data: bytes | memoryview) -> Record:
 
 
 def swapped(data: bytes, dtype: ScalarType) -> bytes:
-    """The bytes of elements in the other byte order; its own reverse."""
+    """Reverse the byte order of elements; its own reverse."""
     name = DTYPE_NAMES.get(dtype, "")
     size = ITEM_SIZES.get(name, 1) // (2 if name.startswith("complex") else 1)
     if size == 1:
         return data
     if len(data) % size:
-        raise SchemaError(f"{len(data)} bytes are no whole number of elements of {name}")
+        raise SchemaError(f"{len(data)} bytes are not a whole number of elements of {name}")
     result = bytearray(len(data))
     for byte in range(size):
         result[byte::size] = data[size - 1 - byte :: size]

@@ -1,4 +1,4 @@
-"""Records as torch 2.1 and 2.2 write and need them: every arm of a union and every option, null where it is not set."""
+"""Writes records as torch 2.1 and 2.2 need them: with every arm of a union and every option, null where it is not set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HINT = ("as_int", "as_float", "as_bool")
 
 
 def without_nulls(value: Any) -> Any:
-    """A tree without the null fields of its records."""
+    """Return a tree without the null fields of its records."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -39,7 +39,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def with_all_arms(tree: Record) -> Record:
-    """A program of schema 1 or 2 with every arm and option written."""
+    """Write every arm and option of a program of schema 1 or 2."""
     tree = rewrite(
         tree,
         Edits(
@@ -79,7 +79,7 @@ _INNER: dict[str, Fill] = by_arm(
     },
     _each,
 )
-"""The arms of an argument that hold a record with options, or a list of such, and what fills it."""
+"""The arms of an argument that hold a record with options, or a list of such records, and the function that adds their nulls."""
 
 
 def _argument(argument: Record, where: Where) -> Record:

@@ -1,15 +1,15 @@
 """Schema 1 (torch 2.1). It has a call spec, six name maps for a signature, and a wrapper around each tensor's meta.
 
 The step to 2 (torch 2.2) replaced the name maps by specs and the call spec by the root's entry in the module call graph,
-brought `dialect` and hints that are no integers, and dropped equality constraints and example inputs.
+added `dialect` and hints other than integers, and dropped equality constraints and example inputs.
 
-Upward: an input tuple of a tuple and a dict with identifiers as keys is `(args, kwargs)` (2.1 writes no kwargs where there
-are none, so that a call with a tuple and such a dict reads the same); any other is the positional arguments alone. A
-constant of the graph becomes an input; its tensor stands in the document (`evolve.early_steps.embedded`). Bounds that
-2.1 made too strict are relaxed (`evolve.operators.size_assertions`).
-Downward: tensor constants become buffers, as 2.1 keeps them; a hint that is no integer is dropped; a size that only a run knows
-is 2 at least, as 2.1 writes it, which otherwise finds no answer to whether it is 0 or 1 (it runs with these all the same). 2.1
-cannot read a backward signature, nor the calls of modules, though it writes them.
+Upward: an input tuple of a tuple and a dict with identifiers as keys is `(args, kwargs)`; any other is the positional
+arguments alone. (2.1 writes no empty kwargs, so a call with such a tuple and dict as positional arguments is
+indistinguishable.) A constant of the graph becomes an input; the document holds its tensor (`evolve.early_steps.embedded`).
+Bounds that 2.1 made too strict are relaxed (`evolve.operators.size_assertions`).
+Downward: tensor constants become buffers, as 2.1 stores them. A hint other than an integer is dropped. A size known only at
+run time is at least 2, as 2.1 writes it: otherwise 2.1 cannot decide whether it is 0 or 1 (the program still runs with
+these). 2.1 writes backward signatures and the calls of modules but cannot read them.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ DIALECT = "ATEN"
 _NO_KWARGS = TreeSpec("builtins.dict", "[]", [])
 _UNBACKED = re.compile(r"\bi\d+\b")
 _LEAST_SIZE = 2
-"""What 2.1 takes a size for that only a run knows, and the least that it reads of others."""
+"""The lower bound that 2.1 assumes for a size known only at run time, and the least that it reads for other sizes."""
 
 
 def up(tree: Record) -> Record:
-    """1 as 2."""
+    """Convert 1 to 2."""
     tree = rewrite(tree, _UP)
     module = dict(tree["graph_module"])
     call = module.pop("call_spec")
@@ -75,7 +75,7 @@ def up(tree: Record) -> Record:
 
 
 def down(tree: Record, report: Report) -> Record:
-    """2 as 1."""
+    """Convert 2 to 1."""
     report_small_sizes(tree, report, _LEAST_SIZE, first_release(NEWER))
     sizes: set[str] = set()
     rewrite(tree, Edits(tensor_meta=lambda meta, where: _note_sizes(meta, sizes)))
@@ -99,7 +99,7 @@ def down(tree: Record, report: Report) -> Record:
 
 
 def _note_sizes(meta: Record, sizes: set[str]) -> Record:
-    """Add the unbacked symbols that a tensor's sizes are made of."""
+    """Add the unbacked symbols in a tensor's sizes to `sizes`."""
     for size in meta["sizes"]:
         if (expression := size.get("as_expr")) is not None:
             sizes.update(_UNBACKED.findall(expression["expr_str"]))
@@ -120,7 +120,7 @@ def _tuple_of(leaves: list[str]) -> TreeSpec:
 
 
 def in_spec_up(text: str) -> str:
-    """The structure of `(args, kwargs)` from what 2.1 wrote."""
+    """Convert the input structure that 2.1 wrote to the structure of `(args, kwargs)`."""
     spec = parse_treespec(text)
     if _is_call(spec):
         return text
@@ -128,7 +128,7 @@ def in_spec_up(text: str) -> str:
 
 
 def in_spec_down(text: str) -> str:
-    """What 2.1 writes for the structure of `(args, kwargs)`."""
+    """Convert the structure of `(args, kwargs)` to what 2.1 writes."""
     spec = parse_treespec(text)
     if len(spec.children) == 2 and spec.children[1] == _NO_KWARGS:
         return format_treespec(spec.children[0])
@@ -170,7 +170,7 @@ def _graph_up(graph: Record, where: Where) -> Record:
     values = {name: value["meta"] for name, value in graph["tensor_values"].items()}
     graph = {**graph, "tensor_values": values}
     if where.path == "graph_module.graph" and graph.get("constants"):
-        return graph  # lifted when the signature is there
+        return graph  # lifted once the signature exists
     return without(graph, "constants")
 
 

@@ -1,12 +1,12 @@
 """Schema 2 (torch 2.2). Signatures are specs, its version is a plain number, and files write every arm of a union.
 
-The step to 5.1 (torch 2.3) brought unions with one key, operators as arguments, the class of a script object, buffers that are
-not persistent, inputs that are script objects or that the program changes, and symbolic storage offsets. A symbol
-without backing was `i0` and became `u0`.
+The step to 5.1 (torch 2.3) added unions with one key, operators as arguments, the class of a script object, buffers that are
+not persistent, inputs that are script objects or that the program changes, and symbolic storage offsets. An unbacked symbol
+`i0` became `u0`.
 
-Upward every buffer is persistent (its tensor is in the state dict), and the class of a script object is `unknown`.
-Downward a buffer that is not persistent becomes one that is. 2.2 cannot call a program with keyword arguments, nor read a list
-of texts, though it writes both; and it names container types that are not Python's own otherwise.
+Upward every buffer is persistent (its tensor is in the state dict), and the class of a script object is `unknown`. Downward a
+buffer that is not persistent becomes a persistent one. 2.2 writes keyword arguments and lists of strings, but cannot call a
+program with the former nor read the latter; and it uses other names for container types outside Python's own.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from graphwire.schema.texts import treespec_nodes
 OLDER, NEWER = Version(2), Version(5, 1)
 
 _COMMON = ("builtins.", "collections.")
-"""What the names of containers begin with that every release knows by the same name and context."""
+"""Prefixes of the names of containers that every release supports with the same name and context."""
 
 UNKNOWN_CLASS = "unknown"
 
 
 def up(tree: Record) -> Record:
-    """2 as 5.1."""
+    """Convert 2 to 5.1."""
     tree = rewrite(
         without_nulls(tree),
         Edits(
@@ -57,7 +57,7 @@ def up(tree: Record) -> Record:
 
 
 def down(tree: Record, report: Report) -> Record:
-    """5.1 as 2."""
+    """Convert 5.1 to 2."""
     _report_calls(tree, report)
     rewrite(tree, Edits(node=lambda node, where: _tensor_results(node, where, report)))
     tree = symbols_first(tree)
@@ -86,11 +86,11 @@ def _report_calls(tree: Record, report: Report) -> None:
 
 
 def _tensor_results(node: Record, where: Where, report: Report) -> Record:
-    """2.2 reads of a higher-order operator one tensor, or a list of tensors."""
+    """Report a higher-order operator with other results than one tensor or one list of tensors, which are all that 2.2 reads."""
     arms = {arm_of(output) for output in node["outputs"]}
     plain = arms <= {"as_tensor"} or (arms == {"as_tensors"} and len(node["outputs"]) == 1)
     if node["target"].startswith("torch.ops.higher_order.") and not plain:
-        construct = "a result of a higher-order operator that is no tensor"
+        construct = "a result of a higher-order operator that is not a tensor"
         report(where.obstacle(construct, first_release(NEWER)))
     return node
 
@@ -128,7 +128,7 @@ STEP = Step(
     up,
     down,
     absent=(
-        "which buffers are not persistent (all are taken as persistent)",
+        "which buffers are not persistent (all are treated as persistent)",
         "the classes of script objects",
     ),
 )

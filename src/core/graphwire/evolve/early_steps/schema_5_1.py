@@ -1,14 +1,14 @@
 """Schema 5.1 (torch 2.3). Its version is a pair of numbers, unions have one key, script objects and operators are arguments.
 
-The step to 5.3 (torch 2.4) brought tokens (inputs and outputs that order effects), a spec of its own for an input that was
+The step to 5.3 (torch 2.4) added tokens (inputs and outputs that order effects), a separate spec for an input that was
 specialised to a literal, and a record for the tensor of an optional tensor.
 
-Loaders before 2.4 read no literal as output, no namedtuple by its name, and no backed symbol that may be 0; that of 2.1
-none that may be 1 either.
+Loaders before 2.4 read no literal as output, no namedtuple by its name, and no backed symbol that may be 0; the loader of 2.1
+also reads none that may be 1.
 
-Upward an input that is a literal gets the free name `arg` and its position. Downward that name is dropped, and values that are
-called like a Python builtin get another name (`evolve.documents.reserved_names`); paths of modules lose their commas, on which
-2.3 fails.
+Upward an input that is a literal gets an unused name, `arg` and its position. Downward that name is dropped, and values with
+the name of a Python builtin are renamed (`evolve.documents.reserved_names`); paths of modules lose their commas, on which 2.3
+fails.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from graphwire.schema.texts import treespec_nodes
 OLDER, NEWER = Version(5, 1), Version(5, 3)
 
 LEAST_SIZE = 1
-"""The least that the ranges of inputs' sizes begin with in 2.2 and 2.3: on 0 they fail."""
+"""The lower bound of inputs' sizes in 2.2 and 2.3: they fail on 0."""
 
 LITERALS = frozenset(ConstantValue.__struct_fields__)
 
 
 def up(tree: Record) -> Record:
-    """5.1 as 5.3."""
+    """Convert 5.1 to 5.3."""
     tree = greatest_integer_from_infinity(
         rewrite(tree, Edits(argument=_OPTIONAL_UP, node=_with_stack(stack_with_commas)))
     )
@@ -72,7 +72,7 @@ def up(tree: Record) -> Record:
 
 
 def down(tree: Record, report: Report) -> Record:
-    """5.3 as 5.1."""
+    """Convert 5.3 to 5.1."""
     report_small_sizes(tree, report, LEAST_SIZE, first_release(NEWER))
     _report_namedtuples(tree, report)
     tree = rewrite(
@@ -83,7 +83,7 @@ def down(tree: Record, report: Report) -> Record:
 
 
 def _report_namedtuples(tree: Record, report: Report) -> None:
-    """2.3 knows no name of a namedtuple's class, and makes a class of its own for each, which is no user's."""
+    """Report namedtuples: 2.3 does not look up their classes by name but makes a new class for each, which is not the user's."""
     for where, spec in treespecs(tree):
         for _, node, _ in treespec_nodes(spec):
             if node.type == "collections.namedtuple" and isinstance(node.context, str):
@@ -92,7 +92,7 @@ def _report_namedtuples(tree: Record, report: Report) -> None:
 
 
 def _optional(convert: Callable[[Any], Any]) -> Edit:
-    """An edit of lists of optional tensors that converts each tensor."""
+    """Return an edit of lists of optional tensors that converts each tensor."""
 
     def of_item(item: Record) -> Record:
         tensor = item.get("as_tensor")

@@ -1,4 +1,4 @@
-"""Graph signatures: the name maps of schema 1 ⇄ the specs of schema 2."""
+"""Converts graph signatures between the name maps of schema 1 and the specs of schema 2."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PLACE = ROOT.at(".graph_module.signature")
 
 
 def signature_up(signature: Record, graph: Record) -> Record:
-    """Specs from name maps, in the order of the graph's inputs and outputs."""
+    """Convert name maps to specs, in the order of the graph's inputs and outputs."""
     inputs, outputs = ([_bare(each) for each in graph[side]] for side in ("inputs", "outputs"))
     backward: Record = signature.get("backward_signature") or {}
     loss: Any = backward.get("loss_output")
     maps = NameMaps(
         signature["inputs_to_parameters"],
         signature["inputs_to_buffers"],
-        [name for each in inputs if (name := value_name(each)) is not None],  # what is in no other map
+        [name for each in inputs if (name := value_name(each)) is not None],  # those in no other map
         [name for each in outputs if (name := value_name(each)) is not None],
         signature["buffers_to_mutate"],
         BackwardSignature(
@@ -46,13 +46,13 @@ def signature_up(signature: Record, graph: Record) -> Record:
 
 
 def _bare(argument: Record) -> Argument:
-    """An argument of the current schema that refers to the same value; None for a literal."""
+    """Return an argument of the current schema that refers to the same value; None for a literal."""
     name = name_of(argument)
     return Argument(as_none=True) if name is None else Argument(as_tensor=TensorArgument(name))
 
 
 def _spec_up(spec: InputSpec | OutputSpec, argument: Record) -> Record:
-    """A spec as schema 2 has it: user inputs and outputs with the argument as it is, and buffers that are all persistent."""
+    """Convert a spec to schema 2: user inputs and outputs keep their argument, and buffers lack `persistent`."""
     tree: Record = to_tree(spec)
     if "user_output" in tree:
         return {"user_output": {"arg": argument}}
@@ -63,7 +63,7 @@ def _spec_up(spec: InputSpec | OutputSpec, argument: Record) -> Record:
 
 
 def signature_down(signature: Record, report: Report) -> Record:
-    """Name maps from specs."""
+    """Convert specs to name maps."""
     maps: dict[str, Any] = {
         "inputs_to_parameters": {},
         "inputs_to_buffers": {},
@@ -103,7 +103,7 @@ def signature_down(signature: Record, report: Report) -> Record:
                 report(where.obstacle(f"an output of the kind {arm}", _FIRST))
     if any(backward.values()):
         maps["backward_signature"] = backward
-        report(_PLACE.obstacle("gradients as outputs, which 2.1 writes and cannot read", _FIRST))
+        report(_PLACE.obstacle("gradients as outputs, which 2.1 writes but cannot read", _FIRST))
     if mutates_late:
         report(_PLACE.obstacle("a changed buffer after the program's own outputs", _FIRST))
     return maps

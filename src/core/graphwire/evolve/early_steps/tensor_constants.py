@@ -1,8 +1,8 @@
-"""Constants of a graph of schema 1: tensors that nodes read by name, and that are no inputs.
+"""Converts constants of a graph of schema 1 to inputs: tensors that nodes read by name and that are not inputs yet.
 
-torch 2.1 writes them where a program makes a tensor from Python numbers. Their bytes stand in the document
-(`evolve.early_steps.embedded`); here they become inputs, as later releases write them. Nothing but the bytes says what such a
-tensor is, except the copy that 2.1 makes of each (`aten.lift_fresh_copy`), whose meta is its own.
+torch 2.1 writes constants where a program makes a tensor from Python numbers. The document contains their bytes
+(`evolve.early_steps.embedded`); here they become inputs, as later releases write them. Only the bytes describe such a tensor,
+except the copy that 2.1 makes of each (`aten.lift_fresh_copy`), which has a meta of its own.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _COPY = "torch.ops.aten.lift_fresh_copy.default"
 
 
 def lift_constants(graph: Record, signature: Record) -> tuple[Record, Record]:
-    """The top-level graph with its constants as inputs, before those of the user, and the signature with their specs.
+    """Insert the constants into the top-level graph as inputs, before the user's, and their specs into the signature.
 
     Raises:
-        SchemaError: nothing says what a constant is.
+        SchemaError: nothing describes a constant.
     """
     constants = graph.get("constants")
     graph = without(graph, "constants")
@@ -39,7 +39,7 @@ def _meta_of_copy(graph: Record, name: str) -> Record:
             meta: Record = graph["tensor_values"][node["outputs"][0]["as_tensor"]["name"]]
             return meta
     raise SchemaError(
-        f"nothing says what the constant {name!r} is",
+        f"nothing describes the constant {name!r}",
         place="graph_module.graph.constants",
         remedy="Write the file again with torch 2.2 or later",
     )
