@@ -18,7 +18,7 @@ from graphwire.errors import (
 )
 from graphwire.evolve.documents.versions import COMPACT_5_3, DRAFT, RELEASES, Version, version_of
 from graphwire.evolve.targets.chain import CURRENT, STEPS, VARIANTS, downgrade, plan, upgrade
-from graphwire.evolve.targets.targets import TARGETS, supported, supports, target_named
+from graphwire.evolve.targets.targets import TARGETS, obstacles_by_target, supports, target_named
 
 
 def test_each_step_begins_where_the_one_before_ends() -> None:
@@ -128,7 +128,7 @@ _RELEASES = [name for name in TARGETS if name.startswith("torch-")]
 
 
 def _releases_that_read(tree: dict[str, Any]) -> list[str]:
-    obstacles = supported(tree)
+    obstacles = obstacles_by_target(tree)
     return [name for name in _RELEASES if not obstacles[name]]
 
 

@@ -22,8 +22,8 @@ from torch._export.serde import schema as torch_schema
 import graphwire
 from graphwire.errors import Obstacle, TargetError
 from graphwire.evolve.documents.plain_values import TABLES
-from graphwire.evolve.documents.reserved_names import renamed
-from graphwire.evolve.documents.step import report_new
+from graphwire.evolve.documents.reserved_names import rename_values
+from graphwire.evolve.documents.step import report_new_constructs
 from graphwire.evolve.documents.versions import RELEASES, Version, first_release
 from graphwire.evolve.documents.vocabulary import EXTENSIONS, FIELDS, TYPES
 from graphwire.evolve.targets.chain import CURRENT, downgrade
@@ -102,7 +102,7 @@ def test_what_came_with_a_version_is_reported_for_each_version_there_is() -> Non
     tree = to_tree(GOLDEN["arguments"]())
     for version in (None, *RELEASES.values()):
         found: list[Obstacle] = []
-        report_new(tree, found.append, version)
+        report_new_constructs(tree, found.append, version)
         assert {each.first for each in found} <= {first_release(version) if version else "graphwire"}
         assert found or version == Version(7, 3), "the golden program has something of every version but one"
 
@@ -197,9 +197,9 @@ def test_no_name_of_a_value_stays_when_all_are_renamed(name: str) -> None:
         (GraphSignature, module["signature"]),
         *((ModuleCallEntry, entry) for entry in module["module_call_graph"]),
     ):
-        made = renamed(kind, tree, names)
+        made = rename_values(kind, tree, names)
         assert set(_texts(made)) & names.keys() <= _others(tree), name
-        assert json.dumps(renamed(kind, made, again)) == json.dumps(tree)
+        assert json.dumps(rename_values(kind, made, again)) == json.dumps(tree)
 
 
 def _texts(tree: Any) -> Iterator[str]:

@@ -14,7 +14,7 @@ from graphwire.analysis.validation.argument_rules import RULES
 from graphwire.analysis.validation.program_rules import validate
 from graphwire.bridge.graph import arguments as bridge
 from graphwire.cli.node_text import argument_text as node_text
-from graphwire.evolve.documents.reserved_names import renamed
+from graphwire.evolve.documents.reserved_names import rename_values
 from graphwire.evolve.documents.trees import Edits, rewrite
 from graphwire.evolve.documents.vocabulary import FIELDS
 from graphwire.evolve.opsets.graph_names import requirements_after
@@ -171,7 +171,7 @@ def test_every_reference_is_renamed_and_nothing_else_changes(arm: str) -> None:
     assert given == sample(arm)
     if names := [name for name in names_in(given) if not name.startswith("results")]:
         assert names_in(upper(given)) == [name.upper() for name in names]
-        tree = renamed(Argument, to_tree(given), {"a": "A", "b": "B"})
+        tree = rename_values(Argument, to_tree(given), {"a": "A", "b": "B"})
         assert tree == to_tree(upper(given))
         assert to_tree(rewritten(upper(given), Renaming(str.lower, lambda held: held))) == to_tree(given)
     elif ARMS[arm].refers == "results":

@@ -16,7 +16,7 @@ from graphwire.api.documents import upgraded
 from graphwire.api.error_boundary import Boundary, reading
 from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem
-from graphwire.evolve.targets import supported as targets_of
+from graphwire.evolve.targets import obstacles_by_target as targets_of
 from graphwire.hooks import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.schema.trees import to_tree

@@ -15,7 +15,7 @@ from graphwire.api.programs import to_schema
 from graphwire.api.targets import check_ranges
 from graphwire.errors import EncodeError, Obstacle
 from graphwire.evolve.documents import narrow_ranges
-from graphwire.evolve.targets import supported, target_named
+from graphwire.evolve.targets import obstacles_by_target, target_named
 from graphwire.evolve.targets import supports as obstacles_of
 from graphwire.hooks import registry_or_installed
 from graphwire.schema import Program
@@ -149,7 +149,7 @@ def targets(
         method: which program of a file of several.
     """
     with open_program(source, method, options) as (program, _):
-        return supported(to_tree(program))
+        return obstacles_by_target(to_tree(program))
 
 
 @contextmanager

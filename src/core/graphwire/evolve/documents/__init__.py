@@ -2,7 +2,7 @@
 
 from graphwire.evolve.documents.expression_text import (
     foreign_operations,
-    renamed_symbols,
+    rename_symbols,
     to_constructor,
     to_infix,
 )
@@ -19,25 +19,31 @@ from graphwire.evolve.documents.plain_values import (
     decode_value,
     defined_values,
     encode_value,
-    mapped,
+    map_argument,
     subgraphs,
 )
 from graphwire.evolve.documents.range_bounds import (
-    from_infinity,
     greatest_integer_from_infinity,
     infinity_from_greatest_integer,
+    infinity_to_unbounded,
     narrow_ranges,
     report_small_sizes,
-    to_infinity,
+    unbounded_to_infinity,
 )
-from graphwire.evolve.documents.record_edits import of_arm, of_expression, without
+from graphwire.evolve.documents.record_edits import arm_edit, expression_edit, without
 from graphwire.evolve.documents.reserved_names import (
-    with_operators_names,
-    without_builtin_names,
-    without_names_of_nodes,
+    name_symbols_by_operators,
+    rename_builtin_names,
+    rename_node_name_clashes,
 )
-from graphwire.evolve.documents.step import AppliedStep, Step, literal_as_value, place_of_results, report_new
-from graphwire.evolve.documents.symbol_order import report_unmet_symbols, symbols_first
+from graphwire.evolve.documents.step import (
+    AppliedStep,
+    Step,
+    literal_as_value,
+    report_new_constructs,
+    result_place,
+)
+from graphwire.evolve.documents.symbol_order import report_unmet_symbols, sort_symbols_first
 from graphwire.evolve.documents.trees import (
     MALFORMED,
     OURS,
@@ -48,8 +54,8 @@ from graphwire.evolve.documents.trees import (
     Record,
     Report,
     Where,
+    arguments_of,
     arm_of,
-    call_of,
     name_of,
     node_label,
     rewrite,

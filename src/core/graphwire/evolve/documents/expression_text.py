@@ -82,7 +82,7 @@ def foreign_operations(text: str) -> list[str]:
     return list(found)
 
 
-def renamed_symbols(text: str, old: str, new: str) -> str:
+def rename_symbols(text: str, old: str, new: str) -> str:
     """Rename the symbols in infix text that consist of `old` and a number to `new` and that number."""
     if old not in text:
         return text

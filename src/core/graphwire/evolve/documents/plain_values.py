@@ -208,7 +208,7 @@ def subgraphs(argument: Argument) -> Iterator[tuple[str, Graph]]:
             yield f".{arm_of(argument)}{step_text(step)}{below}", graph
 
 
-def mapped(
+def map_argument(
     argument: Argument, rename: Mapping[str, str], change: Callable[[str, Graph], Graph], place: str
 ) -> Argument:
     """Rename the references in an argument and change its graphs; return the very same object where nothing differs.

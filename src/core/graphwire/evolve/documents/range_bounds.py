@@ -87,12 +87,12 @@ def greatest_integer_from_infinity(tree: Record) -> Record:
     )
 
 
-def from_infinity(tree: Record) -> Record:
+def infinity_to_unbounded(tree: Record) -> Record:
     """Remove infinite bounds from the ranges of a program."""
     return _with_bounds(tree, lambda bound, infinity: None if bound == infinity else bound)
 
 
-def to_infinity(tree: Record) -> Record:
+def unbounded_to_infinity(tree: Record) -> Record:
     """Write missing bounds of a program's ranges as infinity."""
     return _with_bounds(tree, lambda bound, infinity: infinity if bound is None else bound)
 

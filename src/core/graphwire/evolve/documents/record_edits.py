@@ -8,7 +8,7 @@ from typing import Any
 from graphwire.evolve.documents.trees import Edit, Record, Where
 
 
-def of_arm(arm: str, change: Callable[[Any], Record]) -> Edit:
+def arm_edit(arm: str, change: Callable[[Any], Record]) -> Edit:
     """Return an edit that replaces a union by `change` of the content of one arm; unions with another arm stay."""
 
     def edit(union: Record, where: Where) -> Record:
@@ -18,9 +18,9 @@ def of_arm(arm: str, change: Callable[[Any], Record]) -> Edit:
     return edit
 
 
-def of_expression(convert: Callable[[str], str]) -> Edit:
+def expression_edit(convert: Callable[[str], str]) -> Edit:
     """Return an edit of a symbolic value that converts the text of its expression."""
-    return of_arm("as_expr", lambda value: {"as_expr": {**value, "expr_str": convert(value["expr_str"])}})
+    return arm_edit("as_expr", lambda value: {"as_expr": {**value, "expr_str": convert(value["expr_str"])}})
 
 
 def without(record: Record, *fields: str) -> Record:

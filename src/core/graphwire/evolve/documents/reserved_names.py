@@ -26,7 +26,7 @@ _FX_NAMES = frozenset({"inf", "nan", "NoneType", "torch", "device", "fx_pytree",
 _WORD = re.compile(r"\W", re.ASCII)
 
 
-def without_builtin_names(tree: Record) -> Record:
+def rename_builtin_names(tree: Record) -> Record:
     """Rename the top-level values that have the name of a builtin."""
     graph = tree["graph_module"]["graph"]
     taken = value_names(graph)
@@ -38,7 +38,7 @@ def without_builtin_names(tree: Record) -> Record:
     return _with_names(tree, names)
 
 
-def with_operators_names(tree: Record) -> Record:
+def name_symbols_by_operators(tree: Record) -> Record:
     """Name the top-level symbols after the operators that make them, if the program returns one with another name."""
     graph = tree["graph_module"]["graph"]
     taken = value_names(graph)
@@ -57,7 +57,7 @@ def with_operators_names(tree: Record) -> Record:
     return _with_names(tree, wrong) if returned & wrong.keys() else tree
 
 
-def without_names_of_nodes(tree: Record) -> Record:
+def rename_node_name_clashes(tree: Record) -> Record:
     """Rename the values whose names FX gives to nodes with several values."""
     found: dict[str, dict[str, str]] = {}
 
@@ -100,7 +100,7 @@ def _with_names(tree: Record, names: dict[str, str]) -> Record:
 
 def _graph_with_names(graph: Record, names: dict[str, str]) -> Record:
     """Rename a graph's own values."""
-    return renamed(Graph, graph, names) if names else graph
+    return rename_values(Graph, graph, names) if names else graph
 
 
 def _interface_with_names(tree: Record, names: dict[str, str]) -> Record:
@@ -108,8 +108,8 @@ def _interface_with_names(tree: Record, names: dict[str, str]) -> Record:
     if not names:
         return tree
     module = tree["graph_module"]
-    signature = renamed(GraphSignature, module["signature"], names)
-    entries = [renamed(ModuleCallEntry, entry, names) for entry in module["module_call_graph"]]
+    signature = rename_values(GraphSignature, module["signature"], names)
+    entries = [rename_values(ModuleCallEntry, entry, names) for entry in module["module_call_graph"]]
     return {**tree, "graph_module": {**module, "signature": signature, "module_call_graph": entries}}
 
 
@@ -118,7 +118,7 @@ def _interface_with_names(tree: Record, names: dict[str, str]) -> Record:
 _Rename = Callable[[Any, dict[str, str]], Any]
 
 
-def renamed(kind: type[msgspec.Struct], record: Record, names: dict[str, str]) -> Record:
+def rename_values(kind: type[msgspec.Struct], record: Record, names: dict[str, str]) -> Record:
     """Rename values in the tree of a record, in every field that holds value names (`Field.names`).
 
     A graph inside has names of its own, so they stay.
@@ -184,7 +184,7 @@ def _of_type(kind: inspect.Type) -> _Rename | None:
     if not isinstance(kind, inspect.StructType) or not _has_names(kind.cls, set()):
         return None
     # Arguments contain arguments, so the function for the inner ones is looked up when one occurs.
-    return lambda record, names: renamed(kind.cls, record, names)
+    return lambda record, names: rename_values(kind.cls, record, names)
 
 
 def _has_names(kind: type[msgspec.Struct], seen: set[type[msgspec.Struct]]) -> bool:

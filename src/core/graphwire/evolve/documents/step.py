@@ -105,7 +105,7 @@ def _new_specs(kind: type[InputSpec | OutputSpec], version: Version | None) -> d
 _NEW: Final = {version: _new_with(version) for version in (None, *RELEASES.values())}
 
 
-def report_new(tree: Record, report: Report, version: Version | None) -> None:
+def report_new_constructs(tree: Record, report: Report, version: Version | None) -> None:
     """Report every argument, element type and spec of a document that a schema version added.
 
     Args:
@@ -138,7 +138,7 @@ def report_new(tree: Record, report: Report, version: Version | None) -> None:
                 report(where.at(f"{field}[{index}]").obstacle(construct, first))
 
     def of_node(node: Record, where: Where) -> Record:
-        in_place(node["outputs"], place_of_results(node), where, ".outputs")
+        in_place(node["outputs"], result_place(node), where, ".outputs")
         return node
 
     def of_graph(graph: Record, where: Where) -> Record:
@@ -166,7 +166,7 @@ def report_new(tree: Record, report: Report, version: Version | None) -> None:
     )
 
 
-def place_of_results(node: Record) -> Place:
+def result_place(node: Record) -> Place:
     """Return the place of a node's results, as `schema.arguments` names it."""
     if len(node["outputs"]) != 1:
         return "results"

@@ -13,7 +13,7 @@ from graphwire.evolve.documents.trees import Record, Report, Where
 _SYMBOL = re.compile(r"\bs\d+\b", re.ASCII)
 
 
-def symbols_first(tree: Record) -> Record:
+def sort_symbols_first(tree: Record) -> Record:
     """Order a program's tensors so that symbols appear alone before expressions use them, where such an order exists."""
     module = tree["graph_module"]
     values = module["graph"]["tensor_values"]

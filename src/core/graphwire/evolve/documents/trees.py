@@ -236,14 +236,14 @@ def node_label(node: Record) -> str:
     return str(node.get("name") or next((name for name in named if name), node["target"]))
 
 
-def call_of(node: Record) -> list[Record]:
+def arguments_of(node: Record) -> list[Record]:
     """Return the arguments of a node, in order."""
     return [named["arg"] for named in node["inputs"]]
 
 
 def subgraphs(node: Record) -> Iterator[Record]:
     """Return the graphs that a node receives as arguments, in order."""
-    for argument in call_of(node):
+    for argument in arguments_of(node):
         if (inner := argument.get("as_graph")) is not None:
             yield inner["graph"]
 

@@ -26,12 +26,12 @@ from graphwire.evolve.documents import (
     Step,
     Version,
     Where,
+    arm_edit,
     first_release,
     greatest_integer_from_infinity,
     infinity_from_greatest_integer,
     module_stack_down,
     module_stack_up,
-    of_arm,
     report_small_sizes,
     rewrite,
     without,
@@ -202,14 +202,14 @@ def _metadata_down(node: Record, where: Where) -> Record:
 _UP = Edits(
     node=_metadata_up,
     graph=_graph_up,
-    sym_int=of_arm("as_expr", _hint_up),
-    sym_bool=of_arm("as_expr", _condition_up),
+    sym_int=arm_edit("as_expr", _hint_up),
+    sym_bool=arm_edit("as_expr", _condition_up),
 )
 _DOWN = Edits(
     node=_metadata_down,
     graph=_graph_down,
-    sym_int=of_arm("as_expr", _hint_down),
-    sym_bool=of_arm("as_expr", _condition_down),
+    sym_int=arm_edit("as_expr", _hint_down),
+    sym_bool=arm_edit("as_expr", _condition_down),
 )
 
 STEP = Step(

@@ -19,13 +19,13 @@ from graphwire.evolve.documents import (
     Step,
     Version,
     Where,
+    arm_edit,
     arm_of,
+    expression_edit,
     first_release,
-    of_arm,
-    of_expression,
-    renamed_symbols,
+    rename_symbols,
     rewrite,
-    symbols_first,
+    sort_symbols_first,
     treespecs,
     without,
 )
@@ -60,7 +60,7 @@ def down(tree: Record, report: Report) -> Record:
     """Convert 5.1 to 2."""
     _report_calls(tree, report)
     rewrite(tree, Edits(node=lambda node, where: _tensor_results(node, where, report)))
-    tree = symbols_first(tree)
+    tree = sort_symbols_first(tree)
     tree = rewrite(
         tree,
         Edits(
@@ -95,10 +95,10 @@ def _tensor_results(node: Record, where: Where, report: Report) -> Record:
     return node
 
 
-_OBJECT_UP = of_arm("as_custom_obj", lambda each: {"as_custom_obj": {**each, "class_fqn": UNKNOWN_CLASS}})
-_OBJECT_DOWN = of_arm("as_custom_obj", lambda each: {"as_custom_obj": {"name": each["name"]}})
-_PERSISTENT = of_arm("buffer", lambda buffer: {"buffer": {**buffer, "persistent": True}})
-_NOT_PERSISTENT = of_arm("buffer", lambda buffer: {"buffer": without(buffer, "persistent")})
+_OBJECT_UP = arm_edit("as_custom_obj", lambda each: {"as_custom_obj": {**each, "class_fqn": UNKNOWN_CLASS}})
+_OBJECT_DOWN = arm_edit("as_custom_obj", lambda each: {"as_custom_obj": {"name": each["name"]}})
+_PERSISTENT = arm_edit("buffer", lambda buffer: {"buffer": {**buffer, "persistent": True}})
+_NOT_PERSISTENT = arm_edit("buffer", lambda buffer: {"buffer": without(buffer, "persistent")})
 
 
 def _objects(graph: Record) -> Record:
@@ -115,11 +115,11 @@ def _plain_offset(meta: Record, where: Where, report: Report) -> Record:
 
 
 def _renamed(old: str, new: str) -> Edit:
-    return of_expression(lambda text: renamed_symbols(text, old, new))
+    return expression_edit(lambda text: rename_symbols(text, old, new))
 
 
 def _renamed_keys(tree: Record, old: str, new: str) -> Record:
-    return {renamed_symbols(key, old, new): limits for key, limits in tree["range_constraints"].items()}
+    return {rename_symbols(key, old, new): limits for key, limits in tree["range_constraints"].items()}
 
 
 STEP = Step(

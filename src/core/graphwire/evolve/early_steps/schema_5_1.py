@@ -25,18 +25,18 @@ from graphwire.evolve.documents import (
     Step,
     Version,
     Where,
+    arm_edit,
     arm_of,
     first_release,
     greatest_integer_from_infinity,
     infinity_from_greatest_integer,
     name_of,
-    of_arm,
+    rename_builtin_names,
     report_small_sizes,
     rewrite,
     stack_with_commas,
     stack_without_commas,
     treespecs,
-    without_builtin_names,
 )
 from graphwire.schema import ConstantValue
 from graphwire.schema.texts import treespec_nodes
@@ -76,7 +76,7 @@ def down(tree: Record, report: Report) -> Record:
     report_small_sizes(tree, report, LEAST_SIZE, first_release(NEWER))
     _report_namedtuples(tree, report)
     tree = rewrite(
-        without_builtin_names(tree),
+        rename_builtin_names(tree),
         Edits(argument=_OPTIONAL_DOWN, input_spec=_LITERAL_DOWN, node=_with_stack(stack_without_commas)),
     )
     return infinity_from_greatest_integer(tree)
@@ -98,12 +98,12 @@ def _optional(convert: Callable[[Any], Any]) -> Edit:
         tensor = item.get("as_tensor")
         return item if tensor is None else {"as_tensor": convert(tensor)}
 
-    return of_arm("as_optional_tensors", lambda items: {"as_optional_tensors": list(map(of_item, items))})
+    return arm_edit("as_optional_tensors", lambda items: {"as_optional_tensors": list(map(of_item, items))})
 
 
 _OPTIONAL_UP = _optional(lambda name: {"name": name})
 _OPTIONAL_DOWN = _optional(lambda tensor: tensor["name"])
-_LITERAL_DOWN = of_arm("constant_input", lambda constant: {"user_input": {"arg": constant["value"]}})
+_LITERAL_DOWN = arm_edit("constant_input", lambda constant: {"user_input": {"arg": constant["value"]}})
 
 
 def _with_stack(convert: Callable[[dict[str, str]], dict[str, str]]) -> Edit:

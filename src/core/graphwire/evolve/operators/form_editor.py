@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from graphwire.errors import Obstacle, OpsetError
-from graphwire.evolve.documents import Node, Record, Where, call_of, free_name, value_names, without
+from graphwire.evolve.documents import Node, Record, Where, arguments_of, free_name, value_names, without
 
 
 class GraphValues:
@@ -51,7 +51,7 @@ class GraphValues:
 
     @cached_property
     def _used(self) -> set[str]:
-        given = [argument for node in self._graph["nodes"] for argument in call_of(node)]
+        given = [argument for node in self._graph["nodes"] for argument in arguments_of(node)]
         return set(_names_in([*given, *self._graph["outputs"]]))
 
 
@@ -97,7 +97,7 @@ class FormEditor:
     @property
     def arguments(self) -> list[Record]:
         """The arguments, in order."""
-        return call_of(self.node)
+        return arguments_of(self.node)
 
     def argument(self, parameter: str) -> Record:
         """Return an argument by its parameter's name; an empty record where it is not given."""

@@ -33,7 +33,7 @@ from typing import Any, Final
 from graphwire.evolve.documents import Record
 from graphwire.evolve.operators.flash_attention import FLASH, FLASH_FOR_CPU, attention_down, attention_up
 from graphwire.evolve.operators.form_editor import FormEditor
-from graphwire.evolve.opsets import Change, renamed, renamed_parameter
+from graphwire.evolve.opsets import Change, renamed_operator, renamed_parameter
 
 
 def _tensors(arguments: Iterable[Record]) -> list[Record] | None:
@@ -271,14 +271,14 @@ _PYTHON = "torch._higher_order_ops."
 
 CHANGES: Final[tuple[Change, ...]] = (
     Change("2.2", f"{_HOP}cond", cond_tuple_up, cond_tuple_down),
-    renamed("2.2", "torch.ops.map_impl", f"{_HOP}map_impl"),
+    renamed_operator("2.2", "torch.ops.map_impl", f"{_HOP}map_impl"),
     Change("2.3", f"{_HOP}cond", cond_results_up, cond_results_down),
     Change("2.3", f"{_HOP}map_impl", map_up, map_down),
     Change("2.3", FLASH, attention_up, attention_down, FLASH_FOR_CPU),
     Change("2.4", f"{_HOP}while_loop", while_loop_up, while_loop_down),
     renamed_parameter("2.4", "torch.ops.aten.can_cast.default", "from", "from_"),
-    renamed("2.5", f"{_PYTHON}auto_functionalize.auto_functionalized", f"{_HOP}auto_functionalized"),
-    renamed("2.5", f"{_PYTHON}wrap.wrap_with_set_grad_enabled", f"{_HOP}wrap_with_set_grad_enabled"),
+    renamed_operator("2.5", f"{_PYTHON}auto_functionalize.auto_functionalized", f"{_HOP}auto_functionalized"),
+    renamed_operator("2.5", f"{_PYTHON}wrap.wrap_with_set_grad_enabled", f"{_HOP}wrap_with_set_grad_enabled"),
     Change("2.6", RRELU, noise_up, noise_down, RRELU_FUNCTIONAL),
     Change("2.7", f"{_HOP}scan", scan_up, scan_down),
     Change("2.8", f"{_HOP}invoke_subgraph", invoke_up, invoke_down),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphwire.evolve.documents import Edits, Node, Record, Where, of_expression, rewrite
+from graphwire.evolve.documents import Edits, Node, Record, Where, expression_edit, rewrite
 
 _ASSERT = "torch.ops.aten._assert_async.msg"
 _SCALAR = "torch.ops.aten.scalar_tensor.default"
@@ -60,4 +60,4 @@ def _zero_bound(named: Record) -> Record:
     return {**named, "arg": {"as_int": 0}} if named["name"] == "b" else named
 
 
-_AT_LEAST_ZERO = of_expression(lambda text: re.sub(r">= 2$", ">= 0", text))
+_AT_LEAST_ZERO = expression_edit(lambda text: re.sub(r">= 2$", ">= 0", text))

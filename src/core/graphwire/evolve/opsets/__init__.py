@@ -1,6 +1,6 @@
 """How is a program converted to the opset versions that are installed or requested?"""
 
-from graphwire.evolve.opsets.changes import Change, EditNode, opset_steps, renamed, renamed_parameter
+from graphwire.evolve.opsets.changes import Change, EditNode, opset_steps, renamed_operator, renamed_parameter
 from graphwire.evolve.opsets.editor import NodeEditor, Value
 from graphwire.evolve.opsets.graph_names import graphs_in, uses_operator, walk_nodes
 from graphwire.evolve.opsets.planner import Plan, UnknownOps, apply, plan, plan_for

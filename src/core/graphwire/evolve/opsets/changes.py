@@ -41,7 +41,7 @@ class Change(NamedTuple):
         return self.becomes or self.target
 
 
-def renamed(since: str | int, target: str, becomes: str) -> Change:
+def renamed_operator(since: str | int, target: str, becomes: str) -> Change:
     """Return the change of an operator's name."""
     return Change(
         since, target, lambda edit: edit.retarget(becomes), lambda edit: edit.retarget(target), becomes

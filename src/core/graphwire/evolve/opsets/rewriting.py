@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.documents import TABLES, Value, defined_values, mapped
+from graphwire.evolve.documents import TABLES, Value, defined_values, map_argument
 from graphwire.schema import Graph, NamedArgument, Node
 
 _RESERVED = frozenset(
@@ -53,7 +53,7 @@ class GraphRewrite:
         """Rename the values that a node uses and change its subgraphs; return the same node where nothing differs."""
         inputs: list[NamedArgument] | None = None
         for index, named in enumerate(node.inputs):
-            argument = mapped(named.arg, self._new_names, change, f"{place}.inputs[{index}].arg")
+            argument = map_argument(named.arg, self._new_names, change, f"{place}.inputs[{index}].arg")
             if argument is not named.arg:
                 inputs = list(node.inputs) if inputs is None else inputs
                 inputs[index] = replace(named, arg=argument)
@@ -86,7 +86,7 @@ class GraphRewrite:
             return self._graph, {}
         graph = self._graph
         outputs = [
-            mapped(output, self._new_names, lambda _, below: below, f"{place}.outputs[{index}]")
+            map_argument(output, self._new_names, lambda _, below: below, f"{place}.outputs[{index}]")
             for index, output in enumerate(graph.outputs)
         ]
         for value in self._lost.values():
@@ -116,7 +116,7 @@ class GraphRewrite:
         ]
         uses += [(f"{place}.outputs", output) for output in outputs]
         for here, argument in uses:
-            if mapped(argument, rename, lambda _, below: below, here) is not argument:
+            if map_argument(argument, rename, lambda _, below: below, here) is not argument:
                 message = f"it uses one of {', '.join(sorted(rename))}, which an upgrader removed"
                 problems.append(Problem(here, "removed", message))
 

@@ -12,12 +12,12 @@ from graphwire.evolve.documents import ROOT, Edits, Record, Where, arm_of, rewri
 from graphwire.schema import by_arm, decode_float, encode_float
 
 
-def to_text(tree: Record) -> Record:
+def floats_to_text(tree: Record) -> Record:
     """Convert the floats of a program that are not finite to text."""
     return rewrite(tree, _floats(lambda value: value if isinstance(value, str) else encode_float(value)))
 
 
-def from_text(tree: Record) -> Record:
+def floats_from_text(tree: Record) -> Record:
     """Convert all floats of a program to numbers."""
     return rewrite(tree, _floats(decode_float))
 

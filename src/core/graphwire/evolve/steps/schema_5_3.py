@@ -20,8 +20,8 @@ from graphwire.evolve.documents import (
     first_release,
     greatest_integer_from_infinity,
     infinity_from_greatest_integer,
+    name_symbols_by_operators,
     rewrite,
-    with_operators_names,
     without,
 )
 from graphwire.evolve.operators import reshape_attention
@@ -44,7 +44,7 @@ def up(tree: Record) -> Record:
 def down(tree: Record, report: Report) -> Record:
     """Convert 7.3 to 5.3."""
     rewrite(tree, Edits(node=lambda node, where: _functional(node, where, report)))
-    tree = with_operators_names(reshape_attention(tree))
+    tree = name_symbols_by_operators(reshape_attention(tree))
     module = without(tree["graph_module"], "metadata")
     rest = without(tree, "verifiers", "torch_version", "graph_module")
     return greatest_integer_from_infinity({"graph_module": module, **rest, "dialect": DIALECT})

@@ -24,16 +24,16 @@ from graphwire.evolve.documents import (
     Step,
     Version,
     Where,
+    arm_edit,
     arm_of,
+    expression_edit,
     first_release,
     foreign_operations,
-    from_infinity,
-    of_arm,
-    of_expression,
+    infinity_to_unbounded,
     rewrite,
     to_constructor,
-    to_infinity,
     to_infix,
+    unbounded_to_infinity,
     without,
 )
 
@@ -46,7 +46,7 @@ def up(tree: Record) -> Record:
     Raises:
         ExpressionError: an expression does not match the infix grammar.
     """
-    of_symbol = of_expression(cache(to_constructor))
+    of_symbol = expression_edit(cache(to_constructor))
     tree = rewrite(
         tree,
         Edits(
@@ -57,7 +57,7 @@ def up(tree: Record) -> Record:
             graph=lambda graph, where: {**graph, "sym_float_values": {}},
         ),
     )
-    return from_infinity(tree)
+    return infinity_to_unbounded(tree)
 
 
 def down(tree: Record, report: Report) -> Record:
@@ -85,7 +85,7 @@ def down(tree: Record, report: Report) -> Record:
             call=lambda call, where: without(call, "forward_arg_names"),
         ),
     )
-    return to_infinity(tree)
+    return unbounded_to_infinity(tree)
 
 
 def _none_arm(argument: Record, value: Any) -> Record:
@@ -100,7 +100,7 @@ def _none_arm(argument: Record, value: Any) -> Record:
 
 def _constant(convert: Callable[[Record], Record]) -> Edit:
     """Return an edit of specs that converts the literal of a constant input."""
-    return of_arm(
+    return arm_edit(
         "constant_input", lambda spec: {"constant_input": {**spec, "value": convert(spec["value"])}}
     )
 

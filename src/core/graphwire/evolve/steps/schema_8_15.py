@@ -19,10 +19,10 @@ from graphwire.evolve.documents import (
     Where,
     free_name,
     name_of,
+    rename_node_name_clashes,
     rewrite,
     value_names,
     without,
-    without_names_of_nodes,
 )
 
 _UNUSED = re.compile(r"(?P<node>[A-Za-z_]\w*)_unused_(?P<index>\d+)", re.ASCII)
@@ -76,7 +76,7 @@ def _free_name(target: str, taken: set[str | None]) -> str:
 
 def down(tree: Record, report: Report) -> Record:
     """Convert 8.17 to 8.15."""
-    return without_names_of_nodes(rewrite(tree, Edits(node=lambda node, where: without(node, "name"))))
+    return rename_node_name_clashes(rewrite(tree, Edits(node=lambda node, where: without(node, "name"))))
 
 
 STEP = Step(

@@ -10,7 +10,7 @@ arguments are passed; their schema decides. Downward kinds and the table are dro
 from __future__ import annotations
 
 from graphwire.evolve.documents import Edits, Record, Report, Step, Version, Where, rewrite, without
-from graphwire.evolve.steps.nonfinite_floats import from_text, to_text
+from graphwire.evolve.steps.nonfinite_floats import floats_from_text, floats_to_text
 from graphwire.schema import ArgumentKind
 
 HIGHER_ORDER = "torch.ops.higher_order."
@@ -18,7 +18,7 @@ HIGHER_ORDER = "torch.ops.higher_order."
 
 def up(tree: Record) -> Record:
     """Convert 8.2 to 8.7."""
-    tree = to_text(rewrite(tree, Edits(node=_node_up)))
+    tree = floats_to_text(rewrite(tree, Edits(node=_node_up)))
     return {**tree, "graph_module": {**tree["graph_module"], "treespec_namedtuple_fields": {}}}
 
 
@@ -39,7 +39,7 @@ def _node_up(node: Record, where: Where) -> Record:
 
 def down(tree: Record, report: Report) -> Record:
     """Convert 8.7 to 8.2."""
-    tree = from_text(rewrite(tree, Edits(node=lambda node, where: _node_down(node, where, report))))
+    tree = floats_from_text(rewrite(tree, Edits(node=lambda node, where: _node_down(node, where, report))))
     module = without(tree["graph_module"], "treespec_namedtuple_fields")
     return {**tree, "graph_module": module}
 

@@ -6,7 +6,7 @@ cannot read a symbolic integer as a program's input, nor a literal bool as its o
 
 from __future__ import annotations
 
-from graphwire.evolve.documents import Edits, Record, Report, Step, Version, of_arm, rewrite
+from graphwire.evolve.documents import Edits, Record, Report, Step, Version, arm_edit, rewrite
 
 
 def _content(optional: Record) -> Record:
@@ -14,7 +14,7 @@ def _content(optional: Record) -> Record:
     return {"as_none": True} if tensor is None else {"as_tensor": tensor}
 
 
-without_optional = of_arm("as_optional_tensor", _content)
+without_optional = arm_edit("as_optional_tensor", _content)
 """Converts an argument in the arm `as_optional_tensor` to another arm."""
 
 

@@ -2,5 +2,5 @@
 
 from graphwire.evolve.targets.chain import downgrade, upgrade
 from graphwire.evolve.targets.oldest_reader import OURS_FIRST, first_reader, first_reader_of
-from graphwire.evolve.targets.targets import Target, supported, supports, target_named
+from graphwire.evolve.targets.targets import Target, obstacles_by_target, supports, target_named
 from graphwire.evolve.targets.trace_texts import with_trace_texts

@@ -19,7 +19,7 @@ from graphwire.evolve.documents import (
     Step,
     Version,
     first_release,
-    report_new,
+    report_new_constructs,
     version_of,
 )
 from graphwire.evolve.early_steps import EARLY_STEPS
@@ -167,13 +167,13 @@ def obstacles_to(
 
     steps = plan(CURRENT, to)
     tree = resolve_extensions(tree, report, left_out)
-    report_new(tree, report, None)
+    report_new_constructs(tree, report, None)
     report_newer_operators(tree, release or first_release(to).removeprefix("torch-"), report)
     for step in steps:
         if step.older.variant == "":
             tree = operators_down(tree, step.newer, report)
             if step.older != DRAFT:
-                report_new(tree, report, step.newer)
+                report_new_constructs(tree, report, step.newer)
         tree = step.down(tree, report)
     report_loader_bugs(tree, to, report)
     return tree, list(obstacles.values())

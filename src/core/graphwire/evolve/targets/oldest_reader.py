@@ -20,7 +20,7 @@ from graphwire.evolve.documents import (
     Version,
     first_release,
     literal_as_value,
-    place_of_results,
+    result_place,
 )
 from graphwire.evolve.operators import is_nameless, newest_release, release_with
 from graphwire.evolve.opsets import graphs_in
@@ -111,7 +111,7 @@ def _needed(graph: Graph, top: bool) -> Iterator[Version | None]:
 
 def _place_of(node: Node) -> Place:
     stub: Record = {"target": node.target, "outputs": node.outputs}
-    return place_of_results({**stub, "is_hop_single_tensor_return": node.is_hop_single_tensor_return})
+    return result_place({**stub, "is_hop_single_tensor_return": node.is_hop_single_tensor_return})
 
 
 def _since(argument: Argument, place: Place) -> Version | None:

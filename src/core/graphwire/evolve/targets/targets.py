@@ -125,6 +125,6 @@ def supports(tree: Record, target: Target | str) -> list[Obstacle]:
     return obstacles_to(tree, target.version, target.release)[1]
 
 
-def supported(tree: Record) -> dict[str, list[Obstacle]]:
+def obstacles_by_target(tree: Record) -> dict[str, list[Obstacle]]:
     """Return the result of `supports` for every target, by name."""
     return {name: supports(tree, target) for name, target in TARGETS.items()}

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from graphwire.evolve.documents import mapped
+from graphwire.evolve.documents import map_argument
 from graphwire.schema import Graph, NamedArgument, Node, Program, ValueMetadata
 from graphwire.schema.trees import WHY_OMITTED, TraceTexts
 
@@ -45,7 +45,7 @@ def _node(node: Node, traces: TraceTexts) -> Node:
 
 
 def _input(named: NamedArgument, traces: TraceTexts) -> NamedArgument:
-    argument = mapped(named.arg, {}, lambda _, graph: _graph(graph, traces), "")
+    argument = map_argument(named.arg, {}, lambda _, graph: _graph(graph, traces), "")
     return named if argument is named.arg else replace(named, arg=argument)
 
 
