@@ -148,7 +148,7 @@ def test_elements_are_turned_around_one_by_one(dtype: ScalarType, bytes_in: byte
 
 
 def test_bytes_that_are_no_whole_elements_are_refused() -> None:
-    with pytest.raises(SchemaError, match="no whole number of elements"):
+    with pytest.raises(SchemaError, match="not a whole number of elements"):
         swapped(b"abc", ScalarType.FLOAT)
 
 

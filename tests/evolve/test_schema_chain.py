@@ -52,7 +52,7 @@ def test_versions_spell_themselves() -> None:
 
 @pytest.mark.parametrize("stamp", [3, 9, {"major": 9, "minor": 0}, {"major": 6, "minor": 1}])
 def test_another_major_is_refused(stamp: object) -> None:
-    with pytest.raises(SchemaVersionError, match="none that is known"):
+    with pytest.raises(SchemaVersionError, match="is not supported"):
         upgrade({"graph_module": {}, "schema_version": stamp})
 
 
@@ -85,7 +85,7 @@ def test_a_minor_between_two_releases_is_read_as_the_one_before() -> None:
 
 
 def test_a_damaged_document_is_refused_as_such() -> None:
-    with pytest.raises(SchemaError, match="not what schema 1 says"):
+    with pytest.raises(SchemaError, match="does not match schema 1"):
         upgrade({"schema_version": 1, "graph_module": {"graph": {"nodes": [3]}}})
 
 

@@ -128,10 +128,10 @@ def report_new_constructs(tree: Record, report: Report, version: Version | None)
         return meta
 
     def in_place(arguments: list[Record], place: Place, where: Where, field: str) -> None:
-        said = new.places.get(place)
+        constructs = new.places.get(place)
         for index, argument in enumerate(arguments):
             arm = arm_of(argument)
-            construct = None if said is None else said.get(arm)
+            construct = None if constructs is None else constructs.get(arm)
             if construct is None and version is None:
                 construct = literal_as_value(arm, argument.get(arm), place)
             if construct is not None:

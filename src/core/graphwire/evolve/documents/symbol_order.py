@@ -27,7 +27,7 @@ def sort_symbols_first(tree: Record) -> Record:
 def report_unmet_symbols(graph: Record, where: Where, report: Report) -> Record:
     """Report the first tensor with an expression of a symbol that is never a size by itself."""
     for name, text in _in_order(graph["tensor_values"])[1].items():
-        construct = f"the size {text}, of a symbol that is no size by itself"
+        construct = f"the size {text}, of a symbol that is not a size by itself"
         report(where.at(f".tensor_values[{name!r}]").obstacle(construct, "torch-2.3"))
         break
     return graph

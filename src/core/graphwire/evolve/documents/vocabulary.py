@@ -34,15 +34,15 @@ TYPES: Final[dict[ScalarType, Version]] = {
 }
 """The first version of every element type that has a number."""
 
-EXTENSIONS: Final[dict[str, Literal["said", "shown", "refused"]]] = {
+EXTENSIONS: Final[dict[str, Literal["converted", "shown", "refused"]]] = {
     **dict.fromkeys(schema.FEATURES, "refused"),
-    "sequences": "said",
+    "sequences": "converted",
     "codecs": "shown",
     "outputs": "shown",
 }
 """Every extension that a document can require.
 
-`said`: written in torch's terms where torch has them, else an obstacle. `shown`: an obstacle at each place that uses it.
+`converted`: written in torch's terms where torch has them, else an obstacle. `shown`: an obstacle at each place that uses it.
 `refused`: an obstacle even where the document does not show its use.
 """
 
@@ -55,7 +55,7 @@ class Field(NamedTuple):
 
     since: Version | None = V1
     """The first version of torch's schema with the field; None for a field of graphwire's own."""
-    fate: Literal["kept", "left out", "said", "refused"] = "kept"
+    fate: Literal["kept", "left out", "converted", "refused"] = "kept"
     """How a step down treats the field below `since`; a field of graphwire's own, in any document for torch. `kept`: the step
     converts or drops it."""
     says: str = ""
@@ -74,8 +74,8 @@ def _left_out(listed: str, **options: Any) -> dict[str, Field]:
     return _fields(listed, None, fate="left out", **options)
 
 
-def _said(listed: str) -> dict[str, Field]:
-    return _fields(listed, None, fate="said")
+def _converted(listed: str) -> dict[str, Field]:
+    return _fields(listed, None, fate="converted")
 
 
 def _named(listed: str, since: Version | None = V1) -> dict[str, Field]:
@@ -96,20 +96,22 @@ FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
         **_fields("verifiers torch_version", V7_3),
         **_fields("guards_code", V8_14),
         **_left_out("requires producer readable_from plugins example_inputs edited_values"),
-        **_said("encoded_values"),
+        **_converted("encoded_values"),
     },
     schema.GraphModule: {
         **_fields("graph signature module_call_graph"),
         **_fields("metadata", V7_3),
         **_fields("treespec_namedtuple_fields", V8_7),
-        **_said("stack_frames node_sources"),
+        **_converted("stack_frames node_sources"),
         **_left_out("inline_constraints replacements"),
     },
     schema.SchemaVersion: _fields("major minor"),
-    schema.StackFrame: _said("file line name source stripped"),
-    schema.NodeSource: _said("name target graph_id pass_name action from_node"),
+    schema.StackFrame: _converted("file line name source stripped"),
+    schema.NodeSource: _converted("name target graph_id pass_name action from_node"),
     schema.PluginRequirement: _left_out("distribution version provides"),
-    schema.EncodedValue: _said("codec tree tensors buffer is_weight requires_grad is_param same_as index"),
+    schema.EncodedValue: _converted(
+        "codec tree tensors buffer is_weight requires_grad is_param same_as index"
+    ),
     schema.ExampleInputs: _left_out("spec leaves encoded_values"),
     schema.Graph: {
         **_fields("inputs outputs nodes is_single_tensor_return"),
@@ -123,7 +125,7 @@ FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
         **_fields("target inputs outputs metadata"),
         **_fields("is_hop_single_tensor_return", V8_7),
         **_named("name", V8_17),
-        **_said("stack from_node"),
+        **_converted("stack from_node"),
         **_left_out("container"),
         "propagate": _extension("propagate"),
     },
@@ -133,11 +135,11 @@ FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
     },
     schema.NamedArgument: {**_fields("name arg"), **_fields("kind", V8_7), **_left_out("tuples")},
     schema.Argument: {
-        arm: Field(row.argument, "said" if row.resolved or row.feature else "kept", row.says)
+        arm: Field(row.argument, "converted" if row.resolved or row.feature else "kept", row.says)
         for arm, row in ARMS.items()
     },
     **{
-        row.record: _said(" ".join(row.record.__struct_fields__))
+        row.record: _converted(" ".join(row.record.__struct_fields__))
         for row in ARMS.values()
         if row.record is not None
     },
@@ -207,12 +209,12 @@ FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
     schema.PayloadMeta: {
         **_fields("path_name is_param use_pickle tensor_meta", V8_14),
         **_left_out("same_as weight shared buffer"),
-        **_said("conj neg placement"),
+        **_converted("conj neg placement"),
     },
 }
 """Every field of every record in a program or in the config of its payloads.
 
-`said` for a field of graphwire's own: written in torch's terms, or an obstacle through the extension that it belongs to.
+`converted` for a field of graphwire's own: written in torch's terms, or an obstacle through the extension that it belongs to.
 """
 
 

@@ -195,7 +195,7 @@ def plan_for(
                 remedy=f"The installed namespaces are {', '.join(name for name, version in target.items() if version)}",
             )
         if wrong := [f"{name}={version}" for name, version in wanted.items() if version < 1]:
-            raise OpsetError(f"versions begin at 1, but {', '.join(wrong)} was requested")
+            raise OpsetError(f"versions are counted from 1, but {', '.join(wrong)} was requested")
         target = {**program.opset_version, **wanted}
     return plan(
         program, target, registry.opset_steps, unknown=unknown, remedy_of=partial(_remedy, program, registry)

@@ -79,7 +79,7 @@ def check_plugins(program: Program, registry: Registry, *, operators: bool = Tru
         Problem(
             _shortened(places.get(name, ["plugins"])),
             "missing-plugin",
-            f"{_told(name)} comes with {each.requirement.distribution} {each.requirement.version}",
+            f"{_label(name)} comes with {each.requirement.distribution} {each.requirement.version}",
         )
         for each in missing
         for name in each.provides
@@ -181,7 +181,7 @@ def _shortened(places: Sequence[str], most: int = 4) -> str:
     return ", ".join(first) + (f" and {len(places) - most} more" if len(places) > most else "")
 
 
-def _told(provided: str) -> str:
+def _label(provided: str) -> str:
     kind, _, name = provided.partition(":")
     return f"{_WHAT.get(kind, kind)} {name}"
 

@@ -2,7 +2,7 @@
 
 `vocabulary` assigns one of these treatments to each field, arm and extension:
 
-    said        stack traces as the text of each node's metadata, in torch's layout; provenance as JSON text there, as torch
+    converted   stack traces as the text of each node's metadata, in torch's layout; provenance as JSON text there, as torch
                 2.12 writes it (both without what exceeds the bounds of `schema.trees.unfolding`); a sequence in the list
                 arm for elements of its kind, where there is one; a tensor or None as one of them
     left out    what is only informative and torch does not store: tuples, names of literals, metadata of values, producer …
