@@ -1,11 +1,13 @@
-"""BSON (bsonspec.org), by the module `bson` of pymongo, as a wire format of graphwire. Where it deviates from the tree:
+"""BSON (bsonspec.org) as a wire format of graphwire, with the module `bson` of pymongo.
 
-- a BSON root is a document, so the tree is the value of its one key, `tree`;
-- keys cannot hold NUL, and a key that starts with a dollar can mean something to `bson`: in keys `~` is written `~~`, NUL
-  `~0`, and a dollar in front `~$`;
-- integers have 64 bits; larger ones are written `{"$int": "<decimal>"}`, up to Python's own limit of 4300 digits;
-- text with a lone surrogate is refused, and so is every BSON type that a tree has no value for (dates, regular expressions,
-  object ids, …), and every document that is not byte for byte what we would have written (equal keys, odd list indices).
+BSON cannot represent every tree directly. These rules apply:
+
+- The root of BSON is a document, so the tree is the value of its single key, `tree`.
+- Keys cannot contain NUL, and `bson` interprets some keys that start with a dollar. In keys, `~` becomes `~~`, NUL becomes
+  `~0`, and a leading dollar becomes `~$`.
+- Integers have 64 bits. Larger ones become `{"$int": "<decimal>"}`, up to Python's limit of 4300 digits.
+- Text with a lone surrogate is rejected. So are BSON types that are not tree values (dates, regular expressions, object
+  ids, …), and documents that differ by a byte from what `encode` would write (duplicate keys, wrong list indices).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from graphwire.hooks import Tree, WireFormat, hookimpl
 from graphwire.wire import measure_tree
 
 GRAPHWIRE_API = 1
-"""The version of graphwire's plugin interface that this module is written for."""
+"""The version of graphwire's plugin interface that this module uses."""
 
 _ROOT = "tree"
 _BIG = "$int"
@@ -32,7 +34,7 @@ _UNESCAPES = {written: character for character, written in _ESCAPES.items()}
 
 
 class BsonFormat:
-    """Trees as BSON."""
+    """The wire format `bson`."""
 
     __slots__ = ()
     name = "bson"
@@ -44,7 +46,7 @@ class BsonFormat:
         try:
             return bson.encode({_ROOT: _to_bson(tree)})
         except RecursionError as error:
-            raise LimitError("the tree is too deep for BSON at this depth of calls") from error
+            raise LimitError("the tree is nested too deeply for BSON at this call depth") from error
         except (bson.errors.BSONError, ValueError, OverflowError) as error:
             raise FormatError(f"the tree cannot be written as BSON ({error})") from error
 
@@ -53,12 +55,12 @@ class BsonFormat:
         try:
             document = bson.decode(data)
             if list(document) != [_ROOT] or bson.encode(document) != data:
-                raise FormatError("the bytes are no BSON document of ours")
+                raise FormatError("the bytes are not a BSON document of graphwire")
             return _from_bson(document[_ROOT])
         except RecursionError as error:
             raise LimitError("the BSON document is nested too deeply") from error
         except (bson.errors.BSONError, ValueError, TypeError, OverflowError) as error:
-            raise FormatError(f"the bytes are no BSON document ({error})") from error
+            raise FormatError(f"the bytes are not a BSON document ({error})") from error
 
     def matches(self, head: bytes) -> bool:
         return head[5:10] == b"tree\0"  # after four bytes of length and one of type
@@ -99,7 +101,7 @@ def _from_bson(value: Any) -> Tree:
         return int(value)
     if kind in (type(None), bool, int, float, str, bytes):
         return value
-    raise FormatError(f"a {kind.__name__} is no value of a tree")
+    raise FormatError(f"a {kind.__name__} is not a value of a tree")
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -108,7 +110,7 @@ def _escape(found: re.Match[str]) -> str:
 
 def _unescape(found: re.Match[str]) -> str:
     if found.group() not in _UNESCAPES:
-        raise FormatError(f"a key holds {found.group()!r}, which is no escape of ours")
+        raise FormatError(f"a key contains {found.group()!r}, which is not a valid escape")
     return _UNESCAPES[found.group()]
 
 
@@ -116,7 +118,7 @@ def _big_int(document: dict[str, Any]) -> int:
     text = document[_BIG]
     if len(document) == 1 and type(text) is str and re.fullmatch("-?[1-9][0-9]*", text):
         return int(text)
-    raise FormatError(f"the value of {_BIG} is no decimal number")
+    raise FormatError(f"the value of {_BIG} is not a decimal number")
 
 
 @hookimpl

@@ -1,10 +1,10 @@
-"""The quantized weights of torchao, and its operators.
+"""A graphwire plugin for the quantized weights and the operators of torchao.
 
-A weight is written as the plain tensors that it consists of (packed integers, scales, zero points) and the rest of it (block
-sizes, element types, how activations are quantized) as data: what `torch.export.save` pickles. The class is one that torchao
-itself defines, found after torchao is imported, in the table of its own classes; a file imports nothing.
+A weight is stored as its plain tensors (packed integers, scales, zero points) and, as data, the rest that `torch.export.save`
+pickles (block sizes, element types, quantization of activations). Its class must be one that torchao defines; it is looked up
+by name among the subclasses of torchao's base class, so a file cannot cause an import.
 
-torchao is imported when a program has one of its weights or operators, and no earlier.
+torchao is imported only when a program has one of its weights or operators.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from graphwire_plugins.ops.overloads import LibraryOverloads
 __all__ = ["TorchaoOperators", "TorchaoTensors"]
 
 GRAPHWIRE_API = 1
-"""The version of graphwire's plugin interface that this module is written for."""
+"""The version of graphwire's plugin interface that this module uses."""
 
 
 @functools.cache
 def _import_torchao() -> None:
-    """Let torchao register its classes and operators. What it says of kernels for other machines is no concern of a load."""
+    """Import torchao, which registers its classes and operators, without its warnings about kernels for other machines."""
     with warnings.catch_warnings(action="ignore"), _quiet("torchao"), _quiet("torch.utils._pytree"):
         import torchao.quantization  # noqa: F401
 
@@ -48,7 +48,7 @@ def _quiet(name: str) -> Iterator[None]:
 
 
 def _classes() -> dict[str, type]:
-    """torchao's own quantized tensors by module and qualified name."""
+    """Return torchao's quantized tensor classes, by module and qualified name."""
     from torchao.utils import TorchAOBaseTensor
 
     found: dict[str, type] = {}
@@ -62,33 +62,33 @@ def _classes() -> dict[str, type]:
 
 
 class TorchaoTensors:
-    """torchao's tensors: the tree is that of the box's own codec for tensor subclasses, and the version of torchao."""
+    """The constant codec of torchao's tensors: the tree of graphwire's codec for tensor subclasses, with torchao's version."""
 
     name = "torchao"
 
     def owns(self, value: Any) -> bool:
-        """Whether `value` is of a class of torchao's: then somebody has imported torchao."""
+        """Return whether `value` is a tensor of torchao. If torchao is not imported, it is not."""
         kind = type(value)
         return "torchao" in sys.modules and kind in _classes().values()
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
-        """The tree and the inner tensors, which share the value's memory."""
+        """Return the tree and the inner tensors, which share the value's memory."""
         tree, tensors = TensorSubclasses().encode(value)
         assert isinstance(tree, dict)
         return {"torchao": importlib.metadata.version("torchao"), **tree}, tensors
 
     def decode(self, tree: Tree, tensors: Sequence[Any]) -> Any:
-        """The quantized tensor again.
+        """Return the quantized tensor.
 
         Raises:
-            DecodeError: the tree or the tensors are none that `encode` makes.
+            DecodeError: `encode` cannot have made the tree or the tensors.
             UnknownTypeError: the installed torchao has no such class.
         """
         match tree:
             case {"torchao": str(written), "class": str(name), **rest}:
                 _import_torchao()
             case _:
-                raise DecodeError(f"no tensor of torchao is described by {tree!r:.200}")
+                raise DecodeError(f"this does not describe a tensor of torchao: {tree!r:.200}")
         if name not in _classes():
             raise UnknownTypeError(
                 f"the installed torchao has no tensor {name!r:.200}", remedy=_remedy(written)
@@ -107,7 +107,7 @@ def _remedy(written: str) -> str:
 
 
 class TorchaoOperators:
-    """The namespace `torch.ops.torchao`, which torchao keeps no versions of."""
+    """The operator handler of the namespace `torch.ops.torchao`, which torchao does not version."""
 
     namespace = "torchao"
     prefixes = ("torch.ops.torchao.",)
@@ -115,10 +115,10 @@ class TorchaoOperators:
     convention = "schema"
 
     def name_of(self, target: Any) -> str | None:
-        """None: graphwire's own handler names every overload of a library, and finds that it is this one's."""
+        """Return None: graphwire's handler of all library overloads names them and assigns them to this one."""
 
     def resolve(self, name: str) -> Any | None:
-        """The overload of that name, once torchao has registered it with torch."""
+        """Return the overload with a name, after an import of torchao."""
         if not name.startswith(self.prefixes):
             return None
         _import_torchao()
@@ -127,11 +127,11 @@ class TorchaoOperators:
 
 @hookimpl
 def graphwire_constant_codecs() -> list[ConstantCodec]:
-    """The codec of quantized weights."""
+    """Return the codec of quantized weights."""
     return [TorchaoTensors()]
 
 
 @hookimpl
 def graphwire_op_handlers() -> list[OpHandler]:
-    """The handler of torchao's operators."""
+    """Return the handler of torchao's operators."""
     return [TorchaoOperators()]

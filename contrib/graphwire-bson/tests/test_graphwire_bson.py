@@ -50,5 +50,5 @@ def test_a_document_that_no_tree_makes_is_refused(document: dict[str, object]) -
 def test_equal_keys_are_refused() -> None:
     data = bytearray(BsonFormat().encode({"a": None, "b": None}))
     data[data.index(b"b\0")] = ord("a")
-    with pytest.raises(FormatError, match="of ours"):
+    with pytest.raises(FormatError, match="of graphwire"):
         BsonFormat().decode(data)

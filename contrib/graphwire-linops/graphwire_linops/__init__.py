@@ -1,2 +1,4 @@
-"""linops: a small operator library for PyTorch. `graphwire_linops.operators` has the operators, `plugin` what graphwire asks
-for, `history` what changed from one version of the library to the next."""
+"""linops: a small operator library for PyTorch, and its graphwire plugin.
+
+`operators` defines the operators, `plugin` the graphwire plugin, and `history` the changes between versions.
+"""

@@ -1,9 +1,9 @@
-"""What changed from one version of the operators to the next.
+"""Upgrades and downgrades between the versions of the operators.
 
 1  project(x, weight), norm_project(x, weight, eps), soften(x, width=1.0), apply(x, function)
-2  project(x, weight, transposed): an argument more
-3  norm_project is gone: unit(x, eps) and then project
-4  soften is called smooth, and its width is 0.5 where none is given
+2  project(x, weight, transposed): a new argument
+3  norm_project is removed: unit(x, eps), then project
+4  soften is renamed smooth, and its default width is 0.5
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _split(edit: NodeEditor) -> None:
 
 
 def _no_unit(edit: NodeEditor) -> None:
-    edit.refuse("version 2 has no unit rows without a projection")
+    edit.refuse("version 2 cannot compute unit rows without a projection")
 
 
 def _rename(edit: NodeEditor) -> None:
@@ -58,4 +58,4 @@ STEPS = (
     OpsetStep("linops", 3, 4, {SOFTEN: _rename}),
     OpsetStep("linops", 4, 3, {SMOOTH: _rename_back}),
 )
-"""Each step, up and down. `apply` never changed."""
+"""All steps, up and down. `apply` never changed."""

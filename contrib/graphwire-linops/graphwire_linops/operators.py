@@ -1,4 +1,4 @@
-"""The operators, written with `torch.library` alone: three that a schema describes, and one that takes a function."""
+"""The operators of linops: three with a schema, and `apply`, a higher-order operator that takes a function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Pointwise", "apply", "project", "smooth", "unit"]
 
 @torch.library.custom_op("linops::project", mutates_args=())
 def project(x: torch.Tensor, weight: torch.Tensor, transposed: bool) -> torch.Tensor:
-    """The rows of `x` times `weight`, or times its transpose."""
+    """Return the rows of `x` times `weight`, or times its transpose."""
     return x @ (weight.T if transposed else weight)
 
 
@@ -30,7 +30,7 @@ def _(x: torch.Tensor, weight: torch.Tensor, transposed: bool) -> torch.Tensor:
 
 @torch.library.custom_op("linops::unit", mutates_args=())
 def unit(x: torch.Tensor, eps: float) -> torch.Tensor:
-    """Each row of `x` divided by its length, to which `eps` is added."""
+    """Return each row of `x` divided by the sum of its norm and `eps`."""
     return x / (x.norm(dim=-1, keepdim=True) + eps)
 
 
@@ -41,7 +41,7 @@ def _(x: torch.Tensor, eps: float) -> torch.Tensor:
 
 @torch.library.custom_op("linops::smooth", mutates_args=())
 def smooth(x: torch.Tensor, width: float = 0.5) -> torch.Tensor:
-    """Every element brought softly between `-width` and `width`."""
+    """Return each element, smoothly limited to the range from `-width` to `width`."""
     return width * torch.tanh(x / width)
 
 
@@ -51,18 +51,18 @@ def _(x: torch.Tensor, width: float = 0.5) -> torch.Tensor:
 
 
 class Pointwise(enum.Enum):
-    """A function of one number that `apply` can be given: a callable, which no operator's schema has a type for."""
+    """A function of one number, for `apply`: a callable, for which operator schemas have no type."""
 
     SQUARE = "square"
     SOFTPLUS = "softplus"
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """The function of every element."""
+        """Return the function of every element."""
         return {"square": torch.square, "softplus": torch.nn.functional.softplus}[self.value](x)
 
 
 class _Apply(HigherOrderOperator):
-    """`apply(x, function)`: a function of every element of `x`, kept in the graph as one call."""
+    """`apply(x, function)`: a function of every element of `x`, as one call in the graph."""
 
     def __init__(self) -> None:
         super().__init__("linops_apply")

@@ -1,7 +1,7 @@
-"""What graphwire asks for: the names of the operators, their version, and its history. torch is imported when it is needed.
+"""The graphwire plugin of linops: the names of the operators, their version, and their history.
 
-The operators themselves are imported when a program uses one: whoever has this distribution installed, and allowed, loads
-such a program without a line of code.
+The operators are imported when a program uses one. A program therefore loads without any import by hand, wherever this
+distribution is installed and enabled. torch is imported inside functions only.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from graphwire_linops.history import STEPS
 __all__ = ["OPSET", "LinopsApply", "LinopsOverloads"]
 
 OPSET = 4
-"""The version of the operators, as `history` counts it."""
+"""The current version of the operators, as in `history`."""
 
 _START = "torch.ops.linops."
 _APPLY = "torch.ops.higher_order.linops_apply"
 
 
 class LinopsOverloads:
-    """The operators that a schema describes."""
+    """The operator handler of the overloads with a schema."""
 
     namespace = "linops"
     prefixes = (_START,)
@@ -32,10 +32,10 @@ class LinopsOverloads:
     convention = "schema"
 
     def name_of(self, target: Any) -> str | None:
-        """None: the handler of all library overloads names them, and finds that they are this one's."""
+        """Return None: graphwire's handler of all library overloads names them and assigns them to this one."""
 
     def resolve(self, name: str) -> Any | None:
-        """The overload of that name."""
+        """Return the overload with a name."""
         from graphwire_linops import operators
 
         owned = (operators.project, operators.unit, operators.smooth)
@@ -43,7 +43,7 @@ class LinopsOverloads:
 
 
 class LinopsApply:
-    """`apply`, whose second argument is a function: written as its name."""
+    """The operator handler of `apply`, which encodes the function as its name."""
 
     namespace = "linops"
     prefixes = (_APPLY,)
@@ -51,10 +51,10 @@ class LinopsApply:
     convention = "generic"
 
     def name_of(self, target: Any) -> str | None:
-        """None: the handler of all higher-order operators names it, and finds that it is this one's."""
+        """Return None: graphwire's handler of higher-order operators names it and assigns it to this one."""
 
     def resolve(self, name: str) -> Any | None:
-        """The operator."""
+        """Return the operator."""
         from graphwire_linops.operators import apply
 
         return apply if name == _APPLY else None
@@ -62,16 +62,16 @@ class LinopsApply:
     def encode_node(
         self, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], encode: Callable[[Any], Argument]
     ) -> list[NamedArgument]:
-        """The tensor, and the function by its name.
+        """Encode the tensor, and the function as its name.
 
         Raises:
-            EncodeError: the function is none of `Pointwise`.
+            EncodeError: the function is not a `Pointwise`.
         """
         from graphwire_linops.operators import Pointwise
 
         x, function = args
         if not isinstance(function, Pointwise):
-            raise EncodeError(f"linops_apply knows no function {function!r:.80}")
+            raise EncodeError(f"linops_apply does not support the function {function!r:.80}")
         name = Argument(as_string=function.value)
         return [
             NamedArgument("x", encode(x), ArgumentKind.POSITIONAL),
@@ -81,10 +81,10 @@ class LinopsApply:
     def decode_node(
         self, target: Any, inputs: Sequence[NamedArgument], decode: Callable[[Argument], Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The tensor and the function.
+        """Decode the tensor and the function.
 
         Raises:
-            DecodeError: they are not there, or nobody knows the function.
+            DecodeError: an argument is missing, or the function is unknown.
         """
         from graphwire_linops.operators import Pointwise
 
@@ -94,17 +94,17 @@ class LinopsApply:
         known = {function.value: function for function in Pointwise}
         function = known.get(given["function"].as_string or "")
         if function is None:
-            raise DecodeError(f"linops_apply has no such function; it has {', '.join(known)}")
+            raise DecodeError(f"linops_apply has no such function; it supports {', '.join(known)}")
         return (decode(given["x"]), function), {}
 
 
 @hookimpl
 def graphwire_op_handlers() -> list[OpHandler]:
-    """The two handlers of the namespace."""
+    """Return the two handlers of the namespace."""
     return [LinopsOverloads(), LinopsApply()]
 
 
 @hookimpl
 def graphwire_opset_upgraders() -> list[OpsetUpgrader]:
-    """The library's history, up and, where it can be said, down."""
+    """Return the steps between versions: every upgrade, and the downgrades that exist."""
     return list(STEPS)

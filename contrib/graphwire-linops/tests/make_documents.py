@@ -1,4 +1,4 @@
-"""Writes `documents/opset_N.pt2`: the model of the tests as each version of the library would have saved it.
+"""Write `documents/opset_N.pt2`: the model of the tests as each version of the library saved it.
 
     python tests/make_documents.py
 
@@ -47,7 +47,7 @@ def _model(version: int) -> Any:
     """The same computation with the operators of each version."""
     import torch
 
-    # The operators of old versions are defined below, and only `apply` is taken from the library: it never changed.
+    # The operators of old versions are defined below. Only `apply` comes from the library, because it never changed.
     if version == 4:
         from graphwire_linops.operators import Pointwise, apply
     else:
@@ -77,7 +77,7 @@ def _model(version: int) -> Any:
 
 
 def _apply_alone() -> tuple[Any, Any]:
-    """`apply` without the rest of the library, whose operators are of version 4."""
+    """Return `apply` without the rest of the library, whose operators have version 4."""
     import torch
 
     kept = torch.library.custom_op
@@ -124,7 +124,7 @@ def write(version: int) -> None:
     program = torch.export.export(model, (torch.ones(3, 4),), dynamic_shapes=({0: n},))
     for module in program.graph_module.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
-            if node.stack_trace is not None:  # where this file lies is nobody's business
+            if node.stack_trace is not None:  # The path of this file must not be stored.
                 node.stack_trace = node.stack_trace.replace(str(Path(__file__).parent), "tests")
     DOCUMENTS.mkdir(exist_ok=True)
     graphwire.save(program, DOCUMENTS / f"opset_{version}.pt2", registry=registry)

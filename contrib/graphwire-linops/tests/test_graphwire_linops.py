@@ -1,4 +1,4 @@
-"""The library's plugin keeps the contract of handlers, and a file of each version computes what it always did."""
+"""The plugin passes the contract suites, and a file of each version still computes the same."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Model(torch.nn.Module):
 
 
 class Smooth(torch.nn.Module):
-    """What every version can say."""
+    """A model that every version can represent."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.ops.linops.smooth(torch.ops.linops.project(x, x, True))
@@ -66,13 +66,13 @@ class TestHistory(OpsetContract):
 
 @pytest.fixture(scope="module")
 def registry() -> Registry:
-    """The installed plugins, and this one where it is not installed."""
+    """Return the installed plugins, with this one added if it is not installed."""
     installed = default_registry()
     return installed if "linops" in {each.name for each in installed.plugins} else installed.extended(plugin)
 
 
 def expected(x: torch.Tensor) -> Iterator[torch.Tensor]:
-    """What the documents' model computed, written out with the meaning that version 1 gave to its operators."""
+    """Return what the model of the documents computed, written out with the operators of version 1."""
     weight = torch.linspace(-1, 1, 16).view(4, 4)
     h = x @ weight
     h = h / ((h * h).sum(-1, keepdim=True).sqrt() + 1e-3) @ weight

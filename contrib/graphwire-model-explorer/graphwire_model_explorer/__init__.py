@@ -1,1 +1,1 @@
-"""Model Explorer shows what graphwire reads. `main` is the module that Model Explorer asks for."""
+"""A Model Explorer adapter for the files that graphwire reads. Model Explorer imports the module `main`."""

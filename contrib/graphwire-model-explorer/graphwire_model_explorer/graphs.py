@@ -1,7 +1,7 @@
-"""Programs as graphs of Model Explorer.
+"""Convert programs to graphs of Model Explorer.
 
-Each value of a graph is made by one of its nodes: by an input, or by a call. An edge goes from the node that makes a value to
-each that uses it, and has the number of the output.
+One node of a graph, an input or a call, makes each value. An edge leads from that node to each node that uses the value, and
+has the number of the output.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from graphwire.schema.trees import TraceTexts
 __all__ = ["graphs_of"]
 
 MAX_TEXT = 500
-"""Characters of free data that are shown."""
+"""The maximum number of characters of custom metadata to show."""
 
 _OUTPUT = "output"
 _NOTHING = ValueMetadata()
 
 
 def graphs_of(file: str | PathLike[str]) -> list[gb.Graph]:
-    """Every program of a file, and behind each its subgraphs.
+    """Return the graph of every program of a file, each followed by its subgraphs.
 
-    A program has its name as id; a subgraph the id of the graph that it is called in, the node that calls it and the attribute
-    that it is, with slashes between. No two graphs have one id: where names would give one twice, the later gets a number.
+    The id of a program's graph is the name of the program. The id of a subgraph is the id of the calling graph, the name of the
+    calling node, and the name of the attribute, separated by slashes. Ids are unique: a duplicate gets a number.
 
     Raises:
-        graphwire.errors.GraphwireError: the file is no archive, is damaged, or holds no valid program.
+        graphwire.errors.GraphwireError: the file is not an archive, is damaged, or contains an invalid program.
     """
     with graphwire.open(file) as archive:
         ids = _Ids(archive.methods)
@@ -58,7 +58,7 @@ def graphs_of(file: str | PathLike[str]) -> list[gb.Graph]:
 
 
 def _program(name: str, program: Program, ids: _Ids) -> Iterator[gb.Graph]:
-    """The graphs of a program, whose subgraphs get ids that are unused."""
+    """Yield the graphs of a program; each subgraph gets an unused id."""
     facts = {
         "torch": program.torch_version,
         "opsets": ", ".join(f"{namespace} {version}" for namespace, version in program.opset_version.items()),
@@ -69,7 +69,7 @@ def _program(name: str, program: Program, ids: _Ids) -> Iterator[gb.Graph]:
     while pending:
         graph_id, graph, specs = pending.popleft()
         below: list[list[str]] = []
-        """By node, the ids of its subgraphs."""
+        """The ids of the subgraphs of each node."""
         for index, node in enumerate(graph.nodes):
             held = list(_subgraphs(node))
             below.append([ids.unused(f"{graph_id}/{_name(node, index)}/{each.name}") for each in held])
@@ -81,14 +81,14 @@ def _program(name: str, program: Program, ids: _Ids) -> Iterator[gb.Graph]:
 
 
 class _Ids:
-    """The ids that graphs of a file have."""
+    """The ids of the graphs of a file."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self._next = dict.fromkeys(taken, 2)
-        """By id, the number that makes another of it."""
+        """The next number to append to each id."""
 
     def unused(self, graph_id: str) -> str:
-        """An id that no graph has yet, and has from now on."""
+        """Return an unused id that starts with `graph_id`, and mark it as used."""
         found = graph_id
         while found in self._next:
             number = self._next[graph_id]
@@ -103,36 +103,36 @@ def _name(node: Node, index: int) -> str:
 
 
 class _Traces:
-    """The stack traces of a program, whether they stand on each node as text or as rows of a table."""
+    """The stack traces of a program, stored as text on each node or as rows of a table."""
 
     def __init__(self, program: Program) -> None:
         self._texts = TraceTexts(program.graph_module.stack_frames)
 
     def of(self, record: Node | ValueMetadata) -> str:
-        """The stack trace of a node; empty where there is none."""
+        """Return the stack trace of a node; empty if it has none."""
         if text := record.metadata.get("stack_trace"):
             return text
         return (record.stack and self._texts.of(record.stack)) or ""
 
     def attributes(self, record: Node | ValueMetadata, but: str = "") -> list[gb.KeyValue]:
-        """The metadata of a node that is shown, but for a stack trace that is shown already."""
+        """Return the metadata of a node to show, without the stack trace `but`, which is shown elsewhere."""
         trace, custom = self.of(record).rstrip("\n"), record.metadata.get("custom", "")
         found = [("stack_trace", trace if trace != but else ""), ("custom", _shortened(custom))]
         return [gb.KeyValue(key, text) for key, text in found if text]
 
 
 class _Makers:
-    """The values of a graph by their name: which node makes each, as which of its outputs."""
+    """The node and output that make each value of a graph, by the name of the value."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[tuple[str, str]]] = {}
 
     def add(self, name: str, node_id: str, output: str) -> None:
-        """Note an output of a node; a name may stand for several of them."""
+        """Add an output of a node; a name may refer to several outputs."""
         self._values.setdefault(name, []).append((node_id, output))
 
     def of(self, name: str) -> list[tuple[str, str]]:
-        """The nodes and outputs that a name stands for; none for a constant."""
+        """Return the nodes and outputs that a name refers to; none for a constant."""
         return self._values.get(name, [])
 
 
@@ -178,7 +178,7 @@ def _graph(
 
 
 def _input(graph: Graph, index: int, spec: InputSpec) -> tuple[str, str, str]:
-    """The label of an input, what it is, and the modules that it lies in."""
+    """Return the label of an input, its role, and the path of its module."""
     held = held_by(spec)
     if held is not None:
         return held.name, held.kind, "/".join(held.name.split(".")[:-1])
@@ -193,7 +193,7 @@ def _input(graph: Graph, index: int, spec: InputSpec) -> tuple[str, str, str]:
 
 
 def _connect(node: gb.GraphNode, name: str, argument: Argument, makers: _Makers) -> None:
-    """Add an argument: an edge for each value in it; and where it says more than values, its text as an attribute."""
+    """Add an argument: an edge for each value in it, and an attribute with its text if it contains more than values."""
     for value in names_in(argument):
         for maker, number in makers.of(value):
             target = str(len(node.incomingEdges))
@@ -208,7 +208,7 @@ _VALUES_OR_LITERALS = frozenset({"as_sym_int", "as_sym_float", "as_sym_bool", "a
 
 
 def _is_values(argument: Argument, makers: _Makers) -> bool:
-    """Whether edges and subgraphs say all of an argument."""
+    """Return whether edges and subgraphs represent an argument completely."""
     arm = arm_of(argument)
     return arm in _VALUES or (arm in _VALUES_OR_LITERALS and any(map(makers.of, names_in(argument))))
 
@@ -219,7 +219,7 @@ def _subgraphs(node: Node) -> Iterator[GraphArgument]:
 
 
 def _namespace(metadata: Mapping[str, str]) -> str:
-    """The modules that a node was traced from, outermost first."""
+    """Return the modules that a node was traced from, outermost first."""
     if EXACT_STACK in metadata:
         rows = parse_modules(metadata[EXACT_STACK])
     else:
@@ -233,7 +233,7 @@ def _label(target: str) -> str:
 
 
 def _known(graph: Graph, name: str) -> list[gb.KeyValue]:
-    """What is known of a value."""
+    """Return the type and device of a value as attributes."""
     kind = next((kind for kind, table in TABLES.items() if name in getattr(graph, table)), "token")
     meta = graph.tensor_values.get(name)
     if not isinstance(meta, TensorMeta):

@@ -1,4 +1,4 @@
-"""The adapter of Model Explorer, which imports `main` of each extension that it is given."""
+"""The adapter class. Model Explorer imports the module `main` of each extension."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["GraphwireAdapter"]
 
 
 class GraphwireAdapter(Adapter):  # type: ignore[misc]
-    """Files of graphwire and of `torch.export.save`, read as records."""
+    """An adapter for files of graphwire and of `torch.export.save`, which it reads as records."""
 
     metadata = AdapterMetadata(
         id="graphwire",
@@ -23,13 +23,13 @@ class GraphwireAdapter(Adapter):  # type: ignore[misc]
     )
 
     def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
-        """The programs of a file, each with its subgraphs.
+        """Return the graphs of all programs of a file, with their subgraphs.
 
         Args:
-            model_path: the file.
-            settings: those of the page; none count.
+            model_path: the path of the file.
+            settings: the settings of the page; ignored.
 
         Raises:
-            graphwire.errors.GraphwireError: the file is no archive, is damaged, or holds no valid program.
+            graphwire.errors.GraphwireError: the file is not an archive, is damaged, or contains an invalid program.
         """
         return {"graphs": graphs_of(model_path)}

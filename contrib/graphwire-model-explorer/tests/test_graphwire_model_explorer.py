@@ -102,7 +102,7 @@ def test_subgraphs_open_from_their_node(path: Path) -> None:
 
 
 def test_programs_and_subgraphs_of_a_file_have_ids_of_their_own(program: Any, tmp_path: Path) -> None:
-    """Also where a program is called as a subgraph of another would be."""
+    """Ids are unique even if a program is named like a subgraph of another."""
     names = ("model", "model/cond", "model/cond/true_graph_0", "model/cond/true_graph_0 (2)")
     graphwire.save(dict.fromkeys(names, program), tmp_path / "several.gw", format="msgpack")
     shown = graphs(tmp_path / "several.gw")

@@ -1,4 +1,4 @@
-"""Quantized models come back, weights and all, as data."""
+"""Quantized models round-trip, with their weights stored as data."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def weight(config: Any) -> Any:
 
 
 def packed() -> Any:
-    """Two integers of four bits in each byte: a layout that has no kernel on a CPU."""
+    """A layout with two 4-bit integers in each byte, which has no CPU kernel."""
     scales = torch.ones(2, 4)
     return Int4Tensor(
         torch.arange(16, dtype=torch.int8).view(4, 4), scales, scales * 0, [1, 4], torch.Size([4, 8])
@@ -78,7 +78,7 @@ def _parts(value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def registry() -> Registry:
-    """The installed plugins, and this one where it is not installed."""
+    """Return the installed plugins, with this one added if it is not installed."""
     installed = default_registry()
     return installed if "torchao" in installed.constant_codecs else installed.extended(graphwire_torchao)
 

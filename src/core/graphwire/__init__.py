@@ -1,4 +1,4 @@
-"""Exported PyTorch programs as durable data: any wire format, any version, nothing executed on load.
+"""Save and load exported PyTorch programs as data files: any wire format, any torch since 2.1, no code execution.
 
 import graphwire
 

@@ -1,11 +1,11 @@
 """What can users call?
 
-The public names are listed here and nowhere else.
+This module is the only list of public names.
 
     save:  ExportedProgram → bridge.encode → Program + payloads → tree → WireFormat → archive
     load:  archive → WireFormat → tree → schema steps → Program → validate → opset steps → bridge.decode → ExportedProgram
 
-torch is imported only by the functions that take or give a program of torch.
+Only the functions that take or return an `ExportedProgram` import torch.
 """
 
 from graphwire import errors

@@ -1,4 +1,4 @@
-"""A file open for reading."""
+"""`Archive`: an open file, whose programs are read as records on demand, without torch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from graphwire.analysis.inspection import Inspection, LoadReport, MethodInspection, summarize
 from graphwire.analysis.validation import check_payload_names, check_valid, validate, weight_problems
 from graphwire.api.argument_checks import check_limits
-from graphwire.api.bare_document import Bare, add_embedded, bare_document
-from graphwire.api.documents import upgraded
+from graphwire.api.bare_document import BareDocument, add_embedded, find_bare_document
+from graphwire.api.documents import program_at_current_schema
 from graphwire.api.error_boundary import Boundary, reading
 from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem
@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 
 def _bounded(function: Callable[Concatenate[Archive, P], R]) -> Callable[Concatenate[Archive, P], R]:
-    """What the method raises is an error of ours, of the archive's file, and of the program's record where it is given one."""
+    """Convert what the method raises to a `GraphwireError` that names the file and, for a method name, the record."""
 
     @functools.wraps(function)
     def bounded(archive: Archive, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -50,23 +50,23 @@ def _bounded(function: Callable[Concatenate[Archive, P], R]) -> Callable[Concate
 
 
 class Archive(Closing):
-    """A file open for reading: its programs as records, its payloads by name. Nothing is read before it is asked for.
+    """An open file: programs as schema records, payloads by name, each read on first access.
 
-    Made by `graphwire.open`. Any thread may use it. Mapped payloads outlive it.
+    `graphwire.open` returns it. It is thread-safe. Mapped payloads stay valid after it is closed.
     """
 
     def __init__(self, file: Readable, registry: Registry, limits: Limits) -> None:
         check_limits(limits)
         self.registry = registry
         self.file = file_name(file)
-        """What the file is called in messages: its path, or what it is read from."""
-        self._bare: Bare | None = None
+        """The name of the file in messages: its path, or a description of its source."""
+        self._bare: BareDocument | None = None
         self._payloads: dict[tuple[str, bool], Payloads] = {}
-        """By method, and whether records are copied."""
+        """The payloads of each (program name, whether records are copied)."""
         try:
             self._package = Package(file, registry, limits=limits)
         except ArchiveError:
-            self._bare = bare_document(file, registry, limits)
+            self._bare = find_bare_document(file, registry, limits)
             if self._bare is None:
                 raise
             self._package = Package(self._bare.archive, registry, limits=limits)
@@ -76,43 +76,47 @@ class Archive(Closing):
     @property
     @_bounded
     def methods(self) -> tuple[str, ...]:
-        """The names of the programs."""
+        """The names of the programs in the file."""
         return tuple(self._package.members)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all records."""
+        """The names of all records of the archive; none for a bare document."""
         return () if self._bare is not None else self._package.archive.names
 
     @property
     def size(self) -> int:
-        """The file's length in bytes."""
+        """The size of the file in bytes."""
         return self._bare.size if self._bare is not None else self._package.archive.nbytes
 
     @property
     def is_bare(self) -> bool:
-        """Whether the file is a bare document, and no archive."""
+        """Whether the file is a bare document instead of an archive."""
         return self._bare is not None
 
     @property
     @_bounded
     def layout(self) -> str:
-        """How the file is laid out, for a person."""
+        """The title of the archive layout, for display."""
         return BARE_DOCUMENT if self._bare is not None else self._package.layout.title
 
     @property
     @_bounded
     def extra_files(self) -> tuple[str, ...]:
-        """The paths of what the caller of `save` added."""
+        """The paths of the extra files that were passed to `save`."""
         return self._package.extra_files
 
     @_bounded
     def read_extra(self, path: str) -> bytes:
-        """The bytes of what the caller of `save` added."""
+        """Return the bytes of an extra file that was passed to `save`."""
         return self._package.read_extra(path)
 
     def boundary(self, method: str | None = None) -> Boundary:
-        """A block whose errors are ours and name this file; the record and format of a program, too, where it is about one."""
+        """Return a context manager that converts errors to `GraphwireError`s with this file, its record and format.
+
+        Args:
+            method: the program that the block reads; None if it reads none.
+        """
         return Boundary(self.file, self.registry, lambda: self._record_of(method))
 
     def _record_of(self, method: str | None) -> tuple[str, str]:
@@ -123,10 +127,10 @@ class Archive(Closing):
 
     @_bounded
     def method(self, name: str | None) -> str:
-        """The program's name: `name`, or the only one there is.
+        """Return `name` after a check that the program exists; for None, the name of the only program.
 
         Raises:
-            ArchiveError: there are several, or none of that name.
+            ArchiveError: no program has the name, or it is None and the file has several programs.
         """
         if name is None:
             if len(self.methods) > 1:
@@ -141,7 +145,7 @@ class Archive(Closing):
     @cached_property
     @_bounded
     def program(self) -> Program:
-        """The records of the only program, checked."""
+        """The validated records of the only program."""
         return self.program_of(self.method(None))
 
     @cached_property
@@ -152,24 +156,26 @@ class Archive(Closing):
 
     @_bounded
     def fetch(self, method: str) -> None:
-        """Read a program's document now, which `program_of` would: whoever then takes a turn holds nobody up for the disk.
+        """Read the bytes of a program's document ahead of `program_of`.
+
+        `load` calls it before it takes the build lock, so that no thread waits for the disk of another.
 
         Raises:
-            ArchiveError: it is damaged.
+            ArchiveError: the record is damaged.
         """
         if method not in self._programs:
             self._package.fetch(method)
 
     @_bounded
     def program_of(self, method: str) -> Program:
-        """The records of a program, checked.
+        """Return the validated records of a program.
 
         Raises:
-            SchemaError: the document is not a valid program of a schema that we read.
+            SchemaError: the document is not a valid program of a supported schema.
         """
         program = self._programs.get(method)
         if program is None:
-            program, version, taken = upgraded(self._package.program_or_tree_of(method))
+            program, version, taken = program_at_current_schema(self._package.program_or_tree_of(method))
             renamed = sanitize_weight_names(program) if self._package.layout.spec.is_flat else []
             check_valid(program)
             payloads = self.payloads_of(method)
@@ -181,7 +187,7 @@ class Archive(Closing):
 
     @_bounded
     def report(self, method: str) -> LoadReport:
-        """What `load` does with a program: every step that it takes, what it finds itself, and what it leaves out.
+        """Return the report of a load: the steps it applies, and what it derives, misses or drops.
 
         Raises:
             As `program_of`.
@@ -199,8 +205,9 @@ class Archive(Closing):
 
     @_bounded
     def targets(self, method: str) -> dict[str, list[Obstacle]]:
-        """Every target by name, releases first, and what keeps a program from being written for it: nothing, or each
-        construct with its node and the first target that has it. Nothing is written.
+        """Return, for every target by name (releases first), the obstacles to writing a program for it.
+
+        An obstacle names a construct, its node, and the first target that supports it. Nothing is written.
 
         Raises:
             As `program_of`.
@@ -209,7 +216,7 @@ class Archive(Closing):
 
     @_bounded
     def payloads_of(self, method: str, *, copied: bool = False) -> Payloads:
-        """The payloads of a program; with `copied`, records are read and checked rather than mapped."""
+        """Return the payloads of a program: mapped or, with `copied`, read into memory with their checksums verified."""
         key = (method, copied and self._bare is None)
         if key in self._payloads:
             return self._payloads[key]
@@ -226,15 +233,15 @@ class Archive(Closing):
 
     @_bounded
     def format_of(self, method: str) -> str:
-        """The name of the wire format of a program's document."""
+        """Return the name of the wire format of a program's document."""
         return self._package.format_of(method).name
 
     @_bounded
     def inspect(self, file: str = "") -> Inspection:
-        """What the file holds.
+        """Return a summary of the file: programs, weights, sizes and producers. Reads no payloads.
 
         Args:
-            file: how to call the file.
+            file: the name of the file in the summary.
         """
         reader = self._package.archive
         methods = []
@@ -260,14 +267,15 @@ class Archive(Closing):
 
     @_bounded
     def problems(self) -> list[Problem]:
-        """Every problem: records that are not what was written or that could be run, programs that break rules. Reads the
-        whole file.
+        """Return every problem: damaged records, records with executable content, and invalid programs.
+
+        Reads the whole file.
 
         Raises:
             ArchiveError: the archive is closed.
         """
         problems = self._package.problems()
-        self._package.archive.check_open()  # else its being closed is the problem of whatever comes next
+        self._package.archive.check_open()  # Otherwise each later step would report a closed archive.
         try:
             methods = self.methods
         except GraphwireError as error:
@@ -280,23 +288,23 @@ class Archive(Closing):
         return list(dict.fromkeys(problems))
 
     def _problems_of(self, method: str) -> list[Problem]:
-        """What is wrong with one program, each part of it looked at whatever is wrong with the others."""
+        """Return the problems of one program; a problem of one part does not hide those of the others."""
         place = self._package.member_of(method)
         problems: list[Problem] = []
-        told = _Told(problems, place, self.boundary(method))
+        collected = _ProblemCollector(problems, place, self.boundary(method))
         program = payloads = None
-        with told:
-            program, _, _ = upgraded(self._package.program_or_tree_of(method))
+        with collected:
+            program, _, _ = program_at_current_schema(self._package.program_or_tree_of(method))
             if self._package.layout.spec.is_flat:
                 sanitize_weight_names(program)
             problems += [p._replace(place=f"{place} {p.place}") for p in validate(program)]
             if program.producer is not None and self._bare is None and not self._package.has_manifest:
                 problems.append(NO_MANIFEST)
-        with told:
+        with collected:
             payloads = self.payloads_of(method)
             check_payload_names([*payloads.weights, *payloads.constants])
         if program is not None and payloads is not None:
-            with told:
+            with collected:
                 payloads.complete(program)
                 held = weight_problems(program, payloads.weights, payloads.constants, payloads.unread)
                 problems += [p._replace(place=f"{method}: {p.place}") for p in (*payloads.problems(), *held)]
@@ -304,10 +312,10 @@ class Archive(Closing):
 
     @_bounded
     def check_payloads(self) -> None:
-        """Check the checksum of every payload.
+        """Verify the checksum of every payload.
 
         Raises:
-            ChecksumError: a record's bytes are not the ones that were written.
+            ChecksumError: the bytes of a record differ from those that were written.
         """
         self._package.check_payloads()
 
@@ -316,13 +324,13 @@ class Archive(Closing):
         self._package.close()
 
 
-class _Told:
-    """A block whose error is one more problem.
+class _ProblemCollector:
+    """A context manager that appends an error of its block to a list of problems.
 
     Args:
-        problems: gets it.
-        place: where the block looks.
-        boundary: makes every error ours.
+        problems: the list.
+        place: the start of the problem's place.
+        boundary: converts every error to a `GraphwireError`.
     """
 
     def __init__(self, problems: list[Problem], place: str, boundary: Boundary) -> None:
@@ -331,7 +339,7 @@ class _Told:
         self._boundary = boundary
 
     def __enter__(self) -> None:
-        """Nothing is done before there is an error."""
+        """Do nothing: only an error needs work."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -352,15 +360,17 @@ def open(
     registry: Registry | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Archive:
-    """Open a file to look at its programs as records, without torch.
+    """Open a file to read its programs as schema records, without torch.
+
+    The file is an archive, or a bare document of any schema and wire format. The weights of a bare document are inside it
+    or, if `file` is a path, in files of the same folder.
 
     Args:
-        file: a path, a binary file object open for reading, or the file's bytes; an archive, or a bare document of any
-            schema and wire format, whose weights stand inside or, for a path, in files of the same folder.
-        registry: the plugins in force; those installed by default.
-        limits: bounds on what the file may make us do.
+        file: a path, a readable binary file object, or the file's bytes.
+        registry: the plugins to use. None uses the installed ones.
+        limits: bounds on the time and memory that reading the file may take.
 
     Raises:
-        ArchiveError: the file is neither an archive nor a document, or a damaged archive.
+        ArchiveError: the file is neither an archive nor a document, or it is damaged.
     """
     return Archive(file, registry_or_installed(registry), limits)

@@ -1,4 +1,4 @@
-"""What a caller gives to the public functions, checked before anything is done with it."""
+"""Checks of arguments that callers pass to the public functions."""
 
 from __future__ import annotations
 
@@ -17,40 +17,44 @@ if TYPE_CHECKING:
 def check_choice(
     option: str, value: Any, choices: tuple[str | None, ...], error: type[GraphwireError] = DecodeError
 ) -> None:
-    """Refuse a value of an option that has a few.
+    """Check that the value of an option is one of its choices.
 
     Raises:
-        GraphwireError: of the type given; it is none of them.
+        GraphwireError: of the class `error`; it is not.
     """
     if value not in choices:
-        raise error(f"{option}={value!r:.80} is none of {', '.join(map(repr, choices))}")
+        raise error(f"{option}={value!r:.80} is not one of {', '.join(map(repr, choices))}")
 
 
 def check_kind(option: str, value: Any, kind: type, error: type[GraphwireError], remedy: str) -> None:
-    """Refuse a value of another class than an option takes.
+    """Check that the value of an option is an instance of a class.
 
     Raises:
-        GraphwireError: of the type given.
+        GraphwireError: of the class `error`; it is not.
     """
     if not isinstance(value, kind):
         raise error(f"{option}= takes {kind.__name__}, not {type_text(value)}", remedy=remedy)
 
 
 def check_limits(limits: Any) -> None:
-    """Refuse what are no `Limits`.
+    """Check that a value is a `Limits`.
 
     Raises:
-        DecodeError: it is something else.
+        DecodeError: it is not.
     """
-    remedy = "dataclasses.replace(graphwire.Limits(), …) makes others than the usual"
+    remedy = "dataclasses.replace(graphwire.Limits(), …) changes single limits"
     check_kind("limits", limits, Limits, DecodeError, remedy)
 
 
 def programs_by_name(program: Any, name: str) -> dict[str, ExportedProgram]:
-    """The programs to save, by name: one, which is called `name`, or several.
+    """Return the programs to save, by name.
+
+    Args:
+        program: one program, or a mapping of names to programs.
+        name: the name of a single program.
 
     Raises:
-        EncodeError: there are none, one is no exported program, or a name is no text.
+        EncodeError: the mapping is empty, a value is not an exported program, or a name is not a string.
     """
     from graphwire.bridge.program import check_exported
 
@@ -61,16 +65,16 @@ def programs_by_name(program: Any, name: str) -> dict[str, ExportedProgram]:
         raise EncodeError("there is no program to save")
     for key, each in program.items():
         if not isinstance(key, str):
-            raise EncodeError(f"a program's name is a text, not {key!r:.80}")
+            raise EncodeError(f"the name of a program is a string, not {key!r:.80}")
         check_exported(each, f"program {key!r:.80}")
     return dict(program)
 
 
 def bytes_of_extra_files(files: Mapping[str, bytes | str] | None) -> dict[str, bytes]:
-    """Extra files to write; text becomes UTF-8.
+    """Return the bytes of the extra files to write; text is encoded as UTF-8.
 
     Raises:
-        EncodeError: they are no mapping, or one is neither bytes nor text.
+        EncodeError: the value is not a mapping, or a file is neither bytes nor text.
     """
     if files is not None:
         remedy = 'Such as extra_files={"notes.txt": "text"}'
@@ -84,9 +88,11 @@ def _bytes_of(path: str, data: Any) -> bytes:
         try:
             return data.encode()
         except UnicodeEncodeError as error:
-            remedy = "Encode it yourself"
+            remedy = "Pass bytes"
             raise EncodeError(
-                f"an extra file is a text that is no UTF-8: {error.reason}", place=place, remedy=remedy
+                f"an extra file is a text that UTF-8 cannot encode: {error.reason}",
+                place=place,
+                remedy=remedy,
             ) from None
     if not isinstance(data, (bytes, bytearray, memoryview)):
         remedy = "Read a file in binary mode"
@@ -96,11 +102,11 @@ def _bytes_of(path: str, data: Any) -> bytes:
     return data  # type: ignore[return-value]
 
 
-def check_taken_extra_files(files: Any) -> None:
-    """Refuse what cannot be filled with extra files.
+def check_extra_files_dict(files: Any) -> None:
+    """Check that a value can be filled with extra files.
 
     Raises:
-        DecodeError: it is no dict.
+        DecodeError: it is not a mutable mapping.
     """
     if files is not None:
         remedy = "Such as found = {}; load(…, extra_files=found)"
@@ -108,7 +114,7 @@ def check_taken_extra_files(files: Any) -> None:
 
 
 def fill_extra_files(given: MutableMapping[str, Any], files: Mapping[str, bytes]) -> None:
-    """Put extra files into a caller's dict: as text, or as bytes where they are no UTF-8 or bytes stand there already."""
+    """Fill a caller's dict with extra files: as text, or as bytes if a file is not UTF-8 or its present value is bytes."""
     for path, data in files.items():
         try:
             given[path] = data if isinstance(given.get(path), (bytes, bytearray)) else data.decode()
@@ -117,13 +123,13 @@ def fill_extra_files(given: MutableMapping[str, Any], files: Mapping[str, bytes]
 
 
 def check_records(program: Any) -> None:
-    """Refuse what are no schema records.
+    """Check that a value is a program of schema records.
 
     Raises:
-        SchemaError: it is something else.
+        SchemaError: it is not.
     """
     if not isinstance(program, Program):
         raise SchemaError(
-            f"{type_text(program)} is no program of schema records",
-            remedy="graphwire.to_schema makes them of an exported program, graphwire.open of a file",
+            f"{type_text(program)} is not a program of schema records",
+            remedy="graphwire.to_schema converts an exported program to records; graphwire.open reads them from a file",
         )

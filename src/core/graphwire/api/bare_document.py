@@ -1,7 +1,8 @@
-"""A bare document: a program that stands alone in a file, and not in an archive.
+"""Read bare documents: files that consist of one encoded program, without an archive.
 
-It is read as an archive that holds it. The two oldest schemas have tensors in their documents (`evolve.early_steps.embedded`);
-the first design also names files that hold them, which are looked for in the document's own folder and nowhere else.
+A bare document is wrapped in an archive in memory and read like any other. The two oldest schemas store tensors in their
+documents (`evolve.early_steps.embedded`). The first design can also refer to files with tensors; only files in the
+document's own folder are read.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ from graphwire.wire.package import HEAD_BYTES, config_members, detect_format
 from graphwire.wire.torch_files import read_embedded_tensor
 
 METHOD = "model"
-"""The name of the program of a bare document."""
+"""The name of the program in a bare document."""
 
 
-class Bare(NamedTuple):
-    """A bare document, found."""
+class BareDocument(NamedTuple):
+    """A bare document, wrapped in an archive."""
 
     archive: bytes
-    """An archive that holds the document as it is, and no payload."""
+    """An archive of the unchanged document, without payloads."""
     size: int
-    """The document's length in bytes."""
+    """The size of the document in bytes."""
     folder: Path | None
-    """Where the files that it names lie; None for a document that has no folder."""
+    """The folder of the document, with the files that it refers to; None if it was not read from a path."""
 
 
-def bare_document(file: Readable, registry: Registry, limits: Limits) -> Bare | None:
-    """The bare document in a file that is no archive; None where no installed format knows how it begins.
+def find_bare_document(file: Readable, registry: Registry, limits: Limits) -> BareDocument | None:
+    """Return the bare document in a file that is not an archive; None if no installed format recognizes its first bytes.
 
     Raises:
-        LimitError: the document is larger than `limits` allow.
+        LimitError: the document exceeds `limits`.
     """
     folder = None
     if isinstance(file, (str, os.PathLike)):
@@ -74,11 +75,11 @@ def bare_document(file: Readable, registry: Registry, limits: Limits) -> Bare | 
         archive.write(f"models/{METHOD}{wire_format.suffix}", data, compress=False)
         for member in config_members(METHOD).values():
             archive.write(member, msgspec.json.encode(PayloadConfig({})), compress=False)
-    return Bare(stream.getvalue(), len(data), folder)
+    return BareDocument(stream.getvalue(), len(data), folder)
 
 
-class _Held:
-    """Bytes in memory that are lent to nobody: each view is a copy."""
+class _CopiedBytes:
+    """A payload in memory whose views are copies, so that callers may modify them."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -89,21 +90,25 @@ class _Held:
 
 
 def add_embedded(payloads: Payloads, tree: Tree, folder: Path | None, limits: Limits) -> None:
-    """Add the tensors that a document holds, or names the files of, to its payloads. What cannot be had is noted there
-    (`Payloads.unread`).
+    """Add the tensors inside a document, and in the files that it refers to, to its payloads.
+
+    A tensor that cannot be read is recorded in `Payloads.unread`, with the reason.
 
     Args:
-        folder: where those files lie; None where there is no such folder.
+        payloads: the payloads to extend.
+        tree: the document.
+        folder: the folder of the files; None if there is none.
+        limits: bounds on the bytes to read.
 
     Raises:
-        SchemaError: a tensor is not as its schema says.
+        SchemaError: a tensor violates its schema.
     """
     records = dict(payloads.records)
     read: dict[ExternalBytes, str] = {}
     left = limits.unmapped_bytes
     for index, tensor in enumerate(embedded_tensors(tree)):
         if tensor.encoding == "torch.save":
-            # Readers of torch tell a tensor among constants by the name of its record, `tensor_…`.
+            # torch's readers recognize a tensor among constants by its record name, `tensor_…`.
             state = read_embedded_tensor(
                 tensor.name, cast("bytes", tensor.data), CONSTANTS, f"tensor_embedded_{index}_", limits
             )
@@ -112,7 +117,7 @@ def add_embedded(payloads: Payloads, tree: Tree, folder: Path | None, limits: Li
             continue
         name, meta = f"weight_{index}", from_tree(tensor.meta, TensorMeta)
         if isinstance(tensor.data, bytes):
-            records[WEIGHTS + name] = _Held(tensor.data)
+            records[WEIGHTS + name] = _CopiedBytes(tensor.data)
         elif tensor.data in read:
             name = read[tensor.data]
         else:
@@ -125,36 +130,36 @@ def add_embedded(payloads: Payloads, tree: Tree, folder: Path | None, limits: Li
                 continue
             left -= len(data)
             read[tensor.data] = name
-            records[WEIGHTS + name] = _Held(data)
+            records[WEIGHTS + name] = _CopiedBytes(data)
         payloads.weights[tensor.name] = PayloadMeta(name, tensor.kind == "parameter", False, meta)
     payloads.records = records
 
 
 def _external(place: ExternalBytes, dtype: ScalarType, folder: Path | None, left: int) -> bytes:
-    """The little-endian bytes of a tensor that lie in a file beside the document."""
+    """Return the little-endian bytes of a tensor in a file beside the document."""
     location = f"{place.location!r:.200}"
     if folder is None:
-        raise ArchiveError(f"it lies in {location}, beside a document that has no folder here")
+        raise ArchiveError(f"it is in the file {location}, and the document was not read from a path")
     parts = place.location.replace("\\", "/").split("/")
     if not all(parts) or {".", ".."} & set(parts) or "\0" in place.location or ":" in place.location:
-        raise ArchiveError(f"{location} is no name of a file in the document's folder")
+        raise ArchiveError(f"{location} is not the name of a file in the document's folder")
     root = folder.resolve()
     path = root.joinpath(*parts).resolve()
     if not path.is_relative_to(root):
-        raise ArchiveError(f"{location} leads out of the document's folder")
+        raise ArchiveError(f"{location} is outside the document's folder")
     if place.length > left:
-        raise LimitError(f"{place.length:,} bytes of {location} are more than is read into memory")
+        raise LimitError(f"{place.length:,} bytes of {location} exceed the limit for data in memory")
     if not path.is_file():
         raise ArchiveError(f"there is no file {location} beside the document")
     with path.open("rb") as stream:
         size = os.fstat(stream.fileno()).st_size
         if place.offset < 0 or place.length < 0 or place.offset + place.length > size:
             raise ArchiveError(
-                f"{location} has {size:,} bytes, and not {place.length:,} from {place.offset:,} on"
+                f"{place.length:,} bytes at {place.offset:,} are not inside {location}, which has {size:,} bytes"
             )
         stream.seek(place.offset)
         data = stream.read(place.length)
     digest = hashlib.sha256(data).hexdigest()
     if len(data) != place.length or (place.checksum and digest != place.checksum.lower()):
-        raise ChecksumError(f"the bytes in {location} are not those of the checksum")
+        raise ChecksumError(f"the bytes in {location} do not match the checksum")
     return swapped(data, dtype)

@@ -1,4 +1,4 @@
-"""Whether two programs are one, where they differ, and who can read one."""
+"""Compare programs (`diff`, `content_hash`, `canonicalize`) and list the readers that support one (`supports`, `targets`)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,20 @@ if TYPE_CHECKING:
     from graphwire.analysis.diff import Diff
 
 Source: TypeAlias = "Readable | Archive | Program | ExportedProgram"
-"""A program wherever it is: in a file, opened or not, as records, or torch's own."""
+"""A program in any form: a file, an open archive, schema records, or an `ExportedProgram`."""
 
 
 @reading("source")
 @options_of(open)
 def canonicalize(source: Source, *, method: str | None = None, **options: Unpack[OpenOptions]) -> Program:
-    """The canonical form of a program, as records: equal for two exports of one model, and a program that computes the
-    same. Files are read without torch. `graphwire.analysis.canonical.canonical_form` says what is made the same.
+    """Return the canonical form of a program, as records.
+
+    The result computes the same as the program, and is equal for two exports of one model.
+    `graphwire.analysis.canonical.canonical_form` describes what is normalized. Files are read without torch.
+
+    Args:
+        source: a file, an open archive, schema records, or an `ExportedProgram`.
+        method: the name of the program, for a file with several.
 
     Raises:
         As `content_hash`.
@@ -56,20 +62,22 @@ def content_hash(
     weights: bool = False,
     **options: Unpack[OpenOptions],
 ) -> str:
-    """What a program means, as a text to keep: `gw1:` and a SHA-256 in hexadecimal, or `gw1w:` with weights. The same for two
-    exports of one model, whatever wrote them to which file, and in every later release; another one after any change of what the
-    program computes. `docs/content-hash.md` says what counts.
+    """Return a hash of what a program computes, equal for two exports of one model.
+
+    The hash is `gw1:` and a SHA-256 in hexadecimal, or `gw1w:` with weights. It does not depend on the file, the wire format
+    or the writer, and later releases compute the same one, so it can be stored. It changes with any change of what the
+    program computes. `docs/content-hash.md` lists what is hashed. Files are read without torch.
 
     Args:
-        source: a file, opened or not, records, or what `torch.export.export` made.
-        method: which program of a file of several.
-        weights: whether the elements of weights and constants count, too, which reads them all.
+        source: a file, an open archive, schema records, or an `ExportedProgram`.
+        method: the name of the program, for a file with several.
+        weights: whether to hash the elements of weights and constants too, which reads all of them.
 
     Raises:
-        ArchiveError: the file is no archive, is damaged, or holds no such program.
+        ArchiveError: the file is not an archive, is damaged, or does not contain that program.
         SchemaError: the program is not valid.
-        EncodeError: torch's program holds what the schema cannot say, or records have no weights.
-        LimitError: the program nests too deeply.
+        EncodeError: the schema cannot represent the program, or `weights` is true for records alone.
+        LimitError: the program is nested too deeply.
     """
     from graphwire.analysis.canonical import content_hash as hash_of
 
@@ -87,13 +95,13 @@ def diff(
     weights: bool = False,
     **options: Unpack[OpenOptions],
 ) -> Diff:
-    """What is not the same in two programs: nodes by module and operator, inputs, outputs, ranges, versions, weights.
+    """Return the differences of two programs: nodes by module and operator, inputs, outputs, ranges, versions, weights.
 
     Args:
-        a: a file, opened or not, records, or what `torch.export.export` made.
-        b: likewise.
-        method: which program of files of several.
-        weights: whether the elements of weights and constants are compared, too, which reads them all.
+        a: a file, an open archive, schema records, or an `ExportedProgram`.
+        b: the same, for the other program.
+        method: the name of the program in both files, for files with several.
+        weights: whether to compare the elements of weights and constants too, which reads all of them.
 
     Raises:
         As `content_hash`.
@@ -120,16 +128,16 @@ def supports(
     ranges: Ranges = "exact",
     **options: Unpack[OpenOptions],
 ) -> list[Obstacle]:
-    """Everything in a program that a target (`torch-2.6`, a schema version) cannot express; empty when it can be written.
+    """Return every obstacle to writing a program for a target; an empty list if it can be written.
 
     Args:
-        source: a file, opened or not, records, or what `torch.export.export` made.
-        target: what is to read it.
-        method: which program of a file of several.
+        source: a file, an open archive, schema records, or an `ExportedProgram`.
+        target: the reader, such as "torch-2.6", or a schema version.
+        method: the name of the program, for a file with several.
         ranges: as in `save`.
 
     Raises:
-        SchemaVersionError: there is no such target.
+        SchemaVersionError: no such target exists.
     """
     check_ranges(ranges, target)
     with open_program(source, method, options) as (program, _):
@@ -142,11 +150,11 @@ def supports(
 def targets(
     source: Source, *, method: str | None = None, **options: Unpack[OpenOptions]
 ) -> dict[str, list[Obstacle]]:
-    """Every target by name, releases first, and what keeps a program from being written for it, as `supports` says.
+    """Return, for every target by name (releases first), the obstacles that `supports` returns.
 
     Args:
-        source: a file, opened or not, records, or what `torch.export.export` made.
-        method: which program of a file of several.
+        source: a file, an open archive, schema records, or an `ExportedProgram`.
+        method: the name of the program, for a file with several.
     """
     with open_program(source, method, options) as (program, _):
         return obstacles_by_target(to_tree(program))
@@ -156,7 +164,7 @@ def targets(
 def open_program(
     source: Source, method: str | None, options: OpenOptions
 ) -> Iterator[tuple[Program, Payloads | None]]:
-    """A valid program, and its payloads where it has them, for as long as its file is open."""
+    """Yield a valid program and its payloads (None for records alone), and close the file afterwards."""
     registry = registry_or_installed(options.get("registry"))
     if isinstance(source, Program):
         check_valid(source)
@@ -174,5 +182,5 @@ def open_program(
 
 def _weights_of(payloads: Payloads | None) -> Payloads:
     if payloads is None:
-        raise EncodeError("records alone have no weights", remedy="Pass the file, or torch's program")
+        raise EncodeError("records alone have no weights", remedy="Pass the file or the ExportedProgram")
     return payloads

@@ -1,4 +1,4 @@
-"""Records to the bytes of a wire format and back, without payloads: programs and treespecs."""
+"""Encode programs and treespecs as documents of a wire format, without payloads, and decode them."""
 
 from __future__ import annotations
 
@@ -43,18 +43,21 @@ def encode(
     payloads: Payloads | None = None,
     registry: Registry | None = None,
 ) -> bytes:
-    """A program's records as a document of a wire format, without payloads.
+    """Encode the records of a program as a document of a wire format, without payloads.
 
     Args:
-        target: write the document of an older schema instead: a release, a version, `compact-5.3` or `draft-2022`.
-        payloads: the program's; of all schemas only the first design (`draft-2022`) has weights inside its documents, as
-            big-endian bytes. Without payloads its weights say where they would lie, and have no bytes.
+        program: the records.
+        format: the name of an installed wire format.
+        target: the older schema to write instead: a release, a schema version, "compact-5.3" or "draft-2022".
+        payloads: the weights of the program, for "draft-2022" only: that schema stores weights in its documents, as
+            big-endian bytes. Without payloads, the weights of such a document have a location and no bytes.
+        registry: the plugins to use. None uses the installed ones.
 
     Raises:
         UnknownFormatError: no installed plugin provides the format.
-        SchemaVersionError: there is no such target.
-        TargetError: the target cannot express the program; every obstacle is named.
-        EncodeError: a weight has no bytes in the payloads.
+        SchemaVersionError: no such target exists.
+        TargetError: the target cannot represent the program; the error lists every obstacle.
+        EncodeError: the payloads lack the bytes of a weight.
     """
     check_records(program)
     wire_format = registry_or_installed(registry).wire_format(format)
@@ -74,11 +77,11 @@ def document_for(
     left_out: list[str],
     payloads: Payloads | None = None,
 ) -> bytes:
-    """A program's records as the document of a target.
+    """Encode the records of a program as the document of a target.
 
     Args:
-        left_out: is given the reason why stack traces and origins are left out, if some are.
-        payloads: what a `draft-2022` has inside.
+        left_out: receives the reason when stack traces or provenance are dropped.
+        payloads: the weights to store in a `draft-2022`.
 
     Raises:
         As `encode`.
@@ -94,7 +97,7 @@ def document_for(
 
 
 def _storage_of(payloads: Payloads, name: str) -> bytes:
-    """The bytes of the storage of a weight."""
+    """Return the bytes of the storage of a weight or constant."""
     meta, folder = payloads.weights.get(name), WEIGHTS
     if meta is None:
         meta, folder = payloads.constants.get(name), CONSTANTS
@@ -112,15 +115,19 @@ def decode(
     registry: Registry | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Program:
-    """The program of a document.
+    """Decode a document to the records of its program.
 
     Args:
-        format: its wire format; found by how the document begins when it is not given.
+        buffer: the document.
+        format: its wire format. None detects it from the first bytes.
+        registry: the plugins to use. None uses the installed ones.
+        limits: bounds on the time and memory that reading the document may take.
 
     Raises:
-        UnknownFormatError: no installed format knows the document.
-        FormatError: the bytes are no document of the format.
-        SchemaError: the document is not a valid program of a schema that we read.
+        UnknownFormatError: no installed format recognizes the document.
+        FormatError: the bytes are not a document of the format.
+        SchemaError: the document is not a valid program of a supported schema.
+        LimitError: the document exceeds `limits`.
     """
     registry = registry_or_installed(registry)
     check_limits(limits)
@@ -132,13 +139,13 @@ def decode(
         wire_format = registry.wire_format(format)
     with Boundary("", registry, ("", wire_format.name)):
         document = read_program(buffer, wire_format, limits) or read_document(buffer, wire_format, limits)
-        program, _, _ = upgraded(document)
+        program, _, _ = program_at_current_schema(document)
         check_valid(program)
     return program
 
 
-def upgraded(document: Program | Tree) -> tuple[Program, Version, list[AppliedStep]]:
-    """The program of a document of any schema version, as it was read; its version, and the steps that were taken."""
+def program_at_current_schema(document: Program | Tree) -> tuple[Program, Version, list[AppliedStep]]:
+    """Return the program of a document of any schema version, the version, and the schema steps that were applied."""
     if isinstance(document, Program):
         return document, Version(*SCHEMA_VERSION), []
     current, taken = upgrade_tree(document)
@@ -173,16 +180,17 @@ def treespec_dumps(
     *,
     registry: Registry | None = None,
 ) -> str | bytes:
-    """The structure of a container as text that torch reads, or as a document of a wire format.
+    """Encode a treespec, the structure of nested containers, as text that torch reads or as a document of a wire format.
 
     Args:
-        spec: a `graphwire.schema.texts.treespec.TreeSpec`, for which torch is not needed, or a `torch.utils._pytree.TreeSpec`.
-        protocol: of the text; 1 is the only one.
-        format: the name of an installed wire format; None for text.
+        spec: a `graphwire.schema.texts.treespec.TreeSpec`, which needs no torch, or a `torch.utils._pytree.TreeSpec`.
+        protocol: the version of the text; 1 is the only one.
+        format: the name of an installed wire format. None returns text.
+        registry: the plugins to use. None uses the installed ones.
 
     Raises:
-        EncodeError: a container type that nobody serves, or a context that cannot be said.
-        SchemaError: there is no such protocol.
+        EncodeError: no serializer supports a container type, or a context cannot be encoded.
+        SchemaError: no such protocol exists.
         UnknownFormatError: no installed plugin provides the format.
     """
     check_treespec_protocol(protocol)
@@ -205,17 +213,21 @@ def treespec_loads(
     registry: Registry | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Any:
-    """The structure of a container from text that torch or `treespec_dumps` wrote, or from a document of a wire format.
+    """Decode a treespec, the structure of nested containers, from text of torch or from what `treespec_dumps` returned.
 
     Args:
-        format: the wire format of bytes; found by how they begin when it is not given, where that tells.
-        to_torch: give a `torch.utils._pytree.TreeSpec`, whose types this process must know, and not the records of
-            `graphwire.schema.texts.treespec`, for which torch is not needed.
+        data: the text, or the document of a wire format.
+        format: the wire format of a document. None detects it from the first bytes.
+        to_torch: whether to return a `torch.utils._pytree.TreeSpec`, whose container types must be registered in this
+            process, instead of a `graphwire.schema.texts.treespec.TreeSpec`, which needs no torch.
+        registry: the plugins to use. None uses the installed ones.
+        limits: bounds on the time and memory that reading a document may take.
 
     Raises:
-        SchemaError: it is no treespec.
-        FormatError: the bytes are no document of the format.
-        UnknownTypeError: torch's is asked for, and nobody serves a container type in this process.
+        SchemaError: the data is not a treespec.
+        FormatError: the bytes are not a document of the format.
+        UnknownTypeError: `to_torch` is true, and no serializer supports a container type.
+        LimitError: the document exceeds `limits`.
     """
     registry = registry_or_installed(registry)
     check_limits(limits)

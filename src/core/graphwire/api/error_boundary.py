@@ -1,12 +1,14 @@
-"""The one place where an exception that is none of ours becomes an error of ours.
+"""Convert every foreign exception that leaves a public function to a `GraphwireError`.
 
-Whatever a reader, the bridge or a plugin raises on account of a document leaves the API as a `GraphwireError` that names the
-file, the record and its format, and where in it. Below, nobody need foresee what may be raised: who knows a place puts it in
-front (`errors.locate`), and who knows a better reason says it.
+Whatever a reader, the bridge or a plugin raises because of a document becomes a `GraphwireError` that names the file, the
+record, its format, and the place inside. This module is the only one that converts. Code below does not need to foresee
+exceptions: it adds places with `errors.locate`, and raises a `GraphwireError` of its own where it knows a better reason.
 
-Left as they are: errors of ours, which get file, record and format; what the operating system says of the caller's own files;
-what the caller's own file object raises; `MemoryError`; warnings that the caller made errors; and what is no `Exception`
-(`KeyboardInterrupt`, `SystemExit`), also where torch made an error of its own of an interrupt.
+Exceptions that pass unchanged:
+- a `GraphwireError`, which only gets the file, record and format;
+- an `OSError` about the caller's own files, and what the caller's own file object raises;
+- `MemoryError`, and warnings that the caller turned into errors;
+- `KeyboardInterrupt` and `SystemExit`. An interrupt that torch replaced by an error of its own becomes `KeyboardInterrupt` again.
 """
 
 from __future__ import annotations
@@ -37,17 +39,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _FILES = ("graphwire.wire.", "graphwire.api.")
-"""The parts whose calls of the operating system are about the caller's files."""
+"""The packages whose operating system calls concern the caller's files."""
 
 
 class Boundary:
-    """A block whose errors are of one file, and all ours.
+    """A context manager that converts exceptions of its block to `GraphwireError`s that name one file.
 
     Args:
-        file: what the file is called.
-        registry: the plugins in force, one of which may be what raises.
-        record: the record that the block is about, and its format; or what tells them when there is an error.
-        error: what a foreign exception becomes.
+        file: the name of the file.
+        registry: the plugins in use, to name the one that raises.
+        record: the record that the block reads, and its format; or a function that returns both, called on an error.
+        error: the class that foreign exceptions become.
     """
 
     __slots__ = ("_error", "_file", "_record", "_registry")
@@ -65,7 +67,7 @@ class Boundary:
         self._error = error
 
     def __enter__(self) -> None:
-        """Nothing is done before there is an error."""
+        """Do nothing: only an error needs work."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -82,7 +84,7 @@ class Boundary:
         if ours is None:
             return
         record, format = ("", "")
-        with suppress(Exception):  # the archive may be so damaged that it cannot tell
+        with suppress(Exception):  # The archive may be too damaged to know.
             record, format = self._record() if callable(self._record) else self._record
         ours.of(self._file, record, format)
         if ours is not error:
@@ -92,32 +94,32 @@ class Boundary:
 _INTERRUPTED = re.compile(
     r"""\w+\(\): argument '\w+' failed to unpack the object at pos \d+ with error "KeyboardInterrupt: """
 )
-"""What torch says where Ctrl-C comes while it asks a symbolic size for its value. No text of a file stands in front."""
+"""The start of torch's message when Ctrl-C interrupts its evaluation of a symbolic size. No text of a file precedes it."""
 
 
 def source_name(source: Any) -> str:
-    """What a program is called in a message, wherever it is."""
+    """Return the name of a program source in messages."""
     if isinstance(source, Program):
         return "the records"
     if isinstance(source, (str, bytes, bytearray, memoryview)) or hasattr(source, "__fspath__"):
         return file_name(source)
     if hasattr(source, "graph_module"):
         return "the program"
-    # An archive that is open knows the name of its file.
+    # An open archive knows the name of its file.
     return str(getattr(source, "file", "")) if hasattr(source, "program_of") else file_name(source)
 
 
 def reading(*sources: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorates a public function: what it raises is ours, and of the file or files that it is given.
+    """Convert what the decorated public function raises to `GraphwireError`s that name its files.
 
     Args:
-        sources: the names of its parameters that take a file, or a program in another form.
+        sources: the names of the parameters that take a file, or a program in another form.
     """
     return _bounded(sources, DecodeError)
 
 
 def writing(*sources: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """As `reading`, of a function that writes what it is given."""
+    """Do the same as `reading`, for a function that writes: foreign exceptions become `EncodeError`s."""
     return _bounded(sources, EncodeError)
 
 
@@ -136,7 +138,7 @@ def _bounded(
                 return function(*args, **kwargs)
             except Exception as error:
                 if error.__traceback__ is None or error.__traceback__.tb_next is None:
-                    raise  # the call itself, which has other arguments than the function
+                    raise  # The call itself failed: its arguments do not fit the signature.
                 given = signature.bind_partial(*args, **kwargs).arguments
                 called = [source_name(given[each]) for each in sources if each in given]
                 with Boundary(" and ".join(filter(None, called)), _registry(given), error=kind):
@@ -148,13 +150,13 @@ def _bounded(
 
 
 def _registry(given: dict[str, Any]) -> Registry | None:
-    with suppress(Exception):  # which may be what is wrong
+    with suppress(Exception):  # `registry=` may be the wrong argument.
         return registry_or_installed(given.get("registry"))
     return None
 
 
 def _ours(error: Exception, kind: type[GraphwireError], registry: Registry | None) -> GraphwireError | None:
-    """An error of ours in place of a foreign one; None where it is to be left as it is."""
+    """Return the `GraphwireError` for a foreign exception; None if the exception passes unchanged."""
     frames = list(_frames(error.__traceback__))
     plugin = _plugin_in(frames, registry)
     if is_of_caller(error) and not (plugin and isinstance(error, MemoryError)):
@@ -163,7 +165,7 @@ def _ours(error: Exception, kind: type[GraphwireError], registry: Registry | Non
         own = [name for name, _ in frames if name.startswith("graphwire.")]
         if own and own[-1].startswith(_FILES):
             return None
-    ours = _told(error, kind, plugin, frames)
+    ours = _converted(error, kind, plugin, frames)
     for place in getattr(error, "__notes__", ()):
         if isinstance(place, Place):
             locate(ours, place)
@@ -171,17 +173,17 @@ def _ours(error: Exception, kind: type[GraphwireError], registry: Registry | Non
 
 
 def _name_plugin(error: GraphwireError, registry: Registry | None) -> None:
-    """Say whose fault an error of ours is that was made of what a plugin raises, and what to do."""
+    """Add a remedy that names the plugin to a `GraphwireError` that wraps an exception of a plugin."""
     cause = error.__cause__
     if cause is None or isinstance(cause, GraphwireError) or error.file:
         return
     plugin = _plugin_in(list(_frames(cause.__traceback__)), registry)
     if plugin:
-        named = "" if plugin in error.problem else f"It is the {plugin} that fails. "
+        named = "" if plugin in error.problem else f"The {plugin} fails. "
         error.remedy = error.remedy or f"{named}{_REPAIR}"
 
 
-def _told(
+def _converted(
     error: Exception, kind: type[GraphwireError], plugin: str, frames: list[tuple[str, str]]
 ) -> GraphwireError:
     if plugin:
@@ -192,7 +194,7 @@ def _told(
     what = "written" if issubclass(kind, EncodeError) else "read"
     if what == "written" and module.partition(".")[0] not in _TRUSTED:
         return kind(
-            f"{module}.{function} fails, which the program refers to: {exception_text(error)}",
+            f"{module}.{function}, which the program refers to, fails: {exception_text(error)}",
             remedy=_REPAIR_OBJECT,
         )
     return kind(
@@ -201,8 +203,8 @@ def _told(
     )
 
 
-DEFECT = "Where nothing is wrong with the program, that is a defect of graphwire: report it"
-"""The remedy where nobody below knows a better one."""
+DEFECT = "If nothing is wrong with the program, this is a defect of graphwire: report it"
+"""The remedy if the code below gives none."""
 _TRUSTED = frozenset(
     (
         "graphwire",
@@ -215,14 +217,14 @@ _TRUSTED = frozenset(
         *sys.stdlib_module_names,
     )
 )
-"""The packages whose failure is none of an object that the caller put into a program."""
-_REPAIR_OBJECT = "Repair it, or take the object that has it out of the program"
-_DEPTH = "Nest less deeply, or raise the limit (sys.setrecursionlimit) where the data is yours"
-_REPAIR = "Repair or update it, or do without it: GRAPHWIRE_DISABLE_PLUGINS names plugins that are not loaded"
+"""Packages that cannot belong to an object that the caller put into a program."""
+_REPAIR_OBJECT = "Repair it, or remove the object that has it from the program"
+_DEPTH = "Nest less deeply, or raise the limit (sys.setrecursionlimit) if you trust the data"
+_REPAIR = "Repair, update or disable it: GRAPHWIRE_DISABLE_PLUGINS lists plugins to disable"
 
 
 def _frames(trace: TracebackType | None) -> Iterator[tuple[str, str]]:
-    """The modules and functions between the boundary and what raised, outermost first."""
+    """Yield the module and function of each frame between the boundary and the exception, outermost first."""
     while trace is not None:
         frame = trace.tb_frame
         yield str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
@@ -230,7 +232,7 @@ def _frames(trace: TracebackType | None) -> Iterator[tuple[str, str]]:
 
 
 def _plugin_in(frames: list[tuple[str, str]], registry: Registry | None) -> str:
-    """The plugin of others whose code raises, the innermost of several; empty where none does."""
+    """Return the description of the innermost third-party plugin in the frames; empty if there is none."""
     found = (
         None
         if registry is None

@@ -1,4 +1,4 @@
-"""Files to files, and what a file holds, without torch."""
+"""Convert, upgrade, inspect and verify files, without torch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from graphwire.wire.archive import Readable
 from graphwire.wire.package import Document, save_package
 
 PathOrFile: TypeAlias = "str | os.PathLike[str] | BinaryIO"
-"""Where a file is written: a path, or a binary file object."""
+"""The destination of a written file: a path, or a binary file object."""
 
 
 @reading("src")
@@ -38,17 +38,20 @@ def convert(
     report: Callable[[WriteReport], object] | None = None,
     **options: Unpack[OpenOptions],
 ) -> None:
-    """Write the programs of one file to another in another wire format, payloads and all, without torch.
+    """Write a file again in another wire format, or for an older reader, without torch.
 
-    What the programs say stays as it is, the versions of their operators too: a program is converted where its plugins are
-    not installed.
-
-    `format`, `target`, `ranges`, `compress` and `report` are those of `save`.
+    Programs keep their meaning and their operator versions, so the plugins that a program needs need not be installed. All
+    weights, constants, example inputs and extra files are copied.
 
     Args:
         src: the file to read.
         dst: the file to write; it may be the same path.
-        opset_version: by operator namespace, the version to bring operators to; by default they stay as they are.
+        format: the wire format to write, as in `save`.
+        target: the reader to write for, as in `save`.
+        opset_version: operator versions to bring the programs to, by namespace. By default they keep theirs.
+        ranges: as in `save`.
+        compress: as in `save`.
+        report: as in `save`.
 
     Raises:
         ChecksumError: a weight, constant or example input is damaged. Nothing is written.
@@ -63,10 +66,10 @@ def convert(
                     plan = plan_for(program, archive.registry, wanted=opset_version)
                     programs[name] = program_after_plan(program, plan, archive.registry)
         formats = dict.fromkeys(programs, format)
-        told = _rewrite(archive, programs, dst, formats, target, ranges, compress)
-    warn_of_dropped(told.dropped)
+        written = _rewrite(archive, programs, dst, formats, target, ranges, compress)
+    warn_of_dropped(written.dropped)
     if report is not None:
-        report(told)
+        report(written)
 
 
 @reading("src")
@@ -79,19 +82,19 @@ def upgrade(
     opset_version: Mapping[str, int] | None = None,
     **options: Unpack[OpenOptions],
 ) -> dict[str, Plan]:
-    """Write the programs of one file to another with their operators at the installed opsets, without torch.
+    """Write a file again with its operators at the installed versions, without torch.
 
     Args:
         src: the file to read.
         dst: the file to write; it may be the same path.
-        format: the wire format to write; that of each program by default.
-        opset_version: by operator namespace, the version to bring operators to; the installed ones by default.
+        format: the wire format to write. By default each program keeps its format.
+        opset_version: operator versions to bring the programs to, by namespace. By default the installed ones.
 
     Returns:
-        What was done, by the name of the program.
+        The applied plan of each program, by name.
 
     Raises:
-        MissingPluginError: a program needs plugins that are not in force here.
+        MissingPluginError: a program needs plugins that are not available. Nothing is written.
         OpsetError: operators cannot be brought to that version. Nothing is written.
         ChecksumError: a weight, constant or example input is damaged. Nothing is written.
         As `open`, `Archive.program_of` and `save`.
@@ -103,8 +106,8 @@ def upgrade(
             with archive.boundary(name):
                 programs[name] = program_after_plan(archive.program_of(name), plan, archive.registry)
         formats = {name: format or archive.format_of(name) for name in programs}
-        told = _rewrite(archive, programs, dst, formats)
-    warn_of_dropped(told.dropped)
+        written = _rewrite(archive, programs, dst, formats)
+    warn_of_dropped(written.dropped)
     return plans
 
 
@@ -113,10 +116,12 @@ def upgrade(
 def plan_upgrade(
     src: Readable, *, opset_version: Mapping[str, int] | None = None, **options: Unpack[OpenOptions]
 ) -> dict[str, Plan]:
-    """What `upgrade` would do, by the name of the program: the steps, the nodes each touches, and what it refuses.
+    """Return the plan that `upgrade` would apply to each program, by name, without writing anything.
+
+    A plan lists the steps, the nodes that each step changes, and the nodes that cannot be upgraded.
 
     Raises:
-        As `upgrade`; but what single nodes refuse stands in the plan.
+        As `upgrade`, except for single nodes that cannot be upgraded: the plan lists those.
     """
     with open(src, **options) as archive:
         return _plans(archive, opset_version)
@@ -141,15 +146,17 @@ def _rewrite(
     ranges: Ranges = "exact",
     compress: bool = True,
 ) -> WriteReport:
-    """Write programs with the payloads and extra files of an archive, which are checked first: they get checksums of their
-    own, and damage would not be seen any more."""
+    """Write programs with the payloads and extra files of an archive.
+
+    Checksums are verified first: the written payloads get new checksums, which would hide damage.
+    """
     archive.check_payloads()
     documents: dict[str, Document] = {}
     layout, found, dropped = "B2", [], []
     for name, program in programs.items():
         payloads = archive.payloads_of(name)
         with archive.boundary(name):
-            if archive.is_bare:  # files beside a document that are not there would be weights lost
+            if archive.is_bare:  # A missing file beside the document would lose its weights.
                 payloads.check_read(program)
             encoded = {name: (program, payloads)}
             made, layout, report = documents_for_target(
@@ -161,14 +168,14 @@ def _rewrite(
     extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
     unpacked: list[tuple[str, str]] = []
     save_package(dst, documents, extra_files, layout=layout, compress=compress, dropped_examples=unpacked)
-    told = WriteReport("" if target is None else target_named(target).name, found, dropped)
-    return told.with_unpacked(unpacked)
+    written = WriteReport("" if target is None else target_named(target).name, found, dropped)
+    return written.with_unpacked(unpacked)
 
 
 @reading("file")
 @options_of(open)
 def inspect(file: Readable, **options: Unpack[OpenOptions]) -> Inspection:
-    """What a file holds, without reading a payload and without torch.
+    """Return a summary of a file: its programs, weights and producers, without torch and without reading weights.
 
     Raises:
         As `open` and `Archive.program_of`.
@@ -180,10 +187,10 @@ def inspect(file: Readable, **options: Unpack[OpenOptions]) -> Inspection:
 @reading("file")
 @options_of(open)
 def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[Problem]:
-    """Every problem of a file: records that are not what was written, programs that break rules. Reads all of it.
+    """Return every problem of a file: damaged records and invalid programs. Reads the whole file.
 
     Returns:
-        The problems, each with its place; none for a file in order.
+        The problems, each with its place; an empty list for an intact file.
     """
     try:
         archive = open(file, **options)
@@ -194,5 +201,5 @@ def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[Problem]:
 
 
 def plugins() -> tuple[PluginInfo, ...]:
-    """The plugins that are installed, and for each one that is off, why."""
+    """Return the installed plugins; an inactive one with the reason."""
     return default_registry().plugins

@@ -1,4 +1,4 @@
-"""What was found out on the way from a file to its program, put together for its reader."""
+"""Build the `LoadReport` of a program that was read from an archive."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from graphwire.wire import Payloads
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A program's document and payloads as they lie in the file."""
+    """How a program was stored in its file, before schema steps and renames."""
 
     version: Version
     taken: list[AppliedStep]
     payloads: Payloads
     renamed: list[tuple[str, str]] = field(default_factory=list)
-    """The weights with other names than in the file: the name there, and the name that they have here."""
+    """The renamed weights: the name in the file, and the new name."""
 
 
 def plan_or_problems(program: Program, registry: Registry) -> Plan | tuple[Problem, ...]:
-    """The way to the installed opsets, or why there is none."""
+    """Return the plan to the installed opsets, or the problems that prevent one."""
     try:
         return plan_for(program, registry)
     except OpsetError as error:
@@ -42,11 +42,15 @@ def build_load_report(
     layout: str,
     format: str,
 ) -> LoadReport:
-    """The report of a program that was read from an archive.
+    """Return the load report of a program.
 
     Args:
-        program: at the current schema, and the opsets of the file.
-        plan: the way to the installed opsets, or why there is none.
+        program: the program at the current schema and the opsets of the file.
+        origin: how it was stored.
+        plan: the plan to the installed opsets, or the problems that prevent one.
+        method: the name of the program.
+        layout: the title of the archive layout.
+        format: the name of the wire format.
     """
     schema_steps = [each.schema for each in origin.taken if each.schema is not None]
     steps = [StepReport(each.what, list(each.nodes)) for each in origin.taken]

@@ -1,4 +1,4 @@
-"""A checked program, brought to the opsets that are asked for or installed."""
+"""Apply opset upgrades to validated programs: to the installed versions, or along a plan."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 
 class ProgramAtInstalledOpsets(NamedTuple):
-    """A checked program as the installed operators want it."""
+    """A validated program at the installed opsets."""
 
     program: Program
     origin: OpaqueOrigin | None
-    """What operators that cannot be had here are kept with."""
+    """The versions and requirements to keep for opaque operators; None if no operator is opaque."""
     rewritten: list[AppliedStep]
-    """The operators that got the form of the installed torch."""
+    """The operators that were rewritten to the form of the installed torch."""
     propagates: frozenset[str]
-    """The operators whose results were left to be found: by upgraders that ran just now, or as those that are installed
-    declare."""
+    """The operators whose result metadata `load` computes with fake kernels: marked by upgraders of this load or, in the
+    file, declared by installed upgraders."""
 
 
 def at_installed_opsets(
     program: Program, registry: Registry, unknown_ops: UnknownOps
 ) -> ProgramAtInstalledOpsets:
-    """A checked program at the installed opsets, with operators in the form of the installed torch."""
+    """Bring a validated program to the installed opsets, and its operators to the form of the installed torch."""
     from graphwire.bridge.context import OpaqueOrigin
     from graphwire.bridge.program import signature_mismatches
     from graphwire.bridge.torch_compat import parameters_of
@@ -65,11 +65,11 @@ def at_installed_opsets(
 
 
 def program_after_plan(program: Program, plan: Plan, registry: Registry) -> Program:
-    """The program that a plan leads to, checked, to be stored.
+    """Apply a plan to a program that will be stored, and validate the result.
 
     Raises:
-        OpsetError: an upgrader refuses a node, makes an invalid program, or leaves results of an operator to be found that it
-            does not declare.
+        OpsetError: an upgrader rejects a node, makes an invalid program, or leaves result metadata to be computed for an
+            operator that it does not declare.
     """
     changed = _applied(program, plan, registry)
     if changed is not program:
@@ -78,7 +78,7 @@ def program_after_plan(program: Program, plan: Plan, registry: Registry) -> Prog
 
 
 def _applied(program: Program, plan: Plan, registry: Registry) -> Program:
-    """The program that a plan leads to, checked: what upgraders make is no safer than what stands in a file."""
+    """Apply a plan and validate the result: programs of upgraders are as untrusted as those of files."""
     changed = apply(program, plan)
     if changed is program:
         return program
@@ -95,5 +95,5 @@ def _invalid(plan: Plan, problems: Sequence[Problem]) -> OpsetError:
     return OpsetError(
         f"upgraders made a program that is not valid ({names})",
         problems=problems,
-        remedy="Report it to the authors of the plugins that brought them",
+        remedy="Report it to the authors of the plugins that provide them",
     )

@@ -1,7 +1,7 @@
-"""The options that several public functions take, each listed once.
+"""Typed options of `save`, `load` and `open`, for functions that pass them on.
 
-A function that reads its options has them as keyword parameters, where they are documented: `save`, `load` and `open`. A
-function that passes them on takes the mapping: `def dumps(program, **options: Unpack[SaveOptions])`.
+`save`, `load` and `open` have their options as keyword parameters and document them. A function that passes options on takes
+the mapping: `def dumps(program, **options: Unpack[SaveOptions])`.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def options_of(documented: Callable[..., object]) -> Callable[[F], F]:
-    """Decorates a function that passes its `**options` on: `help` shows them as the keyword parameters that they are.
+    """Make `help` show the `**options` of the decorated function as keyword parameters.
 
     Args:
-        documented: the function whose keyword parameters they are.
+        documented: the function that has these keyword parameters.
     """
     options = [
         each for each in inspect.signature(documented).parameters.values() if each.kind is each.KEYWORD_ONLY

@@ -1,4 +1,4 @@
-"""Programs of torch to files and back: save, load, and the steps in between."""
+"""Save exported programs to files and load them: `save`, `load`, and the steps in between."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from graphwire.api.archive import open
 from graphwire.api.argument_checks import (
     bytes_of_extra_files,
     check_choice,
+    check_extra_files_dict,
     check_kind,
     check_records,
-    check_taken_extra_files,
     fill_extra_files,
     programs_by_name,
 )
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_METHOD = "model"
-"""The name of a program that is saved alone."""
+"""The name of the program in a file that has only one."""
 
 
 @writing()
@@ -63,43 +63,45 @@ def save(
     report: Callable[[WriteReport], object] | None = None,
     registry: Registry | None = None,
 ) -> None:
-    """Write a program, or several that share weights, to a file.
+    """Write an exported program to a file, or several programs that share weights.
 
-    Nothing may change the program or its weights before this returns.
+    Do not modify the program or its weights until this function returns.
 
-    A path is replaced in one step when everything is written and on the disk; after an error the old file is whole. With
-    `format="json"`, a program that needs none of our extensions can be read by `torch.export.load`; it finds stack traces and
-    example inputs there, and provenance where `target="torch"` is given.
+    A path is replaced atomically, after all data is on the disk; if the save fails, the old file stays intact.
+    `torch.export.load` can read the file if `format` is "json" and the program needs no graphwire extension. It then finds
+    stack traces and example inputs; with `target="torch"` also provenance (`from_node`).
 
     Args:
-        program: what `torch.export.export` made, or such programs by name.
-        file: a path, or a binary file object open for writing (it need not seek). A path gets a new file: who opened the old
-            one before, as with `tempfile.NamedTemporaryFile`, sees the old one still; pass that file object, or open the
-            path again. A file object must not be one whose file a loaded program's weights are mapped from.
-        format: the name of an installed wire format (`graphwire.plugins()` lists them).
-        target: write what torch's reader reads: `torch` for the release that is installed, an older one such as
-            `torch-2.6`, or a version of the schema. Of `draft-2022`, which has no archives, it is a bare document with the
-            weights inside, in any wire format.
-        opset_version: by operator namespace, the version to write instead of the installed one.
-        containers: what becomes of inputs and outputs that are namedtuples or dataclasses for which nobody registered a
-            serialized name. `named`: an error, which gives the line that registers it; `plain`: they are tuples, and dicts
-            without the fields that are None, wherever the program is loaded, so nothing need be registered there; a
-            defaultdict whose factory cannot be written is a dict.
-        ranges: what becomes of a size whose range `target` does not read, up to torch 2.3 of one that may be 0 (2.1: or 1).
-            `exact`: an obstacle; `narrowed`: it is written as beginning at 2, as that release's own export would have written
-            it, and the report says so.
-        extra_files: bytes, or text (UTF-8), to keep beside the program, by relative path.
-        compress: deflate documents, configs and extra files. False stores them, for readers that cannot inflate. Weights are
-            always stored.
-        report: called once, when the file is written, with what was done to it for `target`. `report=print` shows it.
-        registry: the plugins in force; those installed by default.
+        program: an `ExportedProgram`, or a mapping of names to them.
+        file: a path, or a writable binary file object (it need not be seekable). A path gets a new file: a handle that was
+            opened before, such as a `tempfile.NamedTemporaryFile`, still sees the old one. Pass that file object instead,
+            or reopen the path. A file object must not refer to a file from which a loaded program maps its weights.
+        format: the name of an installed wire format, such as "json", "msgpack" or "cbor". `graphwire.plugins()` lists them.
+        target: the reader to write for: "torch" for the installed release, an older release such as "torch-2.6", or a
+            schema version. None allows graphwire's extensions. "draft-2022" writes a bare document, in any wire format, that
+            contains the weights.
+        opset_version: operator versions to write, by namespace. By default the installed versions are written.
+        containers: how to write namedtuples and dataclasses, among inputs and outputs, that have no registered serialized
+            name. "named" raises an error that shows the line to register them. "plain" writes namedtuples as tuples,
+            dataclasses as dicts without the fields that are None, and a defaultdict whose factory cannot be written as a dict.
+            The loaded program then has these types everywhere, and nothing needs registration.
+        ranges: how to write a size whose range `target` cannot read. Readers up to torch 2.3 reject a size that may be 0
+            (torch 2.1: or 1). "exact" raises an error. "narrowed" writes a minimum of 2, as that release's own export
+            does, and lists the size in the report.
+        extra_files: bytes or text (stored as UTF-8) to store with the program, by relative path.
+        compress: whether to deflate documents, configs and extra files. False is for readers that cannot inflate. Weights
+            are never compressed.
+        report: a function, called once after the file is written, with a `WriteReport` of what was changed for `target`.
+            `report=print` prints it.
+        registry: the plugins to use. None uses the installed ones.
 
     Raises:
-        EncodeError: the program holds what the schema cannot say. Nothing is written.
-        TargetError: the target cannot express the program; every obstacle is named. Nothing is written.
-        OpsetError: operators cannot be written in the version asked for. Nothing is written.
+        EncodeError: the schema cannot represent the program. Nothing is written.
+        TargetError: the target cannot represent the program; the error lists every obstacle. Nothing is written.
+        OpsetError: operators cannot be written in the requested version. Nothing is written.
         UnknownFormatError: no installed plugin provides the format. Nothing is written.
-        ArchiveError: the file object takes no bytes, or shows the weights of a loaded program. Nothing is written.
+        ArchiveError: the file object does not accept bytes, or a loaded program maps its weights from that file. Nothing is
+            written.
         OSError: the path cannot be written.
     """
     registry = registry_or_installed(registry)
@@ -107,7 +109,7 @@ def save(
     check_ranges(ranges, target)
     added = bytes_of_extra_files(extra_files)
     pause = paused_gc()
-    with pause, pause:  # until the records are gone again, which then leave nothing to collect
+    with pause, pause:  # Until the records are freed: a collection then finds nothing of them.
         encoded = _encoded(program, registry, opset_version, containers)
         hashing = begin_digests(each for _, each in encoded.values()) if target is None else nullcontext()
         unpacked: list[tuple[str, str]] = []
@@ -131,7 +133,7 @@ def save(
 
 @options_of(save)
 def dumps(program: ExportedProgram | Mapping[str, ExportedProgram], **options: Unpack[SaveOptions]) -> bytes:
-    """The bytes of the file that `save` writes. Options and errors are those of `save`."""
+    """Return the bytes of the file that `save` writes. Options and errors are those of `save`."""
     stream = PieceBuffer()
     save(program, cast("BinaryIO", stream), **options)
     return b"".join(stream.pieces)
@@ -151,39 +153,41 @@ def load(
     limits: Limits = DEFAULT_LIMITS,
     report: Callable[[LoadReport], object] | None = None,
 ) -> ExportedProgram:
-    """Read a program from a file that `save`, or `torch.export.save` of torch 2.1 and later, wrote. Nothing that the file says
-    is executed.
+    """Load a program from a file of `save`, or of `torch.export.save` since torch 2.1.
+
+    The file is data: no part of it is executed, unpickled, or imported by name.
 
     Args:
-        file: a path, a binary file object open for reading, or the file's bytes.
-        method: which program to read from a file of several.
-        device: where weights, metadata and the device arguments of nodes are put; by default where they were.
-        weights: `map` shares the file's memory, copy-on-write, and reads what is touched when it is touched; `copy` reads
-            all of it now; None reads none of it and makes weights without elements, on the meta device.
-        verify: check the checksum of every payload now, which reads them. The program's own is always checked.
-        unknown_ops: what becomes of operators that are not installed, or not in a version that the program can be brought
-            to: `error`, or `opaque`: calls that can be looked at and saved again, and fail when they are run.
-        registry: the plugins in force; those installed by default.
-        extra_files: a dict that gets what was kept beside the program, by path, once the program is loaded: as text, or as
-            bytes where it is no UTF-8 or bytes stand under its path already (`{"a.png": b""}`).
-        limits: bounds on what the file may make us do.
-        report: called once, before the program is returned, with what was done: who wrote the file, every step that was
-            taken and the nodes it touched, what was derived, what is absent and what was dropped. `report=print` shows it.
+        file: a path, a readable binary file object, or the file's bytes.
+        method: the name of the program to load, for a file with several.
+        device: the device to move weights, metadata and the device arguments of nodes to. By default they keep theirs.
+        weights: "map" maps the file into memory, copy-on-write, and reads each page on first access. "copy" reads all
+            weights now. None reads no weights and creates tensors without elements, on the meta device.
+        verify: whether to verify the checksums of weights, constants and example inputs now, which reads all of them. The
+            checksum of the program itself is always verified.
+        unknown_ops: how to load operators that are not installed, or not in a version that upgrades can reach. "error"
+            raises. "opaque" loads them as calls that can be inspected and saved again; running them raises an error.
+        registry: the plugins to use. None uses the installed ones.
+        extra_files: a dict to fill with the extra files, by path, after the program is loaded. Each value is text; it is bytes
+            if the file is not UTF-8 or the dict already has bytes for its path (`{"a.png": b""}`).
+        limits: bounds on the time and memory that reading the file may take.
+        report: a function, called once before the program is returned, with a `LoadReport`: who wrote the file, every
+            step and the nodes it changed, and what was derived, absent or dropped. `report=print` prints it.
 
     Raises:
-        ArchiveError: the file is no archive, is damaged, or holds no such program.
-        SchemaError: the document is not a valid program of a schema that we read; a ValidationError lists all problems.
-        MissingPluginError: the program needs plugins that are not in force here; the message names all of them.
-        OpsetError: its operators cannot be brought to the installed version.
+        ArchiveError: the file is not an archive, is damaged, or does not contain that program.
+        SchemaError: the document is not a valid program of a supported schema; a `ValidationError` lists all problems.
+        MissingPluginError: the program needs plugins that are not available; the message names all of them.
+        OpsetError: its operators cannot be brought to the installed versions.
         DecodeError: this installation lacks something that the program needs.
-        LimitError: the file is beyond `limits`.
+        LimitError: the file exceeds `limits`.
     """
     from graphwire.bridge.program import decode_program
     from graphwire.bridge.tensors import target_device
 
     check_choice("weights", weights, ("map", "copy", None))
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
-    check_taken_extra_files(extra_files)
+    check_extra_files_dict(extra_files)
     pause = paused_gc()
     with pause, pause:
         with open(file, registry=registry, limits=limits) as archive:
@@ -195,9 +199,9 @@ def load(
             )
             archive.fetch(name)
             if verify and weights is not None:
-                archive.program_of(name)  # whose own faults are told without a look at all weights
+                archive.program_of(name)  # Its own problems are reported before all weights are read.
                 archive.check_payloads()
-            # Copies are read meanwhile, which all threads can do at once.
+            # Copies are read while the lock is free: threads can read in parallel.
             turn = nullcontext() if weights == "copy" else one_build_at_a_time()
             with archive.boundary(name), turn, turn:
                 program = archive.program_of(name)
@@ -221,7 +225,7 @@ def load(
                     propagates=propagates,
                 )
                 del program, payloads
-        del archive  # which leaves the collector nothing but the program to look at
+        del archive  # The garbage collector then has only the program to traverse.
     for omission in left_out:
         warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=3)
     if report is not None and findings is not None:
@@ -238,7 +242,7 @@ def load(
 
 @options_of(load)
 def loads(data: bytes | bytearray | memoryview, **options: Unpack[LoadOptions]) -> ExportedProgram:
-    """The program in the bytes of a file. Options and errors are those of `load`."""
+    """Load a program from the bytes of a file. Options and errors are those of `load`."""
     return load(data, **options)
 
 
@@ -249,11 +253,16 @@ def to_schema(
     containers: Containers = "named",
     registry: Registry | None = None,
 ) -> tuple[Program, Payloads]:
-    """A program as schema records, and its payloads, which lend the memory of the program's own tensors. `containers` as
-    in `save`.
+    """Convert an exported program to schema records and payloads.
+
+    The payloads share memory with the tensors of the program.
+
+    Args:
+        containers: as in `save`.
+        registry: the plugins to use. None uses the installed ones.
 
     Raises:
-        EncodeError: the program holds what the schema cannot say.
+        EncodeError: the schema cannot represent the program.
     """
     from graphwire.bridge.program import check_exported, encode_program
 
@@ -271,10 +280,19 @@ def from_schema(
     unknown_ops: UnknownOps = "error",
     registry: Registry | None = None,
 ) -> ExportedProgram:
-    """The program of schema records, checked first, and brought to the installed opsets. `unknown_ops` as in `load`.
+    """Convert schema records and payloads to an exported program.
+
+    The records are validated first, and their operators are brought to the installed versions.
+
+    Args:
+        program: the records.
+        payloads: the weights and constants, of `to_schema` or of an `Archive`.
+        device: as in `load`.
+        unknown_ops: as in `load`.
+        registry: the plugins to use. None uses the installed ones.
 
     Raises:
-        ValidationError: the records break rules of the schema.
+        ValidationError: the records violate rules of the schema.
         MissingPluginError, OpsetError: as `load`.
         DecodeError: this installation lacks something that the program needs.
     """

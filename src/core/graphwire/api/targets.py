@@ -1,4 +1,4 @@
-"""Writing for an older reader: the document of its schema, in its archive layout."""
+"""Encode programs for the reader of a file: the current schema, or the schema and layout of a target."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from graphwire.wire.package import BARE_DOCUMENT, Document, write_program
 
 
 class TargetDocuments(NamedTuple):
-    """Programs as their reader wants them."""
+    """Encoded programs, with the archive layout and a report."""
 
     documents: dict[str, Document]
     layout: str
@@ -39,18 +39,21 @@ def documents_for_target(
     registry: Registry,
     ranges: Ranges = "exact",
 ) -> TargetDocuments:
-    """The documents of programs: in a wire format of today, or in the schema, JSON and layout of a target.
+    """Encode programs as documents: in the current schema, or in the schema and layout of a target.
 
     Args:
-        ranges: what becomes of a size whose range a target does not read: an obstacle, or the range that its own exporter would
-            have written.
+        programs: records and payloads, by name.
+        format: the name of the wire format.
+        target: the target; None for the current schema.
+        registry: the plugins to use.
+        ranges: as in `save`.
 
     Raises:
         UnknownFormatError: no installed plugin provides the format.
-        SchemaVersionError: there is no such target.
-        TargetError: the target cannot express a program; every obstacle is named.
-        EncodeError: `format` is not what the target reads, a draft's weight has no bytes, or ranges are to be narrowed for no
-            target.
+        SchemaVersionError: no such target exists.
+        TargetError: the target cannot represent a program; the error lists every obstacle.
+        EncodeError: the target does not read `format`, the payloads of a draft lack a weight, or `ranges` is "narrowed" without
+            a target.
     """
     check_ranges(ranges, target)
     wire_format = registry.wire_format(format)
@@ -87,21 +90,21 @@ def documents_for_target(
 
 
 def warn_of_dropped(dropped: Iterable[Omission]) -> None:
-    """Warn the caller of a public function of what is not in the file that it wrote."""
+    """Warn the caller of a public function about data that the written file lacks."""
     for each in dropped:
         warnings.warn(each.as_written, GraphwireWarning, stacklevel=4)
 
 
 def check_ranges(ranges: str, target: str | None) -> None:
-    """Refuse ranges that are neither of the two, and narrowed ones of a file for today's readers.
+    """Check the option `ranges`: "exact", or "narrowed" with a target.
 
     Raises:
-        EncodeError: they are.
+        EncodeError: it is something else.
     """
     check_choice("ranges", ranges, ("exact", "narrowed"), EncodeError)
     if ranges == "narrowed" and target is None:
         raise EncodeError(
-            "ranges are narrowed for an older reader alone", remedy='Say which, such as target="torch-2.3"'
+            "ranges are narrowed only for an older reader", remedy='Name it, such as target="torch-2.3"'
         )
 
 
@@ -125,11 +128,13 @@ def _document_of_today(
     provider: PluginRequirement | None,
     left_out: list[str],
 ) -> Document:
-    """A document with a note of its file's first reader. For torch, stack traces are text, and the example inputs stand beside
-    it as torch writes them.
+    """Encode a program in the current schema, with the first release that can read the file.
+
+    Stack traces are texts, as torch writes them. If torch can read the document, the archive also gets the example inputs
+    in torch's form.
 
     Args:
-        left_out: is given the reason why stack traces are left out, if some are.
+        left_out: receives the reason when stack traces are dropped.
     """
     program = with_trace_texts(program, left_out)
     reader = first_reader(program, is_json=wire_format.name == "json")

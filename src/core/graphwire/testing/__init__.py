@@ -2,8 +2,8 @@
 
 Contract suites for plugin authors: subclass one, name your provider, and pytest runs the contract on it.
 
-The suites and strategies need pytest and hypothesis (`pip install graphwire[test]`). What compares programs and values
-(`assert_same_program`, `assert_same_values`) needs what graphwire needs. Nothing in graphwire imports this package.
+The suites and strategies need pytest and hypothesis (`pip install graphwire[test]`). `assert_same_program` and
+`assert_same_values` need neither. No other package of graphwire imports this one.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _MODULES: Final = {
     "assert_same_values": "programs",
     "trees": "strategies",
 }
-"""The module of this package that has each name."""
+"""The module of each public name."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import a suite or strategy when it is asked for, so that modules beside it load without pytest and hypothesis."""
+    """Import a public name on first access, so that other modules of the package load without pytest and hypothesis."""
     if name in _MODULES:
         module = importlib.import_module(f"{__name__}.{_MODULES[name]}")  # noqa: TID251 a module of this package
         return getattr(module, name)

@@ -1,4 +1,4 @@
-"""The contract of a constant codec, as tests that a plugin author subclasses.
+"""Contract tests of a constant codec, for a plugin's tests to subclass.
 
 from graphwire.testing.constant_codec import ConstantCodecContract
 
@@ -41,7 +41,7 @@ _PLAIN: tuple[Any, ...] = (
     torch.ones(2),
     torch.nn.ReLU(),
 )
-"""What is no constant of any codec but perhaps a plain tensor's, which needs none."""
+"""Values that no codec owns. Plain tensors need no codec."""
 
 _JUNK: tuple[Any, ...] = (
     *(None, True, -1, 3.5, "", "text", b"", [], {}, [[]], {"x": 1}, [None], "os.system"),
@@ -54,24 +54,24 @@ _JUNK: tuple[Any, ...] = (
 
 
 class ConstantCodecContract:
-    """What every constant codec keeps. Subclass it as `TestSomething`, and set the first two attributes."""
+    """Contract tests of a constant codec. Subclass it as `TestSomething`, and set the first two attributes."""
 
     codec: ConstantCodec
     """The codec to test."""
     examples: Sequence[Callable[[], Any]]
-    """Each makes a constant that the codec owns; together, every form of it that matters."""
+    """Functions that each make a constant that the codec owns. Together they cover every form that matters."""
     shares_memory: bool = True
-    """Whether the tensors that it encodes to are the constant's own memory; False where torch gives none but a copy."""
+    """Whether encoded tensors share the memory of the constant. False if torch only returns copies."""
     module: str | None = None
-    """The module to import for the test of heavy imports; None for the codec's own."""
+    """The module whose imports are checked. None checks the module of the codec's class."""
 
     def assert_same(self, actual: Any, expected: Any) -> None:
-        """Override: that two constants of the codec are the same, where their values alone do not say so."""
+        """Override: assert that two constants are the same, if comparing their values is not enough."""
         assert_same_values(actual, expected)
 
     @pytest.fixture
     def registry(self) -> Registry:
-        """The installed plugins, and this codec where it is not among them."""
+        """Return the installed plugins, with this codec added if it is not among them."""
         return registry_with(self.codec)
 
     def test_it_is_a_codec(self) -> None:
@@ -126,7 +126,7 @@ class ConstantCodecContract:
     def test_a_file_keeps_what_every_weight_has(
         self, is_param: bool, requires_grad: bool, registry: Registry
     ) -> None:
-        """A codec says a value alone: whether it is a parameter, requires gradients, and has two names is the framework's."""
+        """A codec encodes only the value. The framework stores whether it is a parameter, requires gradients or has two names."""
         import graphwire
 
         for make in self.examples:
@@ -146,8 +146,8 @@ class ConstantCodecContract:
             assert loaded.constants["kept_too"] is again
 
     def test_another_process_loads_what_this_one_wrote(self, registry: Registry, tmp_path: Path) -> None:
-        """What a codec or its classes note in the process that saves is not there where the file is loaded: all that a
-        value is stands in its tree and tensors."""
+        """The tree and tensors must contain the whole value: state of a codec or its classes does not reach the process that
+        loads the file."""
         import graphwire
 
         program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
@@ -188,11 +188,13 @@ class ConstantCodecContract:
 
     def test_its_module_imports_nothing_heavy(self) -> None:
         module = self.module or type(self.codec).__module__
-        assert heavy_imports(module) == [], f"{module} imports them before a function needs it"
+        assert heavy_imports(module) == [], (
+            f"{module} imports them at module level: import them inside functions"
+        )
 
 
 def _damaged(tree: Tree) -> list[Tree]:
-    """A tree with each of its entries left out, and with each as something else."""
+    """Return the variants of a tree in which one entry is removed or replaced."""
     if not isinstance(tree, dict):
         return []
     fewer: list[Tree] = [{k: v for k, v in tree.items() if k != key} for key in tree]
@@ -202,7 +204,7 @@ def _damaged(tree: Tree) -> list[Tree]:
 
 
 def _as_weight(value: Any, is_param: bool, requires_grad: bool) -> Any:
-    """The value as a weight of that kind; None where torch or its class has no such."""
+    """Return the value as a parameter or buffer; None if torch or its class does not support that."""
     if not isinstance(value, torch.Tensor) or isinstance(value, torch.nn.Parameter) > is_param:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A file loaded and saved again by a process that knows nothing of the one that wrote it, with the codec of a contract suite."""
+"""Load and save a file in a new process, which lacks the state of the process that wrote it."""
 
 from __future__ import annotations
 
@@ -20,39 +20,41 @@ _METHODS = multiprocessing.get_all_start_methods()
 
 
 def registry_with(codec: ConstantCodec) -> Registry:
-    """The installed plugins, and this codec where it is not among them."""
+    """Return the installed plugins, with this codec added if it is not among them."""
     registry = default_registry()
     known = codec.name in registry.constant_codecs
     return registry if known else registry.extended(_Plugin(codec))
 
 
 def saved_again(suite: type, file: Path) -> Path:
-    """The file that another process makes of a file, with nothing but the module of `suite` imported.
+    """Load a file in a new process that imports only the module of `suite`, save it again, and return the new file.
 
     Raises:
-        AssertionError: it cannot.
+        AssertionError: the process fails; the message has its traceback.
     """
-    # Where there is one, a server that has torch makes each process; it is no fork of this one.
+    # A fork server, where available, imports torch once. Its processes are not forks of this one.
     method = "forkserver" if "forkserver" in _METHODS else "spawn"
     context: Any = multiprocessing.get_context(method)
     if method == "forkserver":
         context.set_forkserver_preload(
             ["graphwire.bridge.program.program", "graphwire.testing.constant_codec"]
         )
-    made, told = file.with_name(f"again-{file.name}"), file.with_name(f"{file.name}.txt")
+    made, trace_file = file.with_name(f"again-{file.name}"), file.with_name(f"{file.name}.txt")
     source = getattr(sys.modules[suite.__module__], "__file__", None)
-    given = (suite.__module__, source, suite.__qualname__, file, made, told)
+    given = (suite.__module__, source, suite.__qualname__, file, made, trace_file)
     process = context.Process(target=_save_again, args=given)
     process.start()
     process.join(_SECONDS)
     if process.is_alive():
         process.kill()
-    trace = told.read_text() if told.exists() else f"it ended with {process.exitcode}"
+    trace = trace_file.read_text() if trace_file.exists() else f"it exited with {process.exitcode}"
     assert made.exists(), f"a process that loads the file fails:\n{trace}"
     return made
 
 
-def _save_again(module: str, source: str | None, owner: str, file: Path, made: Path, told: Path) -> None:
+def _save_again(
+    module: str, source: str | None, owner: str, file: Path, made: Path, trace_file: Path
+) -> None:
     try:
         import graphwire
 
@@ -62,12 +64,12 @@ def _save_again(module: str, source: str | None, owner: str, file: Path, made: P
         registry = registry_with(suite.codec)
         graphwire.save(graphwire.load(file, registry=registry), made, registry=registry)
     except BaseException:
-        told.write_text(traceback.format_exc())
+        trace_file.write_text(traceback.format_exc())
         raise
 
 
 def _imported(name: str, source: str | None) -> ModuleType:
-    """A module of tests, which need not lie where Python looks for modules."""
+    """Import a test module, which need not be on the module search path."""
     try:
         return importlib.import_module(name)  # noqa: TID251 of a contract suite: the caller's own module
     except ModuleNotFoundError:
@@ -80,7 +82,7 @@ def _imported(name: str, source: str | None) -> ModuleType:
 
 
 class _Plugin:
-    """A plugin of one codec."""
+    """A plugin with one codec."""
 
     def __init__(self, codec: ConstantCodec) -> None:
         self._codec = codec

@@ -1,4 +1,4 @@
-"""What a plugin's module imports."""
+"""Check which heavy modules, such as torch, a plugin's module imports."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import sys
 __all__ = ["HEAVY_MODULES", "heavy_imports"]
 
 HEAVY_MODULES = ("torch", "sympy", "numpy", "transformers")
-"""What a plugin's module must not import before one of its functions needs it."""
+"""Modules that a plugin's module must import only inside its functions."""
 
 
 def heavy_imports(module: str, heavy: tuple[str, ...] = HEAVY_MODULES) -> list[str]:
-    """Which of some modules are loaded when a process of its own imports one.
+    """Import a module in a new process, and return which of the heavy modules that loads.
 
     Raises:
         AssertionError: the module cannot be imported.

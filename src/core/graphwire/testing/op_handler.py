@@ -1,4 +1,4 @@
-"""The contract of an operator handler, as tests that a plugin author subclasses.
+"""Contract tests of an operator handler, for a plugin's tests to subclass.
 
 from graphwire.testing.op_handler import OpHandlerContract
 
@@ -48,7 +48,7 @@ _ENDINGS = (
     "\x00",
     "é",
 )
-"""What a name in a file may have behind one of a handler's prefixes."""
+"""Endings that a name in an untrusted file may have after a prefix of the handler."""
 
 _NO_TARGETS: tuple[Any, ...] = (
     None,
@@ -65,29 +65,29 @@ _NO_TARGETS: tuple[Any, ...] = (
     torch,
     torch.Tensor,
 )
-"""What is no operator of anybody."""
+"""Values that are not operators."""
 
 
 class OpHandlerContract:
-    """What every operator handler keeps. Subclass it as `TestSomething`, and set the first two attributes."""
+    """Contract tests of an operator handler. Subclass it as `TestSomething`, and set the first two attributes."""
 
     handler: OpHandler
     """The handler to test."""
     programs: Sequence[Callable[[], ExportedProgram]]
-    """Each makes a program that was exported with example inputs and uses operators of the handler; together, every
-    operator and every form of call that matters."""
+    """Functions that each return a program exported with example inputs. Together the programs cover every operator of the
+    handler and every form of call that matters."""
     plugin: Any = None
-    """The plugin to test it with, where it needs more than the handler; what is installed already is not added."""
+    """The plugin to register, if the handler needs more than itself. It is not added if its handler is installed."""
     unknown: Sequence[str] = ()
-    """More names that nobody has."""
+    """More names that must not resolve."""
     steps: Sequence[OpsetUpgrader] = ()
-    """The upgraders of its namespace, if the chain from version 1 to the handler's is to be checked."""
+    """The upgraders of its namespace, to check the chain from version 1 to the handler's version."""
     module: str | None = None
-    """The module to import for the test of heavy imports; None for the handler's own."""
+    """The module whose imports are checked. None checks the module of the handler's class."""
 
     @pytest.fixture
     def registry(self) -> Registry:
-        """The installed plugins, and this handler where it is not among them."""
+        """Return the installed plugins, with this handler added if it is not among them."""
         registry = default_registry()
         if any(
             registry.op_handler(prefix) is not None and self._owns(registry, prefix)
@@ -98,7 +98,7 @@ class OpHandlerContract:
 
     @pytest.fixture
     def exported(self) -> list[ExportedProgram]:
-        """The programs, exported once."""
+        """Return the programs, exported once."""
         assert self.programs
         return _exported(tuple(self.programs))
 
@@ -120,9 +120,7 @@ class OpHandlerContract:
         self, registry: Registry, exported: list[ExportedProgram]
     ) -> None:
         for program in exported:
-            assert list(self._names(registry, program)), (
-                "none of the nodes has a name with one of its prefixes"
-            )
+            assert list(self._names(registry, program)), "no node has a name with one of its prefixes"
 
     def test_a_name_resolves_to_the_operator_that_has_it(
         self, registry: Registry, exported: list[ExportedProgram]
@@ -138,7 +136,7 @@ class OpHandlerContract:
                     f"{name} resolves to {target!r}, which no node of the program calls"
                 )
                 assert self.handler.resolve(name) is target
-                # Where another handler names the target, this one may leave that to it.
+                # Another handler may name the target; this one then returns None.
                 assert self.handler.name_of(target) in {name, None}
 
     def test_unknown_names_give_nothing(self) -> None:
@@ -188,7 +186,7 @@ class OpHandlerContract:
         self, registry: Registry, exported: list[ExportedProgram]
     ) -> None:
         if not isinstance(self.handler, NodeCodec):
-            return  # its nodes are written by their convention
+            return  # The framework encodes its nodes by their convention.
         junk = [NamedArgument(name, encode_value(value), kind) for name, value, kind in _JUNK]
         for name in {name for program in exported for name in self._names(registry, program)}:
             target = self.handler.resolve(name)
@@ -201,13 +199,15 @@ class OpHandlerContract:
 
     def test_its_module_imports_nothing_heavy(self) -> None:
         module = self.module or type(self.handler).__module__
-        assert heavy_imports(module) == [], f"{module} imports them before a function needs it"
+        assert heavy_imports(module) == [], (
+            f"{module} imports them at module level: import them inside functions"
+        )
 
     def _owns(self, registry: Registry, prefix: str) -> bool:
         return type(registry.op_handler(prefix)) is type(self.handler)
 
     def _names(self, registry: Registry, program: ExportedProgram) -> Iterator[str]:
-        """The names of the handler's operators in a program."""
+        """Yield the names of the handler's operators in a program."""
         record, _ = graphwire.to_schema(program, registry=registry)
         for _, node in walk_nodes(record.graph_module.graph):
             owner = registry.op_handler(node.target)
@@ -256,7 +256,7 @@ def _assert_equal(expected: Any, actual: Any) -> None:
 
 
 class _Plugin:
-    """A plugin of one handler."""
+    """A plugin with one handler."""
 
     def __init__(self, handler: OpHandler) -> None:
         self._handler = handler

@@ -1,4 +1,4 @@
-"""The contract of a namespace's history, as tests that a plugin author subclasses.
+"""Contract tests of the opset upgraders of a namespace, for a plugin's tests to subclass.
 
 from graphwire.testing.opset import OpsetContract
 
@@ -41,30 +41,30 @@ __all__ = ["OpsetContract"]
 
 
 class OpsetContract:
-    """What every history keeps. Subclass it as `TestSomething`, and set the first three attributes."""
+    """Contract tests of a namespace's opset upgraders. Subclass it as `TestSomething`, and set the first three attributes."""
 
     steps: Sequence[OpsetUpgrader]
     """All steps of one namespace."""
     newest: int
-    """The version that the namespace's operator handler gives."""
+    """The `opset_version` of the namespace's operator handler."""
     programs: Sequence[Callable[[], ExportedProgram]]
-    """Each makes a program of the newest version, exported with example inputs; together, every operator that the steps
-    down rewrite."""
+    """Functions that each return a program of the newest version, exported with example inputs. Together the programs cover
+    every operator that the downgrade steps rewrite."""
     documents: Sequence[Path] = ()
-    """Files of older versions, as they were written then."""
+    """Files that older versions wrote."""
     plugin: Any = None
-    """The plugin to test it with, where it is not installed."""
+    """The plugin to register if it is not installed."""
 
     @pytest.fixture
     def registry(self) -> Registry:
-        """The installed plugins, and this one where it is not among them."""
+        """Return the installed plugins, with this one added if it is not among them."""
         registry = default_registry()
         known = any(each.namespace == self.namespace for each in registry.opset_upgraders)
         return registry if known else registry.extended(self.plugin)
 
     @pytest.fixture
     def exported(self) -> list[ExportedProgram]:
-        """The programs, exported once."""
+        """Return the programs, exported once."""
         assert self.programs
         return _exported(tuple(self.programs))
 
@@ -73,7 +73,7 @@ class OpsetContract:
         """The namespace of the steps."""
         return self.steps[0].namespace
 
-    # What a step is
+    # Attributes of steps
 
     def test_each_is_a_step_of_one_namespace(self) -> None:
         assert self.steps
@@ -94,7 +94,7 @@ class OpsetContract:
     def test_what_it_leaves_to_be_found_is_declared(
         self, registry: Registry, exported: list[ExportedProgram]
     ) -> None:
-        """Such operators stand in `propagates`, or no file that leaves their results unstated is written."""
+        """`propagates` must list such operators; otherwise no file without their result metadata can be written."""
         declared = {name for step in self.steps for name in getattr(step, "propagates", ())}
         assert all(re.fullmatch(r"torch\.ops\.\w+\.\w+\.\w+", name) for name in declared), declared
         records = [graphwire.to_schema(program, registry=registry)[0] for program in exported]
@@ -152,7 +152,7 @@ class OpsetContract:
                 for step in planned.steps:
                     assert all(node.place.startswith("graph_module.graph.") for node in step.nodes)
 
-    # Down, and up again
+    # Downgrades and upgrades
 
     def test_a_program_goes_down_and_computes_the_same_or_says_why_not(
         self, registry: Registry, exported: list[ExportedProgram]
@@ -190,7 +190,7 @@ class OpsetContract:
     def test_what_stands_in_a_file_is_rewritten_or_refused(
         self, registry: Registry, exported: list[ExportedProgram]
     ) -> None:
-        """A node of an older version may have any arguments."""
+        """A node in an untrusted file may have any arguments."""
         for program in exported:
             record, payloads = graphwire.to_schema(program, registry=registry)
             for version, keep in itertools.product(range(1, self.newest), (0, 1)):
@@ -205,7 +205,7 @@ class OpsetContract:
                     continue
 
     def test_no_step_fails(self, registry: Registry, exported: list[ExportedProgram]) -> None:
-        """A function of a step rewrites a node or refuses it, whatever the node has; it raises nothing of its own."""
+        """A step's function must rewrite or refuse any node, and must not raise exceptions of its own."""
         for program, step in itertools.product(exported, self.steps):
             record, _ = graphwire.to_schema(program, registry=registry)
             nodes = record.graph_module.graph.nodes
@@ -236,7 +236,7 @@ class OpsetContract:
         return stream.getvalue()
 
     def _written(self, program: ExportedProgram, version: int, registry: Registry) -> bytes | None:
-        """A program in an older version; None where that refuses it, with a place for each reason."""
+        """Return a program in an older version; None if a step refuses it, with a place for each reason."""
         try:
             return graphwire.dumps(program, opset_version={self.namespace: version}, registry=registry)
         except OpsetError as error:
@@ -248,7 +248,7 @@ class OpsetContract:
     @staticmethod
     def _fail_of_failures(problems: Sequence[Problem]) -> None:
         failed = [str(problem) for problem in problems if problem.kind == "failed"]
-        assert not failed, f"a step raises an error of its own, and refuses nothing: {'; '.join(failed)}"
+        assert not failed, f"a step raises an exception instead of calling refuse(): {'; '.join(failed)}"
 
 
 @functools.cache

@@ -1,6 +1,6 @@
-"""Exported programs as plain data: everything that a file must keep, in a form that compares.
+"""Describe exported programs as comparable plain data: portraits with everything that a file must keep.
 
-Weights are digests, so that a program can be compared with what it was before something was done to it.
+Weights are represented by digests, so that a program can be compared with its own earlier state.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from graphwire.hooks import default_registry
 __all__ = ["Portrait", "portrait", "tree_of_values"]
 
 Portrait: TypeAlias = dict[str, Any]
-"""A program as nested dicts and lists; what they end in is compared by `==` and by type."""
+"""A program as nested dicts and lists, whose leaves are compared by `==` and by type."""
 
 
 def portrait(program: ExportedProgram) -> Portrait:
-    """A program as plain data, without its memory: weights are digests."""
+    """Return an exported program as plain data, with digests in place of weights."""
     return {
         "graph_module": _graph_module(program.graph_module),
         "signature": _signature(program.graph_signature),
@@ -61,7 +61,7 @@ def _ranges(ranges: Mapping[Any, Any] | None) -> Portrait | None:
 
 
 def _replacements(program: ExportedProgram) -> Portrait:
-    """What tracing found to be equal to each symbol that has a range and that no value has."""
+    """Return the expression that replaces each symbol that has a range but occurs in no value."""
     value = next(_symbolic_values(program.graph_module), None)
     if value is None:
         return {}
@@ -77,7 +77,7 @@ def _signature(signature: Any) -> Portrait:
 
 
 def _spec(spec: Any) -> Any:
-    """An input, output or argument spec: its class, and its fields (not the value that stands in for an object)."""
+    """Return the class and fields of an input, output or argument spec, without the fake value of an object."""
     if not dataclasses.is_dataclass(spec):
         return _data(spec)
     fields = {field.name: _spec(getattr(spec, field.name)) for field in dataclasses.fields(spec)}
@@ -108,13 +108,13 @@ def _treespec(spec: Any) -> Portrait:
 
 
 def tree_of_values(values: Any) -> Portrait:
-    """Values in containers as plain data: the structure, and each leaf with a digest of its elements."""
+    """Return nested values as plain data: the treespec, and each leaf with a digest of its elements."""
     leaves, spec = pytree.tree_flatten(values)
     return {"spec": _treespec(spec), "leaves": [_payload(leaf) for leaf in leaves]}
 
 
 def _symbols(program: ExportedProgram) -> Portrait:
-    """What is assumed of each symbol, by name."""
+    """Return the assumptions of each symbol, by name."""
     symbols = {}
     values = map(torch_compat.symbolic_parts, _symbolic_values(program.graph_module))
     for expression in [*(expression for expression, _ in values), *program.range_constraints]:
@@ -139,7 +139,7 @@ def _symbolic_values(module: torch.fx.GraphModule) -> Iterator[Any]:
 
 
 def _graph_module(module: torch.fx.GraphModule) -> Portrait:
-    """A graph and, under the names of their attributes, the graphs and tensors that it reads."""
+    """Return the nodes of a graph, and the subgraphs and tensors that it reads, by attribute name."""
     nodes, attributes = {}, {}
     for node in module.graph.nodes:
         nodes[node.name] = _node(node)
@@ -165,32 +165,32 @@ def _node(node: torch.fx.Node) -> Portrait:
         "kwargs": {name: _argument(argument) for name, argument in node.kwargs.items()},
     }
     meta = {key: describe(node.meta[key]) for key, describe in _META.items() if node.meta.get(key)}
-    if node.meta.get("val") is not None:  # a node that makes nothing may say so or not
+    if node.meta.get("val") is not None:  # A node without results may have None here, or no entry.
         meta["val"] = _value(node.meta["val"])
     meta |= _declared(node.meta)
     return {**described, "meta": meta}
 
 
 def _declared(meta: Mapping[str, Any]) -> Portrait:
-    """The metadata that installed plugins declare."""
+    """Return the metadata whose keys installed plugins declare."""
     keys = default_registry().metadata_keys
     return {key: _data(meta[key]) for key in keys if meta.get(key) is not None}
 
 
 def _argument(value: Any) -> Any:
-    """An argument of a node, with the exact type of everything in it."""
+    """Return an argument of a node as plain data, with exact types."""
     return f"%{value.name}" if isinstance(value, torch.fx.Node) else _data(value, _argument)
 
 
 _FROZEN: dict[type, type] = {immutable_list: list, immutable_dict: dict}
-"""What FX makes of the containers in arguments."""
+"""The containers that FX substitutes in arguments, and the types that they stand for."""
 
 
 def _data(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
-    """Plain data with the exact type of everything in it.
+    """Return a value as plain data, with exact types.
 
     Args:
-        inner: what describes the elements of a container.
+        inner: the function that describes the elements of containers.
     """
     inner = inner or _data
     kind = _FROZEN.get(type(value), type(value))
@@ -207,7 +207,9 @@ def _data(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
     if isinstance(value, torch.ScriptObject):
         return _payload(value)
     if isinstance(value, (float, complex)):
-        return f"{kind.__name__} {value!r}"  # which tells 0.0 from -0.0, and has nan equal to nan
+        return (
+            f"{kind.__name__} {value!r}"  # The text distinguishes 0.0 from -0.0, and makes nan equal to nan.
+        )
     return value
 
 
@@ -215,7 +217,7 @@ def _data(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
 
 
 def _value(value: Any) -> Any:
-    """What is known of a value: the sizes and the place of a tensor, the expression of a symbolic value."""
+    """Return the metadata of a value: sizes and memory layout of a tensor, or the expression of a symbolic value."""
     if isinstance(value, torch.Tensor):
         described = {"class": _class_of(value), **_tensor_meta(value)}
         if isinstance(value, torch.nn.Buffer):
@@ -227,7 +229,7 @@ def _value(value: Any) -> Any:
         return described
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         expression, hint = torch_compat.symbolic_parts(value)
-        # torch's schema has no hint for a truth value.
+        # torch's schema has no hint for a SymBool.
         known = "" if isinstance(value, torch.SymBool) else f" = {hint!r}"
         return f"{type(value).__name__} {expression}{known}"
     return _spec(value) if dataclasses.is_dataclass(value) else _data(value, _value)
@@ -248,8 +250,10 @@ def _tensor_meta(tensor: torch.Tensor) -> Portrait:
 
 
 def _size(size: int | torch.SymInt) -> Any:
-    """A size, stride or offset; one that turned out to be a number is no other than that number, and the length of the rows
-    of a nested tensor has none."""
+    """Return a size, stride or offset as plain data.
+
+    A symbolic size that was specialized equals its number. The row length of a nested tensor has no number.
+    """
     if isinstance(size, torch.SymInt) and torch_compat.symbolic_node(size).is_nested_int():
         return "jagged"
     if isinstance(size, torch.SymInt) and (number := torch_compat.symbolic_parts(size)[0]).is_Integer:
@@ -258,12 +262,12 @@ def _size(size: int | torch.SymInt) -> Any:
 
 
 def _class_name(kind: Any) -> str:
-    """The name of a class in a module stack, of which a loaded program has the name alone."""
+    """Return the name of a class in a module stack: a loaded program has only the name."""
     return kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _function(function: Any) -> Any:
-    """A class or function in metadata, as itself where a loaded program has it so; else its name."""
+    """Return a class or function in metadata if a loaded program contains it too, else its name."""
     operators = (torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator)
     if isinstance(function, (str, *operators)):
         return function
@@ -291,14 +295,14 @@ _META: dict[str, Callable[[Any], Any]] = {
     "from_node": lambda sources: [_source(source) for source in sources],
     "unbacked_bindings": lambda bindings: {str(symbol): str(path) for symbol, path in bindings.items()},
 }
-"""The metadata of nodes that a program keeps, beside `val`."""
+"""The metadata keys of nodes that a file keeps, besides `val`, and the functions that describe them."""
 
 
 # --------------------------------------------------------------------------------------------- weights, constants
 
 
 def _held(values: Mapping[str, Any]) -> Portrait:
-    """Named tensors and objects."""
+    """Return named tensors and objects as plain data."""
     return {
         name: {**_payload(value), "buffer": True} if isinstance(value, torch.nn.Buffer) else _payload(value)
         for name, value in values.items()
@@ -306,7 +310,7 @@ def _held(values: Mapping[str, Any]) -> Portrait:
 
 
 def _memory(program: ExportedProgram) -> Portrait:
-    """Which weights and constants are one tensor, and which lie in one storage."""
+    """Return which weights and constants are the same tensor, and which share a storage."""
     held = {"state_dict": program.state_dict, "constants": program.constants}
     tensors = {
         f"{where}.{name}": value
@@ -327,7 +331,7 @@ def _memory(program: ExportedProgram) -> Portrait:
 
 
 def _groups(keys: Mapping[str, Any]) -> list[Any]:
-    """The names that have a key in common, where they are several."""
+    """Return the groups of two or more names with equal keys."""
     groups: dict[Any, list[str]] = {}
     for name, key in keys.items():
         groups.setdefault(key, []).append(name)
@@ -339,7 +343,7 @@ def _has_elements(tensor: torch.Tensor) -> bool:
 
 
 def _payload(value: Any) -> Any:
-    """A tensor with elements (a digest of them), or another constant."""
+    """Return a weight or constant as plain data, with digests in place of elements."""
     if isinstance(value, torch.ScriptObject):
         state, name = torch.ScriptObject.__getstate__(value)
         return {"class": name, "state": _data(state, _payload)}
@@ -361,14 +365,14 @@ def _payload(value: Any) -> Any:
 
 
 def _class_of(tensor: torch.Tensor) -> list[type]:
-    """A tensor's class, whether it has elements or not, and what else it passes for."""
+    """Return a tensor's class, ignoring whether it is fake, and whether it also counts as a parameter."""
     kind = torch.Tensor if type(tensor) is torch_compat.FakeTensor else type(tensor)
     is_parameter = isinstance(tensor, torch.nn.Parameter) and kind is not torch.nn.Parameter
     return [kind, torch.nn.Parameter] if is_parameter else [kind]
 
 
 def _is_composed(tensor: torch.Tensor) -> bool:
-    """Whether a tensor consists of others, as those of a wrapper subclass do."""
+    """Return whether a tensor is a wrapper subclass, which consists of other tensors."""
     return is_traceable_wrapper_subclass(tensor) and not _is_fake(tensor)
 
 
@@ -377,7 +381,7 @@ def _is_fake(tensor: torch.Tensor) -> bool:
 
 
 def _parts(tensor: torch.Tensor) -> Sequence[torch.Tensor]:
-    """The plain tensors that hold a tensor's elements."""
+    """Return the plain tensors that store the elements of a tensor."""
     if tensor.layout is torch.sparse_coo:
         return tensor._indices(), tensor._values()
     if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):

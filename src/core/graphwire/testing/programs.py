@@ -1,7 +1,7 @@
-"""Whether two exported programs are the same in all that a file must keep, and where they are not.
+"""Assert that two exported programs are the same in everything that a file must keep, and list the differences.
 
-What is compared are portraits (`graphwire.testing.portraits`), so a program can also be compared with what it was before
-something was done to it.
+Programs are compared as portraits (`graphwire.testing.portraits`), so a program can also be compared with its own earlier
+state.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ __all__ = ["assert_same_portrait", "assert_same_program", "assert_same_values", 
 
 
 def assert_same_program(actual: ExportedProgram, expected: ExportedProgram | Portrait) -> None:
-    """Fail unless `actual` is `expected` again: the graph node by node with the metadata that a program keeps, subgraphs,
-    signature, ranges, module calls, guards, verifiers, example inputs, and every weight and constant bit by bit, with
-    what they share. Each node of `actual` must also know what uses it; torch forgets that here and there.
+    """Assert that two exported programs are the same in everything that a file must keep.
+
+    Compared are the graph node by node with its metadata, subgraphs, signature, ranges, module calls, guards, verifiers,
+    example inputs, and every weight and constant bit by bit, with the memory that they share. The `users` of each node of
+    `actual` must also be right, because torch does not always maintain them.
 
     Args:
-        expected: a program, or what it was: its `portrait`.
+        actual: the program to check.
+        expected: a program, or the `portrait` of one.
 
     Raises:
         AssertionError: they differ; the message lists every difference with its place.
@@ -33,7 +36,7 @@ def assert_same_program(actual: ExportedProgram, expected: ExportedProgram | Por
 
 
 def assert_same_portrait(actual: Portrait, expected: Portrait) -> None:
-    """`assert_same_program` for programs that were described before.
+    """Assert that two portraits are the same.
 
     Raises:
         AssertionError: they differ; the message lists every difference with its place.
@@ -42,8 +45,10 @@ def assert_same_portrait(actual: Portrait, expected: Portrait) -> None:
 
 
 def assert_same_values(actual: Any, expected: Any) -> None:
-    """Fail unless two values are the same: the containers, the types of what is in them, and every tensor's type, shape,
-    strides and elements, bit by bit. Any nan is any other only among Python's floats.
+    """Assert that two values are the same, in containers, types and every bit of their tensors.
+
+    The type, shape, strides and elements of each tensor are compared. All nans are equal among Python floats, but not among
+    elements of tensors.
 
     Raises:
         AssertionError: they differ; the message lists every difference with its place.
@@ -64,28 +69,28 @@ def _wrong_users(program: ExportedProgram) -> Iterator[str]:
             missing = [each.name for each in node.all_input_nodes if node not in each.users]
             unused = [each.name for each in node.users if node not in each.all_input_nodes]
             if missing or unused:
-                yield f"{node.name} is no user of {missing}, or is not used by {unused}"
+                yield f"{node.name} is not listed as a user of {missing}, or lists {unused}, which do not use it"
 
 
 def differences(actual: Any, expected: Any, place: str = "program") -> Iterator[str]:
-    """Every place where two portraits differ, one line each."""
+    """Yield a line for every difference of two portraits."""
     if isinstance(actual, dict) and isinstance(expected, dict):
         for key in (key for key in expected if key not in actual):
-            yield f"{_below(place, key)} is missing, it was {_shown(expected[key])}"
+            yield f"{_below(place, key)} is missing, expected {_shown(expected[key])}"
         for key in (key for key in actual if key not in expected):
-            yield f"{_below(place, key)} was not there, it is {_shown(actual[key])}"
+            yield f"{_below(place, key)} is unexpected: {_shown(actual[key])}"
         common = [key for key in expected if key in actual]
         if common != [key for key in actual if key in expected]:
-            yield f"{place} has another order: {_shown(list(actual))}, it was {_shown(list(expected))}"
+            yield f"{place} has another order: {_shown(list(actual))}, expected {_shown(list(expected))}"
         for key in common:
             yield from differences(actual[key], expected[key], _below(place, key))
     elif isinstance(actual, list) and isinstance(expected, list):
         if len(actual) != len(expected):
-            yield f"{place} has {len(actual)} elements, it had {len(expected)}"
+            yield f"{place} has {len(actual)} elements, expected {len(expected)}"
         for index, (one, other) in enumerate(zip(actual, expected, strict=False)):
             yield from differences(one, other, f"{place}[{index}]")
     elif type(actual) is not type(expected) or actual != expected:
-        yield f"{place} is {_shown(actual)}, it was {_shown(expected)}"
+        yield f"{place} is {_shown(actual)}, expected {_shown(expected)}"
 
 
 def _below(place: str, key: Any) -> str:

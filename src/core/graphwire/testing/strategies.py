@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what graphwire handles, and the equality that goes with them."""
+"""Hypothesis strategies for trees, the values that every wire format encodes, and exact equality of trees."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AWKWARD_KEYS = (
 
 
 def scalars() -> st.SearchStrategy[Tree]:
-    """Everything in a tree that is no container."""
+    """Return a strategy for the scalars of a tree."""
     return st.one_of(
         st.none(),
         st.booleans(),
@@ -42,7 +42,11 @@ def scalars() -> st.SearchStrategy[Tree]:
 
 
 def trees(*, max_leaves: int = 30) -> st.SearchStrategy[Tree]:
-    """Trees of every kind of value, with keys that formats tend to trip over."""
+    """Return a strategy for trees of every kind of value, with keys that are hard for formats.
+
+    Args:
+        max_leaves: the maximum number of scalars in a tree.
+    """
     keys = st.one_of(st.text(max_size=12), st.sampled_from(_AWKWARD_KEYS))
 
     def containers(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
@@ -54,7 +58,7 @@ def trees(*, max_leaves: int = 30) -> st.SearchStrategy[Tree]:
 
 
 def same_tree(left: Any, right: Any) -> bool:
-    """Whether two trees are the same to the last bit: exact types, order of dicts, sign of zero. Any nan equals any nan."""
+    """Return whether two trees are identical: exact types, dict order, and the bits of floats, except that all nans are equal."""
     rest = [(left, right)]
     while rest:
         one, other = rest.pop()

@@ -1,4 +1,4 @@
-"""The contract of a treespec serializer, as tests that a plugin author subclasses.
+"""Contract tests of a treespec serializer, for a plugin's tests to subclass.
 
 from graphwire.testing.treespec import TreespecContract
 
@@ -50,28 +50,28 @@ _JUNK: tuple[Any, ...] = (
 
 
 class TreespecContract:
-    """What every treespec serializer keeps. Subclass it as `TestSomething`, and set the first two attributes."""
+    """Contract tests of a treespec serializer. Subclass it as `TestSomething`, and set the first two attributes."""
 
     serializer: TreespecSerializer
     """The serializer to test."""
     examples: Sequence[Any]
-    """Containers of its types, of every shape that matters: empty, with odd keys, with fields left out."""
+    """Containers of its types, in every shape that matters: empty, with unusual keys, without optional fields."""
     refused: Sequence[Any] = ()
-    """Containers that cannot be written: each is an EncodeError."""
+    """Containers that cannot be written: each must raise an `EncodeError`."""
     bad_contexts: Sequence[tuple[Tree, int]] = ()
-    """Contexts, each with its version, that are none of this type: each is a DecodeError."""
+    """Invalid contexts, each with its version: each must raise a `DecodeError`."""
     module: str | None = None
-    """The module to import for the test of heavy imports; None for the serializer's own."""
+    """The module whose imports are checked. None checks the module of the serializer's class."""
 
     @pytest.fixture
     def registry(self) -> Registry:
-        """A registry of this serializer alone."""
+        """Return a registry with this serializer only."""
         return Registry.of(_Plugin(self.serializer))
 
     def test_it_is_a_serializer(self) -> None:
         assert isinstance(self.serializer, TreespecSerializer)
         assert split_version(self.serializer.name) == (self.serializer.name, 1), (
-            "a name does not end with a version"
+            "a name must not end with a version"
         )
         assert self.serializer.version >= 1
 
@@ -79,7 +79,7 @@ class TreespecContract:
         types = registry.container_types.all
         assert types.by_container, types.failures
         for container, served in types.by_container.items():
-            assert torch_compat.is_flattened(container), f"{container} is no pytree node"
+            assert torch_compat.is_flattened(container), f"{container} is not a registered pytree node"
             assert types.by_name[served.name] is served
             assert served.serializer is self.serializer
 
@@ -88,7 +88,7 @@ class TreespecContract:
         for example in self.examples:
             _, spec = torch_compat.flatten_one(example)
             assert spec.type in registry.container_types.all.by_container, (
-                f"{example!r} is none of its containers"
+                f"{example!r} is not one of its containers"
             )
 
     def test_a_context_comes_back_exactly(self) -> None:
@@ -109,7 +109,7 @@ class TreespecContract:
             again = decode_treespec(encode_treespec(spec, registry), registry)
             assert again == spec
             made = torch_compat.unflatten(children, again)
-            # Not the example's own type: a registration may make another one, as that of `torch.Size` does.
+            # Not the type of the example: a registration may rebuild another type, as that of `torch.Size` does.
             assert type(made) is type(torch_compat.unflatten(children, spec))
             children_again, _ = torch_compat.flatten_one(made)
             assert len(children_again) == len(children)
@@ -186,23 +186,25 @@ class TreespecContract:
 
     def test_its_module_imports_nothing_heavy(self) -> None:
         module = self.module or type(self.serializer).__module__
-        assert heavy_imports(module) == [], f"{module} imports them before a function needs it"
+        assert heavy_imports(module) == [], (
+            f"{module} imports them at module level: import them inside functions"
+        )
 
 
 def identical(one: Any, other: Any) -> bool:
-    """Whether two values are equal in every part and of the same types: `True` is not 1, and a list is no tuple."""
+    """Return whether two values are equal with exact types: `True` differs from 1, and a list from a tuple."""
     if type(one) is not type(other):
         return False
     if isinstance(one, (list, tuple)):
         return len(one) == len(other) and all(map(identical, one, other))
     if isinstance(one, dict):
         return identical(list(one.items()), list(other.items()))
-    # By their text, floats tell -0.0 from 0.0 and nan is itself.
+    # The text of a float distinguishes -0.0 from 0.0, and makes nan equal to nan.
     return repr(one) == repr(other) if isinstance(one, float) else bool(one == other)
 
 
 def _is_again(one: Any, other: Any) -> bool:
-    """Whether a child is the one that it was, or a container that was made anew of equal leaves."""
+    """Return whether a child is the same object, or a rebuilt container with equal leaves."""
     if one is other:
         return True
     leaves, spec = pytree.tree_flatten(one)
@@ -214,7 +216,7 @@ def _is_again(one: Any, other: Any) -> bool:
 
 
 class _Plugin:
-    """A plugin of one serializer."""
+    """A plugin with one serializer."""
 
     def __init__(self, serializer: TreespecSerializer) -> None:
         self._serializer = serializer

@@ -1,4 +1,4 @@
-"""Examples for the contract of wire formats: values on the edges of encodings, and what is no value at all."""
+"""Example values for the contract tests of wire formats: edge cases of encodings, and values that are not trees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class _Text(str):
-    """A subclass that would come back as its base."""
+    """A subclass of `str`, which a format would decode as a plain `str`."""
 
 
 class _Number(enum.IntEnum):
@@ -115,7 +115,7 @@ KEYS = [
     "$$x",
 ]
 IN_TAGS: list[Tree] = ["AAAA", "nan", "inf", 1, None, [], {}, b"x", math.inf, {"$bytes": "AAAA"}]
-"""Values that a key which looks like a format's own tag may hold."""
+"""Values of a key that looks like a tag of a format."""
 
 FOREIGN: list[Any] = [(), (1, 2), set(), frozenset(), object(), 1j, bytearray(b"x"), memoryview(b"x"), int]
 FOREIGN += [_Text("x"), _Number.ONE]
@@ -131,4 +131,4 @@ STRANGERS = [
     b"\xff" * 64,
     b"\0" * 64,
 ]
-"""Starts of files that are no document of any format: zip, pickle, image, text, program."""
+"""First bytes of files that are not documents of any format: zip, pickle, image, text, executable."""

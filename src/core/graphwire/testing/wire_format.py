@@ -1,11 +1,11 @@
-"""The contract of a wire format, as tests.
+"""Contract tests of a wire format, for a plugin's tests to subclass.
 
     from graphwire.testing import WireFormatContract
 
     class TestMyFormat(WireFormatContract):
         wire_format = MyFormat()
 
-That is all a plugin's test file needs. A format that nests containers on the wire also overrides `deep_document`.
+A plugin's test file needs no more. A format whose documents nest containers also overrides `deep_document`.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class _Record(msgspec.Struct, omit_defaults=True):
 
 
 class WireFormatContract:
-    """Subclass it, and set `wire_format` to an instance of the format."""
+    """Contract tests of a wire format. Subclass it, and set `wire_format` to an instance of the format."""
 
     wire_format: ClassVar[WireFormat]
 
     def deep_document(self, depth: int) -> bytes | None:
-        """Override: the bytes of `depth` lists inside each other, made without `encode`; None where the format has none."""
+        """Override: return the bytes of `depth` nested lists, made without `encode`; None if the format cannot nest."""
         return None
 
-    # What a format is
+    # Attributes
 
     def test_it_satisfies_the_protocol(self) -> None:
         assert isinstance(self.wire_format, WireFormat)
@@ -73,7 +73,7 @@ class WireFormatContract:
         heavy = ("torch", "sympy", "numpy", "graphwire.testing", "graphwire.bridge")
         assert heavy_imports(module, heavy) == []
 
-    # What goes in comes out
+    # Round trips
 
     @_property
     @given(tree=trees())
@@ -174,7 +174,7 @@ class WireFormatContract:
 
     def test_records_are_written_as_their_tree_is(self) -> None:
         if not isinstance(self.wire_format, RecordFormat):
-            pytest.skip("the format writes trees alone")
+            pytest.skip("the format encodes trees only")
         for values in (
             dict(wire_examples.SMALL, nan=None, raw=None),
             {"$bytes": "AAAA"},
@@ -215,11 +215,11 @@ class WireFormatContract:
     def test_deeper_documents_are_refused(self, depth: int) -> None:
         document = self.deep_document(depth)
         if document is None:
-            pytest.skip("the test class does not say how a deep document looks")
+            pytest.skip("the test class does not override deep_document")
         with pytest.raises((FormatError, LimitError)):
             self.wire_format.decode(document)
 
-    # What is no tree
+    # Values that are not trees
 
     @pytest.mark.parametrize("value", wire_examples.FOREIGN, ids=lambda value: type(value).__name__)
     def test_a_value_that_no_format_has_is_refused(self, value: Any) -> None:
@@ -245,7 +245,7 @@ class WireFormatContract:
                 continue
             assert same_tree(self.wire_format.decode(data), tree)
 
-    # What is no document
+    # Bytes that are not documents
 
     def test_every_truncation_is_refused(self) -> None:
         data = self.wire_format.encode(wire_examples.SMALL)
@@ -284,7 +284,7 @@ class WireFormatContract:
             for flip in (0x01, 0x20, 0x80, 0xFF):
                 self._reads_or_refuses(data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :])
 
-    # How a document is known
+    # How a document is recognized
 
     def test_it_knows_its_own_documents(self) -> None:
         trees: list[Tree] = [{"a": 1}, *(dict.fromkeys(map(str, range(size))) for size in (2, 20, 70_000))]
