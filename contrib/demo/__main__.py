@@ -1,8 +1,8 @@
-"""Export three programs, save and load each in every installed format, compare outputs, print one table.
+"""Save and load three programs in every installed format, compare the outputs, and print a table of sizes and times.
 
     python contrib/demo [--runs N]
 
-Exits with 1 when any output differs from the original's by a single bit.
+Exits with 1 if an output differs from the original by one bit or more.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ TORCH = "torch.export"
 
 
 class Way(NamedTuple):
-    """One way to write a program to a file and read it back."""
+    """A way to write a program to a file and read it back."""
 
     name: str
     save: Callable[[ExportedProgram, Path], object]
     load: Callable[[Path], ExportedProgram]
     ending: str
-    """Of its files: `.pt2` for one that torch reads."""
+    """The suffix of its files: `.pt2` if torch reads them."""
 
 
 class Row(NamedTuple):
-    """What was measured of one program saved one way; times are medians in seconds."""
+    """The measurements of one program saved in one way; times are medians in seconds."""
 
     program: str
     way: str
@@ -60,7 +60,7 @@ class Row(NamedTuple):
 
 
 def main() -> int:
-    """Run the demo; the exit code."""
+    """Run the demo, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python contrib/demo", description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5, help="timed runs of each save and load (default 5)")
     runs = max(1, parser.parse_args().runs)
@@ -75,7 +75,7 @@ def main() -> int:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("importing torch", total=None)
-        # torch says so at import where NumPy is absent; nothing here needs it.
+        # torch warns at import if NumPy is absent; the demo does not need it.
         warnings.filterwarnings("ignore", message="Failed to initialize NumPy", category=UserWarning)
         from programs import PROGRAMS
 
@@ -97,12 +97,12 @@ def main() -> int:
     )
     wrong = [row for row in rows if not row.equal]
     for row in wrong:
-        print(f"{row.program} saved as {row.way}: outputs differ from the original's", file=sys.stderr)
+        print(f"{row.program} saved as {row.way}: outputs differ from the original", file=sys.stderr)
     return 1 if wrong else 0
 
 
 def installed_ways() -> Iterator[Way]:
-    """Every wire format that is installed here, then torch's own pair."""
+    """Yield every installed wire format, then `torch.export.save` and `load`."""
     import torch
     from programs import Query, Span
 
@@ -116,7 +116,7 @@ def installed_ways() -> Iterator[Way]:
         yield Way(name, save, graphwire.load, ".pt2" if name == "json" else ".gw")
 
     def load(file: Path) -> ExportedProgram:
-        # torch pickles the example inputs; without this list it would fall back to a reader that runs what it reads.
+        # torch pickles the example inputs; without this list it would fall back to an unsafe unpickler.
         with torch.serialization.safe_globals([Query, Span]):
             return torch.export.load(file)
 
@@ -124,17 +124,17 @@ def installed_ways() -> Iterator[Way]:
 
 
 def measure(example: Example, ways: list[Way], folder: Path, runs: int, rows: list[Row]) -> Iterator[str]:
-    """Save and load `example` every way, appending a row each to `rows`; yields the name of each step as it is done.
+    """Save and load `example` in every way, append a row for each to `rows`, and yield the name of each finished step.
 
-    The ways take turns, so that a slow moment of the machine does not fall on one of them alone. The first turn warms
-    up and is not counted.
+    The ways are interleaved, so that a slow period of the machine affects all of them. The first run is a warm-up and does
+    not count.
     """
     saves: dict[str, list[float]] = {way.name: [] for way in ways}
     loads: dict[str, list[float]] = {way.name: [] for way in ways}
     files = {way.name: folder / f"{way.name}{way.ending}" for way in ways}
     for run in range(runs + 1):
         for way in ways:
-            gc.collect()  # so that no way pays for another's garbage
+            gc.collect()  # Otherwise one way would pay for the garbage of another.
             started = time.perf_counter()
             way.save(example.program, files[way.name])
             saved = time.perf_counter()
@@ -161,7 +161,7 @@ def measure(example: Example, ways: list[Way], folder: Path, runs: int, rows: li
 
 
 def program_size(file: Path) -> int:
-    """Bytes that the program takes in the archive, without weights: all that lies under `models/`."""
+    """Return the compressed size in bytes of everything under `models/`, which excludes weights."""
     with zipfile.ZipFile(file) as archive:
         return sum(
             member.compress_size
@@ -171,7 +171,7 @@ def program_size(file: Path) -> int:
 
 
 def same_outputs(example: Example, loaded: ExportedProgram) -> bool:
-    """Whether `loaded` returns what the original does, in structure and bit for bit, on every call of the example."""
+    """Return whether `loaded` returns the same structures and bits as the original, on every call of the example."""
     import torch
     from torch.utils._pytree import tree_flatten
 
@@ -184,7 +184,7 @@ def same_outputs(example: Example, loaded: ExportedProgram) -> bool:
 
 
 def print_table(rows: list[Row], title: str) -> None:
-    """The rows as one table, a section a program."""
+    """Print the rows as a table with a section for each program."""
     table = Table(title=title)
     for column in ("program", "format"):
         table.add_column(column, no_wrap=True)
@@ -203,7 +203,7 @@ def print_table(rows: list[Row], title: str) -> None:
             style="dim" if row.way == TORCH else "",
             end_section=index + 1 == len(rows) or rows[index + 1].program != row.program,
         )
-    # A pipe has no width of its own; a table cut to 80 columns would lose digits.
+    # A pipe has no width, and a table cut to 80 columns would lose digits.
     console = Console()
     (console if console.is_terminal else Console(width=120)).print(table)
 

@@ -1,7 +1,6 @@
-"""Three real programs to save and load: a decoder, a convolutional net, and one with structured inputs and a branch.
+"""Three example programs: a decoder, a convolutional net, and a model with structured inputs and a branch.
 
-Each function builds a model with fixed random weights and exports it. Sizes are arguments, so that benchmarks and tests
-reuse them.
+Each function builds a model with fixed random weights and exports it. Sizes are parameters, for benchmarks and tests.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ class Inputs(NamedTuple):
 
 
 class Example(NamedTuple):
-    """An exported program, and calls to compare its outputs on."""
+    """An exported program, and the calls on which its outputs are compared."""
 
     name: str
     program: ExportedProgram
     calls: tuple[Inputs, ...]
-    """The first is the call it was exported with; the others use other sizes where the program is dynamic."""
+    """The first is the call of the export. If the program has dynamic sizes, others use other sizes."""
 
 
 # --- a GPT-style decoder ------------------------------------------------------------------------------------
@@ -89,9 +88,9 @@ def decoder(
     vocabulary: int = 512,
     dynamic: bool = True,
 ) -> Example:
-    """A GPT-style decoder with tied weights; with `dynamic`, batch and sequence length are symbols.
+    """Export a GPT-style decoder with tied weights; with `dynamic`, batch and sequence length are symbols.
 
-    Twelve layers with dynamic sizes make a graph of 371 nodes.
+    With 12 layers and dynamic sizes, the graph has 371 nodes.
     """
     torch.manual_seed(0)
     model = Decoder(layers, width, heads, vocabulary).eval()
@@ -154,11 +153,11 @@ class ConvNet(nn.Module):
 
 
 def convnet(stages: int = 3, width: int = 16, *, classes: int = 10, dynamic: bool = True) -> Example:
-    """A residual net in evaluation mode, with the buffers of its batch norms; with `dynamic`, batch is a symbol."""
+    """Export a residual net in evaluation mode, with batch-norm buffers; with `dynamic`, the batch size is a symbol."""
     torch.manual_seed(0)
     model = ConvNet(stages, width, classes)
     with torch.no_grad():
-        model.train()(torch.randn(8, 3, 32, 32))  # so that the running statistics are not all zeros and ones
+        model.train()(torch.randn(8, 3, 32, 32))  # Otherwise all running statistics would be zeros and ones.
     model.eval()
     image = torch.randn(2, 3, 32, 32)
     program = export(
@@ -174,7 +173,7 @@ def convnet(stages: int = 3, width: int = 16, *, classes: int = 10, dynamic: boo
 
 
 class Span(NamedTuple):
-    """Where a sequence starts and ends."""
+    """The start and end of a sequence."""
 
     start: torch.Tensor
     end: torch.Tensor
@@ -182,7 +181,7 @@ class Span(NamedTuple):
 
 @dataclasses.dataclass
 class Query:
-    """What is asked of the model."""
+    """The input of the model."""
 
     embedding: torch.Tensor
     span: Span
@@ -190,7 +189,7 @@ class Query:
 
 @dataclasses.dataclass
 class Answer:
-    """What the model returns."""
+    """The output of the model."""
 
     score: torch.Tensor
     span: Span
@@ -199,12 +198,12 @@ class Answer:
 
 torch.export.register_dataclass(Query, serialized_type_name="graphwire_demo.Query")
 torch.export.register_dataclass(Answer, serialized_type_name="graphwire_demo.Answer")
-# A namedtuple is a pytree as it is; only the name in a file needs registering, and torch has no public function for it.
+# A namedtuple is a pytree already. Only its serialized name needs registration, for which torch has no public function.
 torch.utils._pytree._register_namedtuple(Span, serialized_type_name="graphwire_demo.Span")
 
 
 class Structured(nn.Module):
-    """Takes a dataclass with a namedtuple in it, and a dict; branches; returns a dataclass and an ordered dict."""
+    """A model with a branch that takes a dataclass with a namedtuple and a dict, and returns a dataclass and an ordered dict."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -228,7 +227,7 @@ class Structured(nn.Module):
 
 
 def structured(width: int = 16) -> Example:
-    """A model with dict, namedtuple and dataclass inputs and outputs; its calls take either side of a `torch.cond`."""
+    """Export a model with dict, namedtuple and dataclass inputs and outputs; its calls take both branches of a `torch.cond`."""
     torch.manual_seed(0)
     model = Structured(width).eval()
 
@@ -248,4 +247,4 @@ PROGRAMS: dict[str, Callable[[], Example]] = {
     "convnet": convnet,
     "structured": structured,
 }
-"""What the demo shows, by name."""
+"""The programs of the demo, by name."""

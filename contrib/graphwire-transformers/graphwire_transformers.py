@@ -1,15 +1,15 @@
-"""The containers of transformers that models take and give: `ModelOutput`s, and caches of keys and values.
+"""A graphwire plugin for the container types of transformers: `ModelOutput`s and key-value caches.
 
 | type | context |
 |---|---|
 | `transformers.modeling_outputs.*` | the names of the fields that are set |
-| `DynamicCache`, version 1 | the names of its two lists of tensors: as transformers wrote it before it had sliding windows |
+| `DynamicCache`, version 1 | the names of its two lists of tensors, as transformers wrote it before it had sliding windows |
 | `DynamicCache`, version 2 | also the sliding window of each layer, in tokens; None for a layer without one |
-| `StaticCache` | of each layer its length in tokens, and the names of its tensors; of a sliding one also the tokens it has seen |
+| `StaticCache` | for each layer its length in tokens and the names of its tensors; if it slides, also the tokens it has seen |
 | `EncoderDecoderCache` | which layers of the cross-attention cache are filled; its two caches are its children |
 
-transformers registers `ModelOutput`s with torch itself, and `DynamicCache` where it is asked to; the other two are registered
-here. transformers is imported when a program has one of these types, and no earlier.
+transformers registers `ModelOutput`s with torch, and on request `DynamicCache`. This module registers the other two. It
+imports transformers only when a program has one of these types.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from graphwire.schema.texts import TreeSpec, dump_json, load_json
 __all__ = ["DynamicCaches", "EncoderDecoderCaches", "ModelOutputs", "StaticCaches", "register"]
 
 GRAPHWIRE_API = 1
-"""The version of graphwire's plugin interface that this module is written for."""
+"""The version of graphwire's plugin interface that this module uses."""
 
 _CACHES = "transformers.cache_utils"
 _LISTS = ["key_cache", "value_cache"]
@@ -36,7 +36,7 @@ _STATIC_TENSORS = ("keys", "values", "cumulative_length")
 
 @functools.cache
 def register() -> None:
-    """Let torch know the caches. A program that exports a model with one calls this first; one that loads need not."""
+    """Register the caches with torch. Call this before an export with a cache; a load does not need it."""
     from torch.utils import _pytree as pytree
     from transformers import cache_utils
     from transformers.integrations.executorch import register_dynamic_cache_export_support
@@ -68,13 +68,13 @@ def _with_keys(flatten: Any, value: Any) -> tuple[list[tuple[Any, Any]], Any]:
 
 
 class ModelOutputs:
-    """The family of the outputs in `transformers.modeling_outputs`."""
+    """The treespec serializer of the classes in `transformers.modeling_outputs`."""
 
     name = "transformers.modeling_outputs"
     version = 1
 
     def container(self) -> Mapping[str, type]:
-        """Each class by its name; those of a single model are known where its module is imported."""
+        """Return each class by its name; classes in the module of a model are found once that module is imported."""
         from transformers import modeling_outputs
         from transformers.utils import ModelOutput
 
@@ -82,31 +82,31 @@ class ModelOutputs:
             f"{self.name}.{name}": kind
             for name, kind in vars(modeling_outputs).items()
             if isinstance(kind, type) and issubclass(kind, ModelOutput)
-            # Some are there under older names, too.
+            # Some classes are also there under older names.
             if (kind.__module__, kind.__name__) == (self.name, name)
         }
 
     def dump_context(self, context: Any) -> tuple[int, Tree]:
-        """The names of the fields, as torch writes them."""
+        """Encode the names of the fields, as torch does."""
         return 1, dump_json(list(context))
 
     def load_context(self, tree: Tree, version: int) -> Any:
-        """The names of the fields.
+        """Decode the names of the fields.
 
         Raises:
-            DecodeError: they are no names, or one stands there twice.
+            DecodeError: the context is not a list of names, or has a name twice.
         """
         names = load_json(tree) if isinstance(tree, str) else None
         if not isinstance(names, list) or not all(
             isinstance(each, str) and each.isidentifier() for each in names
         ):
-            raise DecodeError(f"the fields of a ModelOutput are no names: {tree!r:.80}")
+            raise DecodeError(f"the fields of a ModelOutput are not names: {tree!r:.80}")
         if len(set(names)) < len(names):
-            raise DecodeError("a field of a ModelOutput stands there twice")
+            raise DecodeError("a field of a ModelOutput is listed twice")
         return names
 
     def arity(self, container: type, context: Any) -> int | None:
-        """One value for each field."""
+        """Return the number of fields."""
         return len(context)
 
 
@@ -122,13 +122,13 @@ def _cache_class(name: str) -> type:
 
 def _strange_context(name: str, context: Any) -> EncodeError:
     return EncodeError(
-        f"the context of a {name.rpartition('.')[2]} is {context!r:.120}, which no version says",
-        remedy="Call graphwire_transformers.register() before anybody else registers the cache with torch",
+        f"the context of a {name.rpartition('.')[2]} is {context!r:.120}, which no version can encode",
+        remedy="Call graphwire_transformers.register() before other code registers the cache with torch",
     )
 
 
 class _CacheOfOneVersion(abc.ABC):
-    """A cache whose context is plain data, of which `is_context` knows every form."""
+    """A treespec serializer of a cache whose context is plain data, validated by `is_context`."""
 
     name: str
     version = 1
@@ -137,28 +137,28 @@ class _CacheOfOneVersion(abc.ABC):
     def is_context(self, context: Any) -> bool: ...
 
     def container(self) -> type:
-        """The class, registered here."""
+        """Return the class, and register it with torch."""
         return _cache_class(self.name)
 
     def dump_context(self, context: Any) -> tuple[int, Tree]:
-        """The context as JSON text.
+        """Encode the context as JSON text.
 
         Raises:
-            EncodeError: the cache is registered with torch by somebody else.
+            EncodeError: other code registered the cache with torch, with another context.
         """
         if not self.is_context(context):
             raise _strange_context(self.name, context)
         return 1, dump_json(context)
 
     def load_context(self, tree: Tree, version: int) -> Any:
-        """The context.
+        """Decode the context.
 
         Raises:
-            DecodeError: it is none.
+            DecodeError: it is not a context of the cache.
         """
         context = load_json(tree) if isinstance(tree, str) else None
         if not self.is_context(context):
-            raise DecodeError(f"no context of {self.name.rpartition('.')[2]}: {tree!r:.80}")
+            raise DecodeError(f"this is not a context of {self.name.rpartition('.')[2]}: {tree!r:.80}")
         return context
 
 
@@ -167,7 +167,7 @@ class _CacheOfOneVersion(abc.ABC):
 
 @functools.cache
 def _knows_windows() -> bool:
-    """Whether the installed transformers has sliding windows in the context of a `DynamicCache`."""
+    """Return whether the installed transformers has sliding windows in the context of a `DynamicCache`."""
     from torch.utils import _pytree as pytree
     from transformers import DynamicCache
 
@@ -177,21 +177,22 @@ def _knows_windows() -> bool:
 
 
 class DynamicCaches:
-    """`DynamicCache`: its children are a list of keys and one of values, each with a tensor for each layer."""
+    """The treespec serializer of `DynamicCache`, whose children are lists of keys and values, with a tensor for each layer."""
 
     name = f"{_CACHES}.DynamicCache"
     version = 2
 
     def container(self) -> type:
-        """The class, which transformers registers."""
+        """Return the class, which transformers registers with torch."""
         return _cache_class(self.name)
 
     def dump_context(self, context: Any) -> tuple[int, Tree]:
-        """The text that torch writes, so that the program and torch's file of it have one content hash. Files of version 2,
-        which said the windows in another way, are read.
+        """Encode the context as torch does, so that torch's file of the program has the same content hash.
+
+        Version 2, another encoding of the windows, is only read.
 
         Raises:
-            EncodeError: the cache is registered with torch in another way than transformers' own for `DynamicCache`.
+            EncodeError: other code than transformers registered the cache with torch.
         """
         match context:
             case ["key_cache", "value_cache"]:
@@ -203,10 +204,10 @@ class DynamicCaches:
         raise _strange_context(self.name, context)
 
     def load_context(self, tree: Tree, version: int) -> Any:
-        """The context as the installed transformers has it, from either version.
+        """Decode the context of either version to the form of the installed transformers.
 
         Raises:
-            DecodeError: it is none, or has sliding windows that the installed transformers does not know.
+            DecodeError: it is not a context, or has sliding windows that the installed transformers does not support.
         """
         windows: Any = None
         match version, tree:
@@ -217,29 +218,29 @@ class DynamicCaches:
                     case [["key_cache", "value_cache"], list(windows)] if _are_windows(windows):
                         pass
                     case _:
-                        raise DecodeError(f"no context of a DynamicCache: {tree!r:.80}")
+                        raise DecodeError(f"this is not a context of a DynamicCache: {tree!r:.80}")
             case 2, {"windows": list(windows)} if len(tree) == 1 and _are_windows(windows):
                 pass
             case _:
-                raise DecodeError(f"no context of a DynamicCache: {tree!r:.80}")
+                raise DecodeError(f"this is not a context of a DynamicCache: {tree!r:.80}")
         if _knows_windows():
             return [list(_LISTS), windows]
         if any(window is not None for window in windows or ()):
             raise DecodeError(
-                "the cache has layers with a sliding window, which the installed transformers does not tell apart",
+                "the cache has layers with a sliding window, which the installed transformers does not support",
                 remedy="Install a newer transformers",
             )
         return list(_LISTS)
 
     def fit_context(self, context: Any, children: Sequence[TreeSpec]) -> Any:
-        """The context of version 1 in a transformers that knows sliding windows: no layer has one."""
+        """Complete a context of version 1 for a transformers with sliding windows: no layer has one."""
         match context:
             case [lists, None]:
                 return [lists, [None] * len(children[0].children)]
         return context
 
     def arity(self, container: type, context: Any) -> int | None:
-        """A list of keys and one of values."""
+        """Return 2: a list of keys and a list of values."""
         return 2
 
 
@@ -251,7 +252,7 @@ def _are_windows(windows: list[Any]) -> bool:
 
 
 def _count_of(layer: Any) -> str:
-    """The attribute of a sliding layer that counts the tokens it has seen, as a number: the graph is traced for one."""
+    """Return the attribute of a sliding layer that counts tokens, a Python number that tracing turns into a constant."""
     return "cumulative_length_int" if hasattr(layer, "cumulative_length_int") else "cumulative_length"
 
 
@@ -286,7 +287,7 @@ def _unflatten_static(leaves: Sequence[Any], context: Any) -> Any:
             layer = StaticLayer(max_cache_len=length)
         for name in tensors:
             setattr(layer, name, next(rest))
-        # torch takes structures apart whose leaves are anything: placeholders, names, None.
+        # torch also unflattens structures whose leaves are placeholders, names or None.
         if hasattr(layer.keys, "shape") and len(layer.keys.shape) == 4 and hasattr(layer.values, "shape"):
             layer.dtype, layer.device = layer.keys.dtype, layer.keys.device
             layer.batch_size, layer.num_heads = layer.max_batch_size, _ = layer.keys.shape[:2]
@@ -299,12 +300,12 @@ def _unflatten_static(leaves: Sequence[Any], context: Any) -> Any:
 
 
 class StaticCaches(_CacheOfOneVersion):
-    """`StaticCache`, initialized (`early_initialization`). The context is its layers."""
+    """The treespec serializer of initialized `StaticCache`s (`early_initialization`). The context describes the layers."""
 
     name = f"{_CACHES}.StaticCache"
 
     def is_context(self, context: Any) -> bool:
-        """Whether it says a length, which is positive, and the tensors of each layer; of a sliding one the tokens it has seen."""
+        """Return whether it has a positive length and tensor names for each layer, and the seen tokens for sliding ones."""
         if not isinstance(context, list):
             return False
         for layer in context:
@@ -319,7 +320,7 @@ class StaticCaches(_CacheOfOneVersion):
         return True
 
     def arity(self, container: type, context: Any) -> int | None:
-        """The tensors of all layers."""
+        """Return the number of tensors of all layers."""
         return sum(len(layer[1]) for layer in context)
 
 
@@ -334,7 +335,7 @@ def _flatten_pair(cache: Any) -> tuple[list[Any], Any]:
 def _unflatten_pair(leaves: Sequence[Any], context: Any) -> Any:
     from transformers import EncoderDecoderCache
 
-    # Its own way to be made looks into the caches, which may be placeholders here.
+    # The constructor inspects the caches, which may be placeholders here.
     cache = EncoderDecoderCache.__new__(EncoderDecoderCache)
     cache.self_attention_cache, cache.cross_attention_cache = leaves
     cache.is_updated = dict(context)
@@ -342,22 +343,22 @@ def _unflatten_pair(leaves: Sequence[Any], context: Any) -> Any:
 
 
 class EncoderDecoderCaches(_CacheOfOneVersion):
-    """`EncoderDecoderCache`: two caches, each a container of its own. The context is its layers, and whether each is filled."""
+    """The treespec serializer of `EncoderDecoderCache`, whose children are two caches. The context lists the filled layers."""
 
     name = f"{_CACHES}.EncoderDecoderCache"
 
     def is_context(self, context: Any) -> bool:
-        """Whether it is a number and a truth for each layer."""
+        """Return whether it has a number and a bool for each layer."""
         return isinstance(context, list) and all(
             isinstance(each, list) and [type(part) for part in each] == [int, bool] for each in context
         )
 
     def arity(self, container: type, context: Any) -> int | None:
-        """Two caches."""
+        """Return 2: the two caches."""
         return 2
 
 
 @hookimpl
 def graphwire_treespec_serializers() -> list[TreespecSerializer]:
-    """The container types of transformers."""
+    """Return the serializers of transformers' container types."""
     return [ModelOutputs(), DynamicCaches(), StaticCaches(), EncoderDecoderCaches()]

@@ -1,4 +1,4 @@
-"""Writes `documents/decode_step_VERSION.pt2.xz`: a decode step of a small Llama, as `torch.export.save` and the installed
+"""Write `documents/decode_step_VERSION.pt2.xz`: a decode step of a small Llama, as `torch.export.save` and the installed
 transformers write it. It was run with transformers 4.56.2 and 5.23.0.
 
     python tests/make_document.py
@@ -19,7 +19,7 @@ DOCUMENTS = Path(__file__).parent / "documents"
 
 
 def model() -> LlamaForCausalLM:
-    """A Llama of two layers with random weights."""
+    """Return a Llama of two layers with random weights."""
     config = LlamaConfig(
         vocab_size=16,
         hidden_size=8,

@@ -1,4 +1,4 @@
-"""The containers of transformers come back, and so do decode steps with a cache of keys and values."""
+"""The containers of transformers round-trip, and so do decode steps with a key-value cache."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ MISTRAL = transformers.MistralConfig(
 
 
 def sliding() -> Any:
-    """A cache of Mistral, whose layers have a sliding window, after four tokens."""
+    """Return a cache of Mistral after four tokens; its layers have a sliding window."""
     torch.manual_seed(0)
     model = transformers.MistralForCausalLM(MISTRAL).eval()
     cache = StaticCache(config=MISTRAL, max_cache_len=8)
@@ -83,7 +83,7 @@ def sliding() -> Any:
 
 @pytest.fixture(scope="module")
 def registry() -> Registry:
-    """The installed plugins, and this one where it is not installed."""
+    """Return the installed plugins, with this one added if it is not installed."""
     installed = default_registry()
     known = "transformers" in {plugin.name for plugin in installed.plugins}
     return installed if known else installed.extended(graphwire_transformers)
@@ -203,7 +203,7 @@ def test_a_context_of_version_2_is_read(registry: Registry) -> None:
     assert DynamicCaches().load_context({"windows": [None, 4]}, 2) == expected
 
 
-# Their example inputs are a pickle of the cache's class, which nobody reads.
+# Their example inputs are a pickle of the cache's class, which is never read.
 @pytest.mark.filterwarnings("ignore:the example inputs are left out")
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name.removesuffix(".pt2.xz"))
 def test_a_decode_step_that_torch_saved_with_an_older_transformers_goes_on(
