@@ -1,6 +1,6 @@
-"""The commands, and how they end.
+"""The command `graphwire`: its subcommands and exit codes.
 
-Arguments and presentation only: what is shown is made by `graphwire.api`, which is imported when a command runs.
+This module only parses arguments and prints. `graphwire.api`, imported when a command runs, does the work.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from graphwire.errors import GraphwireError, Obstacle, ValidationError
 __all__ = ["main"]
 
 OK, FOUND, FAILED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
-"""Exit codes, as those of `diff`: FOUND is a problem or a difference that was looked for, FAILED a command that could not be
-carried out. The last two are what a shell makes of SIGINT and SIGPIPE."""
+"""Exit codes, as those of `diff`. FOUND: the command found a problem or difference. FAILED: the command failed. The last two
+are the codes of a shell for SIGINT and SIGPIPE."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Args:
-        argv: the arguments behind the program's name; None for the process's own.
+        argv: the arguments after the program's name; None for those of the process.
 
     Returns:
         The exit code.
     """
     try:
         arguments = _parser().parse_args(argv)
-    except SystemExit as ended:  # argparse has printed its help, or what is wrong
+    except SystemExit as ended:  # argparse has printed its help or an error.
         return ended.code if isinstance(ended.code, int) else FAILED
     try:
         with warnings.catch_warnings():
@@ -75,8 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     data.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser = argparse.ArgumentParser(
         prog="graphwire",
-        description="Look into, convert and verify exported PyTorch programs. Nothing in a file is ever executed.",
-        epilog="Exit codes: 0 all is well; 1 problems were found, or an error; 2 the command line is wrong.",
+        description="Inspect, convert, compare and verify files of exported PyTorch programs. Nothing in a file is executed.",
+        epilog="Exit codes: 0 success; 1 problems or differences found; 2 the command failed or its arguments are wrong.",
     )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -84,31 +84,27 @@ def _parser() -> argparse.ArgumentParser:
     inspect = commands.add_parser(
         "inspect",
         parents=[common, data],
-        help="what an archive holds",
-        description="Show what an archive holds.",
+        help="show the programs, weights and origin of a file",
+        description="Show the programs, weights and origin of a file.",
     )
-    inspect.add_argument("file", metavar="FILE", type=Path, help="an archive")
-    inspect.add_argument(
-        "--method", metavar="NAME", help="show this program only, of an archive with several"
-    )
-    inspect.add_argument("--nodes", action="store_true", help="list every node, too")
+    inspect.add_argument("file", metavar="FILE", type=Path, help="the file to read")
+    inspect.add_argument("--method", metavar="NAME", help="show only this program of a file with several")
+    inspect.add_argument("--nodes", action="store_true", help="also list every node")
     inspect.add_argument(
         "--targets",
         action="store_true",
-        help="say which releases of torch and versions of the schema it can be written for, and what keeps it from the others",
+        help="also list the torch releases and schema versions that it can be written for, and the obstacles for the others",
     )
     inspect.set_defaults(run=_inspect)
 
     convert = commands.add_parser(
         "convert",
         parents=[common],
-        help="write an archive again in another wire format",
-        description="Write an archive again in another wire format. Weights are copied as they are.",
+        help="write a file again in another wire format or for an older torch",
+        description="Write a file again in another wire format, or for an older torch. Weights are copied unchanged.",
     )
-    convert.add_argument("source", metavar="SRC", type=Path, help="the archive to read")
-    convert.add_argument(
-        "target", metavar="DST", type=Path, help="the archive to write; replaced if it exists"
-    )
+    convert.add_argument("source", metavar="SRC", type=Path, help="the file to read")
+    convert.add_argument("target", metavar="DST", type=Path, help="the file to write; replaced if it exists")
     convert.add_argument(
         "--format", metavar="NAME", required=True, help="the wire format, such as json or msgpack"
     )
@@ -116,35 +112,35 @@ def _parser() -> argparse.ArgumentParser:
         "--target",
         dest="reader",
         metavar="RELEASE",
-        help="write what torch's reader reads (with --format json): torch for the installed release, or such as torch-2.6",
+        help="write for torch (with --format json): torch for the installed release, or a release such as torch-2.6",
     )
     convert.add_argument(
         "--stored",
         action="store_true",
-        help="store documents instead of deflating them, for readers that cannot inflate",
+        help="store documents uncompressed, for readers that cannot inflate",
     )
     convert.add_argument(
         "--ranges",
         choices=("exact", "narrowed"),
         default="exact",
-        help="narrowed: let sizes begin at 2 that may be 0 or 1, which readers up to torch-2.3 do not read",
+        help="narrowed: write a minimum of 2 for sizes that may be 0 or 1, which torch up to 2.3 cannot read",
     )
     convert.set_defaults(run=_convert)
 
     verify = commands.add_parser(
         "verify",
         parents=[common, data],
-        help="check an archive and its programs",
-        description="Check every record of an archive, and every rule of its programs. Report all problems.",
+        help="list all problems of a file",
+        description="Verify every record of a file, and every rule of its programs. List all problems.",
     )
-    verify.add_argument("file", metavar="FILE", type=Path, help="an archive")
+    verify.add_argument("file", metavar="FILE", type=Path, help="the file to read")
     verify.set_defaults(run=_verify)
 
     plugins = commands.add_parser(
         "plugins",
         parents=[common, data],
-        help="what is installed, and what it provides",
-        description="List the installed plugins, what they provide, and why one is not active.",
+        help="list the installed plugins",
+        description="List the installed plugins, what they provide, and why inactive ones are inactive.",
     )
     plugins.set_defaults(run=_plugins)
     add_upgrade(commands, common, data)

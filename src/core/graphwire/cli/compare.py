@@ -29,32 +29,33 @@ def add_commands(commands: Any, common: argparse.ArgumentParser, data: argparse.
     diff = commands.add_parser(
         "diff",
         parents=[common, data],
-        help="what is not the same in two archives",
-        description="Show what is not the same in the programs of two archives: nodes by module, inputs, outputs, ranges,"
-        " versions, weights. The exit code is 0 when they are the same, 1 when they are not, and 2 when"
-        " one cannot be read.",
+        help="list the differences of two files",
+        description="List the differences of the programs in two files: nodes by module, inputs, outputs, ranges, versions,"
+        " weights. The exit code is 0 if they are the same, 1 if they differ, and 2 if a file cannot be read.",
     )
-    diff.add_argument("a", metavar="A", type=Path, help="an archive")
-    diff.add_argument("b", metavar="B", type=Path, help="another")
+    diff.add_argument("a", metavar="A", type=Path, help="a file")
+    diff.add_argument("b", metavar="B", type=Path, help="another file")
     _add_options(diff)
-    diff.add_argument("--all", action="store_true", help="list every node, however many are not the same")
+    diff.add_argument(
+        "--all", action="store_true", help="list every node that differs, however many there are"
+    )
     diff.set_defaults(run=_diff)
 
     hashed = commands.add_parser(
         "hash",
         parents=[common, data],
-        help="a program's content as one number",
-        description="Print the content hash of each program: the same for two exports of one model, in whatever file, and in"
-        " every release of graphwire.",
+        help="print a hash of what each program computes",
+        description="Print the content hash of each program. It is equal for two exports of one model, in any file, with any"
+        " release of graphwire.",
     )
-    hashed.add_argument("file", metavar="FILE", type=Path, help="an archive")
+    hashed.add_argument("file", metavar="FILE", type=Path, help="the file to read")
     _add_options(hashed)
     hashed.set_defaults(run=_hash)
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--method", metavar="NAME", help="this program only, of archives with several")
-    parser.add_argument("--weights", action="store_true", help="compare the elements of weights, too")
+    parser.add_argument("--method", metavar="NAME", help="use only this program of files with several")
+    parser.add_argument("--weights", action="store_true", help="include the elements of weights")
 
 
 def _diff(arguments: argparse.Namespace) -> int:

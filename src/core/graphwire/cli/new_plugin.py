@@ -42,8 +42,8 @@ def add_new_plugin(commands: Any, common: argparse.ArgumentParser) -> None:
     new_plugin = commands.add_parser(
         "new-plugin",
         parents=[common],
-        help="write a plugin to begin with",
-        description="Write a plugin that works, with its tests, into a new folder graphwire-NAME.",
+        help="create a plugin from a template",
+        description="Create a working plugin, with tests, in a new folder graphwire-NAME.",
     )
     new_plugin.add_argument(
         "name", metavar="NAME", help="lower-case letters, digits and dashes, such as my-format"
@@ -54,7 +54,7 @@ def add_new_plugin(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="DIR",
         type=Path,
         default=Path(),
-        help="where the folder is made; here by default",
+        help="the parent of the new folder; the current folder by default",
     )
     new_plugin.set_defaults(run=_new_plugin)
 

@@ -29,28 +29,28 @@ def add_upgrade(commands: Any, common: argparse.ArgumentParser, data: argparse.A
     upgrade = commands.add_parser(
         "upgrade",
         parents=[common, data],
-        help="bring an archive's operators to the installed versions",
-        description="Write an archive again with its operators at the versions that are installed, or at others. The exit"
-        " code is 2 when that cannot be done, and 1 when --plan finds that it cannot.",
+        help="write a file again with its operators at the installed versions",
+        description="Write a file again with its operators at the installed versions, or at others. The exit code is 2 if"
+        " that is impossible, and 1 if --plan finds that it is.",
     )
-    upgrade.add_argument("file", metavar="FILE", type=Path, help="the archive to read")
+    upgrade.add_argument("file", metavar="FILE", type=Path, help="the file to read")
     upgrade.add_argument(
-        "target", metavar="OUT", type=Path, nargs="?", help="the archive to write; FILE itself by default"
+        "target", metavar="OUT", type=Path, nargs="?", help="the file to write; FILE itself by default"
     )
     upgrade.add_argument(
         "--plan",
         action="store_true",
-        help="show the steps and the nodes that each touches, and write nothing",
+        help="show the steps and the nodes that each changes, and write nothing",
     )
     upgrade.add_argument(
         "--opset",
         metavar="NAMESPACE=VERSION",
         type=_opset,
         action="append",
-        help="the version to bring a namespace to, instead of the installed ones; may be given several times",
+        help="the version to bring a namespace to, instead of the installed one; may be repeated",
     )
     upgrade.add_argument(
-        "--format", metavar="NAME", help="the wire format to write; the archive's by default"
+        "--format", metavar="NAME", help="the wire format to write; by default that of the file"
     )
     upgrade.set_defaults(run=_upgrade)
 
