@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _load_plugins() -> None:
-    """Load the plugins now: what one of them prints has no place in what a command prints."""
+    """Load the plugins with stdout redirected, so that their prints do not mix with the command's output."""
     from graphwire.hooks import default_registry
 
     with contextlib.redirect_stdout(sys.stderr):
@@ -150,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Prints the version; it is only looked up when asked for, because that reads the installed metadata."""
+    """Print the version; the lookup reads installed metadata, so it happens only on request."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
         super().__init__(option_strings, dest, nargs=0, help=help)
@@ -302,9 +302,9 @@ def _one_line(error: Exception) -> str:
 
 
 def _failed(message: str, code: int) -> int:
-    """Say on standard error why the command ends, in one line, and return the exit code."""
+    """Print the error on standard error, in one line, and return the exit code."""
     line = " ".join(message.split())
-    with contextlib.suppress(OSError):  # when nobody is there to be told
+    with contextlib.suppress(OSError):  # Standard error may be closed.
         print_line(f"graphwire: error: {escaped(line)}", sys.stderr)
     return code
 
@@ -321,7 +321,7 @@ def _show_warning(
 
 
 def _close_quietly() -> None:
-    """Keep the interpreter from failing once more when it flushes a pipe that nobody reads."""
+    """Prevent a second failure when the interpreter flushes a closed pipe at exit."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
