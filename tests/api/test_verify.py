@@ -168,7 +168,7 @@ def test_saving_into_the_file_that_is_mapped_is_refused(tmp_path: Path) -> None:
         loaded = graphwire.load(file)
         file.seek(0)
         for other in (loaded, program):  # whatever is saved, the loaded program would change
-            with pytest.raises(ArchiveError, match="looks at it still"):
+            with pytest.raises(ArchiveError, match="still maps this file"):
                 graphwire.save(other, file)
         file.flush()
         assert path.read_bytes() == before

@@ -173,7 +173,9 @@ def test_what_is_no_tree_is_refused_by_the_codecs_name(name: str, program: Any, 
     codec = EyeCodec()
     codec.tree = NO_TREES[name]
     program.state_dict["kept"] = Eye(2)
-    with pytest.raises(EncodeError, match=r"^kept.*the constant codec eye gives what no tree can hold"):
+    with pytest.raises(
+        EncodeError, match=r"^kept.*the constant codec eye returns a value that no tree can contain"
+    ):
         saved(program, tmp_path, registry_of(codec))
     assert list(tmp_path.iterdir()) == []
 

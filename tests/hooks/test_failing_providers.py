@@ -116,9 +116,9 @@ FORMATS, HANDLERS, CODECS = (
 )
 CASES: list[tuple[str, dict[str, Any], Callable[[Any, Registry], Any], type[GraphwireError], str]] = [
     (FORMATS, FORMAT | {"encode": fails}, in_format, FormatError, "failing .*of the plugin"),
-    (FORMATS, FORMAT | {"encode": lambda tree: "text"}, in_format, FormatError, "failing makes a str"),
-    (FORMATS, FORMAT, in_format, FormatError, "no failing document .of the plugin"),
-    (FORMATS, FORMAT | {"decode": lambda data: {1}}, in_format, FormatError, "a set is no value"),
+    (FORMATS, FORMAT | {"encode": lambda tree: "text"}, in_format, FormatError, "failing returns a str"),
+    (FORMATS, FORMAT, in_format, FormatError, "not a failing document .of the plugin"),
+    (FORMATS, FORMAT | {"decode": lambda data: {1}}, in_format, FormatError, "a set is not a type"),
     (FORMATS, FORMAT | {"suffix": "x.y"}, saves, PluginError, "`suffix` is 'x.y', not a dot"),
     (HANDLERS, HANDLER | {"resolve": fails}, loads, UnknownOperatorError, "`resolve` .*'failing' of plugin `Plugin` fails"),
     (HANDLERS, HANDLER | {"resolve": lambda name: "text"}, loads, PluginError, "gives 'text' for .*, which has no schema"),

@@ -107,15 +107,15 @@ def test_a_forgery_without_a_lie_is_read() -> None:
         ({"name": b""}, "is empty"),
         ({"name": b"r/a\0b"}, "control characters"),
         ({"name": b"r/a\x1b[2Jb"}, "control characters"),
-        ({"name": b"r/\xff"}, "no UTF-8"),
+        ({"name": b"r/\xff"}, "not UTF-8"),
         ({"name": b"r/good"}, "two records"),
         ({"flags": 0x801}, "encrypted"),
         ({"flags": 0x841}, "encrypted"),
-        ({"flags": 0x840}, "flags that we do not read"),
-        ({"flags": 0x2800}, "flags that we do not read"),
-        ({"method": 1}, "method that we do not read"),
-        ({"method": 12}, "method that we do not read"),
-        ({"method": 93}, "method that we do not read"),
+        ({"flags": 0x840}, "unsupported flags"),
+        ({"flags": 0x2800}, "unsupported flags"),
+        ({"method": 1}, "unsupported method"),
+        ({"method": 12}, "unsupported method"),
+        ({"method": 93}, "unsupported method"),
         ({"size": 5}, "is stored, yet has"),
         ({"stored": 3}, "is stored, yet has"),
         ({"stored": 1 << 20, "size": 1 << 20}, "reaches past the end"),
@@ -191,8 +191,8 @@ def test_one_header_inside_the_data_of_another_is_refused() -> None:
 @pytest.mark.parametrize(
     ("end", "problem"),
     [
-        (lambda count, size, offset: end_record(count, size, offset + 1), "not where its end record says"),
-        (lambda count, size, offset: end_record(count, size - 1, offset), "not where its end record says"),
+        (lambda count, size, offset: end_record(count, size, offset + 1), "not where its end record states"),
+        (lambda count, size, offset: end_record(count, size - 1, offset), "not where its end record states"),
         (lambda count, size, offset: end_record(count, size + 1, offset - 1), "directory"),
         (lambda count, size, offset: end_record(count + 1, size, offset), "cut short|too small"),
         (lambda count, size, offset: end_record(count - 1, size, offset), "belong to no record"),
@@ -239,7 +239,7 @@ def test_an_end_record_hidden_in_a_comment_is_no_second_directory() -> None:
     comment = hidden[-22:]
     with_comment = bytearray(forge(GOOD_TWO))
     with_comment[-2:] = len(comment).to_bytes(2, "little")
-    with pytest.raises(ArchiveError, match="not where its end record says"):
+    with pytest.raises(ArchiveError, match="not where its end record states"):
         ArchiveReader(bytes(with_comment) + comment)
 
 

@@ -243,7 +243,7 @@ def test_nested_archives_share_the_mapping(tmp_path: Path) -> None:
             view[0] = 9
             nested.close()
         assert outer.read("data/weights/model.pt") == inner
-        with pytest.raises(ArchiveError, match=r"record 'no.pt': this is no archive"):
+        with pytest.raises(ArchiveError, match=r"record 'no.pt': this is not an archive"):
             outer.nested("no.pt")
 
 
@@ -273,9 +273,9 @@ def test_eight_threads_read_one_archive(path: Path) -> None:
     ("data", "problem"),
     [
         (b"", "the file is empty"),
-        (b"P", "this is no archive"),
-        (b"hello, world", "this is no archive"),
-        (b"\x80\x02}q\x00.", "this is no archive"),
+        (b"P", "this is not an archive"),
+        (b"hello, world", "this is not an archive"),
+        (b"\x80\x02}q\x00.", "this is not an archive"),
         (b"PK\x03\x04", "no end record"),
         (b"PK\x03\x04" + bytes(100), "no end record"),
     ],
@@ -304,7 +304,7 @@ def test_a_missing_file_is_the_usual_error(tmp_path: Path) -> None:
 def test_a_text_file_object_is_refused(path: Path) -> None:
     with path.open(encoding="latin-1") as file, pytest.raises(ArchiveError, match="binary mode"):
         ArchiveReader(cast(BinaryIO, file))
-    with pytest.raises(ArchiveError, match="no path, binary file or bytes"):
+    with pytest.raises(ArchiveError, match="not a path, a binary file or bytes"):
         ArchiveReader(cast(BinaryIO, 7))
 
 

@@ -304,5 +304,5 @@ def test_a_raw_stream_that_takes_nothing_is_an_error_of_ours() -> None:
         def write(self, data: Any) -> int | None:
             return None
 
-    with pytest.raises(ArchiveError, match="takes no bytes now"):
+    with pytest.raises(ArchiveError, match="accepts no bytes now"):
         write_some(Full())

@@ -106,8 +106,8 @@ def test_what_does_not_fit_becomes_a_limit_error(error: Exception) -> None:
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        ((1, 2), "a tuple is no value"),
-        ({"a": [1, {"b": object()}]}, r"a\[1\].b: a object is no value"),
+        ((1, 2), "a tuple is not a type"),
+        ({"a": [1, {"b": object()}]}, r"a\[1\].b: a object is not a type"),
         ({1: 2}, "a key is a int"),
         ([{"x": {b"k": 1}}], r"\[0\].x: a key is a bytes"),
         (1j, "a complex"),

@@ -173,12 +173,12 @@ class Attack:
     [
         (saved(((Attack(),), {})), "posix.system"),
         (saved(((torch.ones(1), 3j), {})), "complex"),
-        (saved([1, 2, 3]), "no pair of arguments"),
-        (saved(({}, ())), "no pair of arguments"),
+        (saved([1, 2, 3]), "not a pair of arguments"),
+        (saved(({}, ())), "not a pair of arguments"),
         (saved((({(1, 2): 3},), {})), "a tuple as the key"),
-        (saved((({1, 2},), {})), "a set is no example input"),
-        (saved(((1 << 70,), {})), "a int is no example input"),
-        (b"garbage", "no archive"),
+        (saved((({1, 2},), {})), "a set among the example inputs is not supported"),
+        (saved(((1 << 70,), {})), "a int among the example inputs is not supported"),
+        (b"garbage", "not an archive"),
         (saved(((torch.ones(2),), {}))[:-40], "no end record"),
     ],
 )
@@ -267,7 +267,7 @@ def test_a_pickled_tensor_is_read_for_one_name() -> None:
     layout = b2(config(a=entry("weight_0", use_pickle=True), b=entry("weight_0", use_pickle=True)), **member)
     payloads = layout.payloads_of("model")
     assert list(payloads.weights) == ["a"]
-    assert payloads.unread == {"b": "a pickle that is another value's too"}
+    assert payloads.unread == {"b": "a pickle that another value also uses"}
 
 
 def test_objects_that_torch_pickled_are_named_and_the_rest_is_read() -> None:

@@ -364,10 +364,10 @@ def changed(data: bytes, changes: dict[str, bytes | None]) -> bytes:
     [
         ({"data.pkl": None}, MissingRecordError, "no record 'data.pkl'"),
         ({"data/0": None}, MissingRecordError, "no record 'data/0'"),
-        ({"data/0": b"1234"}, ArchiveError, "the storage has 4 bytes, the pickle says 8"),
+        ({"data/0": b"1234"}, ArchiveError, "the storage has 4 bytes, but the pickle states 8"),
         ({"data/0": b"123456789"}, ArchiveError, "the storage has 9 bytes"),
         ({"byteorder": b"middle"}, ArchiveError, "the byte order is b'middle'"),
-        ({"data.pkl": b""}, DecodeError, "no pickle of protocol 2 to 5"),
+        ({"data.pkl": b""}, DecodeError, "not a pickle of protocol 2 to 5"),
         ({"data.pkl": b"\x80\x02."}, DecodeError, "does not end with one value"),
         ({"data.pkl": b"\x80\x02]."}, DecodeError, "a state dict is expected, not a list"),
         ({"data.pkl": b"\x80\x02}K\x01K\x02s."}, DecodeError, "a state dict is expected"),

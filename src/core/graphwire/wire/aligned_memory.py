@@ -23,7 +23,7 @@ def allocate(nbytes: int) -> memoryview:
             return memoryview(mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
         except OSError as error:
             if error.errno == errno.ENOMEM:
-                raise MemoryError(f"there is no room for {nbytes:,} bytes") from error
+                raise MemoryError(f"not enough memory for {nbytes:,} bytes") from error
             raise
     memory = memoryview(bytearray(nbytes + ALIGNMENT - 1))
     start = -address(memory) % ALIGNMENT

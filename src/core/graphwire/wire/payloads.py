@@ -112,9 +112,7 @@ class Payloads:
             for name, meta in metas.items():
                 place = f"{folder}{name}"
                 if meta.placement not in (None, "meta", "fake"):
-                    problems.append(
-                        Problem(place, "placement", f"no tensor is placed at {meta.placement!r:.80}")
-                    )
+                    problems.append(Problem(place, "placement", f"unknown placement {meta.placement!r:.80}"))
                 if meta.use_pickle or meta.tensor_meta is None or meta.placement is not None:
                     continue
                 record = self.records.get(folder + meta.path_name)
@@ -124,7 +122,7 @@ class Payloads:
                     problems.append(Problem(place, "missing-record", f"there is no record {missing!r}"))
                 elif (needed := extent(meta.tensor_meta)) is None:
                     problems.append(
-                        Problem(place, "extent", "the sizes, strides and offset describe no tensor")
+                        Problem(place, "extent", "the sizes, strides and offset do not describe a tensor")
                     )
                 elif needed > (length := min(record.nbytes, shared.nbytes)):
                     problem = f"the tensor needs {needed:,} bytes, its record has {length:,}"

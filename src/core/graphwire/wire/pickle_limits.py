@@ -80,4 +80,4 @@ def _children(value: Any) -> Any:
 
 
 def _too_deep(limits: PickleLimits) -> LimitError:
-    return LimitError(f"the pickle holds containers more than {limits.depth} deep inside each other")
+    return LimitError(f"the pickle nests containers more than {limits.depth} deep")

@@ -99,7 +99,7 @@ def measure_tree(
             break
         depth += 1
         if depth > max_depth:
-            raise LimitError(f"containers lie more than {max_depth} deep inside each other")
+            raise LimitError(f"containers are nested more than {max_depth} deep")
         if not set(map(type, chain.from_iterable(dicts))) <= _KEY_TYPES:
             raise _foreign(tree, kinds_allowed)
         texts += sum(map(len, dicts))
@@ -128,7 +128,7 @@ def check_plugin_tree(
         _check_scalars(tree, escaped)
     except (FormatError, LimitError) as error:
         raise EncodeError(
-            f"{who} gives what no tree can hold: {error.problem}",
+            f"{who} returns a value that no tree can contain: {error.problem}",
             place=f"{place}: {error.place}" if error.place else place,
             remedy="None, bool, int, float, str, bytes, lists, and dicts with text keys make a tree (exactly these types): "
             "let the plugin write such",
@@ -198,7 +198,7 @@ def _check_scalars(tree: Any, escaped: bool) -> None:
             try:
                 value.encode()
             except UnicodeEncodeError:
-                raise FormatError("a text has a lone surrogate, which is no character") from None
+                raise FormatError("a text has a lone surrogate, which is not a character") from None
 
 
 def _foreign(tree: Any, allowed: frozenset[type]) -> FormatError:
@@ -208,7 +208,7 @@ def _foreign(tree: Any, allowed: frozenset[type]) -> FormatError:
         place, value = rest.pop()
         kind = type(value)
         if kind not in allowed:
-            return FormatError(f"a {kind.__name__} is no value of a wire format", place=place)
+            return FormatError(f"a {kind.__name__} is not a type that wire formats have", place=place)
         if kind is dict:
             for key in value:
                 if type(key) is not str:

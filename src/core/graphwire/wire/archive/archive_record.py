@@ -56,7 +56,7 @@ class SwappedRecord:
     def __init__(self, record: Record, width: int) -> None:
         if record.nbytes % width:
             raise ArchiveError(
-                f"a big-endian record of {record.nbytes:,} bytes is no row of {width}-byte numbers"
+                f"a big-endian record of {record.nbytes:,} bytes is not a whole number of {width}-byte numbers"
             )
         self._record = record
         self._width = width

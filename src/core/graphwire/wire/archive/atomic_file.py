@@ -183,7 +183,7 @@ def write_all(stream: BinaryIO | io.FileIO, data: bytes | memoryview) -> None:
             note_caller(error)
             raise
         if taken is None and isinstance(stream, io.RawIOBase):
-            raise ArchiveError("the file object takes no bytes now", remedy="Open it so that it waits").of(
+            raise ArchiveError("the file object accepts no bytes now", remedy="Open it so that it waits").of(
                 file_name(stream)
             )
         if (

@@ -95,7 +95,7 @@ def _find_end(source: Source) -> _End:
     head = source.read_at(0, min(4, source.size))
     if head not in (zip_layout.LOCAL_MAGIC, zip_layout.END_MAGIC):
         raise ArchiveError(
-            f"this is no archive (it starts with {head!r}, not with a zip header)",
+            f"this is not an archive (it starts with {head!r}, not with a zip header)",
             remedy="graphwire reads files that graphwire.save or torch.export.save wrote",
         )
     tail_size = min(source.size, zip_layout.END.size + zip_layout.MAX16)
@@ -124,7 +124,7 @@ def _find_end(source: Source) -> _End:
         if locator.startswith(zip_layout.END64_LOCATOR_MAGIC):
             end, end_at = _read_end64(source, locator, locator_at, end)
     if end.offset + end.size != end_at:
-        raise ArchiveError("the archive's directory is not where its end record says", remedy=_REMEDY)
+        raise ArchiveError("the archive's directory is not where its end record states", remedy=_REMEDY)
     return end
 
 
@@ -133,7 +133,7 @@ def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) ->
     if disk != 0 or disks > 1:
         raise ArchiveError("the archive spans several files", remedy="Join them into one zip file")
     if at + zip_layout.END64.size > locator_at:
-        raise ArchiveError("the archive's zip64 end record is not where its locator says", remedy=_REMEDY)
+        raise ArchiveError("the archive's zip64 end record is not where its locator states", remedy=_REMEDY)
     magic, rest, _, _, disk, start_disk, here, count, size, offset = zip_layout.END64.unpack(
         source.read_at(at, zip_layout.END64.size)
     )
@@ -173,7 +173,7 @@ def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> 
     try:
         name = raw_name.decode("utf-8" if flags & zip_layout.FLAG_UTF8 else "cp437")
     except UnicodeDecodeError as error:
-        raise ArchiveError(f"the record name {raw_name[:80]!r} is no UTF-8 text", remedy=_REMEDY) from error
+        raise ArchiveError(f"the record name {raw_name[:80]!r} is not UTF-8 text", remedy=_REMEDY) from error
     zip_layout.check_name(name)
     spare_bytes = extra_bytes + comment_bytes
     if zip_layout.MAX32 in (stored_bytes, size, offset):
@@ -192,13 +192,13 @@ def _entry_problem(flags: int, method: int, stored_bytes: int, size: int, disk: 
     if flags & 1:
         return "is encrypted"
     if flags & ~_FLAGS_READ:
-        return f"has flags that we do not read ({flags:#06x})"
+        return f"has unsupported flags ({flags:#06x})"
     if method not in (zip_layout.STORED, zip_layout.DEFLATED):
-        return f"is compressed by a method that we do not read ({method})"
+        return f"is compressed by an unsupported method ({method})"
     if method == zip_layout.STORED and stored_bytes != size:
         return f"is stored, yet has {stored_bytes:,} bytes in the file and {size:,} bytes to read"
     if disk not in (0, zip_layout.MAX16):
-        return "lies on another disk"
+        return "is on another disk"
     return ""
 
 

@@ -115,7 +115,7 @@ def _group_errors(archive: ArchiveReader, group: DigestGroup) -> Iterator[Graphw
             broken = True
             others = len(group.sizes) - 1
             yield MissingRecordError(
-                f"it is not there, so the digest that it shares with {others} records cannot be compared",
+                f"it is missing, so the digest that it shares with {others} records cannot be compared",
                 place=f"record {name!r}",
                 remedy=DAMAGED_REMEDY,
             )

@@ -281,7 +281,7 @@ class ArchiveReader(Closing):
             near = difflib.get_close_matches(name[:_NAME_COMPARED], some, 3)
             raise MissingRecordError(
                 f"the archive has no record {name!r}",
-                remedy=f"Near names: {', '.join(map(repr, near))}" if near else "",
+                remedy=f"Similar names: {', '.join(map(repr, near))}" if near else "",
             )
         return entry
 
@@ -427,5 +427,5 @@ def _root(names: list[str]) -> str:
         return ""
     if len(folders) > 1:
         some = ", ".join(sorted(folders)[:3])
-        raise ArchiveError(f"the archive's records lie below several folders ({some})", remedy=DAMAGED_REMEDY)
+        raise ArchiveError(f"the archive's records are in several folders ({some})", remedy=DAMAGED_REMEDY)
     return folders.pop()

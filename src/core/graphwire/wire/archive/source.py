@@ -179,14 +179,14 @@ def open_source(source: Readable, limits: Limits) -> Source:
     if isinstance(source, io.BytesIO):
         return BufferSource(source.getvalue())
     if not hasattr(source, "read"):
-        raise ArchiveError(f"{type_text(source)} is no path, binary file or bytes")
+        raise ArchiveError(f"{type_text(source)} is not a path, a binary file or bytes")
     if isinstance(cast("object", source), io.TextIOBase):
         raise _gives_text()
     try:
         return _open_object(source, limits)
     except ValueError as error:  # a closed file, or one that is not readable
         raise ArchiveError(
-            f"the file object gives no bytes ({error})", remedy='Open the file with "rb"'
+            f"the file object returns no bytes ({error})", remedy='Open the file with "rb"'
         ) from error
     except Exception as error:
         note_caller(error)
@@ -194,7 +194,7 @@ def open_source(source: Readable, limits: Limits) -> Source:
 
 
 def _gives_text() -> ArchiveError:
-    return ArchiveError("the file object gives text", remedy='Open the file in binary mode, "rb"')
+    return ArchiveError("the file object returns text", remedy='Open the file in binary mode, "rb"')
 
 
 def file_name(file: object) -> str:
@@ -268,7 +268,7 @@ def _read_all(source: Any, limits: Limits) -> bytes:
         parts.append(part)
         size += len(part)
         if size > limits.unmapped_bytes:
-            raise LimitError(f"the stream gives more than {limits.unmapped_bytes:,} bytes")
+            raise LimitError(f"the stream returns more than {limits.unmapped_bytes:,} bytes")
     return b"".join(parts)
 
 
@@ -312,7 +312,7 @@ def _map_private(descriptor: int, size: int) -> _Mapping:
             mapping = _Mapping(descriptor, size, flags=flags, prot=access)
         except OSError as error:
             if error.errno == errno.ENOMEM:
-                raise MemoryError(f"there is no room for a mapping of {size:,} bytes") from error
+                raise MemoryError(f"not enough memory to map {size:,} bytes") from error
             raise
     else:
         mapping = _Mapping(descriptor, size, access=mmap.ACCESS_COPY)

@@ -35,7 +35,7 @@ def write_document(tree: Tree, wire_format: WireFormat) -> bytes:
         raise FormatError(f"the tree cannot be written as {wire_format.name} ({error})") from error
     if type(data) is not bytes:
         kind = type(data).__name__
-        raise FormatError(f"the wire format {wire_format.name} makes a {kind} of a tree, where bytes are due")
+        raise FormatError(f"the wire format {wire_format.name} returns a {kind} instead of bytes")
     return data
 
 
@@ -131,7 +131,7 @@ def read_document(
     except (RecursionError, MemoryError) as error:
         raise LimitError(f"the {wire_format.name} document is too deep or too large to be read") from error
     except Exception as error:
-        raise FormatError(f"the bytes are no {wire_format.name} document ({error})") from error
+        raise FormatError(f"the bytes are not a {wire_format.name} document ({error})") from error
     measure_tree(tree, max_depth=min(limits.tree_depth, MAX_DEPTH), max_nodes=limits.tree_nodes)
     return tree
 
@@ -170,6 +170,6 @@ def detect_format(
         )
     names = ", ".join(sorted(each.name for each in known)) or "none"
     raise UnknownFormatError(
-        f"no installed format knows a document that starts with {head[:8]!r}",
+        f"no installed format recognizes a document that starts with {head[:8]!r}",
         remedy=f"Installed formats: {names}. Install the plugin that wrote it, or name the format",
     )

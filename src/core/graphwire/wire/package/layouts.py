@@ -347,7 +347,7 @@ class Layout:
         if (
             member in state.pickled
         ):  # torch writes one record for each; reading one for many names would take unbounded time
-            state.unread[name] = "a pickle that is another value's too"
+            state.unread[name] = "a pickle that another value also uses"
             return
         state.pickled.add(member)
         try:
@@ -359,7 +359,7 @@ class Layout:
 _EXECUTABLE_SUFFIXES = {
     **dict.fromkeys((".so", ".dll", ".dylib", ".pyd", ".o", ".a", ".cubin", ".exe"), "this is compiled code"),
     **dict.fromkeys((".pkl", ".pickle"), "this is a pickle"),
-    **dict.fromkeys((".py", ".pyc", ".sh", ".cpp"), "this is a program's text"),
+    **dict.fromkeys((".py", ".pyc", ".sh", ".cpp"), "this is source code"),
 }
 _MAGICS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
@@ -399,4 +399,4 @@ def schema_version_text(document: bytes) -> str:
                 return f"{major}.{minor}"
     except (ValueError, RecursionError):
         pass
-    raise ArchiveError("the document does not say its schema version, which old torch looks for")
+    raise ArchiveError("the document does not state its schema version, which old torch requires")

@@ -30,7 +30,7 @@ from graphwire.wire.package.layouts import PROVIDERS, Layout, executable_members
 NO_MANIFEST = Problem(
     f"record {MANIFEST!r}",
     "manifest",
-    "it is not there, and graphwire writes one: whether records were exchanged cannot be told",
+    "it is missing, though graphwire writes one: exchanged records cannot be detected",
 )
 _OF_TORCH = ".data/serialization_id"
 _read_providers = msgspec.json.Decoder(dict[str, PluginRequirement]).decode
@@ -219,7 +219,7 @@ class Package(Closing):
         found = manifest_errors(self.archive, manifest, self.archive.names)
         problems += [Problem(fault.place, "record", fault.problem) for fault in found]
         if listed is not None:
-            missing, unlisted = "the manifest lists it, and it is not there", "the manifest does not list it"
+            missing, unlisted = "the manifest lists it, but it is missing", "the manifest does not list it"
             names = set(self.archive.names) - {MANIFEST}
             problems += [Problem(f"record {name!r}", "manifest", missing) for name in sorted(listed - names)]
             problems += [Problem(f"record {name!r}", "manifest", unlisted) for name in sorted(names - listed)]

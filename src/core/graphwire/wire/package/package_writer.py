@@ -162,20 +162,20 @@ def _check_stream(stream: Any) -> None:
     try:
         stream.write(b"")
     except AttributeError:
-        raise ArchiveError(f"{type_text(stream)} is no path and no binary file").of(
+        raise ArchiveError(f"{type_text(stream)} is not a path or a binary file").of(
             file_name(stream)
         ) from None
     except TypeError as error:
-        raise ArchiveError("the file object takes text", remedy='Open the file in binary mode, "wb"').of(
+        raise ArchiveError("the file object accepts text", remedy='Open the file in binary mode, "wb"').of(
             file_name(stream)
         ) from error
     except ValueError as error:
-        raise ArchiveError(f"the file object takes no bytes ({error})", remedy='Open the file with "wb"').of(
-            file_name(stream)
-        ) from error
+        raise ArchiveError(
+            f"the file object accepts no bytes ({error})", remedy='Open the file with "wb"'
+        ).of(file_name(stream)) from error
     if is_mapped(stream):
         raise ArchiveError(
-            "a program that was loaded from this very file looks at it still: its weights would change while they are written",
+            "a loaded program still maps this file: its weights would change while they are written",
             remedy='Save to the file\'s path, which replaces the file, or load with weights="copy"',
         ).of(file_name(stream))
 
@@ -310,4 +310,4 @@ def _buffers(document: Document, spec: LayoutSpec) -> set[str]:
         specs = json.loads(document.data)["graph_module"]["signature"]["input_specs"]
         return {each["buffer"]["buffer_name"] for each in specs if each.get("buffer")}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise ArchiveError("the document is no JSON of the schema of torch 2.2") from None
+        raise ArchiveError("the document is not JSON in the schema of torch 2.2") from None

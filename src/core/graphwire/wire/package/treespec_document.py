@@ -17,9 +17,7 @@ def check_treespec_protocol(protocol: int | None) -> None:
         SchemaError: the protocol is not supported.
     """
     if protocol is not None and protocol != PROTOCOL:
-        raise SchemaError(
-            f"there is no protocol {protocol} of treespecs", remedy=f"The one there is is {PROTOCOL}"
-        )
+        raise SchemaError(f"treespecs have no protocol {protocol}", remedy=f"Use {PROTOCOL}, the only one")
 
 
 def write_treespec(spec: TreeSpec, wire_format: WireFormat) -> bytes:

@@ -74,7 +74,7 @@ class _Machine:
         """Execute all opcodes, and return the pickle's value."""
         data = self._data
         if data[:1] != b"\x80":
-            raise DecodeError("this is no pickle of protocol 2 to 5")
+            raise DecodeError("this is not a pickle of protocol 2 to 5")
         end = len(data)
         while self._at < end:
             code = data[self._at]
@@ -149,7 +149,7 @@ class _Machine:
         try:
             return self._bytes(size).decode("utf-8")
         except UnicodeDecodeError:
-            self._damaged("a text is no UTF-8")
+            self._damaged("a text is not UTF-8")
 
     def _integer(self, size: int) -> int:
         if not 0 <= size <= self._limits.integer_bytes:
@@ -163,17 +163,17 @@ class _Machine:
 
     def _pop(self) -> Any:
         if len(self._stack) <= (self._marks[-1] if self._marks else 0):
-            self._damaged("it takes a value that it never gave")
+            self._damaged("it pops a value that it never pushed")
         return self._stack.pop()
 
     def _top(self) -> Any:
         if len(self._stack) <= (self._marks[-1] if self._marks else 0):
-            self._damaged("it takes a value that it never gave")
+            self._damaged("it pops a value that it never pushed")
         return self._stack[-1]
 
     def _since_mark(self) -> list[Any]:
         if not self._marks:
-            self._damaged("it goes back to a mark that it never set")
+            self._damaged("it uses a mark that it never set")
         start = self._marks.pop()
         values = self._stack[start:]
         del self._stack[start:]
@@ -190,7 +190,7 @@ class _Machine:
     def recall(self, index: int) -> None:
         """Push a value from the memo."""
         if index not in self._memo:
-            self._damaged("it recalls a value that it never remembered")
+            self._damaged("it reads a memo entry that it never wrote")
         self._push(self._memo[index])
 
     # ----------------------------------------------------------------------------------------------- containers
@@ -217,7 +217,7 @@ class _Machine:
         if isinstance(target, list):
             target.extend(items)
         elif type(target) is not UnknownGlobal:
-            self._damaged("it appends to what is no list")
+            self._damaged("it appends to a value that is not a list")
 
     def assign(self, items: list[Any]) -> None:
         """Add keys and values to the dict on top of the stack."""
@@ -227,7 +227,7 @@ class _Machine:
         if type(target) is UnknownGlobal:
             return
         if not isinstance(target, dict):
-            self._damaged("it sets an item of what is no dict")
+            self._damaged("it sets an item of a value that is not a dict")
         for at in range(0, len(items), 2):
             target[self._key(items[at])] = items[at + 1]
 
@@ -235,7 +235,7 @@ class _Machine:
         """Add items to the set on top of the stack."""
         target = self._top()
         if type(target) is not set:
-            self._damaged("it adds to what is no set")
+            self._damaged("it adds to a value that is not a set")
         target.update(map(self._key, items))
 
     def empty_set(self) -> None:
@@ -259,7 +259,7 @@ class _Machine:
     def find(self, module: Any, name: Any) -> None:
         """Push the value that represents a global."""
         if type(module) is not str or type(name) is not str:
-            self._damaged("the name of a global is no text")
+            self._damaged("the name of a global is not text")
         if len(module) + len(name) > self._limits.name_bytes:
             raise LimitError("the pickle names a global by a very long name")
         value = ALLOWED.get((module, name))
@@ -275,7 +275,7 @@ class _Machine:
         arguments = self._pop()
         function = self._pop()
         if type(arguments) is not tuple:
-            self._damaged("it calls with what is no tuple")
+            self._damaged("it calls with arguments that are not a tuple")
         if type(function) is UnknownGlobal:
             self._push(function)
             return
@@ -324,12 +324,12 @@ class _Machine:
             case ("storage", UnknownGlobal() as kind, _, _, _):
                 self._push(kind)
             case _:
-                self._damaged("a persistent id is none of a storage")
+                self._damaged("a persistent id does not refer to a storage")
 
 
 def _refused(name: str, place: str) -> DecodeError:
     return DecodeError(
-        f"the pickle asks for {name!r}, which is not read because reading it would run code",
+        f"the pickle names {name!r}, which is not read because reading it would run code",
         place=place,
         remedy="Only tensors and plain containers are read. Write the program again with graphwire",
     )

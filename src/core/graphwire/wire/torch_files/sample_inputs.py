@@ -80,7 +80,7 @@ def read_sample_inputs(
             case (tuple() | list(), dict()):
                 spec = _flatten(saved.value, table, leaves, metas)
             case _:
-                raise DecodeError("the example inputs are no pair of arguments and keyword arguments")
+                raise DecodeError("the example inputs are not a pair of arguments and keyword arguments")
         payloads.examples = ExampleInputs(format_treespec(spec), leaves)
         payloads.sample_inputs = metas
         payloads.records = {**payloads.records, **table.records}
@@ -116,7 +116,7 @@ def _container(value: Any) -> tuple[str | None, Any, Any]:
         return None, None, ()
     keys = list(value)
     if not is_plain_json(keys):
-        raise DecodeError("a dict among the example inputs has keys that are no text or numbers")
+        raise DecodeError("a dict among the example inputs has keys other than text and numbers")
     if isinstance(value, DefaultDictData):
         module, _, name = (value.factory or "").rpartition(".")
         if not name:
@@ -145,7 +145,7 @@ def _leaf(value: Any) -> Argument:
         return Argument(as_scalar_type=SCALAR_TYPES[value.name])
     if kind is LayoutName and value.name in _LAYOUTS:
         return Argument(as_layout=_LAYOUTS[value.name])
-    raise DecodeError(f"a {kind.__name__} is no example input that is read")
+    raise DecodeError(f"a {kind.__name__} among the example inputs is not supported")
 
 
 # ------------------------------------------------------------------------------------------------------ encode

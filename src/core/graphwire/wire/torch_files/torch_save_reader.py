@@ -142,7 +142,7 @@ class TensorTable:
         record: Record = ArchiveRecord(self._saved.reader, f"data/{storage.key}", copied=self._copied)
         if record.nbytes != storage.nbytes:
             raise ArchiveError(
-                f"the storage has {record.nbytes:,} bytes, the pickle says {storage.nbytes:,}",
+                f"the storage has {record.nbytes:,} bytes, but the pickle states {storage.nbytes:,}",
                 place=f"record 'data/{storage.key}'",
             )
         path = f"{self._stem}{len(self.records)}"

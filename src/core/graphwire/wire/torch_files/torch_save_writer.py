@@ -88,7 +88,7 @@ class _Storages:
         """
         described = meta.tensor_meta
         if described is None or meta.use_pickle or described.layout is not Layout.Strided:
-            raise EncodeError("it is no plain tensor")
+            raise EncodeError("it is not a plain tensor")
         if meta.placement not in (None, "meta"):
             raise EncodeError(
                 f"it has no elements ({meta.placement})", remedy="Give it elements before it is saved"
