@@ -1,8 +1,8 @@
 """What does each command read and print?
 
-The command `graphwire`: look into, convert and verify archives, and list plugins, without torch.
+The command `graphwire` inspects, converts, compares and verifies files, and lists plugins, without torch.
 
-Exit codes: 0 all is well; 1 problems were found, or an error; 2 the command line is wrong; 130 interrupted.
+Exit codes: 0 success; 1 problems or differences found; 2 the command failed or its arguments are wrong; 130 interrupted.
 """
 
 from graphwire.cli.commands import main

@@ -1,4 +1,4 @@
-"""The commands that compare programs: `diff` and `hash`."""
+"""The commands `diff` and `hash`, which compare programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAME, DIFFERENT = 0, 1
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser, data: argparse.ArgumentParser) -> None:
-    """Add the commands to the parser's.
+    """Add the commands `diff` and `hash` to a parser.
 
     Args:
         commands: what `add_subparsers` returned.
@@ -67,7 +67,7 @@ def _diff(arguments: argparse.Namespace) -> int:
 
     with progress("Comparing"), api.open(arguments.a) as a, api.open(arguments.b) as b:
         names_a, names_b = (_methods(archive, arguments.method) for archive in (a, b))
-        if len(names_a) == len(names_b) == 1:  # the only one of each file, whatever it is called
+        if len(names_a) == len(names_b) == 1:  # Each file has one program; names may differ.
             found = {names_a[0]: api.diff(a, b, method=arguments.method, weights=arguments.weights)}
             names_b = names_a
         else:
@@ -116,5 +116,5 @@ def _hash(arguments: argparse.Namespace) -> int:
 
 
 def _methods(archive: Archive, method: str | None) -> list[str]:
-    """The names of the programs that are asked for."""
+    """Return the names of the requested programs."""
     return list(archive.methods) if method is None else [archive.method(method)]

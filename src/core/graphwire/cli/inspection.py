@@ -1,4 +1,4 @@
-"""What is known of archives, programs and plugins, as sections of text."""
+"""Format summaries of files, programs and plugins as sections of text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphwire.cli.sections import Section, size_text
 
-if TYPE_CHECKING:  # importing them is for the command that shows them
+if TYPE_CHECKING:  # Only the commands that show them import them.
     from graphwire.analysis.inspection import Inspection, LoadReport, MethodInspection, Summary, TensorSizes
     from graphwire.cli.node_text import NodeText
     from graphwire.errors import Obstacle, Problem
@@ -17,13 +17,18 @@ if TYPE_CHECKING:  # importing them is for the command that shows them
 __all__ = ["inspection_sections", "node_section", "plugin_section", "problem_section", "target_section"]
 
 MOST_OPERATORS = 20
-"""How many operators are listed; the rest is in the JSON."""
+"""The maximum number of operators to list; JSON output lists all."""
 MOST_NAMES = 12
-"""How many names of one kind are listed of a plugin; the rest is in the JSON."""
+"""The maximum number of names of one kind to list for a plugin; JSON output lists all."""
 
 
 def inspection_sections(inspection: Inspection, nodes: Mapping[str, Section]) -> Iterator[Section]:
-    """An archive and its programs; `nodes` has the list of nodes of each program for which it was asked."""
+    """Yield the sections of a file and its programs.
+
+    Args:
+        inspection: the summary of the file.
+        nodes: the sections of nodes, by program, if requested.
+    """
     facts = [
         ("layout", inspection.layout),
         ("written by", inspection.producer or "unknown"),
@@ -56,7 +61,7 @@ def _method_sections(method: MethodInspection) -> Iterator[Section]:
 
 
 def _load_section(report: LoadReport) -> Section:
-    """What `load` does with the program."""
+    """Return the section of a load report."""
     rows = [("step", each.step, ", ".join(each.nodes)) for each in report.steps]
     rows += [("derived", text, "") for text in report.derived]
     rows += [("absent", text, "") for text in report.absent]
@@ -65,7 +70,7 @@ def _load_section(report: LoadReport) -> Section:
 
 
 def target_section(name: str, targets: Mapping[str, Sequence[Obstacle]]) -> Section:
-    """The targets that a program can be written for, and what keeps it from the others."""
+    """Return the section of the targets that a program can be written for, and the obstacles for the others."""
     rows: list[tuple[str, str, str, str, str]] = []
     for target, obstacles in targets.items():
         if not obstacles:
@@ -129,13 +134,13 @@ def _count(number: int, noun: str) -> str:
 
 
 def node_section(nodes: Iterable[NodeText]) -> Section:
-    """The list of nodes."""
+    """Return the section of the nodes."""
     rows = [(each.graph, str(each.index), each.target, each.inputs, each.outputs) for each in nodes]
     return Section("Nodes", ("graph", "index", "operator", "inputs", "outputs"), rows, frozenset({1}))
 
 
 def problem_section(file: str, problems: Sequence[Problem]) -> Section:
-    """The problems of an archive."""
+    """Return the section of the problems of a file."""
     title = f"{file}: {_count(len(problems), 'problem')}"
     return Section(title, ("place", "kind", "problem"), problems)
 
@@ -146,14 +151,14 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _steps(names: Sequence[str]) -> list[str]:
-    """Upgraders, `NAMESPACE OLD->NEW` and mostly an operator, as their steps, with how many operators each has."""
+    """Return the steps `NAMESPACE OLD->NEW` of upgrader names, each with its number of operators."""
     counts = Counter(" ".join(name.split()[:2]) for name in names if len(name.split()) > 2)
     steps = dict.fromkeys(" ".join(name.split()[:2]) for name in names)
     return [f"{step} ({_count(counts[step], 'operator')})" if counts[step] else step for step in steps]
 
 
 def plugin_section(plugins: Sequence[PluginInfo]) -> Section:
-    """The installed plugins."""
+    """Return the section of the installed plugins."""
     rows = [
         (
             plugin.name,

@@ -1,4 +1,4 @@
-"""The command that writes a plugin to begin with: `new-plugin`."""
+"""The command `new-plugin`, which creates a plugin from a template."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ KINDS = {
     "opset": "Operators of a library for graphwire, and their history",
     "codec": "Weights of a class of its own for graphwire",
 }
-"""What a plugin may be begun as, and how its distribution is described."""
+"""The kinds of plugins, each with the description of its distribution."""
 
 _LONGEST = 40
 _TORCH_NAMES = frozenset({"aten", "prim", "prims", "quantized", "torch"})
-"""Operator namespaces, and a module, that no plugin is called by."""
+"""Operator namespaces, and a module, that cannot be names of plugins."""
 
 
 def add_new_plugin(commands: Any, common: argparse.ArgumentParser) -> None:
-    """Add the command to the parser's.
+    """Add the command `new-plugin` to a parser.
 
     Args:
         commands: what `add_subparsers` returned.
@@ -60,7 +60,7 @@ def add_new_plugin(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def write_plugin(name: str, kind: str, directory: Path) -> Path:
-    """Write a plugin's folder, all of it or nothing.
+    """Create the folder of a plugin, completely or not at all.
 
     Args:
         name: what comes behind `graphwire-` in the distribution's name.
@@ -115,7 +115,7 @@ def write_plugin(name: str, kind: str, directory: Path) -> Path:
 
 
 def _checked(name: str, kind: str) -> str:
-    """The name, where it can be a distribution's, a module's, an operator namespace's and a class's."""
+    """Return the name if it is valid for a distribution, a module, an operator namespace and a class."""
     from graphwire.hooks import default_registry
 
     problem = ""

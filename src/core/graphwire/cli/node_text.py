@@ -1,4 +1,4 @@
-"""The nodes of a program as text, one a line."""
+"""Format the nodes of a program as text, one per line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from graphwire.schema import Argument, Graph, MappingEntry, SequenceValue, arm_o
 __all__ = ["NodeText", "argument_text", "node_texts"]
 
 MAX_TEXT = 200
-"""Characters of a literal that are shown."""
+"""The maximum number of characters of a literal to show."""
 
 
 class NodeText(msgspec.Struct, frozen=True):
-    """One node."""
+    """The texts of one node."""
 
     graph: str
-    """The names of the subgraphs that it lies in, joined by slashes; empty in the top-level graph."""
+    """The names of its enclosing subgraphs, joined by slashes; empty in the top-level graph."""
     index: int
     target: str
     inputs: str
@@ -28,7 +28,7 @@ class NodeText(msgspec.Struct, frozen=True):
 
 
 def node_texts(graph: Graph) -> Iterator[NodeText]:
-    """Every node of a graph, and behind each graph the nodes of its subgraphs."""
+    """Yield the nodes of a graph, and after each graph those of its subgraphs."""
     pending = deque([("", graph)])
     while pending:
         place, current = pending.popleft()
@@ -45,7 +45,7 @@ def node_texts(graph: Graph) -> Iterator[NodeText]:
 
 
 def argument_text(argument: Argument) -> str:
-    """An argument for a reader: names of values and subgraphs, and literals."""
+    """Return an argument as text: names of values and subgraphs, and literals."""
     arm = arm_of(argument)
     if not arm:
         return "?"
@@ -54,7 +54,7 @@ def argument_text(argument: Argument) -> str:
 
 
 def _plain(value: Any, depth: int) -> str:
-    """A value without the records around it: the name of a reference, the literal otherwise."""
+    """Return a value as text: the name of a reference, or a literal."""
     if depth > 8:
         return "…"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Remedies as the command line can follow them: arguments of Python functions become options, or are left out."""
+"""Translate remedies for the command line: Python arguments become command-line options."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"Pass weights=\"(\w+)\"", r"Only Python reads weights in another way"),
     (r"Where its device is not there, pass device= with one that is", r"Commands look at no device"),
 )
-"""What Python is told, and what a command line is told instead."""
+"""Patterns of remedies for Python, and their replacements for the command line."""
 
 
 def as_command(message: str) -> str:
-    """A message of an error for somebody who typed a command."""
+    """Return an error message with its remedy translated for the command line."""
     for pattern, text in _ROWS:
         message = re.sub(pattern, text, message)
     return message

@@ -1,4 +1,4 @@
-"""A sign of life on the terminal for work that takes long."""
+"""Show progress on the terminal during long work."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextlib import ExitStack, contextmanager
 __all__ = ["progress"]
 
 DELAY = 0.4
-"""Seconds before anything is shown: rich is not even imported for work that is done by then."""
+"""Seconds before anything is shown. For shorter work, rich is not imported."""
 
 
 @contextmanager
 def progress(task: str) -> Iterator[None]:
-    """Show `task`, a moving bar and the time that has passed on standard error, if it is a terminal, while the body runs.
+    """Show `task`, a moving bar and the elapsed time on standard error, if it is a terminal, while the body runs.
 
-    The steps of the api do not say how far they are, so the bar moves without an end.
+    The functions of `graphwire.api` do not report progress, so the bar is indeterminate.
     """
     if not sys.stderr.isatty():
         yield

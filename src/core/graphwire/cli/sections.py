@@ -1,7 +1,7 @@
-"""Sections of facts and tables, printed plainly or, on a terminal, through rich.
+"""Print sections of facts and tables as plain text or, on a terminal, with rich.
 
-What is printed comes from files that nobody vouches for, so it is escaped: no control character reaches the terminal.
-rich is imported when a terminal is really written to: importing it takes longer than everything else that a command does.
+The text comes from untrusted files, so it is escaped: no control character reaches the terminal. rich is imported only for
+output to a terminal, because its import takes longer than the rest of a command.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ __all__ = ["Section", "escaped", "print_json", "print_line", "print_sections", "
 
 
 class Section(NamedTuple):
-    """A table with a title. Columns in which no row has anything are not printed."""
+    """A table with a title. Empty columns are not printed."""
 
     title: str
     columns: Sequence[str] = ()
-    """The heads of the columns; no heads are printed when there are none."""
+    """The column heads; if empty, no heads are printed."""
     rows: Sequence[Sequence[str]] = ()
     numbers: frozenset[int] = frozenset()
-    """The positions of the columns that are aligned to the right."""
+    """The indices of right-aligned columns."""
 
 
 def size_text(count: int) -> str:
-    """A number of bytes for a reader, such as `12.2 KiB`."""
+    """Return a number of bytes as text, such as `12.2 KiB`."""
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if size < 1024 or unit == "TiB":
@@ -37,7 +37,7 @@ def size_text(count: int) -> str:
 
 
 def print_line(text: str, stream: TextIO) -> None:
-    """Print one line; what the stream's encoding cannot say is written as an escape."""
+    """Print one line; characters that the stream's encoding lacks are escaped."""
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
@@ -48,7 +48,7 @@ def print_json(tree: Any, stream: TextIO) -> None:
 
 
 def print_sections(sections: Iterable[Section], stream: TextIO) -> None:
-    """Print the sections that have something to say, a blank line between them."""
+    """Print the non-empty sections, separated by blank lines."""
     shown = [_without_empty_columns(section) for section in sections if section.rows]
     if stream.isatty():
         _print_rich(shown, stream)

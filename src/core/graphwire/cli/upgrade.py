@@ -1,4 +1,4 @@
-"""The command that brings an archive's operators to other opsets: `upgrade`."""
+"""The command `upgrade`, which brings the operators of a file to other versions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OK, REFUSED = 0, 1
 
 
 def add_upgrade(commands: Any, common: argparse.ArgumentParser, data: argparse.ArgumentParser) -> None:
-    """Add the command to the parser's.
+    """Add the command `upgrade` to a parser.
 
     Args:
         commands: what `add_subparsers` returned.
@@ -58,7 +58,7 @@ def add_upgrade(commands: Any, common: argparse.ArgumentParser, data: argparse.A
 def _opset(text: str) -> tuple[str, int]:
     namespace, _, version = text.partition("=")
     if not namespace or not version.isascii() or not version.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAMESPACE=VERSION such as aten=9")
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE=VERSION, such as aten=9")
     return namespace, int(version)
 
 
