@@ -346,8 +346,8 @@ class _ProblemCollector:
     ) -> bool:
         try:
             self._boundary.__exit__(kind, error, trace)
-        except GraphwireError as ours:
-            error = ours
+        except GraphwireError as converted:
+            error = converted
         if isinstance(error, GraphwireError):
             self._problems.append(Problem(f"{self._place} {error.place}".rstrip(), "document", error.problem))
         return isinstance(error, GraphwireError)

@@ -77,18 +77,18 @@ class Boundary:
         if isinstance(error, TypeError) and _INTERRUPTED.match(str(error)):
             raise KeyboardInterrupt from error
         if isinstance(error, GraphwireError):
-            ours: GraphwireError | None = error
+            converted: GraphwireError | None = error
             _name_plugin(error, self._registry)
         else:
-            ours = _ours(error, self._error, self._registry)
-        if ours is None:
+            converted = _as_graphwire_error(error, self._error, self._registry)
+        if converted is None:
             return
         record, format = ("", "")
         with suppress(Exception):  # The archive may be too damaged to know.
             record, format = self._record() if callable(self._record) else self._record
-        ours.of(self._file, record, format)
-        if ours is not error:
-            raise ours from error
+        converted.of(self._file, record, format)
+        if converted is not error:
+            raise converted from error
 
 
 _INTERRUPTED = re.compile(
@@ -155,7 +155,9 @@ def _registry(given: dict[str, Any]) -> Registry | None:
     return None
 
 
-def _ours(error: Exception, kind: type[GraphwireError], registry: Registry | None) -> GraphwireError | None:
+def _as_graphwire_error(
+    error: Exception, kind: type[GraphwireError], registry: Registry | None
+) -> GraphwireError | None:
     """Return the `GraphwireError` for a foreign exception; None if the exception passes unchanged."""
     frames = list(_frames(error.__traceback__))
     plugin = _plugin_in(frames, registry)
@@ -165,11 +167,11 @@ def _ours(error: Exception, kind: type[GraphwireError], registry: Registry | Non
         own = [name for name, _ in frames if name.startswith("graphwire.")]
         if own and own[-1].startswith(_FILES):
             return None
-    ours = _converted(error, kind, plugin, frames)
+    converted = _new_error(error, kind, plugin, frames)
     for place in getattr(error, "__notes__", ()):
         if isinstance(place, Place):
-            locate(ours, place)
-    return ours
+            locate(converted, place)
+    return converted
 
 
 def _name_plugin(error: GraphwireError, registry: Registry | None) -> None:
@@ -183,7 +185,7 @@ def _name_plugin(error: GraphwireError, registry: Registry | None) -> None:
         error.remedy = error.remedy or f"{named}{_REPAIR}"
 
 
-def _converted(
+def _new_error(
     error: Exception, kind: type[GraphwireError], plugin: str, frames: list[tuple[str, str]]
 ) -> GraphwireError:
     if plugin:

@@ -79,7 +79,7 @@ def target_section(name: str, targets: Mapping[str, Sequence[Obstacle]]) -> Sect
             (target if not index else "", "no" if not index else "", each.node, each.construct, each.first)
             for index, each in enumerate(obstacles)
         ]
-    heads = ("target", "can say it", "node", "what it cannot say", "first that can")
+    heads = ("target", "writable", "node", "obstacle", "supported from")
     return Section(f"Targets of program {name}", heads, rows)
 
 

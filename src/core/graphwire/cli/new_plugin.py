@@ -120,11 +120,11 @@ def _checked(name: str, kind: str) -> str:
 
     problem = ""
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        problem = "is not lower-case letters, digits and single dashes, a letter first"
+        problem = "does not consist of lower-case letters, digits and single dashes, beginning with a letter"
     elif len(name) > _LONGEST:
         problem = f"is longer than {_LONGEST} characters"
     elif name == "graphwire" or name.startswith("graphwire-"):
-        problem = "begins with graphwire, which stands before it anyway"
+        problem = "begins with graphwire, which the command adds"
     elif keyword.iskeyword(name) or keyword.issoftkeyword(name):
         problem = "is a word of Python's own"
     elif name in _TORCH_NAMES:

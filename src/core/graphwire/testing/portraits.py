@@ -183,7 +183,7 @@ def _argument(value: Any) -> Any:
 
 
 _FROZEN: dict[type, type] = {immutable_list: list, immutable_dict: dict}
-"""The containers that FX substitutes in arguments, and the types that they stand for."""
+"""The containers that FX substitutes in arguments, and the types that they replace."""
 
 
 def _data(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
