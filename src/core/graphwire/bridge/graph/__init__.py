@@ -2,7 +2,13 @@
 
 from graphwire.bridge.graph.arguments import class_name_of, decode_argument, encode_argument, is_encoded
 from graphwire.bridge.graph.graph import decode_graph, encode_graph
-from graphwire.bridge.graph.metadata import decode_declared, decode_sources, encode_custom, encode_declared
+from graphwire.bridge.graph.metadata import (
+    decode_declared,
+    decode_sources,
+    encode_custom,
+    encode_declared,
+    unread_metadata,
+)
 from graphwire.bridge.graph.operators import check_operators
 from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.graph.unknown_operators import OpaqueOperator

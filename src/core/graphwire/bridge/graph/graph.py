@@ -19,7 +19,7 @@ from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContex
 from graphwire.bridge.graph.arguments import decode_argument, encode_argument, encode_exactly
 from graphwire.bridge.graph.calls import decode_inputs, encode_inputs
 from graphwire.bridge.graph.element_copies import add_copies, encode_copies
-from graphwire.bridge.graph.metadata import decode_metadata, encode_metadata
+from graphwire.bridge.graph.metadata import NO_NODE, decode_metadata, encode_metadata, note_unread
 from graphwire.bridge.graph.node_positions import move_nodes, place_by_rule, unusual_positions
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
 from graphwire.bridge.graph.propagation import propagated_values
@@ -319,7 +319,7 @@ class _GraphScope(DecodeScope):
             raise DecodeError(f"two different constants are named {target!r}")
         self._hold(target, tensor)
         node = self._attribute(name, target)
-        noted = self.record.value_metadata.get(name)
+        noted = self.noted(name)
         if noted is None or not (noted.unstated or noted.value is not None):
             node.meta["val"] = self.context.fakes.mode.from_tensor(tensor, static_shapes=True)
         state(self, node, noted)
@@ -348,7 +348,7 @@ class _GraphScope(DecodeScope):
             node = self.graph.create_node("get_attr", target, name=name)
             if node.name != name:
                 node.name = name
-            noted = self.record.value_metadata.get(name) or self.caller
+            noted = self.noted(name) or self.caller
             if noted is not None:
                 node.meta.update(decode_metadata(self.context, noted))
             self._attributes[name] = node
@@ -387,6 +387,8 @@ def decode_graph(
     _decode_output(scope)
     add_copies(scope, scope.graph)
     move_nodes(scope.graph, record.placed)
+    for key in record.value_metadata.keys() - scope.notes_read - record.copies.keys():
+        note_unread(context, f"value_metadata.{key}", NO_NODE)
     return scope.graph, scope.module
 
 
@@ -405,7 +407,7 @@ def _decode_placeholder(
     if held_as is not None and isinstance(value, torch.Tensor):
         torch_compat.mark_parameter_or_buffer(value, held_as)
     node = scope.graph.create_node("placeholder", name, name=name)
-    noted = scope.record.value_metadata.get(name)
+    noted = scope.noted(name)
     target = name if noted is None or noted.target is None else noted.target
     if node.target != target:
         node.target = target

@@ -6,14 +6,15 @@ one row for each distinct frame and source, since a program repeats them on ever
 
 from __future__ import annotations
 
-import functools
+import heapq
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from torch.fx.traceback import NodeSource as TorchNodeSource
 from torch.fx.traceback import NodeSourceAction
 
+from graphwire.analysis.inspection import Omission
 from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack
 from graphwire.bridge.graph.operators import name_of_operator
 from graphwire.bridge.torch_compat import function_table, name_of_function, operator_packet
@@ -39,6 +40,14 @@ from graphwire.wire import check_expanded_size, check_plugin_tree
 
 DECLARED = "graphwire.meta."
 """What the metadata keys of what plugins declare begin with: JSON of the exact value (`schema.texts.treespec.encode_value`)."""
+UNKNOWN_KEY = "nobody here knows what they say; a program computes the same without"
+UNDECLARED = "no plugin in force declares the key; a program computes the same without"
+UNKNOWN_TYPE = "nobody has imported a type that is named there; a program computes the same without"
+NO_ROWS = "the text is no rows of a key, a path and a type"
+NO_MAPPING = "the text is JSON of no mapping"
+SAID_TWICE = "the node says it in another way, too"
+NO_NODE = "the graph has no such node"
+_SHOWN = 5
 _KEPT = frozenset(("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "custom", "from_node"))
 _STACK_REMEDY = "Let `nn_module_stack` map keys to the qualified name and the class of a module"
 
@@ -51,28 +60,30 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
     """
     texts: dict[str, str] = {}
     sources = None
-    if trace := meta.get("stack_trace"):
-        if not isinstance(trace, str):  # and its hash may take forever
-            raise TypeError("the stack trace of a node is no text")
+    trace = meta.get("stack_trace")
+    if trace is not None and not isinstance(trace, str):  # and its hash may take forever
+        raise TypeError("the stack trace of a node is no text")
+    if trace:
         if trace not in context.traces:
             context.traces[trace] = _with_line_feeds(trace)
         texts["stack_trace"] = context.traces[trace]
-    if modules := meta.get("nn_module_stack"):
+    if (modules := meta.get("nn_module_stack")) is not None:
         _encode_module_stack(context, modules, texts)
-    if functions := meta.get("source_fn_stack"):
+    if (functions := meta.get("source_fn_stack")) is not None:
         _encode_source_fn(context, functions, texts)
-    if called := meta.get("torch_fn"):
+    if (called := meta.get("torch_fn")) is not None:
         _encode_torch_fn(called, texts)
-    if custom := meta.get("custom"):
-        if not isinstance(custom, dict):
-            raise EncodeError(
-                f"meta['custom'] of a node is a {type(custom).__name__}, of which torch wants entries",
-                remedy="Let it be a dict",
-            )
+    custom = meta.get("custom")
+    if custom is not None and not isinstance(custom, dict):
+        raise EncodeError(
+            f"meta['custom'] of a node is a {type(custom).__name__}, of which torch wants entries",
+            remedy="Let it be a dict",
+        )
+    if custom:
         texts["custom"] = encode_custom(custom)
     origin = meta.get("from_node")
     if origin is not None:
-        sources = [encode_source(context, s) for s in origin if isinstance(s, TorchNodeSource)]
+        sources = [encode_source(context, s) for s in _checked_origins(origin)]
     if context.registry.metadata_keys:
         encode_declared(context, meta, texts)
     return ValueMetadata(texts, None, sources)
@@ -96,25 +107,41 @@ def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
         name, value = known
         if value is None or (name == "from_node" and not context.provenance.take_length(len(text))):
             continue
+        if name in meta:
+            note_unread(context, key, SAID_TWICE)
         kind = type(value)
         meta[name] = value.copy() if kind is dict or kind is list else value
     if "custom" in meta:
-        custom = json.loads(record.metadata["custom"])
-        if isinstance(custom, dict):
-            meta["custom"] = custom
-        else:  # torch copies the entries where it generates code
-            del meta["custom"]
+        meta["custom"] = json.loads(record.metadata["custom"])
     if record.from_node is not None and context.provenance.take(record.from_node):
+        if "from_node" in meta:
+            note_unread(context, "from_node", SAID_TWICE)
         meta["from_node"] = [context.sources[index] for index in record.from_node]
     return meta
 
 
+def note_unread(context: DecodeContext, key: str, reason: str) -> None:
+    """Note a key of metadata that the document has and the program has not."""
+    context.unread_metadata.setdefault(reason, set()).add(key)
+
+
+def unread_metadata(context: DecodeContext) -> Iterator[Omission]:
+    """What was noted of the whole program, by the names of the keys."""
+    for reason, keys in sorted(context.unread_metadata.items()):
+        shown_keys = [f"{key!r:.80}" for key in heapq.nsmallest(_SHOWN, keys)]
+        more = f" and {len(keys) - _SHOWN:,} more" if len(keys) > _SHOWN else ""
+        yield Omission(f"texts of nodes under {', '.join(shown_keys)}{more}", reason)
+
+
 def _decode_text(context: DecodeContext, key: str, text: str) -> tuple[str, Any]:
-    """What a text says under which name; None for what nobody here knows."""
+    """What a text says under which name; None for nothing, and for what nobody here knows, which is noted."""
+    if key.startswith(DECLARED):
+        return _decode_declared(context, text, key=key.removeprefix(DECLARED))
     decode = _DECODERS.get(key)
-    if decode is None and key.startswith(DECLARED):
-        decode = functools.partial(_decode_declared, key=key.removeprefix(DECLARED))
-    return (key, None) if decode is None or not text else decode(context, text)
+    if decode is None:
+        note_unread(context, key, UNKNOWN_KEY)
+        return key, None
+    return decode(context, text) if text else (key, None)
 
 
 # ------------------------------------------------------------------------------------------------- stack traces
@@ -142,6 +169,8 @@ def decode_stack(context: DecodeContext, indices: list[int]) -> str | None:
 def _encode_module_stack(context: EncodeContext, stack: Any, texts: dict[str, str]) -> None:
     if not isinstance(stack, dict):
         raise EncodeError(f"the module stack is {shown(stack)}", remedy=_STACK_REMEDY)
+    if not stack:
+        return
     modules = tuple(stack)
     known = context.module_stacks.get(modules)
     if known is None or known.stack != stack:
@@ -180,7 +209,10 @@ def _module_parts(entry: tuple[Any, Any]) -> tuple[str, str, str]:
 
 def _decode_module_stack(context: DecodeContext, text: str) -> tuple[str, Any]:
     rows = split_modules(text, context.module_rows)
-    return "nn_module_stack", {} if rows is None else {key: (path, kind) for key, path, kind in rows}
+    if rows is None:
+        note_unread(context, "nn_module_stack", NO_ROWS)
+        return "nn_module_stack", {}
+    return "nn_module_stack", {key: (path, kind) for key, path, kind in rows}
 
 
 def _decode_exact_module_stack(_context: DecodeContext, text: str) -> tuple[str, Any]:
@@ -204,6 +236,8 @@ def _encode_source_fn(context: EncodeContext, stack: list[tuple[str, Any]], text
             "the stack of source functions is no list of names and functions",
             remedy="Let `source_fn_stack` hold pairs of a name and a function, or leave it out",
         ) from None
+    if not rows:
+        return
     if any("," in part or ";" in part for row in rows for part in row):
         texts[EXACT_SOURCE_FN] = json.dumps(rows)
     else:
@@ -233,7 +267,9 @@ def _function(context: DecodeContext, name: str) -> Any:
 
 def _encode_torch_fn(parts: tuple[str, ...], texts: dict[str, str]) -> None:
     text = ";".join(parts)
-    if text.count(";") != len(parts) - 1:
+    if not parts:
+        return
+    if not text or text.count(";") != len(parts) - 1:
         texts[EXACT_TORCH_FN] = json.dumps(parts)
     else:
         texts["torch_fn"] = text
@@ -286,18 +322,30 @@ def decode_declared(context: DecodeContext, metadata: Mapping[str, str]) -> dict
             name, value = _decode_declared(context, text, key=key.removeprefix(DECLARED))
             if value is not None:
                 found[name] = value
+        elif key != "custom":
+            note_unread(context, key, UNKNOWN_KEY)
     return found
 
 
 def _decode_declared(context: DecodeContext, text: str, *, key: str) -> tuple[str, Any]:
     if key not in context.registry.metadata_keys:
+        note_unread(context, key, UNDECLARED)
         return key, None
     try:
         return key, decode_value(parse_json(text), f"metadata[{key!r}]")
     except RecursionError:
         raise DecodeError(f"the metadata {key!r:.80} is nested too deeply") from None
     except UnknownTypeError:  # an enum that nobody imported; a program computes the same without
+        note_unread(context, key, UNKNOWN_TYPE)
         return key, None
+
+
+def _decode_custom(context: DecodeContext, text: str) -> tuple[str, Any]:
+    """The text itself: each node gets a value of its own."""
+    if isinstance(parse_json(text), dict):
+        return "custom", text
+    note_unread(context, "custom", NO_MAPPING)  # torch copies the entries where it generates code
+    return "custom", None
 
 
 _DECODERS: dict[str, Callable[[DecodeContext, str], tuple[str, Any]]] = {
@@ -307,13 +355,23 @@ _DECODERS: dict[str, Callable[[DecodeContext, str], tuple[str, Any]]] = {
     EXACT_SOURCE_FN: _decode_exact_source_fn,
     "torch_fn": lambda _context, text: ("torch_fn", tuple(text.split(";"))),
     EXACT_TORCH_FN: lambda _context, text: ("torch_fn", tuple(parse_parts(text))),
-    "custom": lambda _context, text: ("custom", text),
+    "custom": _decode_custom,
     "stack_trace": lambda _context, text: ("stack_trace", text),
     "from_node": lambda context, text: ("from_node", decode_source_texts(context, text)),
 }
 
 
 # ---------------------------------------------------------------------------------------------------- provenance
+
+
+def _checked_origins(origins: Any) -> Iterable[TorchNodeSource]:
+    if isinstance(origins, (list, tuple)) and all(isinstance(each, TorchNodeSource) for each in origins):
+        return origins
+    raise EncodeError(
+        "where a node comes from is no list of torch's objects of it",
+        place="from_node",
+        remedy="Let `from_node` hold `torch.fx.traceback.NodeSource`s, or leave it out",
+    )
 
 
 def encode_source(context: EncodeContext, source: TorchNodeSource) -> int:

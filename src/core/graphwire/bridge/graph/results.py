@@ -296,7 +296,7 @@ def _read_elements(
         if arm in CONTAINER_ARMS:
             _read_container(scope, node, key, element, value, unused, f"{path}[{index}]", metadata)
         elif arm in LITERAL_ARMS:
-            noted = scope.record.value_metadata.get(f"{path}[{index}]")
+            noted = scope.noted(f"{path}[{index}]")
             if noted is not None and noted.name is not None:
                 reader = scope.call(operator.getitem, (node, key), {}, noted.name)
                 scope.complete(reader, noted.name, value, decode_metadata(scope.context, noted))
@@ -317,7 +317,7 @@ def _read_element(
 ) -> None:
     reader = scope.call(operator.getitem, (node, key), {}, name)
     scope.add(name, reader, value, scope.metadata(name, metadata))
-    state(scope, reader, scope.record.value_metadata.get(name))
+    state(scope, reader, scope.noted(name))
 
 
 def _read_late(scope: DecodeScope, last: torch.fx.Node, read: Callable[..., None], *of: Any) -> None:
@@ -337,7 +337,7 @@ def _read_container(
     metadata: dict[str, Any],
     must: bool = False,
 ) -> None:
-    noted = scope.record.value_metadata.get(place)
+    noted = scope.noted(place)
     inner = element_arguments(element)
     if noted is None and not must and not _is_read(element, unused):
         last = next(reversed(scope.graph.nodes))

@@ -264,6 +264,8 @@ class DecodeScope:
         """What was found, rather than stated, of values of the node in hand, by their name."""
         self.caller: Node | None = None
         """The node whose arguments are being decoded."""
+        self.notes_read: set[str] = set()
+        """The keys of `value_metadata` that were used."""
 
     def call(
         self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
@@ -303,9 +305,16 @@ class DecodeScope:
             if bindings and node.op != "placeholder":  # an input is given its value, whoever brought that
                 node.meta["unbacked_bindings"] = bindings
 
+    def noted(self, key: str) -> ValueMetadata | None:
+        """What the document notes of a node, by its key in `value_metadata`."""
+        found = self.record.value_metadata.get(key)
+        if found is not None:
+            self.notes_read.add(key)
+        return found
+
     def metadata(self, name: str, otherwise: Mapping[str, Any]) -> dict[str, Any]:
         """What is noted of a value, as `node.meta`; `otherwise` where nothing is."""
-        noted = self.record.value_metadata.get(name)
+        noted = self.noted(name)
         return dict(otherwise) if noted is None else decode_metadata(self.context, noted)
 
 

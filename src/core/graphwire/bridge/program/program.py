@@ -36,6 +36,7 @@ from graphwire.bridge.graph import (
     encode_graph,
     encode_treespec,
     is_encoded,
+    unread_metadata,
 )
 from graphwire.bridge.program.attribute_types import EditsBlamed
 from graphwire.bridge.program.signature import (
@@ -404,6 +405,8 @@ def decode_program(
     torch_compat.set_guards(program, list(record.guards_code))
     if omitted := context.provenance.omitted + context.traces.omitted:
         _leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), left_out)
+    for omission in unread_metadata(context):
+        _leave_out(omission, left_out)
     torch_compat.allow_tracing(context.fakes.mode)
     return program
 
