@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import torch
 
 import graphwire.cli
 from graphwire import api
-from graphwire.cli.commands import main
+from graphwire.cli.commands import _parser, main
 from graphwire.cli.sections import Section, escaped, print_sections, size_text
 from graphwire.errors import GraphwireError, Problem, ValidationError
 
@@ -255,23 +257,43 @@ sys.exit(code)
 """
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["inspect", "FILE"],
-        ["inspect", "FILE", "--nodes"],
-        ["inspect", "FILE", "--json"],
-        ["verify", "FILE"],
-        ["verify", "FILE", "--json"],
-        ["convert", "FILE", "OUT", "--format", "cbor"],
-        ["plugins"],
-        ["plugins", "--json"],
-        ["--version"],
-    ],
-    ids=" ".join,
-)
+COMMAND_LINES = [
+    ["inspect", "FILE"],
+    ["inspect", "FILE", "--nodes"],
+    ["inspect", "FILE", "--json"],
+    ["verify", "FILE"],
+    ["verify", "FILE", "--json"],
+    ["convert", "FILE", "OUT", "--format", "cbor"],
+    ["diff", "FILE", "FILE"],
+    ["hash", "FILE"],
+    ["upgrade", "FILE", "--plan"],
+    ["new-plugin", "mine", "--kind", "format", "--directory", "OUT_FOLDER"],
+    ["plugins"],
+    ["plugins", "--json"],
+    ["--version"],
+]
+
+
+@pytest.fixture
+def commands() -> list[str]:
+    """The names of all commands."""
+    (subparsers,) = (each for each in _parser()._actions if isinstance(each, argparse._SubParsersAction))
+    return list(subparsers.choices)
+
+
+def test_every_command_has_a_command_line_above(commands):
+    assert {words[0] for words in COMMAND_LINES} - {"--version"} == set(commands)
+
+
+def test_the_readme_lists_every_command(commands):
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    (line,) = (line for line in readme.splitlines() if line.startswith("The command line has "))
+    assert sorted(re.findall(r"`(?:graphwire )?([a-z-]+)`", line)) == sorted(commands)
+
+
+@pytest.mark.parametrize("arguments", COMMAND_LINES, ids=" ".join)
 def test_no_command_imports_torch(arguments, archive, tmp_path):
-    words = {"FILE": str(archive), "OUT": str(tmp_path / "out.gw")}
+    words = {"FILE": str(archive), "OUT": str(tmp_path / "out.gw"), "OUT_FOLDER": str(tmp_path)}
     command = [sys.executable, "-c", WITHOUT_TORCH, *(words.get(each, each) for each in arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")

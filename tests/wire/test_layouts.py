@@ -580,6 +580,16 @@ def test_a_changed_archive_is_read_or_refused() -> None:
             continue
 
 
+@pytest.mark.parametrize("spec", LAYOUTS.values(), ids=LAYOUTS)
+def test_configs_are_written_to_the_members_that_the_layout_names(spec: layouts.LayoutSpec) -> None:
+    if not spec.has_configs:
+        return
+    names = ArchiveReader(written({"model": _document({"w": torch.arange(4.0)})}, spec.name)).names
+    for member in layouts.config_members("model", spec).values():
+        assert member.endswith(layouts.CONFIG_SUFFIX)
+    assert {spec.member(kind, "model") for kind in ("weights", "constants")} <= set(names)
+
+
 def test_every_layout_is_detected_and_a_target_selects_it() -> None:
     assert set(layouts._DETECTED) == set(LAYOUTS)
     assert {target.layout for target in TARGETS.values()} - {None} == set(LAYOUTS)

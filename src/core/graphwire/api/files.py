@@ -18,7 +18,7 @@ from graphwire.evolve.targets import target_named
 from graphwire.hooks import PluginInfo, default_registry
 from graphwire.schema import Program
 from graphwire.wire.archive import Readable
-from graphwire.wire.package import Document, save_package
+from graphwire.wire.package import OWN_LAYOUT, Document, save_package
 
 PathOrFile: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 """The destination of a written file: a path, or a binary file object."""
@@ -152,7 +152,7 @@ def _rewrite(
     """
     archive.check_payloads()
     documents: dict[str, Document] = {}
-    layout, found, dropped = "B2", [], []
+    layout, found, dropped = OWN_LAYOUT, [], []
     for name, program in programs.items():
         payloads = archive.payloads_of(name)
         with archive.boundary(name):

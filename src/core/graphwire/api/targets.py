@@ -20,7 +20,7 @@ from graphwire.hooks import PROJECT, Registry, WireFormat
 from graphwire.schema import PluginRequirement, Program
 from graphwire.schema.trees import OMITTED
 from graphwire.wire import Payloads
-from graphwire.wire.package import BARE_DOCUMENT, Document, write_program
+from graphwire.wire.package import BARE_DOCUMENT, OWN_LAYOUT, Document, write_program
 
 
 class TargetDocuments(NamedTuple):
@@ -64,7 +64,7 @@ def documents_for_target(
             without: list[str] = []
             documents[name] = _document_of_today(program, payloads, wire_format, provider, without)
             dropped += [Omission(OMITTED, why, name) for why in without]
-        return TargetDocuments(documents, "B2", WriteReport("", dropped=dropped))
+        return TargetDocuments(documents, OWN_LAYOUT, WriteReport("", dropped=dropped))
     reader = target_named(target)
     found: list[NarrowedRange] = []
     if ranges == "narrowed":

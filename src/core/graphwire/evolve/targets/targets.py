@@ -14,8 +14,6 @@ from graphwire.errors import Obstacle, SchemaVersionError
 from graphwire.evolve.documents import COMPACT_5_3, DRAFT, RELEASES, Record, Version, first_release
 from graphwire.evolve.targets.chain import obstacles_to
 
-Layout = Literal["A1", "A2", "A3", "A4", "B1", "B2"]
-
 
 class Target(NamedTuple):
     """A reader that a program is written for."""
@@ -26,7 +24,7 @@ class Target(NamedTuple):
     """The schema version that it reads."""
     release: str
     """The release of torch, such as `2.6`; for a version, the first release that has it."""
-    layout: Layout | None
+    layout: str | None
     """The archive layout; None for a target that has only documents."""
     none: Literal["[]", "true"]
     """The JSON encoding of None."""
@@ -34,17 +32,19 @@ class Target(NamedTuple):
     """The JSON encoding of a float that is not finite: a bare token (`Infinity`), or text (`"Infinity"`)."""
 
 
-_LAYOUTS: Final[dict[str, Layout]] = {
-    "2.1": "A1",
-    "2.2": "A2",
-    "2.3": "A3",
-    **dict.fromkeys(("2.4", "2.5", "2.6", "2.7"), "A4"),
-    "2.8": "B1",
-    **dict.fromkeys(("2.9", "2.10", "2.11", "2.12", "2.13", "2.14", "2.15"), "B2"),
-}
+_NEW_LAYOUTS: Final = {"2.1": "A1", "2.2": "A2", "2.3": "A3", "2.4": "A4", "2.8": "B1", "2.9": "B2"}
+"""The archive layouts (keys of `wire.package.layouts.LAYOUTS`) by the release that brought each; later releases keep it."""
 
 
-def _target(name: str, version: Version, layout: Layout | None) -> Target:
+def _layouts() -> dict[str, str]:
+    """The archive layout of each release."""
+    layouts, layout = {}, ""
+    for release in RELEASES:
+        layout = layouts[release] = _NEW_LAYOUTS.get(release, layout)
+    return layouts
+
+
+def _target(name: str, version: Version, layout: str | None) -> Target:
     return Target(
         name,
         version,
@@ -56,13 +56,14 @@ def _target(name: str, version: Version, layout: Layout | None) -> Target:
 
 
 def _targets() -> dict[str, Target]:
+    layouts = _layouts()
     targets = {
-        f"torch-{release}": _target(f"torch-{release}", version, _LAYOUTS[release])
+        f"torch-{release}": _target(f"torch-{release}", version, layouts[release])
         for release, version in RELEASES.items()
     }
     for release, version in RELEASES.items():
-        targets.setdefault(str(version), _target(str(version), version, _LAYOUTS[release]))
-    targets[str(COMPACT_5_3)] = _target(str(COMPACT_5_3), COMPACT_5_3, _LAYOUTS["2.4"])
+        targets.setdefault(str(version), _target(str(version), version, layouts[release]))
+    targets[str(COMPACT_5_3)] = _target(str(COMPACT_5_3), COMPACT_5_3, layouts["2.4"])
     targets[str(DRAFT)] = _target(str(DRAFT), DRAFT, None)
     return targets
 

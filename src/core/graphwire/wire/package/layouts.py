@@ -38,6 +38,8 @@ BARE_DOCUMENT = "document"
 PROVIDERS = "data/wire_formats.json"
 """The record with the provider of each wire format that graphwire does not include, by suffix. A reader without the format
 names the provider."""
+CONFIG_SUFFIX = "_config.json"
+"""The end of each config's member name, in every layout."""
 _CONFIGS = msgspec.json.Decoder(PayloadConfig)
 """Created at import rather than at first use, because of threads; see `schema.trees.conversion`."""
 
@@ -52,9 +54,9 @@ class LayoutSpec:
     document: str
     """The member that stores the program. In B1 and B2 graphwire replaces `.json` by the suffix of the wire format."""
     weights: str
-    """A torch.save file, or in B2 a config."""
+    """A torch.save file, or if `has_configs` a config."""
     constants: str
-    """A torch.save file, or in B2 a config; empty if constants are among the weights."""
+    """A torch.save file, or if `has_configs` a config; empty if constants are among the weights."""
     sample_inputs: str
     """A torch.save file; empty if the layout has none."""
     extra: str
@@ -143,8 +145,8 @@ LAYOUTS: dict[str, LayoutSpec] = {
             "B2",
             "2.9 and later",
             f"{MODELS}{{name}}.json",
-            f"{WEIGHTS}{{name}}_weights_config.json",
-            f"{CONSTANTS}{{name}}_constants_config.json",
+            f"{WEIGHTS}{{name}}_weights{CONFIG_SUFFIX}",
+            f"{CONSTANTS}{{name}}_constants{CONFIG_SUFFIX}",
             f"{SAMPLE_INPUTS}{{name}}.pt",
             "extra/",
             f"{MODELS}*",
@@ -159,28 +161,32 @@ _DETECTED = ("B1", "B2", "A2", "A4", "A3", "A1")
 """The layouts in the order in which an archive is tested for them."""
 
 
+OWN_LAYOUT = "B2"
+"""The layout of files that are not written for a target; also called `pt2`."""
+
+
 def layout_named(name: str) -> LayoutSpec:
-    """Return the layout with a name; `pt2` is the newest.
+    """Return the layout with a name; `pt2` is that of files without a target.
 
     Raises:
         ArchiveError: no layout has the name.
     """
-    spec = LAYOUTS.get("B2" if name == "pt2" else name)
+    spec = LAYOUTS.get(OWN_LAYOUT if name == "pt2" else name)
     if spec is None:
         raise ArchiveError(f"there is no layout {name!r}", remedy=f"There are {', '.join(LAYOUTS)}")
     return spec
 
 
-def config_members(name: str) -> dict[str, str]:
-    """Return the config members of a program in B2, by the attribute of `Payloads` that they describe.
+def config_members(name: str, layout: LayoutSpec | None = None) -> dict[str, str]:
+    """Return the config members of a program, by the attribute of `Payloads` that they describe.
 
-    torch has the first two; graphwire adds `sample_inputs`.
+    torch has the first two; graphwire adds `sample_inputs`. A layout without configs stands for `OWN_LAYOUT`.
     """
-    spec = LAYOUTS["B2"]
+    spec = layout if layout is not None and layout.has_configs else LAYOUTS[OWN_LAYOUT]
     return {
         "weights": spec.member("weights", name),
         "constants": spec.member("constants", name),
-        "sample_inputs": f"{SAMPLE_INPUTS}{name}_sample_inputs_config.json",
+        "sample_inputs": f"{SAMPLE_INPUTS}{name}_sample_inputs{CONFIG_SUFFIX}",
     }
 
 
@@ -254,7 +260,7 @@ class Layout:
         if self.spec.is_flat:
             wanted = (self.spec.weights, self.spec.constants, self.spec.sample_inputs)
             return tuple(name for name in wanted if name and name in self.reader)
-        return tuple(n for n in self.reader.names if n.startswith("data/") and not n.endswith("_config.json"))
+        return tuple(n for n in self.reader.names if n.startswith("data/") and not n.endswith(CONFIG_SUFFIX))
 
     def payloads_of(self, name: str, *, copied: bool = False) -> Payloads:
         """Return a program's payloads, without reading any tensor's elements.
@@ -278,7 +284,7 @@ class Layout:
             encoded={**weights.encoded, **constants.encoded},
             unread={**weights.unread, **constants.unread},
         )
-        config = config_members(name)["sample_inputs"]
+        config = config_members(name, self.spec)["sample_inputs"]
         if not self.spec.is_flat and config in self.reader:
             samples = self._read_config(config, SAMPLE_INPUTS, copied)
             payloads.sample_inputs = samples.metas
@@ -304,7 +310,7 @@ class Layout:
         if member not in self.reader:
             if spec.is_flat:
                 raise MissingRecordError(f"the archive has no {kind}", place=f"record {member!r}")
-            return self._read_config(config_members(name)[kind], folder, copied)
+            return self._read_config(config_members(name, self.spec)[kind], folder, copied)
         if self.reader.size(member) == 0:
             return StateDict()
         try:

@@ -26,6 +26,7 @@ from graphwire.wire.archive import (
 )
 from graphwire.wire.package.layouts import (
     BARE_DOCUMENT,
+    OWN_LAYOUT,
     PROVIDERS,
     LayoutSpec,
     config_members,
@@ -51,7 +52,7 @@ def write_package(
     documents: Mapping[str, Document],
     extra_files: Mapping[str, bytes] | None = None,
     *,
-    layout: str = "B2",
+    layout: str = OWN_LAYOUT,
     compress: bool = True,
     digests: Digests | None = None,
     settle: Callable[[], object] | None = None,
@@ -97,7 +98,7 @@ def save_package(
     documents: Mapping[str, Document],
     extra_files: Mapping[str, bytes] | None = None,
     *,
-    layout: str = "B2",
+    layout: str = OWN_LAYOUT,
     compress: bool = True,
     digests: Digests | None = None,
     dropped_examples: list[tuple[str, str]] | None = None,
@@ -194,7 +195,7 @@ def _write_records(
         archive.write(member, document.data, compress=compress)
     for name, document in documents.items():
         examples = _pack_examples(name, document.payloads, spec, dropped_examples)
-        for kind, member in config_members(name).items():
+        for kind, member in config_members(name, spec).items():
             metas = getattr(document.payloads, kind)
             if (
                 metas or kind != "sample_inputs" or examples is not None
