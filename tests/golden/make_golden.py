@@ -90,6 +90,10 @@ LEAF = '{"type": null, "context": null, "children_spec": []}'
 # ---------------------------------------------------------------------------------------------------- short spellings
 
 
+VERSION = SchemaVersion(8, 20)
+"""The schema version of the files. It stays when a newer version comes."""
+
+
 def whole(*numbers: int) -> list[SymInt]:
     return [SymInt(as_int=number) for number in numbers]
 
@@ -137,7 +141,7 @@ def program(contents: Graph, **fields: object) -> Program:
     given = {
         "opset_version": {"aten": 10},
         "range_constraints": {},
-        "schema_version": SchemaVersion(8, 20),
+        "schema_version": VERSION,
         "verifiers": ["TRAINING"],
         "torch_version": "2.13.0",
     }
