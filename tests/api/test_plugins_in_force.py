@@ -51,7 +51,7 @@ def test_only_names_plugins_that_are_installed() -> None:
 @pytest.mark.parametrize("choose", [Registry.only, Registry.without])
 @pytest.mark.parametrize("name", [3, None, ["graphwire"]])
 def test_a_plugin_is_named_by_text(choose: Any, name: Any) -> None:
-    with pytest.raises(PluginError, match="a plugin is given by its name, not by"):
+    with pytest.raises(PluginError, match="a plugin is selected by its name, not by"):
         choose("graphwire", name)
 
 

@@ -1,4 +1,4 @@
-"""Weights and constants that are no plain tensors."""
+"""Weights and constants that are not plain tensors."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ RIVALS: dict[str, Rival] = {
     "endless": Rival(f"{_WITHOUT}\n    while True: yield Format()", "provides more than 10,000 things"),
     "late": Rival(f"{_WITHOUT}\n    yield Format()\n    raise OSError('late')", "OSError: late"),
     "lazy": Rival(
-        f"{_WITHOUT.replace('def', 'async def')} return [Format()]", "coroutine, of which a call does nothing"
+        f"{_WITHOUT.replace('def', 'async def')} return [Format()]", "coroutine, and calling it does nothing"
     ),
     "asks": Rival(
         _WITHOUT.replace("()", "(tree)") + " return []", "takes (tree), and is called with no arguments"
@@ -170,7 +170,9 @@ RIVALS: dict[str, Rival] = {
     "names_all": Rival(handlers("def name_of(self, target): return 'torch.ops.NAME.x'")),
     "fails": Rival(handlers("def name_of(self, target): raise OSError\n    resolve = name_of")),
     # steps
-    "strides": Rival(steps('OpsetStep("NAME", 1, 3)'), "it goes from version 1 to 3, and a step is between"),
+    "strides": Rival(
+        steps('OpsetStep("NAME", 1, 3)'), "it goes from version 1 to 3, but the versions of a step"
+    ),
     "gap": Rival(
         steps('OpsetStep("NAME", 1, 2)', 'OpsetStep("NAME", 4, 5)', 'OpsetStep("NAME", 9, 8)'),
         "the history of 'NAME' has no step from 2 to 3",
@@ -213,8 +215,8 @@ RIVALS: dict[str, Rival] = {
     "cannot_tell": Rival(codecs("def owns(self, value): raise OSError")),
     # metadata
     "val": Rival(keys('MetadataKey("val")'), "'val' is kept without being declared"),
-    "seq_nr": Rival(keys('MetadataKey("seq_nr")'), "'seq_nr' is a note that torch makes of every program"),
-    "bare": Rival(keys('"stage"'), "no MetadataKey"),
+    "seq_nr": Rival(keys('MetadataKey("seq_nr")'), "'seq_nr' is a key that torch writes into every program"),
+    "bare": Rival(keys('"stage"'), "not a valid MetadataKey"),
     # two of one thing, each in order alone
     "twin_one": Rival(
         formats("name = 'twin'"), "", "the wire format 'twin' is claimed by plugin `twin_one` of gw-rival-"

@@ -611,9 +611,9 @@ def test_containers_are_asked_for_once_and_by_any_thread() -> None:
     ("container", "reason"),
     [
         (ImportError("no box"), "ImportError: no box"),
-        ("text", "'text', no class"),
+        ("text", "'text', not a class"),
         ({"other.name": int}, "'other.name', whose name does not start"),
-        ({"bad.a": int, "bad.b": int}, "under two names"),
+        ({"bad.a": int, "bad.b": int}, "two names in its family"),
     ],
 )
 def test_a_serializer_without_its_container_is_a_warning(container: Any, reason: str) -> None:

@@ -118,13 +118,13 @@ def test_one_that_is_too_old_is_to_be_updated(data: bytes) -> None:
 def test_nobody_is_told_to_install_what_is_older_than_what_is_there(version: str, data: bytes) -> None:
     text = told(data, registry(version, Plugin(prefixes=("torch.ops.gw_other.",))))
     assert "pip install" not in text
-    assert f"acme {version} is installed, and has no torch.ops.gw_remedy.f.default" in text
+    assert f"acme {version} is installed, which no longer has torch.ops.gw_remedy.f.default" in text
 
 
 def test_one_that_is_left_out_is_to_be_let_in(data: bytes) -> None:
     blocked = PluginInfo("acme", "acme", "2.0", status="blocked", reason="it is not named in `Registry.only`")
     text = told(data, Registry([*BOX, LoadedPlugin(blocked, ())]))
-    assert "`acme` of acme==2.0 is blocked: it is not named in `Registry.only`. Let it in" in text
+    assert "`acme` of acme==2.0 is blocked: it is not named in `Registry.only`. Allow it" in text
     assert "pip install" not in text
 
 
@@ -158,7 +158,7 @@ def test_without_the_box_the_box_is_to_be_let_in_and_no_torch_installed(data: by
     plain = graphwire.dumps(torch.export.export(torch.nn.ReLU(), (torch.ones(2),)))
     text = told(plain, Registry.only("json"))
     assert "`ops` of graphwire" in text
-    assert "Let it in" in text
+    assert "Allow it" in text
     assert "pip install" not in text
     assert "lacks the plugin `ops` of graphwire" in told(plain, Registry.of(*_formats()))
 
@@ -203,7 +203,7 @@ def test_a_typo_in_an_upgrader_is_the_upgraders(data: bytes) -> None:
 def test_a_codec_of_the_box_that_is_left_out_is_to_be_let_in() -> None:
     program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
     program.constants["kept"] = torch.ones(2, 2).to_sparse()
-    with pytest.raises(EncodeError, match=r"`constants` of graphwire==.* is blocked.*Let it in"):
+    with pytest.raises(EncodeError, match=r"`constants` of graphwire==.* is blocked.*Allow it"):
         graphwire.dumps(program, registry=Registry.without("constants"))
 
 

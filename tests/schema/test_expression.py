@@ -213,7 +213,7 @@ def test_the_caller_chooses_the_limits():
 
 
 def test_the_error_shows_the_offending_piece_and_where_it_stands():
-    with pytest.raises(ExpressionError, match=r"'Lambda' is no operation"):
+    with pytest.raises(ExpressionError, match=r"'Lambda' is not an operation"):
         parse_expression("Add(Integer(1), Lambda(Integer(1)))")
     with pytest.raises(ExpressionError, match=r"'\.x' at character 2"):
         parse_infix("s0.x")

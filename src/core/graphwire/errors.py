@@ -197,7 +197,7 @@ class _OfCaller(str):
 
 def note_caller(error: BaseException) -> None:
     """Mark an exception as raised by the caller's own code, such as a file object, so that it is not converted."""
-    BaseException.add_note(error, _OfCaller("raised by what graphwire was given"))
+    BaseException.add_note(error, _OfCaller("raised by an object passed to graphwire"))
 
 
 def is_of_caller(error: BaseException) -> bool:
@@ -249,7 +249,7 @@ class TargetError(EncodeError):
         things = "one thing" if count == 1 else f"{count} things"
         super().__init__(
             f"{things} in the program that {target} cannot express",
-            remedy="Each with the first target that can in brackets:",
+            remedy="The first target that can is in brackets:",
         )
 
     def __str__(self) -> str:

@@ -33,7 +33,7 @@ def call_problem(function: Any, count: int, *, may_yield: bool = False) -> str:
     code = getattr(plain, "__code__", None) if type(plain) is FunctionType else None
     lazy = _LAZY & ~inspect.CO_GENERATOR if may_yield else _LAZY
     if code is not None and code.co_flags & lazy:
-        return "is a generator or a coroutine, of which a call does nothing"
+        return "is a generator or a coroutine, and calling it does nothing"
     if code is not None and not hasattr(plain, "__wrapped__"):
         # The same result as `inspect`, 30 times faster.
         most = code.co_argcount - (plain is not function)
@@ -129,7 +129,7 @@ def _operators(value: Any) -> Mapping[str, Callable[..., None]]:
         if not callable(function):
             raise RefusedError(f"not a mapping from names to functions: {name} has {type_text(function)}")
         if problem := call_problem(function, 1):
-            raise RefusedError(f"not of functions of a node: that of {name} {problem}")
+            raise RefusedError(f"a mapping with an unusable function: that of {name} {problem}")
     return MappingProxyType(operators)
 
 

@@ -125,7 +125,7 @@ def discover_plugins(
         if unknown := ", ".join(sorted(listed - seen)):
             problem = f"{source} names {unknown}, and no plugin or distribution of that name is installed"
             if source != ALLOW_VARIABLE:
-                raise PluginError(problem, remedy="`graphwire plugins` lists what is there")
+                raise PluginError(problem, remedy="`graphwire plugins` lists the installed plugins")
             _warn(problem)
     return tuple(plugins)
 
@@ -135,10 +135,10 @@ def warn_of(info: PluginInfo) -> None:
     if info.status == "broken":
         _warn(f"{info} is left out: {info.reason}")
     elif info.status == "partial":
-        _warn(f"{info} is in force but for this: {info.reason}")
+        _warn(f"{info} is partly unusable: {info.reason}")
     if info.load_seconds > SLOW_SECONDS:
         _warn(
-            f"{info} takes {info.load_seconds:.1f} s to load; what is slow to import belongs inside the functions that need it"
+            f"{info} takes {info.load_seconds:.1f} s to load; import slow modules inside the functions that need them"
         )
 
 
@@ -255,7 +255,9 @@ def _has_our_group(distribution: Distribution) -> bool:
 
 def _loaded(entry_point: EntryPoint) -> Any:
     if entry_point.pattern.match(entry_point.value) is None:
-        raise PluginError(f"its entry point is {entry_point.value!r:.80}, no `module` and no `module:object`")
+        raise PluginError(
+            f"its entry point is {entry_point.value!r:.80}, neither `module` nor `module:object`"
+        )
     return entry_point.load()
 
 
@@ -271,7 +273,7 @@ def plugin_names(names: Iterable[Any]) -> frozenset[str]:
     """
     listed = list(names)
     if strange := [name for name in listed if not isinstance(name, str)]:
-        raise PluginError(f"a plugin is given by its name, not by {strange[0]!r:.80}")
+        raise PluginError(f"a plugin is selected by its name, not by {strange[0]!r:.80}")
     return frozenset(normal_name(name) for name in listed if name.strip())
 
 

@@ -212,7 +212,7 @@ def _returned(hook: Hook, function: Any) -> list[Any]:
         raise RefusedError(f"{hook.name} is not marked with `@graphwire.hookimpl`")
     options = getattr(function, f"{hookspecs.PROJECT}_impl", {})
     if options.get("wrapper") or options.get("hookwrapper"):
-        raise RefusedError(f"{hook.name} is a wrapper, and has nothing to wrap")
+        raise RefusedError(f"{hook.name} is a wrapper, which graphwire does not support")
     if problem := call_problem(function, 0, may_yield=True):
         raise RefusedError(f"{hook.name} {problem}")
     try:
@@ -239,7 +239,7 @@ def _returned(hook: Hook, function: Any) -> list[Any]:
 def _provision(hook: Hook, provider: Any) -> Provision:
     """Check a provider, and return it as a provision."""
     if isinstance(provider, type):
-        raise RefusedError(f"no {hook.protocol.__name__}: it is a class; provide an instance")
+        raise RefusedError(f"not a valid {hook.protocol.__name__}: it is a class; provide an instance")
     facts: dict[str, Any] = {}
     wrong: list[str] = []
     for name, check in ATTRIBUTES[hook.kind].items():
@@ -265,7 +265,7 @@ def _provision(hook: Hook, provider: Any) -> Provision:
         wrong += _further_problems(hook, provider, facts)
     names = _names(hook.kind, facts)
     if wrong:
-        raise RefusedError(f"no {hook.protocol.__name__}: {'; '.join(wrong)}", names)
+        raise RefusedError(f"not a valid {hook.protocol.__name__}: {'; '.join(wrong)}", names)
     return Provision(hook.kind, provider, MappingProxyType(facts), names)
 
 
@@ -307,15 +307,15 @@ def step_name(namespace: str, from_version: int, to_version: int) -> str:
 def _further_problems(hook: Hook, provider: Any, facts: Mapping[str, Any]) -> list[str]:
     if hook.kind == "opset_upgrader" and abs(facts["to_version"] - facts["from_version"]) != 1:
         return [
-            f"it goes from version {facts['from_version']} to {facts['to_version']}, and a step is between versions one apart"
+            f"it goes from version {facts['from_version']} to {facts['to_version']}, but the versions of a step are one apart"
         ]
     if hook.kind == "metadata_key":
         if not isinstance(provider, MetadataKey):
-            return ["it is made by `MetadataKey(name)`"]
+            return ["it is not made by `MetadataKey(name)`"]
         if facts["name"] in OWN_METADATA:
             return [f"{facts['name']!r} is kept without being declared"]
         if facts["name"] in TORCH_METADATA:
-            return [f"{facts['name']!r} is a note that torch makes of every program for itself"]
+            return [f"{facts['name']!r} is a key that torch writes into every program for its own use"]
     return []
 
 

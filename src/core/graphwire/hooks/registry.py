@@ -268,7 +268,7 @@ class Registry:
         """
         if not isinstance(name, str):
             raise UnknownFormatError(
-                f"a wire format is asked for by its name, not by {name!r:.80}",
+                f"a wire format is selected by its name, not by {name!r:.80}",
                 remedy=f"Installed: {', '.join(sorted(self.wire_formats)) or 'none'}",
             )
         try:
@@ -374,7 +374,7 @@ class Registry:
         ]
         if not named:
             remedies.append(
-                "Install a distribution that provides it (`graphwire plugins` lists what is there)"
+                "Install a distribution that provides it (`graphwire plugins` lists the installed plugins)"
             )
         return UnknownFormatError(problem, remedy=". ".join(remedies))
 

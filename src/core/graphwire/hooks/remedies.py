@@ -25,12 +25,12 @@ def remedy_for_plugin(plugin: PluginInfo, what: str = "") -> str:
     refused = [each for each in plugin.refused if not what or what in each.names] or list(plugin.refused)
     reason = "; ".join(dict.fromkeys(map(str, refused))) or plugin.reason
     if plugin.status == "blocked":
-        return f"The {plugin} is blocked: {reason}. Let it in there"
+        return f"The {plugin} is blocked: {reason}. Allow it there"
     if any(each.is_conflict for each in refused):
         return f"The {plugin} is not in force: {reason}. Uninstall one, or name it in {BLOCK_VARIABLE}"
     if "update graphwire" in reason:
         return f"The {plugin} is broken: {reason}"
-    state = "broken" if plugin.status == "broken" else "in force but for this"
+    state = "broken" if plugin.status == "broken" else "partly unusable"
     return f"The {plugin} is {state}: {reason}. Repair or update it"
 
 
@@ -99,8 +99,8 @@ def _of_installed(
         return f"Update {name} ({has} is installed): the file says that it was written with {version}"
     lacking = ", ".join(sorted({name for _, name in needs})) or "this"
     return (
-        f"{name} {has} is installed, and has no {lacking} any more; the file is of {version}. Ask the authors of {name}, or "
-        "load it where that version is"
+        f"{name} {has} is installed, which no longer has {lacking}; the file was written with {version}. Ask the authors of "
+        f"{name}, or load it with that version"
     )
 
 

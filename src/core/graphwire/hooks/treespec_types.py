@@ -185,7 +185,7 @@ def _types_of(serializer_name: str, serializer: TreespecSerializer) -> list[Tree
         ):
             raise PluginError(f"its family has a member {name!r}, whose name does not start with its own")
         if not callable(each):
-            raise PluginError(f"its container {name} is {each!r:.80}, no class")
+            raise PluginError(f"its container {name} is {each!r:.80}, not a class")
     if len(set(types.values())) < len(types):
-        raise PluginError("one class stands in its family under two names")
+        raise PluginError("one class has two names in its family")
     return [TreespecType(name, each, serializer, serializer_name) for name, each in types.items()]

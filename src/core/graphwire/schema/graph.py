@@ -109,7 +109,7 @@ class RangeValue(msgspec.Struct, gc=False, frozen=True):
 
     def __post_init__(self) -> None:
         if self.step == 0:
-            raise ValueError("the step of a range is not 0")
+            raise ValueError("the step of a range must not be 0")
 
 
 class GraphArgument(msgspec.Struct, gc=False, omit_defaults=True):

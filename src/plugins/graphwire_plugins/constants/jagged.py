@@ -83,7 +83,9 @@ def _check(values: Any, offsets: Any, lengths: Sequence[Any]) -> None:
     """Check that the offsets increase and stay within the elements, because kernels trust them."""
     for each in (offsets, *lengths):
         if each.dim() != 1 or str(each.dtype) not in ("torch.int64", "torch.int32"):
-            raise DecodeError("the offsets and lengths of a jagged tensor are no rows of integers")
+            raise DecodeError(
+                "the offsets and lengths of a jagged tensor are not one-dimensional tensors of integers"
+            )
     if values.dim() == 0:
         raise DecodeError("the elements of a jagged tensor have no rows")
     check_memory(offsets, *lengths)

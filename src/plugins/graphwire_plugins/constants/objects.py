@@ -38,7 +38,7 @@ class ScriptObjects:
 
         name = str(value._type().qualified_name())
         if name not in STATES:
-            raise EncodeError(f"nobody here knows the states of the script class {name}", remedy=_CODEC)
+            raise EncodeError(f"graphwire cannot check states of the script class {name}", remedy=_CODEC)
         state, _ = torch.ScriptObject.__getstate__(value)
         try:
             check_state(name, state)
@@ -59,7 +59,7 @@ class ScriptObjects:
             case {"class": str(name), "state": state}:
                 if name not in STATES:
                     raise DecodeError(
-                        f"nobody here knows the states of the script class {name!r:.200}", remedy=_CODEC
+                        f"graphwire cannot check states of the script class {name!r:.200}", remedy=_CODEC
                     )
                 state = decode_data(state, tensors)
                 check_state(name, state)

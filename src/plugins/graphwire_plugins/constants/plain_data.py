@@ -155,7 +155,7 @@ def importable_name(declared: Any) -> str:
         found = getattr(found, part, None)
     if found is not declared:
         raise EncodeError(
-            f"no other process has {name}: it is no part of a module that could be imported",
+            f"no other process can import {name}: it is not part of an importable module",
             remedy="Define it in a module, outside of functions, or install a plugin with a constant codec for it",
         )
     return name
@@ -170,7 +170,7 @@ def _declared_name(declared: Any) -> str:
     if declared_classes().get(name) is not declared:
         raise EncodeError(
             f"{name} is no data, and nobody declares it to be fit to be made from a file",
-            remedy="Declare it so where it is saved and where it is loaded: "
+            remedy="Declare it in the program that saves and in the one that loads: "
             f"`torch.serialization.add_safe_globals([{getattr(declared, '__name__', name)}])`",
         )
     return importable_name(declared)
@@ -181,7 +181,7 @@ def _declared(name: str) -> Any:
         return declared_classes()[name]
     except KeyError:
         raise UnknownTypeError(
-            f"nobody declares {name!r:.200} in this process",
+            f"{name!r:.200} is not declared in this process",
             remedy="Before you load, import the library that does, or call `torch.serialization.add_safe_globals`",
         ) from None
 
@@ -205,7 +205,7 @@ def rebuild(kind: Any, state: Any) -> Any:
         DecodeError: the state does not belong to this class.
     """
     if not isinstance(kind, type):
-        raise DecodeError(f"{_name(kind)} is no class")
+        raise DecodeError(f"{_name(kind)} is not a class")
     try:
         if issubclass(kind, tuple):
             return kind(*state) if hasattr(kind, "_fields") else kind(state)

@@ -30,7 +30,7 @@ def check_state(name: str, state: Any) -> None:
         DecodeError: it does not.
     """
     if not STATES[name](state):
-        raise DecodeError(f"what is described here is no state of a {name}")
+        raise DecodeError(f"the state is not valid for a {name}")
 
 
 def check_memory(*tensors: Any) -> None:

@@ -82,7 +82,7 @@ class TensorSubclasses:
             raise DecodeError(f"{len(tensors)} tensors are given for the attributes {attributes!r:.200}")
         kind = _class_of(described["class"])
         if not hasattr(kind, "__tensor_unflatten__"):
-            raise DecodeError(f"{described['class']} does not say how it is put together")
+            raise DecodeError(f"{described['class']} has no `__tensor_unflatten__`")
         context = decode_data(described["context"], tensors)
         inner = dict(zip(attributes, tensors, strict=False))
         try:
@@ -91,10 +91,10 @@ class TensorSubclasses:
             )
         except Exception as error:
             raise DecodeError(
-                f"{described['class']} refuses its own parts: {type(error).__name__}: {error}"
+                f"{described['class']} cannot be rebuilt from its parts: {type(error).__name__}: {error}"
             ) from error
         if not isinstance(made, torch.Tensor):
-            raise DecodeError(f"{described['class']} makes no tensor of its parts")
+            raise DecodeError(f"{described['class']} does not return a tensor from `__tensor_unflatten__`")
         if described["parameter"]:
             return torch.nn.Parameter(made, requires_grad=described["requires_grad"])
         return made.requires_grad_() if described["requires_grad"] and not made.requires_grad else made
@@ -153,11 +153,9 @@ class PlainSubclasses:
                 if type(attributes) is not dict or not all(type(key) is str for key in attributes):
                     raise DecodeError(f"the attributes of a {name} are {state!r:.200}")
                 if shadowed := [key for key in attributes if _is_behaviour(kind, key)]:
-                    raise DecodeError(
-                        f"the attributes of a {name} would stand before its methods {shadowed!r:.200}"
-                    )
+                    raise DecodeError(f"the attributes of a {name} would hide its methods {shadowed!r:.200}")
                 if not isinstance(tensors[0], torch.Tensor):
-                    raise DecodeError(f"the elements of a {name} are no plain tensor")
+                    raise DecodeError(f"the elements of a {name} are not a plain tensor")
                 made = torch.Tensor._make_subclass(kind, tensors[0], requires_grad)
                 vars(made).update(attributes)
                 return made

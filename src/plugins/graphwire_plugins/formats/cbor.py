@@ -79,7 +79,9 @@ class CborFormat:
 
     def _load(self, data: bytes, containers: int) -> Tree:
         if not data.startswith(_SELF_DESCRIBED):
-            raise FormatError("the bytes are no CBOR document of ours (they do not start with tag 55799)")
+            raise FormatError(
+                "the bytes are not a CBOR document of graphwire (they do not start with tag 55799)"
+            )
         if len(data) > containers:
             check_containers(len(data) - len(data.translate(None, _CONTAINERS)), containers)
         stream = io.BytesIO(data)
@@ -98,9 +100,9 @@ class CborFormat:
             if "nesting depth" in str(error):
                 raise LimitError("the CBOR document is nested too deeply") from error
             reason = error.__cause__ if isinstance(error.__cause__, FormatError) else error
-            raise FormatError(f"the bytes are no CBOR document of ours ({reason})") from error
+            raise FormatError(f"the bytes are not a CBOR document of graphwire ({reason})") from error
         except (ValueError, OverflowError) as error:
-            raise FormatError(f"the bytes are no CBOR document of ours ({error})") from error
+            raise FormatError(f"the bytes are not a CBOR document of graphwire ({error})") from error
         if stream.tell() != len(data):
             raise FormatError(f"{len(data) - stream.tell()} bytes follow the CBOR document")
         return tree
@@ -127,7 +129,7 @@ def _encode_metas(metas: dict[str, Any]) -> bytes:
 
 
 def _refuse(value: Any, _immutable: bool) -> NoReturn:
-    raise FormatError("it holds a tag, and bignums are the only ones we read")
+    raise FormatError("it contains a tag, and only those of bignums are supported")
 
 
 _REFUSED = dict.fromkeys(

@@ -81,7 +81,7 @@ class JsonFormat:
         except RecursionError as error:
             raise LimitError("the JSON document is nested too deeply") from error
         except (msgspec.DecodeError, ValueError) as error:
-            raise FormatError(f"the bytes are no JSON document ({error})") from error
+            raise FormatError(f"the bytes are not a JSON document ({error})") from error
 
     def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
         data = bytes(buffer)
@@ -164,12 +164,12 @@ def _decode_bytes(value: Any) -> bytes:
             return b64decode(value, validate=True)
     except (binascii.Error, ValueError):
         pass
-    raise FormatError("the value of $bytes is no base64 text")
+    raise FormatError("the value of $bytes is not base64 text")
 
 
 def _decode_float(value: Any) -> float:
     if type(value) is not str or value not in _FLOATS:
-        raise FormatError('the value of $float is none of "nan", "inf", "-inf"')
+        raise FormatError('the value of $float is not "nan", "inf" or "-inf"')
     return _FLOATS[value]
 
 

@@ -66,7 +66,7 @@ class MsgpackFormat:
             raise LimitError("the MessagePack document is nested too deeply") from error
         except (msgpack.UnpackException, ValueError, OverflowError) as error:
             reason = str(error) or type(error).__name__
-            raise FormatError(f"the bytes are no MessagePack document ({reason})") from error
+            raise FormatError(f"the bytes are not a MessagePack document ({reason})") from error
         return tree
 
     def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
@@ -106,13 +106,13 @@ def _containers(data: bytes, most: int) -> int:
 
 def _encode_big_int(value: Any) -> msgpack.ExtType:
     if type(value) is not int:  # cannot happen: measure_tree saw every type
-        raise FormatError(f"a {type(value).__name__} is no value of a wire format")
+        raise FormatError(f"a {type(value).__name__} is not a value of a wire format")
     return msgpack.ExtType(_BIG_INT, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
 
 
 def _decode_big_int(code: int, data: bytes) -> int:
     if code != _BIG_INT:
-        raise FormatError(f"extension type {code} is none of ours")
+        raise FormatError(f"extension type {code} is not supported")
     value = int.from_bytes(data, "big", signed=True)
     if _INT_MIN <= value <= _INT_MAX or len(data) != value.bit_length() // 8 + 1:
         raise FormatError(

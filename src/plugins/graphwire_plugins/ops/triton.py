@@ -44,7 +44,7 @@ class MissingKernel:
             raise AttributeError(attribute)
         raise UnknownOperatorError(
             f"the Triton kernel {self.module}.{self.name} is not in this process",
-            remedy="Before you load, import its module and give it to torch: "
+            remedy="Before you load, import its module and register it with torch: "
             "`torch._higher_order_ops.triton_kernel_wrap.kernel_side_table.add_kernel(kernel)`",
         )
 
@@ -117,7 +117,7 @@ def decode_launch(
                 "constant_args_idx": table.add_constant_args(constants) if place is None else place,
                 **rest,
             }
-    raise DecodeError("no call of a Triton kernel is described here")
+    raise DecodeError("the record does not describe a call of a Triton kernel")
 
 
 def _described(kernel: Any) -> MissingKernel:
@@ -201,5 +201,5 @@ def _decode_constant(value: Any) -> Any:
             try:
                 return TritonType(name) if language is None else language.dtype(name)
             except AssertionError:
-                raise DecodeError(f"{name[:80]!r} is no element type of Triton") from None
+                raise DecodeError(f"{name[:80]!r} is not an element type of Triton") from None
     return value

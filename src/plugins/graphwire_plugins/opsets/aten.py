@@ -75,7 +75,7 @@ def _true_division(edit: NodeEditor) -> None:
     meta = edit.tensor(result)
     known: TensorMeta = replace(edit.tensor(dividend), dtype=meta.dtype, dtype_name=meta.dtype_name)
     if meta.dtype is ScalarType.UNKNOWN:
-        edit.refuse(f"no argument of version 3 says the element type {meta.dtype_text}")
+        edit.refuse(f"no argument of version 3 can represent the element type {meta.dtype_text}")
     converted = edit.emit(
         f"{_ATEN}_to_copy.default", {"self": dividend}, keywords={"dtype": meta.dtype}, known=known
     )
@@ -106,13 +106,13 @@ def _full_of_floats(edit: NodeEditor) -> None:
         (converted,) = edit.emit_all("torch.sym_float", [fill], [known])
         edit.set("fill_value", converted)
     elif isinstance(fill, Value) and fill.kind == "sym_bool":
-        edit.refuse("a truth value that is only known when the program runs cannot be made a float")
+        edit.refuse("a boolean that is only known at run time cannot be converted to a float")
 
 
 def _as_float(known: SymInt | None) -> SymFloat:
     """Return the metadata of an integer after conversion to a float."""
     if known is None:
-        raise OpsetError("nothing is known of the integer before the program is loaded")
+        raise OpsetError("the integer has no metadata before the program is loaded")
     if known.as_expr is None:
         return SymFloat(as_float=float(known.as_int or 0))
     hint = known.as_expr.hint
@@ -163,7 +163,7 @@ def _gelu_of_parts(edit: NodeEditor) -> None:
         edit.refuse(f"version 9 has no gelu with approximate={approximate!r}")
     x = edit.value("self")
     if edit.dtype(x) not in {"float32", "float64"}:
-        edit.refuse(f"written out, gelu by tanh rounds otherwise than as one operator in {edit.dtype(x)}")
+        edit.refuse(f"as several operators, gelu with tanh rounds differently than as one in {edit.dtype(x)}")
 
     def emit(name: str, one: Value, other: Any = None) -> Value:
         inputs = {"self": one} if other is None else {"self": one, "other": other}

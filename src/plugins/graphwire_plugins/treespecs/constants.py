@@ -36,8 +36,8 @@ class ConstantFunctions:
         name = _name(function)
         if _callables().get(name) is not function:
             raise EncodeError(
-                f"{name} is called by the graph, and a program that loads could not find it",
-                remedy="Declare it so where it is saved and where it is loaded: "
+                f"{name} is called by the graph, but a program that loads could not find it",
+                remedy="Declare it in the program that saves and in the one that loads: "
                 f"`torch.serialization.add_safe_globals([{getattr(function, '__name__', name)}])`",
             )
         return 1, {"function": name}
@@ -84,7 +84,7 @@ class FunctionSchemas:
                 try:
                     return ConstantNode(torch._C.parse_schema(text))
                 except RuntimeError as error:
-                    raise DecodeError(f"no operator schema: {text!r:.200}") from error
+                    raise DecodeError(f"invalid operator schema: {text!r:.200}") from error
         raise DecodeError(f"no operator schema is described by {tree!r:.80}")
 
     def arity(self, container: Any, context: Any) -> int | None:

@@ -108,7 +108,7 @@ class DefaultDict:
                 return [None, _keys(decode_value(keys))]
             case {"factory": str(name), "keys": keys}, 2:
                 return [_factory(name), _keys(decode_value(keys))]
-        raise DecodeError(f"no default factory and keys of a defaultdict: {tree!r:.80}")
+        raise DecodeError(f"not a default factory and keys of a defaultdict: {tree!r:.80}")
 
     def arity(self, container: Any, context: Any) -> int | None:
         return len(context[1])
@@ -122,7 +122,7 @@ def _factory_name(factory: Any) -> str:
     raise EncodeError(
         f"the default factory {module}.{name} of a defaultdict cannot be written",
         remedy=f"Use one of {', '.join(sorted(FACTORIES))} or None, or pass a plain dict; "
-        'or save with containers="plain", which makes one',
+        'or save with containers="plain", which writes plain dicts',
     )
 
 
@@ -131,8 +131,8 @@ def _factory(name: str) -> Callable[[], Any]:
         return FACTORIES[name]
     except KeyError:
         raise DecodeError(
-            f"the default factory {name!r} of a defaultdict is none that is allowed",
-            remedy=f"Known are {', '.join(sorted(FACTORIES))}; no file makes graphwire import another",
+            f"the default factory {name!r} of a defaultdict is not allowed",
+            remedy=f"Known are {', '.join(sorted(FACTORIES))}; a file cannot make graphwire import another",
         ) from None
 
 
@@ -140,10 +140,10 @@ def _keys(value: Any) -> list[Any]:
     """Check and return the keys of a dict. A list among them was a tuple: torch's JSON loses that, and a list cannot be
     a key."""
     if type(value) is not list:
-        raise DecodeError(f"no list of keys: {value!r:.80}")
+        raise DecodeError(f"not a list of keys: {value!r:.80}")
     keys = [hashable(_tupled(key)) for key in value]
     if len(set(keys)) != len(keys):
-        raise DecodeError("a key of a dict stands there twice")
+        raise DecodeError("a dict has a duplicate key")
     return keys
 
 

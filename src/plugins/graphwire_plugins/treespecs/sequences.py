@@ -98,7 +98,7 @@ class Deque:
         length = load_json(tree) if isinstance(tree, str) else tree
         if length is None or (type(length) is int and 0 <= length < 2**63):
             return length
-        raise DecodeError(f"no maxlen of a deque: {length!r:.80}")
+        raise DecodeError(f"not a maxlen of a deque: {length!r:.80}")
 
     def arity(self, container: Any, context: Any) -> int | None:
         return None
@@ -125,8 +125,8 @@ class NamedTuple:
         )
         raise EncodeError(
             f"the namedtuple {name} has no serialized name",
-            remedy=f"Register it so, in the program that saves and in the one that loads: `{call}`. "
-            'Or save with containers="plain", which makes tuples of its kind',
+            remedy=f"Register it in the program that saves and in the one that loads: `{call}`. "
+            'Or save with containers="plain", which writes plain tuples',
         )
 
     def load_context(self, tree: Tree, version: int) -> Any:
@@ -141,7 +141,7 @@ class NamedTuple:
             ):
                 found = registration_by_fields(name, list(map(str, fields)))
             case _:
-                raise DecodeError(f"no serialized name of a namedtuple: {tree!r:.80}")
+                raise DecodeError(f"not a serialized name of a namedtuple: {tree!r:.80}")
         if found is not None and is_namedtuple(found.container):
             return found.container
         call = "torch.utils._pytree._register_namedtuple(CLASS, serialized_type_name=NAME)"

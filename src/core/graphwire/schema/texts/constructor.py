@@ -128,7 +128,7 @@ def float_number(decimal: str, precision: int = 53) -> Expression:
         ExpressionError: `decimal` is not a decimal number, or the precision is not in 1 … 4096.
     """
     if not _DECIMAL.fullmatch(decimal):
-        refuse(f"{decimal!r} is no decimal number")
+        refuse(f"{decimal!r} is not a decimal number")
     if not 1 <= precision <= 4096:
         refuse(f"a Float has a precision of {precision} bits", remedy="torch writes 53 (double)")
     return Expression("Float", (decimal, precision))
@@ -153,9 +153,9 @@ def symbol(name: str, assumptions: Sequence[tuple[str, bool]] = ()) -> Expressio
         known = [key for key, _ in assumptions]
         if not ASSUMPTIONS.issuperset(known):
             unknown = sorted(set(known) - ASSUMPTIONS)
-            refuse(f"symbol {name!r} makes an assumption that is none of sympy's: {', '.join(unknown)}")
+            refuse(f"symbol {name!r} has an assumption that sympy does not know: {', '.join(unknown)}")
         if len(set(known)) != len(known):
-            refuse(f"symbol {name!r} states an assumption twice")
+            refuse(f"symbol {name!r} has a duplicate assumption")
     return Expression("Symbol", (name, *assumptions))
 
 
@@ -168,7 +168,7 @@ def call(head: str, operands: Sequence[Expression]) -> Expression:
     arity = HEADS.get(head)
     if arity is None:
         refuse(
-            f"{head[:80]!r} is no operation of the expression grammar",
+            f"{head[:80]!r} is not an operation of the expression grammar",
             remedy=_OPERATIONS_LISTED,
         )
     least, most = arity
@@ -178,7 +178,7 @@ def call(head: str, operands: Sequence[Expression]) -> Expression:
         refuse(f"{head} has {count} operand{'s' * (count != 1)}, and takes {wanted}")
     if head == "Piecewise":
         if any(operand.head != "ExprCondPair" for operand in operands):
-            refuse("Piecewise has an operand that is no (value, condition) pair")
+            refuse("Piecewise has an operand that is not a (value, condition) pair")
     elif any(operand.head == "ExprCondPair" for operand in operands):
         refuse(f"{head} has a (value, condition) pair as operand", remedy="Only Piecewise holds such pairs")
     return Expression(head, tuple(operands))
@@ -232,7 +232,7 @@ def _leaf(found: re.Match[str], limits: ExpressionLimits) -> Expression:
     if kind == "constant":
         if value not in CONSTANTS:
             refuse(
-                f"{value[:80]!r} is no constant of the expression grammar",
+                f"{value[:80]!r} is not a constant of the expression grammar",
                 remedy="A symbol is written Symbol('s0'); infix text is read by parse_infix",
             )
         return Expression(value, ())
@@ -249,7 +249,7 @@ def _leaf(found: re.Match[str], limits: ExpressionLimits) -> Expression:
 def _refuse_head(head: str, text: str, position: int) -> NoReturn:
     if head in _SPELLED:
         refuse(f"not a {head}", text, position, f"A {head} is written like {_SPELLED[head]}")
-    refuse(f"{head[:80]!r} is no operation of the expression grammar", text, position, _OPERATIONS_LISTED)
+    refuse(f"{head[:80]!r} is not an operation of the expression grammar", text, position, _OPERATIONS_LISTED)
 
 
 def parse_expression(text: str, limits: ExpressionLimits = DEFAULT_LIMITS) -> Expression:
@@ -313,7 +313,7 @@ def format_expression(expression: Expression) -> str:
     try:
         return _constructor(expression)
     except RecursionError:
-        refuse("an expression that is nested too deeply to be written")
+        refuse("an expression is nested too deeply to be written")
 
 
 def _constructor(expression: Expression) -> str:

@@ -82,8 +82,8 @@ def check_range_key(text: str) -> None:
     growth = growth_of(parse_infix(text))
     if growth.nodes > MAX_REASONED or growth.exponents:
         raise ExpressionError(
-            f"what has a range is an expression of {growth.nodes} parts, or has a symbol in an exponent",
-            remedy=f"Ranges are of symbols, and of expressions with at most {MAX_REASONED} parts",
+            f"the key of a range is an expression of {growth.nodes} parts, or has a symbol in an exponent",
+            remedy=f"A range belongs to a symbol, or to an expression with at most {MAX_REASONED} parts",
         )
 
 
@@ -96,7 +96,7 @@ def growth_of(expression: Expression) -> Growth:
     try:
         return _growth(expression)
     except RecursionError:
-        raise ExpressionError("an expression that is nested too deeply for the stack that is left") from None
+        raise ExpressionError("an expression is nested too deeply for the remaining stack") from None
 
 
 def _growth(expression: Expression) -> Growth:

@@ -79,7 +79,7 @@ def parse_guard(text: str) -> ast.expr:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else "it is nested too deeply"
-        raise ExpressionError(f"a guard that is no Python expression ({reason}): {text[:80]!r}") from error
+        raise ExpressionError(f"a guard is not a Python expression ({reason}): {text[:80]!r}") from error
     pending: list[tuple[ast.expr, int, bool]] = [(tree, 1, False)]
     while pending:
         node, depth, powered = pending.pop()
@@ -104,12 +104,12 @@ def _check_characters(text: str) -> None:
     outside = _KEY.sub("", text)
     glued = _GLUED_NUMBER.search(outside)
     if glued is not None:
-        raise ExpressionError(f"a guard holds a number that goes on as a word: {glued[0][:80]!r}")
+        raise ExpressionError(f"a guard holds a number directly followed by a word: {glued[0][:80]!r}")
     found = _OUTSIDE_KEYS.search(outside)
     if found is not None:
         raise ExpressionError(
             f"a guard holds the character {found[0]!r} outside of a key: {text[:80]!r}",
-            remedy="A guard is one line of ASCII without comments; its keys stand in single quotes",
+            remedy="A guard is one line of ASCII without comments; its keys are in single quotes",
         )
 
 
@@ -165,7 +165,7 @@ def _check_exponent(node: ast.BinOp) -> None:
 def _check_constant(node: ast.Constant) -> None:
     value = node.value
     if type(value) not in (int, float, bool):
-        _refuse(node, f"a constant that is no number: {str(value)[:80]!r}")
+        _refuse(node, f"a constant that is not a number: {str(value)[:80]!r}")
     if type(value) is int and value > MAX_INTEGER:
         _refuse(node, "a whole number beyond 2**64")
 
@@ -211,11 +211,11 @@ def _check_source(node: ast.expr) -> None:
                 _refuse(step.slice, "a subscript that is neither a number nor a key")
             step = step.value
         elif isinstance(step, ast.Name):
-            _refuse(step, f"the name {step.id[:80]!r}", "A guard speaks of the inputs, as L['x']")
+            _refuse(step, f"the name {step.id[:80]!r}", "A guard refers to the inputs, such as L['x']")
         else:
-            _refuse(step, "what is no part of the guard grammar")
+            _refuse(step, "something outside the guard grammar")
     if not steps or not isinstance(_first_step(node), ast.Subscript):
-        _refuse(node, "the whole dictionary of inputs", "A guard speaks of the inputs, as L['x']")
+        _refuse(node, "the whole dictionary of inputs", "A guard refers to the inputs, such as L['x']")
 
 
 def _first_step(node: ast.expr) -> ast.expr:

@@ -276,7 +276,7 @@ def parse_infix(text: str, limits: ExpressionLimits = DEFAULT_LIMITS) -> Express
     try:
         tree = reader.read(1, 0)
     except RecursionError:
-        refuse("an expression that is nested too deeply for the stack that is left")
+        refuse("an expression is nested too deeply for the remaining stack")
     if reader.kinds[reader.index] != "end":
         reader.refuse("text after the end of the expression")
     return tree
@@ -302,7 +302,7 @@ def format_infix(expression: Expression) -> str:
     try:
         return _infix(expression, 0)
     except RecursionError:
-        refuse("an expression that is nested too deeply to be written")
+        refuse("an expression is nested too deeply to be written")
 
 
 def _infix(expression: Expression, power: int) -> str:

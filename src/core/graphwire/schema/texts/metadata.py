@@ -53,7 +53,7 @@ def parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SchemaError(f"no JSON text: {error}") from error
+        raise SchemaError(f"invalid JSON: {error}") from error
 
 
 def parse_modules(text: str) -> list[tuple[str, str, str]]:
@@ -148,7 +148,7 @@ def _parse(decoder: msgspec.json.Decoder[Shape], text: str) -> Shape:
     try:
         return decoder.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        raise SchemaError(f"metadata of another shape: {error}") from error
+        raise SchemaError(f"metadata has an unexpected shape: {error}") from error
 
 
 GRAMMARS: Mapping[str, Callable[[str], Any]] = MappingProxyType(

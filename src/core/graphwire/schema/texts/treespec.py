@@ -71,10 +71,10 @@ def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
         problem, _, path = str(error).partition(" - at `$")
         raise SchemaError(f"a treespec is malformed: {_lower_first(problem)}", place=_place(path)) from error
     except ValueError as error:
-        raise SchemaError(f"a treespec is no JSON text: {error}") from error
+        raise SchemaError(f"a treespec is not JSON text: {error}") from error
     if protocol != PROTOCOL:
         raise SchemaError(
-            f"a treespec of protocol {protocol}; the one that is known is {PROTOCOL}",
+            f"a treespec has protocol {protocol}; only {PROTOCOL} is supported",
             remedy="A later version of graphwire may read it",
         )
     level, depth = [spec], 1
@@ -130,9 +130,9 @@ def keywords_of(in_spec: TreeSpec) -> list[Any]:
     try:
         keys = json.loads(context) if isinstance(context, str) else context
     except (ValueError, RecursionError) as error:
-        raise SchemaError("the names of keyword arguments are no JSON text") from error
+        raise SchemaError("the names of keyword arguments are not JSON text") from error
     if not isinstance(keys, list):
-        raise SchemaError("the names of keyword arguments are no list")
+        raise SchemaError("the names of keyword arguments are not a list")
     return keys
 
 
@@ -157,7 +157,7 @@ def dump_json(value: Any) -> str:
     try:
         return json.dumps(value, default=_encode_enum)
     except (TypeError, ValueError, RecursionError) as error:
-        raise EncodeError(f"the context of a container is no JSON: {error}") from error
+        raise EncodeError(f"the context of a container is not JSON: {error}") from error
 
 
 def load_json(text: str) -> Any:
@@ -170,7 +170,7 @@ def load_json(text: str) -> Any:
     try:
         return json.loads(text, object_hook=_decode_enum)
     except (ValueError, TypeError, RecursionError) as error:
-        raise DecodeError(f"the context of a container is no JSON text: {error}") from error
+        raise DecodeError(f"the context of a container is not JSON text: {error}") from error
 
 
 def is_plain_json(value: Any) -> bool:
@@ -281,7 +281,7 @@ def decode_value(tree: Any, place: str = "") -> Any:
                 raise DecodeError(f"bytes in the context of a container: {error}", place=place) from error
         case {"enum": str(class_name), "name": str(name), **rest} if not rest:
             return _enum_member(class_name, name)
-    raise DecodeError(f"no value in the context of a container: {tree!r:.80}", place=place)
+    raise DecodeError(f"invalid value in the context of a container: {tree!r:.80}", place=place)
 
 
 def hashable(key: Any, place: str = "") -> Any:
@@ -293,7 +293,7 @@ def hashable(key: Any, place: str = "") -> Any:
     try:
         hash(key)
     except TypeError:
-        raise DecodeError(f"no dict has such a key: {key!r:.80}", place=place) from None
+        raise DecodeError(f"invalid dict key: {key!r:.80}", place=place) from None
     return key
 
 
@@ -318,7 +318,7 @@ def _format(spec: TreeSpec) -> str:
 def _encode_enum(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return {"__enum__": True, "fqn": _class_name(type(value)), "name": value.name}
-    raise TypeError(f"a {_class_name(type(value))} is none")
+    raise TypeError(f"a {_class_name(type(value))} is not an enum member")
 
 
 def _decode_enum(tree: dict[str, Any]) -> Any:
@@ -327,7 +327,7 @@ def _decode_enum(tree: dict[str, Any]) -> Any:
     match tree:
         case {"fqn": str(class_name), "name": str(name)}:
             return _enum_member(class_name, name)
-    raise DecodeError(f"no enum member: {tree!r:.80}")
+    raise DecodeError(f"invalid enum member: {tree!r:.80}")
 
 
 def _enum_member(class_name: str, name: str) -> enum.Enum:
@@ -341,7 +341,7 @@ def _enum_member(class_name: str, name: str) -> enum.Enum:
             return member
     raise UnknownTypeError(
         f"the enum class {class_name} does not exist in this process",
-        remedy="Import the module that defines it before you load: no file makes graphwire import anything",
+        remedy="Import the module that defines it before you load: loading a file never imports anything",
     )
 
 
