@@ -41,8 +41,8 @@ TABLE = _table()
 
 
 def _records() -> Iterator[type[msgspec.Struct]]:
-    for module in pkgutil.iter_modules(graphwire.schema.__path__):
-        held = importlib.import_module(f"graphwire.schema.{module.name}")
+    for module in pkgutil.walk_packages(graphwire.schema.__path__, "graphwire.schema."):
+        held = importlib.import_module(module.name)
         for kind in vars(held).values():
             is_record = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
             if is_record and kind.__module__ == held.__name__ and not kind.__name__.startswith("_"):

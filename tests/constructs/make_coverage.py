@@ -1,4 +1,4 @@
-"""Writes `docs/coverage.md`: every construct of this folder, what graphwire keeps of it, and what torch's own file does.
+"""Writes `docs/coverage.md`: for each construct in this folder, what graphwire's and torch's own files preserve.
 
 python tests/constructs/make_coverage.py
 """
@@ -27,20 +27,20 @@ FORMATS = ("json", "msgpack", "cbor")
 _NONE = "\N{EN DASH}"
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "coverage.md"
 
-_HEAD = """# What is kept
+_HEAD = """# Supported constructs
 
-Every construct that a program of `torch.export` can hold, as the tests in `tests/constructs` try them; made by
-`python tests/constructs/make_coverage.py` with torch {torch}, and checked in JSON, msgpack and CBOR.
+The constructs that a program of `torch.export` can contain, as tested in `tests/constructs`.
+`python tests/constructs/make_coverage.py` generates this page with torch {torch}, from files in JSON, msgpack and CBOR.
 
-- *save*, *load*: without an error; *load* also means that the loaded program is the saved one again, node by node with its
-  metadata, signature, ranges, guards and weights (`graphwire.testing.assert_same_program`).
-- *run*: it computes the same, to the last bit; a dash where a program cannot be run here.
+- *save*, *load*: succeeds. *load* also means that the loaded program equals the saved one: every node with its metadata,
+  the signature, ranges, guards and weights (`graphwire.testing.assert_same_program`).
+- *run*: the loaded program computes the same, to the last bit; a dash if the program cannot run in this test.
 - *same bytes*: saving the loaded program again gives the same bytes.
-- *torch*: the same program through `torch.export.save` and `load`, by the same measures. *load* is the mere absence of an
-  error there; *equal* is what *load* means for graphwire.
+- *torch*: the same program through `torch.export.save` and `load`. There, *load* only means that no error is raised; *equal*
+  has the meaning of *load* for graphwire.
 
-*refused* is an error by policy, which says what to do. The Triton kernels are a Python function and its source, as torch's
-table holds them: their calls are kept and can be looked at without Triton, and cannot be run.
+*refused* means that graphwire deliberately raises an error, with a remedy. Triton kernels are a Python function and its source,
+as in torch's table: without Triton, calls of them are saved and can be inspected, but not run.
 """
 
 
@@ -114,7 +114,7 @@ def _assert(holds: bool) -> None:
 
 
 def main() -> None:
-    """Write the table."""
+    """Write the page."""
     lines = [_HEAD.format(torch=torch.__version__.partition("+")[0]).rstrip()]
     worse = []
     for family in FAMILIES:

@@ -1,4 +1,4 @@
-"""Writes docs/ecosystem.md of the results that are stored.
+"""Writes docs/ecosystem.md from the stored results.
 
 python tests/ecosystem/make_page.py
 """
@@ -15,41 +15,41 @@ from results import Results, stored
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "ecosystem.md"
 
-_HEAD = """# Tools that take exported programs
+_HEAD = """# Tools that read exported programs
 
-What tools make of a loaded program, beside what they make of the one that was saved. `make test-ecosystem` gives programs of
-the tests (every construct, torch's database of higher-order operators, small models) to each tool, in an environment of its
-own with the newest version that installs beside torch {torch}, and writes this page. `tests/ecosystem` has a module for each.
+This page compares what tools produce from a loaded program and from the original. `make test-ecosystem` passes programs of the
+tests (every construct, torch's database of higher-order operators, small models) to each tool, and writes this page. Each tool
+has its own environment, with the newest version that installs beside torch {torch}, and a module in `tests/ecosystem`.
 
-- *tried*: the programs that were given to the tool. "1 of 10" means every tenth of all {all}, less those that cannot be run here.
-- *taken*: the tool lowers the original, and computes a call of it. What it does not take, it does not take loaded either, with
-  the same class of error.
-- *same*: it takes the loaded program (from JSON, MessagePack or CBOR in turn), computes the same to the last bit, and lowers to
-  the same text, to the letter: the model, code or file of the tool.
-- *as torch's*: the same numbers, and the text is that which the tool makes of torch's own file. It is not quite the original's;
-  the notes say why.
-- *unsteady*: the tool makes something else of the original itself the second time.
-- *differs*: anything else.
-- *file*: what `torch.export.load` reads of graphwire's default file is to the tool what the original is, or what torch's own file
-  is where that differs. Programs that torch's schema cannot say (`target="torch"` refuses them) are left out.
+- *tried*: the number of programs passed to the tool. "1 of 10" means every tenth of all {all}, except those that cannot run here.
+- *taken*: the tool lowers the original program, and runs a call of it. If it rejects the original, it also rejects the loaded
+  program, with the same class of error.
+- *same*: the tool accepts the loaded program (from JSON, MessagePack or CBOR in turn), computes the same to the last bit, and
+  produces exactly the same text: its model, code or file.
+- *as torch's*: the same numbers, and the same text as for torch's own file. The text differs slightly from the original's; the
+  notes explain why.
+- *unsteady*: the tool produces a different result from the original itself on a second run.
+- *differs*: any other result.
+- *file*: `torch.export.load` reads graphwire's default file, and the tool produces the same from it as from the original, or as
+  from torch's own file if that differs. Programs that torch's schema cannot encode (`target="torch"` rejects them) are omitted.
 """
 
 _NOTES = """## Notes
 
-- **Leftovers of tracing.** torch keeps symbols in a program's shape environment that no value of the program has
-  (`{s83: VR[2, int_oo]}`), and sizes that another one replaced. No file has them, torch's own neither. So ONNX metadata and
-  TVM's bounds may name a symbol less, and a `sym_size_int_3` may be called `sym_size_int_1`.
+- **Leftovers of tracing.** The shape environment of a traced program keeps symbols that none of its values use
+  (`{s83: VR[2, int_oo]}`), and sizes that were replaced by others. No file contains them, including torch's own. So ONNX
+  metadata and TVM's bounds may have one symbol less, and a `sym_size_int_3` may be called `sym_size_int_1`.
 - **ExecuTorch and convolutions with a dynamic batch.** `to_edge` asks torch for the kernel of each convolution again. With
-  gradients enabled the answer depends on the batch, and the range of its symbol then ends at 15, without a word. The original
-  escapes that while its shape environment remembers results of the export. Programs from files, torch's own or ours, have
-  nothing to remember. Lower under `torch.no_grad()`, as these tests do.
-- **AOTInductor** makes a file of compiled code: what is compared is what that computes.
-- **pt2e quantization** calibrates with one call, and then computes it.
+  gradients enabled the answer depends on the batch, and torch silently limits the range of its symbol to 15. This does not
+  happen to the original while its shape environment still has results of the export in its cache. Programs from files, torch's
+  or graphwire's, have no such cache. Lower them under `torch.no_grad()`, as these tests do.
+- **AOTInductor** produces a file of compiled code: the tests compare what that code computes.
+- **pt2e quantization** calibrates with one call, and then computes that call.
 """
 
 
 def page(results: list[Results]) -> str:
-    """The page of the results of all tools."""
+    """Return the text of the page with the results of all tools."""
     releases = " and ".join(sorted({each.versions["torch"] for each in results}))
     lines = [_HEAD.format(torch=releases, all=max(each.of for each in results))]
     lines += [

@@ -1,4 +1,4 @@
-"""Writes `docs/zoo.md` of `results.json`, after it took in what a run of the tests recorded, if it is given the folder.
+"""Writes `docs/zoo.md` from `results.json`, after adding the results of a test run from the folder in the arguments, if any.
 
 mkdir /tmp/record
 ZOO_RECORD=/tmp/record make test-zoo
@@ -21,28 +21,28 @@ DOCUMENT = _FOLDER.parents[1] / "docs" / "zoo.md"
 _HEAD = """# Models of other libraries
 
 {count} architectures of {libraries} libraries, as small configs with random weights, on torch {torch}.
-`make test-zoo` runs them, and `tests/zoo/make_table.py` makes this page of what a run recorded.
+`make test-zoo` runs the tests; `tests/zoo/make_table.py` generates this page from the results.
 
-Each is exported (*dynamic*: the first dimension of its inputs is a symbol), and then:
+The tests export each model (*dynamic*: the first dimension of its inputs is a symbol), and then:
 
-- saved as JSON, MessagePack and CBOR. `verify` finds nothing, the content hash with weights is the program's, the loaded
-  program is the saved one (nodes with their metadata, signature, state dict and all), it computes the same bits, and saving it
+- save it as JSON, MessagePack and CBOR. `verify` reports no problem. The content hash with weights is that of the program. The
+  loaded program equals the saved one (nodes with their metadata, signature, state dict), computes the same bits, and saving it
   again gives the same bytes;
-- written by `torch.export.save`, and loaded: the same content hash, the same bits. The default file, and the one with
-  `target="torch"`, are read by `torch.export.load`: the same bits, signature and names of weights;
-- used in {uses} ways, before it is saved and after it is loaded (`tests/constructs/uses.py`): compiled with `fullgraph=True` by
-  `eager` and `aot_eager`, exported again, decomposed, copied, pickled, interpreted, transformed, unflattened, called with
-  gradients. Results, arguments and buffers are compared bit by bit, the code of the modules as text.
+- save it with `torch.export.save`, and load that file: the content hash and the computed bits are the same. `torch.export.load`
+  reads graphwire's default file, and the file with `target="torch"`, with the same bits, signature and names of weights;
+- use the program in {uses} ways, before saving and after loading (`tests/constructs/uses.py`): compile it (`fullgraph=True`) with
+  `eager` and `aot_eager`, export it again, decompose, copy, pickle, interpret, transform and unflatten it, and call it with
+  gradients. The tests compare results, arguments and buffers bit by bit, and the code of the modules as text.
 
-The loaded program serves for every use for which the exported one does; *uses* counts those. What the exported program itself
-does not serve for is in the last column, by the numbers below the table. Of a program of more than {large} nodes
+The loaded program supports every use that the exported program supports; *uses* counts these. The last column lists the uses
+that the exported program itself does not support, by the numbers below the table. For a program of more than {large} nodes
 {left_out}
-are left out, which do in another way what others do.
+are skipped, because they repeat other uses in another way.
 """
 
 
 def read_record(folder: Path) -> None:
-    """Take in what a run recorded, a file an architecture."""
+    """Add the results of a run to `results.json`; `folder` has one file for each architecture."""
     rows = {path.name.replace("~", ": "): json.loads(path.read_text()) for path in folder.iterdir()}
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"architectures": {}}
     found = dict(sorted({**results["architectures"], **rows}.items()))
@@ -54,7 +54,7 @@ def read_record(folder: Path) -> None:
 
 
 def document(results: dict[str, Any]) -> str:
-    """The page of results."""
+    """Return the text of the page."""
     sys.path[:0] = [str(_FOLDER.parent / "constructs"), str(_FOLDER.parents[1] / "contrib" / "demo")]
     from uses import LARGE, LEFT_OUT_WHEN_LARGE, USES
 
@@ -71,7 +71,7 @@ def document(results: dict[str, Any]) -> str:
             large=LARGE,
             left_out=left_out,
         ),
-        "| library | architecture | nodes | dynamic | uses | the exported program does not serve for |",
+        "| library | architecture | nodes | dynamic | uses | not supported by the exported program |",
         "|---|---|---|---|---|---|",
     ]
     for key, row in rows.items():
@@ -83,7 +83,11 @@ def document(results: dict[str, Any]) -> str:
         lines.append(
             f"| {library} {versions[library]} | {name} | {row['nodes']} | {dynamic} | {passed} | {refused} |"
         )
-    lines += ["", "What the exported programs do not serve for, and the first line of what is said then:", ""]
+    lines += [
+        "",
+        "The uses that exported programs do not support, with the first line of the error message:",
+        "",
+    ]
     for cause, number in numbers.items():
         use, _, text = cause.partition(": ")
         lines.append(f"{number}. {use.replace('_', ' ')}: `{text.replace('`', chr(39))}`")
@@ -91,7 +95,7 @@ def document(results: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Read the record of a run, if there is one, and write the page."""
+    """Add the results in the given folders, and write the page."""
     for folder in sys.argv[1:]:
         read_record(Path(folder))
     DOCUMENT.write_text(document(json.loads(RESULTS.read_text(encoding="utf-8"))), encoding="utf-8")

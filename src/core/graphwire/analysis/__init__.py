@@ -1,1 +1,1 @@
-"""Validation, inspection, comparison and content hashes of programs, without torch."""
+"""What can be learned from a program without torch? Validation, summaries, differences and content hashes."""

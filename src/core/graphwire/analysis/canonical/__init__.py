@@ -1,4 +1,4 @@
-"""Canonical form and content hash of a program: equal for programs that compute the same in the same way."""
+"""Are two programs the same? The canonical form and the content hash of a program."""
 
 from graphwire.analysis.canonical.argument_forms import References, argument_content
 from graphwire.analysis.canonical.canonical_form import canonicalize

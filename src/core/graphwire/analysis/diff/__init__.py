@@ -1,4 +1,4 @@
-"""Differences between two programs, as records and as text."""
+"""How do two programs differ? The differences as records and as readable text."""
 
 from graphwire.analysis.diff.program_diff import Diff, diff
 from graphwire.analysis.diff.text import diff_lines

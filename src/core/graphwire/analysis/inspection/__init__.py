@@ -1,4 +1,4 @@
-"""Summaries of programs and archives, and reports about loading and writing them."""
+"""What does a file contain, and what does loading it involve? Summaries and load reports."""
 
 from graphwire.analysis.inspection.load_report import (
     LoadReport,

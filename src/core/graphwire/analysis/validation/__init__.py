@@ -1,4 +1,4 @@
-"""Checks that a document obeys the rules of its schema, and that its weights match its graph."""
+"""Does a document obey the rules of its schema? Checks of records, and of weights against their graph."""
 
 from graphwire.analysis.validation.legal_names import is_value_name, number_text
 from graphwire.analysis.validation.program_rules import check_payload_names, check_valid, validate
