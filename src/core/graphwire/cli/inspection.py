@@ -66,7 +66,7 @@ def _load_section(report: LoadReport) -> Section:
     rows += [("derived", text, "") for text in report.derived]
     rows += [("absent", text, "") for text in report.absent]
     rows += [("dropped", each.what, each.reason) for each in report.dropped]
-    return Section("On the way to a program", ("", "what", "nodes or reason"), rows)
+    return Section("Changes during load", ("", "what", "nodes or reason"), rows)
 
 
 def target_section(name: str, targets: Mapping[str, Sequence[Obstacle]]) -> Section:
