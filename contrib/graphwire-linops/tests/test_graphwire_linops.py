@@ -140,7 +140,7 @@ def test_what_an_old_version_cannot_say_is_refused_with_its_place(registry: Regi
 
 def test_a_function_that_nobody_knows_is_refused(registry: Registry) -> None:
     handler = plugin.LinopsApply()
-    with pytest.raises(EncodeError, match="no function"):
+    with pytest.raises(EncodeError, match="does not support the function"):
         handler.encode_node(operators.apply, (torch.ones(1), torch.relu), {}, lambda value: value)
     record, payloads = graphwire.to_schema(model(), registry=registry)
     node = record.graph_module.graph.nodes[-1]
