@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import sys
 import warnings
@@ -11,8 +12,12 @@ from typing import Any
 import pytest
 import torch
 from torch.export import ExportedProgram, export
+from torch.fx.traceback import NodeSource
+from torch.utils import _pytree as pytree
 
 import graphwire
+from graphwire.errors import GraphwireError
+from graphwire_plugins.constants.plain_data import encode_data
 
 X = torch.ones(2, 3)
 
@@ -117,3 +122,55 @@ def test_twice_as_many_take_about_twice_the_calls(
     graphwire.dumps(programs[0])  # fills what is kept of operators
     first, second, third = (calls_of(lambda p=each: graphwire.dumps(p)) for each in programs)  # type: ignore[misc]
     assert third - second < 2.15 * (second - first) + 500, (first, second, third)
+
+
+def _sources(levels: int) -> ExportedProgram:
+    """Origins that share their origins."""
+    program = export(Model(), (X,))
+    source = NodeSource(None, "first")
+    for _ in range(levels):
+        outer = NodeSource(None, "next")
+        outer.from_node = [source, source]
+        source = outer
+    for node in program.graph.nodes:
+        node.meta["from_node"] = [source]
+    return program
+
+
+def _specs(levels: int) -> ExportedProgram:
+    """A structure of inputs whose parts share theirs."""
+    program = export(Model(), (X,))
+    spec = pytree.tree_structure(0)
+    for _ in range(levels):
+        spec = pytree.TreeSpec(list, None, [spec, spec])
+    signature = program.module_call_graph[0].signature
+    assert signature is not None
+    signature.in_spec = spec
+    return program
+
+
+def _states(levels: int) -> Any:
+    """A state of an object that shares its parts."""
+    state: Any = [1]
+    for _ in range(levels):
+        state = (state, {"a": state})
+    return state
+
+
+@pytest.mark.parametrize("make", [_sources, _specs, _states])
+def test_twice_as_many_levels_of_what_is_shared_take_about_twice_the_calls(
+    make: Callable[[int], Any],
+) -> None:
+    programs = [make(levels) for levels in (40, 80, 160)]
+    _attempt(programs[0])
+    first, second, third = (calls_of(lambda p=each: _attempt(p)) for each in programs)  # type: ignore[misc]
+    assert third - second < 2.15 * (second - first) + 500, (first, second, third)
+
+
+def _attempt(given: Any) -> None:
+    """A program is saved, and a state made data, or refused."""
+    with contextlib.suppress(GraphwireError):
+        if isinstance(given, ExportedProgram):
+            graphwire.dumps(given)
+        else:
+            encode_data(given, [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple
@@ -135,17 +135,28 @@ def check_plugin_tree(
         ) from None
 
 
-def check_expanded_size(value: Any, what: str) -> None:
-    """Check how many values nested lists, tuples and dicts have when every shared one is written out each time it occurs.
+def check_expanded_size(
+    value: Any,
+    what: str,
+    *,
+    kinds: tuple[type, ...] = (list, tuple, dict),
+    inner_of: Callable[[Any], Collection[Any]] | None = None,
+    most: int = _PLUGIN_NODES,
+) -> None:
+    """Check how many values nested containers have when every shared one is written out each time it occurs.
 
     The check measures each container once.
 
     Args:
         what: a name for the value, for the message.
+        kinds: the types that contain values.
+        inner_of: returns the values inside a container. By default, lists, tuples and dicts have some.
+        most: the maximum number of values.
 
     Raises:
         EncodeError: there are more values than a document may have.
     """
+    inner_of = inner_of or _inner
     sizes: dict[int, int] = {}
     entered: set[int] = set()
     rest = [value]
@@ -154,26 +165,23 @@ def check_expanded_size(value: Any, what: str) -> None:
         if id(here) in sizes:  # `rest` has an entry for each place that the container occurs in
             rest.pop()
             continue
-        inner = _inner(here)
+        inner = inner_of(here)
         entered.add(id(here))
         missing = [
             each
             for each in inner
-            if isinstance(each, _CONTAINERS) and id(each) not in sizes and id(each) not in entered
+            if isinstance(each, kinds) and id(each) not in sizes and id(each) not in entered
         ]
         if missing:
             rest += missing
             continue
         sizes[id(here)] = 1 + sum(sizes.get(id(each), 1) for each in inner)
-        if sizes[id(here)] > _PLUGIN_NODES:
+        if sizes[id(here)] > most:
             raise EncodeError(
-                f"{what} is more than {_PLUGIN_NODES:,} values, where what it shares is written out",
-                remedy="Keep less there: a list, tuple or dict that occurs twice is written twice",
+                f"{what} is more than {most:,} values, where what it shares is written out",
+                remedy="Keep less there: a container that occurs twice is written twice",
             )
         rest.pop()
-
-
-_CONTAINERS = (list, tuple, dict)
 
 
 def _inner(value: Any) -> Collection[Any]:

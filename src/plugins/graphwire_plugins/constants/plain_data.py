@@ -16,6 +16,7 @@ from typing import Any
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.hooks import Tree
 from graphwire.schema import texts
+from graphwire.wire import check_expanded_size
 
 __all__ = ["declared_classes", "decode_data", "encode_data", "importable_name", "rebuild", "state_of"]
 
@@ -27,10 +28,18 @@ def encode_data(value: Any, tensors: list[Any]) -> Tree:
         tensors: the tensors found so far. Those in the value are appended, and the tree refers to them by position.
 
     Raises:
-        EncodeError: the value is not data, and its class is not declared.
+        EncodeError: the value is not data, its class is not declared, or it has too many values.
     """
+    check_expanded_size(value, "the state of an object", most=_MOST_VALUES)
+    return _encode(value, tensors, [_MOST_VALUES])
+
+
+def _encode(value: Any, tensors: list[Any], left: list[int]) -> Tree:
     import torch
 
+    left[0] -= 1
+    if left[0] < 0:  # as of objects that share objects
+        raise EncodeError(f"the state of an object is more than {_MOST_VALUES:,} values")
     if isinstance(value, torch.Tensor):
         tensors.append(value)
         return {"tensor": len(tensors) - 1}
@@ -40,11 +49,13 @@ def encode_data(value: Any, tensors: list[Any]) -> Tree:
         if type(value) is kind:
             return {tag: write(value)}
     if type(value) in (list, tuple, set, frozenset, torch.Size):
-        items: list[Tree] = [encode_data(item, tensors) for item in value]
+        items: list[Tree] = [_encode(item, tensors, left) for item in value]
         return items if type(value) is list else {type(value).__name__: items}
     if type(value) is dict:
         return {
-            "dict": [[encode_data(key, tensors), encode_data(item, tensors)] for key, item in value.items()]
+            "dict": [
+                [_encode(key, tensors, left), _encode(item, tensors, left)] for key, item in value.items()
+            ]
         }
     if isinstance(value, enum.Enum):
         importable_name(type(value))
@@ -53,7 +64,7 @@ def encode_data(value: Any, tensors: list[Any]) -> Tree:
         return texts.encode_value(value)
     if isinstance(value, type) or callable(value):
         return {"declared": _declared_name(value)}
-    return {"object": _declared_name(type(value)), "state": encode_data(state_of(value), tensors)}
+    return {"object": _declared_name(type(value)), "state": _encode(state_of(value), tensors, left)}
 
 
 def decode_data(tree: Tree, tensors: Sequence[Any]) -> Any:
@@ -91,6 +102,8 @@ def decode_data(tree: Tree, tensors: Sequence[Any]) -> Any:
     return texts.decode_value(tree)
 
 
+_MOST_VALUES = 1 << 20
+"""Values of a state, each as often as it is written."""
 _PLAIN = frozenset({int, float, bool, str, bytes, type(None)})
 _CONTAINERS: Mapping[str, Callable[[Any], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 

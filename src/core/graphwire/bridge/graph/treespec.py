@@ -58,12 +58,15 @@ def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> st
             A dataclass's fields that are None are no children of it, and no keys.
 
     Raises:
-        EncodeError: a container type that has no serializer and no serialized name, or a context that cannot be said;
-            the message names the class and what to add.
+        EncodeError: it is too large, where what it shares is written out; or a container type has no serializer and no
+            serialized name, or a context cannot be said: the message names the class and what to add.
         LimitError: containers nest deeper than `graphwire.schema.texts.treespec.MAX_DEPTH`.
     """
     if not torch_compat.is_treespec(spec):
         raise EncodeError(f"a {type(spec).__qualname__} is no torch.utils._pytree.TreeSpec")
+    check_expanded_size(
+        spec, "a treespec", kinds=(object,), inner_of=torch_compat.children_of, most=_MOST_NODES
+    )
     return f"[{PROTOCOL}, {_encode(spec, registry, plain, MAX_DEPTH)}]"
 
 
@@ -92,6 +95,8 @@ def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH
 # ---------------------------------------------------------------------------------------------------------- encoding
 
 
+_MOST_NODES = 1 << 20
+"""Nodes of a treespec, each as often as it is written: specs may share children."""
 _NESTED = frozenset((list, tuple, dict))
 _FLAT = frozenset((str, int))
 """Types of keys, of which most contexts are lists."""
