@@ -33,7 +33,7 @@ class Where(NamedTuple):
     """The node that the place belongs to."""
 
     def at(self, step: str) -> Where:
-        """A place inside this one."""
+        """Return a place inside this one."""
         return Where(self, step, self.node)
 
     @property

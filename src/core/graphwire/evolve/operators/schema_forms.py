@@ -65,7 +65,7 @@ def cond_tuple_up(edit: FormEditor) -> None:
 
 
 def cond_tuple_down(edit: FormEditor) -> None:
-    """2.2 → 2.1."""
+    """2.2 → 2.1: the reverse of `cond_tuple_up`."""
     listed = _listed(edit)
     if listed is not None and len(listed) == 1:
         edit.node["outputs"] = _apart(listed)
@@ -92,7 +92,7 @@ def cond_results_up(edit: FormEditor) -> None:
 
 
 def cond_results_down(edit: FormEditor) -> None:
-    """2.3 → 2.2."""
+    """2.3 → 2.2: the reverse of `cond_results_up`."""
     tensors = _tensors(edit.node["outputs"])
     if tensors is not None and len(tensors) > 1:
         edit.node["outputs"] = [{"as_tensors": tensors}]
@@ -110,7 +110,7 @@ def map_up(edit: FormEditor) -> None:
 
 
 def map_down(edit: FormEditor) -> None:
-    """2.3 → 2.2."""
+    """2.3 → 2.2: the reverse of `map_up`."""
     body, *rest = edit.arguments
     lists = [argument.get("as_tensors") for argument in rest]
     if len(lists) != 2 or lists[0] is None or lists[1] is None:
@@ -125,7 +125,7 @@ def while_loop_up(edit: FormEditor) -> None:
 
 
 def while_loop_down(edit: FormEditor) -> None:
-    """2.4 → 2.3."""
+    """2.4 → 2.3: the reverse of `while_loop_up`."""
     if len(edit.arguments) != 4 or edit.arguments[3].get("as_tensors") != []:
         edit.refuse()
     edit.call(*edit.arguments[:3])
@@ -139,7 +139,7 @@ def invoke_up(edit: FormEditor) -> None:
 
 
 def invoke_down(edit: FormEditor) -> None:
-    """2.8 → 2.7."""
+    """2.8 → 2.7: the reverse of `invoke_up`."""
     body, name, *operands = edit.arguments
     tensors = _tensors(operands)
     if tensors is None:
@@ -171,7 +171,7 @@ def scan_up(edit: FormEditor) -> None:
 
 
 def scan_down(edit: FormEditor) -> None:
-    """2.7 → 2.6."""
+    """2.7 → 2.6: the reverse of `scan_up`."""
     if len(edit.arguments) != 4:
         edit.refuse()
     body, init, xs, additional = edit.arguments
