@@ -255,7 +255,7 @@ TEXTS = [
     ),
     _document(
         "a keyword argument called as a positional one",
-        r"in_spec.*names a keyword argument and a positional one.*\[name\]",
+        r"in_spec.*names both a keyword argument and a positional one.*\[name\]",
         put(f"{CALLS}[0].signature.forward_arg_names", None),
         lambda tree: get(tree, f"{CALLS}[0].signature").update(
             in_spec=get(tree, f"{CALLS}[0].signature.in_spec").replace("scale", "arg_0")
