@@ -28,7 +28,7 @@ ROW = re.compile(r"^\| (\w+) \| ((?:`\w+` ?)+) \| (.+) \|$", re.MULTILINE)
 
 def _table() -> dict[tuple[str, str], str]:
     text = (ROOT / "docs" / "content-hash.md").read_text(encoding="utf-8")
-    section = text.partition("## What counts")[2].partition("## How it is computed")[0]
+    section = text.partition("## What counts")[2].partition("## Algorithm")[0]
     found: dict[tuple[str, str], str] = {}
     for record, fields, place in ROW.findall(section):
         for field in re.findall(r"`(\w+)`", fields):
