@@ -1,4 +1,4 @@
-"""How torch comes in and out: the only part of the core that imports torch, and none that it does not run on."""
+"""The only core package that imports torch: converts programs to and from records; rejects unsupported releases of torch."""
 
 import re
 import warnings
@@ -8,19 +8,19 @@ import torch
 from graphwire.errors import TorchReleaseError
 
 OLDEST = (2, 8)
-"""The oldest release of torch that graphwire runs on: it is tested on."""
+"""The oldest release of torch that graphwire supports and is tested on."""
 NEWEST = (2, 15)
 """The newest release of torch that graphwire is tested on."""
 
 
 def check_release(version: str) -> None:
-    """Warn of a release of torch that is newer than those that graphwire is tested on.
+    """Warn about a torch release newer than the tested ones, and reject one older than the supported ones.
 
     Args:
-        version: as torch says it, such as `2.13.0+cpu`.
+        version: torch's own version text, such as `2.13.0+cpu`.
 
     Raises:
-        TorchReleaseError: the release is older than graphwire runs on.
+        TorchReleaseError: the release is older than the oldest supported one.
     """
     found = re.match(r"(\d+)\.(\d+)", version, re.ASCII)
     release = (int(found[1]), int(found[2])) if found else NEWEST

@@ -1,4 +1,4 @@
-"""What the steps of one save, or one load, share: tables and caches, made fresh for each."""
+"""State of one save or one load: the tables and caches that its steps share."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from graphwire.schema import NodeSource, PluginRequirement, SymInt, TensorMeta
 from graphwire.schema.trees import Unfolding, provenance_of, traces_of
 
 GRAPH_CONSTANT = "graph::"
-"""The start of the payload names of tensors and objects that nodes refer to without a graph input."""
+"""The prefix of payload names for tensors and objects that nodes use without a graph input."""
 
 
 @dataclass(slots=True)
 class Operator:
-    """How the nodes of one FX target are written: resolved once, used for each of its nodes."""
+    """How to encode the nodes of one FX target: resolved once, used for each of its nodes."""
 
     target: Any
     name: str
@@ -33,27 +33,27 @@ class Operator:
     positional: tuple[str, ...] = ()
     """For convention `schema`: the names of the parameters that are not keyword-only, if those come first."""
     needed: int = 0
-    """How many parameters there are up to the last one without a default: for convention `schema`, and functions of Python."""
+    """The number of parameters up to the last one without a default: for convention `schema`, and Python functions."""
     codec: NodeCodec | None = None
-    """The handler, where it writes the inputs of its nodes itself."""
+    """The handler, if it encodes the inputs of its nodes itself."""
     is_own_form: bool = True
-    """Whether what a codec writes is a form of its own, which only it reads."""
+    """Whether the codec writes its own form, which only it can read."""
     returns: Any = None
-    """For convention `schema`: the returns of the operator's schema."""
+    """For convention `schema`: the returns in the operator's schema."""
 
 
 class SymbolicInteger(NamedTuple):
-    """A symbolic integer that was taken apart."""
+    """The parts of a symbolic integer."""
 
     node: Any
-    """torch's node of it."""
+    """torch's `SymNode` of the integer."""
     key: str
-    """Its expression and hint: equal for equal ones."""
+    """The expression and the hint: equal for equal integers."""
     record: SymInt
 
 
 class EncodedStack(NamedTuple):
-    """A module stack as metadata."""
+    """The module stack of a node, encoded as metadata."""
 
     stack: dict[Any, Any]
     key: str
@@ -62,46 +62,46 @@ class EncodedStack(NamedTuple):
 
 @dataclass(slots=True)
 class EncodeContext:
-    """Shared by the steps of one save."""
+    """State that the steps of one save share."""
 
     registry: Registry
     constants: dict[str, Any]
-    """Values that nodes refer to by name, found while the graph was walked; they become payloads."""
+    """Values that nodes refer to by name, found during the walk over the graph. They become payloads."""
     constant_names: dict[tuple[int, str], str] = field(default_factory=dict)
-    """Their names, by the id of each and what it is read from."""
+    """The names of `constants`, by the id of the value and the path it is read from."""
     plain_containers: bool = False
-    """Whether inputs and outputs of types without a serialized name are written as tuples and dicts."""
+    """Whether to write inputs and outputs of types without a serialized name as tuples and dicts."""
     features: set[str] = field(default_factory=set)
     provided: set[tuple[str, str]] = field(default_factory=set)
-    """`(kind, name)` of what plugins provided: `op`, `treespec`, `codec`."""
+    """`(kind, name)` of everything that plugins provided: `op`, `treespec`, `codec`."""
     operators: dict[int, Operator] = field(default_factory=dict)
-    """By the id of the FX target, whose own hash torch computes in Python."""
+    """By the id of the FX target: torch computes the target's own hash in Python."""
     expressions: dict[Any, str] = field(default_factory=dict)
     integers: dict[tuple[int, ...], SymbolicInteger] = field(default_factory=dict)
-    """By the identity of torch's node, the first of which is kept alive meanwhile."""
+    """By the identity of torch's node. `SymbolicInteger` keeps the first such node alive."""
     tensor_metas: dict[Any, TensorMeta] = field(default_factory=dict)
     described: dict[int, TensorMeta] = field(default_factory=dict)
-    """What is known of fake tensors, by the id of each, which its node keeps alive meanwhile."""
+    """The records of fake tensors, by the tensor's id. The node keeps the tensor alive."""
     traces: dict[str, str] = field(default_factory=dict)
-    """Stack traces as they are written."""
+    """Stack traces as the document stores them, by their original text."""
     sources: dict[Any, int] = field(default_factory=dict)
     seen_sources: dict[int, tuple[Any, int]] = field(default_factory=dict)
-    """The index of each of torch's objects that was met, by its id, with the object, which is kept alive."""
+    """The index of each `NodeSource` object of torch, by its id, with the object to keep it alive."""
     source_records: list[NodeSource] = field(default_factory=list)
     module_stacks: dict[tuple[Any, ...], EncodedStack] = field(default_factory=dict)
-    """The last module stack of each row of keys: its values are compared, which takes less than hashing them."""
+    """The last module stack for each tuple of keys. Comparing its values is faster than hashing them."""
     module_rows: dict[tuple[Any, Any], str] = field(default_factory=dict)
-    """The text of each entry of module stacks that the text splits into again."""
+    """The text of each module stack entry, if the text can be split back into that entry."""
     subgraphs: dict[int, schema.Graph] = field(default_factory=dict)
-    """Encoded subgraphs by the id of their graph module, which the program keeps alive meanwhile."""
+    """Encoded subgraphs, by the id of their graph module. The program keeps the module alive."""
     graph_sizes: dict[int, int] = field(default_factory=dict)
-    """How many nodes each of them has, by the id of its record, those of subgraphs as often as they are used."""
+    """The number of nodes of each subgraph, by the id of its record. Nested subgraphs count once per use."""
 
     def name_constant(self, value: Any, path: str) -> str:
-        """The name of the payload that a value becomes which a node is given.
+        """Return the payload name of a value that a node uses; add the value to `constants` at the first call.
 
         Args:
-            path: that of the attribute which it is read from, or what it is.
+            path: the path of the attribute that holds the value, or a description of the value.
         """
         name = self.constant_names.get((id(value), path))
         if name is None:
@@ -112,22 +112,22 @@ class EncodeContext:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueOrigin:
-    """Where operators come from that cannot be had on this installation: what a program says of them as a whole."""
+    """The opsets and plugins a program declares for operators that are unavailable on this installation."""
 
     opset_version: Mapping[str, int]
-    """The versions of the namespaces that nobody here has."""
+    """The versions of the unavailable namespaces."""
     plugins: tuple[PluginRequirement, ...]
-    """The plugins that would have them."""
+    """The plugins that provide the unavailable operators."""
     own_forms: bool = False
-    """Whether inputs of nodes may be written in a form of their handlers' own (extension `calls`)."""
+    """Whether handlers may have encoded node inputs in a form of their own (extension `calls`)."""
 
     def keeps(self, name: str, namespace: str) -> bool:
-        """Whether an operator is kept as it is, though a handler here may find one of that name: in another version, or
-        without the plugin that knows how it is written.
+        """Return whether an operator stays opaque although a handler of its name is installed: the program needs another
+        version of it, or the plugin that encoded it is missing.
 
         Args:
-            name: its serialized name.
-            namespace: that of the handler.
+            name: the serialized name of the operator.
+            namespace: the namespace of the handler.
         """
         library = name.removeprefix("torch.ops.").partition(".")[0]
         provided = f"op_handler:{name}"
@@ -139,10 +139,10 @@ class OpaqueOrigin:
 
 
 class DescribedTensor(NamedTuple):
-    """What a record says of a tensor, in torch's terms."""
+    """The contents of a tensor record as torch's types."""
 
     record: TensorMeta
-    """Kept alive here: it is looked up by its id."""
+    """Kept alive here because lookups use its id."""
     dtype: torch.dtype
     layout: torch.layout
     device: torch.device
@@ -150,45 +150,45 @@ class DescribedTensor(NamedTuple):
     strides: list[Any]
     offset: Any
     known: bool
-    """Whether no size, stride or offset is symbolic."""
+    """Whether all sizes, strides and the offset are plain numbers."""
 
 
 @dataclass(slots=True)
 class DecodeContext:
-    """Shared by the steps of one load."""
+    """State that the steps of one load share."""
 
     registry: Registry
     shape_env: torch_compat.ShapeEnv
     fakes: torch_compat.FakeTensors
     constants: dict[str, Any]
     place_device: Callable[[torch.device], torch.device]
-    """Where a device that the document names is, on this machine (the `device=` of load)."""
+    """Maps a device in the document to the device to use on this machine (the `device=` of load)."""
     frames: list[str]
     """The frames of stack traces, as Python prints them."""
     sources: list[Any]
-    """The table of provenance, as torch's objects."""
+    """The provenance table, as torch's objects."""
     traces: Unfolding = field(default_factory=lambda: traces_of(()))
-    """Which stack traces are made."""
+    """Selects the stack traces to build."""
     provenance: Unfolding = field(default_factory=lambda: provenance_of(()))
-    """Which nodes get their provenance."""
+    """Selects the nodes that get their provenance."""
     ranges: dict[str, Any] = field(default_factory=dict)
     symbols: dict[str, sympy.Symbol] = field(default_factory=dict)
     expressions: dict[str, sympy.Basic] = field(default_factory=dict)
     exponents: set[str] = field(default_factory=set)
-    """The names of symbols that stand in an exponent: torch is not let to reason where there are any."""
+    """The names of symbols that occur in an exponent. torch does not reason about expressions with these."""
     reasoned: int = 0
-    """Parts of expressions that torch was let to reason about."""
+    """The total size of the expressions that torch reasoned about."""
     values: dict[Any, Any] = field(default_factory=dict)
-    """Symbolic values by expression text and hint."""
+    """Symbolic values, by expression text and hint."""
     pending: set[sympy.Symbol] = field(default_factory=set)
-    """Unbacked symbols that no node has brought yet."""
+    """Unbacked symbols that no node has bound yet."""
     operators: dict[str, Operator] = field(default_factory=dict)
     origin: OpaqueOrigin | None = None
-    """What operators that cannot be had here are kept with; None where they are an error."""
+    """The origin of unavailable operators, which load keeps opaque; None makes them an error."""
     propagates: frozenset[str] = frozenset()
-    """The operators whose results may be found by running them on metadata: those that upgraders here emit."""
+    """The operators whose results may be computed on metadata: those that the installed upgraders emit."""
     texts: dict[tuple[str, str], Any] = field(default_factory=dict)
-    """Decoded metadata by its key and text."""
+    """Decoded metadata, by key and text."""
     stacks: dict[tuple[int, ...], str] = field(default_factory=dict)
     module_rows: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     """The rows of module stacks, by their text."""
@@ -196,4 +196,4 @@ class DecodeContext:
     """Keys of metadata that the document has and the program has not, by the reason."""
     devices: dict[tuple[str, int | None], torch.device] = field(default_factory=dict)
     described: dict[int, DescribedTensor] = field(default_factory=dict)
-    """By the id of the record, which equal tensors mostly share."""
+    """By the id of the record. Equal tensors mostly share a record."""

@@ -1,4 +1,4 @@
-"""How do FX graphs become records, and come back?"""
+"""Converts FX graphs to and from records."""
 
 from graphwire.bridge.graph.arguments import class_name_of, decode_argument, encode_argument, is_encoded
 from graphwire.bridge.graph.graph import decode_graph, encode_graph

@@ -1,4 +1,4 @@
-"""Arguments of nodes: FX values ⇄ the schema's arms."""
+"""Converts arguments of nodes between FX values and the arms of the schema's `Argument`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from graphwire.schema import (
 )
 
 Nodes = Mapping[torch.fx.Node, Argument]
-"""The arguments that refer to the values of a graph, by node: what an encoder's scope knows."""
+"""The arguments that refer to the values of a graph, by FX node: the scope of an encoder."""
 
 _NONE = Argument(as_none=True)
 
@@ -59,15 +59,15 @@ _NONE = Argument(as_none=True)
 
 
 def encode_argument(context: EncodeContext, nodes: Nodes, value: Any) -> Argument:
-    """An argument of a node, as the one arm that says it.
+    """Encode an argument of a node.
 
-    torch's own arms come first, so that a document that needs no more is one that torch reads.
+    torch's own arms come first, so that torch can read every document that needs no others.
 
     Args:
         nodes: the values in scope.
 
     Raises:
-        EncodeError: no arm says it.
+        EncodeError: no arm can represent the value.
     """
     encoder = _ENCODERS.get(type(value))
     if encoder is not None:
@@ -96,7 +96,7 @@ def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]
         return Argument(as_tensors=[])
     if any(
         map(_is_nested, values)
-    ):  # no arm of torch's has such; looked at twice on each level, it would never end
+    ):  # torch's arms have no such values; checking twice on each level would take exponential time
         return _exact_sequence(context, nodes, "list", values)
     items = [encode_argument(context, nodes, value) for value in values]
     arms = {arm_of(item) for item in items}
@@ -114,7 +114,7 @@ def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]
 
 
 def _is_nested(item: Any) -> bool:
-    """Whether an item of a sequence is more than a flat sequence."""
+    """Return whether an item of a sequence is more than a flat sequence."""
     return isinstance(item, (dict, slice)) or (
         isinstance(item, (list, tuple)) and any(isinstance(each, _CONTAINERS) for each in item)
     )
@@ -133,7 +133,7 @@ def _exact_sequence(
 
 
 def encode_exactly(context: EncodeContext, nodes: Nodes, value: Any) -> Argument:
-    """`encode_argument` for a place that does not say itself whether a sequence there is a tuple or a list."""
+    """Encode an argument where only its own record can tell a tuple from a list."""
     if not isinstance(value, tuple):
         return encode_argument(context, nodes, value)
     return _exact_sequence(context, nodes, "tuple", value)
@@ -176,7 +176,8 @@ def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> Argumen
 
 
 def is_encoded(context: EncodeContext, value: Any) -> bool:
-    """Whether a constant codec owns a value that is no tensor. What the schema says itself is nobody's to own."""
+    """Return whether a constant codec owns a value that is not a tensor. Codecs cannot own types that the schema itself
+    represents."""
     return type(value) not in _PLAIN and codec_for(context.registry, value)[0] is not None
 
 
@@ -184,12 +185,12 @@ _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, list, tup
 
 
 def class_name_of(value: Any) -> str:
-    """The class of an object, as a graph knows it."""
+    """Return the class name of an object as graphs record it."""
     return torch_compat.script_class(value) or f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def encode_object(context: EncodeContext, value: Any) -> str:
-    """The name of the payload that an object becomes which a node is given itself."""
+    """Return the payload name of an object that is itself an argument of a node."""
     return context.name_constant(value, "object")
 
 
@@ -200,7 +201,7 @@ def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> Argum
         return Argument(as_operator=encode_operator(context, value).name)
     except (EncodeError, TypeError):
         raise EncodeError(
-            f"no argument of the schema says {shown(value)}",
+            f"no argument of the schema can represent {shown(value)}",
             remedy="Pass it as a graph input, or register a constant codec or operator handler for it",
         ) from None
 
@@ -210,14 +211,14 @@ Decoder = Callable[[DecodeContext, "Scope", Any], Any]
 
 
 class _Literal(NamedTuple):
-    """An arm that is a literal of one Python type."""
+    """An arm that holds a literal of one Python type."""
 
     arm: str
     encode: Callable[[Any], Any]
     decode: Decoder
 
     def encoder(self) -> Encoder:
-        """What encodes an argument of the type."""
+        """Return the encoder for arguments of the type."""
         arm, encode, feature = self.arm, self.encode, ARMS[self.arm].feature
 
         def encode_literal(context: EncodeContext, _nodes: Nodes, value: Any) -> Argument:
@@ -244,7 +245,7 @@ _LITERALS: dict[type, _Literal] = {
         "as_memory_format", MEMORY_FORMAT_KINDS.__getitem__, lambda _c, _s, a: MEMORY_FORMATS[a]
     ),
 }
-"""Types whose values are literals, and the arm of each. The types that most arguments have are in the tables below."""
+"""Types whose values are literals, with their arms. The most frequent types are in the tables below."""
 
 _ENCODERS: dict[type, Encoder] = {
     torch.fx.Node: _encode_node,
@@ -314,14 +315,14 @@ _COMBINATIONS: tuple[tuple[frozenset[str], Callable[[list[Argument]], Argument]]
     (frozenset({"as_sym_bool", "as_bool"}), _combined_bools),
     (frozenset({"as_tensor", "as_none"}), _combined_optionals),
 )
-"""The list arms for elements that are not all of one Python type: the arms that may be mixed, and how."""
+"""The list arms for elements of several Python types: the set of allowed arms, and the function that combines them."""
 
 
 # ----------------------------------------------------------------------------------------------------- decode
 
 
 class Scope(Protocol):
-    """What the decoder of one graph knows: its values so far, and how to make nodes for attributes."""
+    """The state of decoding one graph: its values so far, and ways to make nodes for attributes."""
 
     @property
     def values(self) -> Mapping[str, Any]:
@@ -330,40 +331,40 @@ class Scope(Protocol):
 
     @property
     def results(self) -> Mapping[str, Any]:
-        """FX nodes whose value is a container, by their own name."""
+        """FX nodes whose value is a container, by node name."""
         ...
 
     def subgraph(self, argument: GraphArgument) -> Any:
-        """The node that reads a subgraph."""
+        """Return the node that reads a subgraph."""
 
     def treespec(self, argument: str | TreespecArgument) -> Any:
-        """The node that reads a container structure."""
+        """Return the node that reads a container structure."""
 
     def constant(self, argument: str | ConstantArgument) -> Any:
-        """The node that reads a tensor of the graph's own."""
+        """Return the node that reads a constant tensor of the graph."""
 
 
 def decode_argument(context: DecodeContext, scope: Scope, argument: Argument) -> Any:
-    """The FX value of an argument.
+    """Decode an argument to its FX value.
 
     Args:
-        scope: the graph that the argument stands in.
+        scope: the graph that contains the argument.
 
     Raises:
-        DecodeError: it refers to what is not there.
+        DecodeError: it refers to a value that is missing.
     """
     for arm, decoder in _DECODERS:
         content = getattr(argument, arm)
         if content is not None:
             return decoder(context, scope, content)
-    raise DecodeError("an argument without an arm that this version knows")
+    raise DecodeError("an argument has no arm that this version supports")
 
 
 def _value(scope: Scope, name: str) -> Any:
     try:
         return scope.values[name]
     except KeyError:
-        raise DecodeError(f"there is no value {name!r} at this point of the graph") from None
+        raise DecodeError(f"the value {name!r} is not defined at this point of the graph") from None
 
 
 def _decode_sym(scope: Scope, argument: Any) -> Any:
@@ -383,7 +384,7 @@ def _decode_custom_object(context: DecodeContext, scope: Scope, argument: Custom
             return known[argument.name]
         except KeyError:
             continue
-    raise DecodeError(f"there is no object {argument.name!r} among the inputs and constants")
+    raise DecodeError(f"no input or constant is the object {argument.name!r}")
 
 
 def _decode_mapping(context: DecodeContext, scope: Scope, entries: list[MappingEntry]) -> dict[Any, Any]:
@@ -409,9 +410,7 @@ def _results(scope: Scope, name: str) -> Any:
     try:
         return scope.results[name]
     except KeyError:
-        raise DecodeError(
-            f"no node before this point of the graph is {name!r} with several results"
-        ) from None
+        raise DecodeError(f"no earlier node of the graph is {name!r} with several results") from None
 
 
 def _tensors(scope: Scope, arguments: list[TensorArgument]) -> list[Any]:
@@ -457,5 +456,5 @@ _OF_ARMS: dict[str, Decoder] = {
     "as_results": lambda _c, scope, a: _results(scope, a),
     **{literal.arm: literal.decode for literal in _LITERALS.values()},
 }
-"""What each arm becomes."""
+"""The decoder of each arm."""
 _DECODERS = tuple((arm, _OF_ARMS[arm]) for arm in FREQUENT_FIRST)

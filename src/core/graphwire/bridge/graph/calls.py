@@ -1,4 +1,4 @@
-"""The inputs of a node: the arguments of an FX call ⇄ named arguments, by the convention of the operator's handler."""
+"""Converts the inputs of a node between FX arguments and named arguments, by the convention of the operator's handler."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from graphwire.wire import check_plugin_tree
 def encode_inputs(
     context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
 ) -> list[NamedArgument]:
-    """The arguments of a call as records.
+    """Encode the arguments of a call.
 
     Args:
         nodes: the values in scope.
 
     Raises:
-        EncodeError: an argument cannot be said, or the operator has no parameter for it.
+        EncodeError: an argument cannot be represented, or the operator has no parameter for it.
     """
     if not isinstance(node.args, tuple) or (
         node.kwargs and not all(isinstance(key, str) for key in node.kwargs)
     ):
-        raise TypeError("the arguments of a node are no tuple and dict of names")
+        raise TypeError("the arguments of a node are not a tuple and a dict with text keys")
     if called.codec is not None:
         inputs = _encode_by_handler(context, nodes, called, called.codec, node)
         if inputs is not None:
@@ -47,7 +47,7 @@ def encode_inputs(
 def _encode_by_handler(
     context: EncodeContext, nodes: Nodes, called: Operator, codec: NodeCodec, node: torch.fx.Node
 ) -> list[NamedArgument] | None:
-    """The inputs that a handler writes itself, as a reader would have them: of the types that the records say."""
+    """Return the inputs that a handler encodes itself, checked to be of the types that the records declare."""
     own: dict[int, Argument] = {}
 
     def encode(value: Any) -> Argument:
@@ -57,16 +57,18 @@ def _encode_by_handler(
     inputs = codec.encode_node(called.target, node.args, node.kwargs, encode)
     if inputs is None:
         return None
-    place = f"the handler of {called.handler.namespace!r:.80} gives"
+    place = f"the handler of {called.handler.namespace!r:.80} returns"
     if type(inputs) is not list:
         raise EncodeError(f"{place} a {type(inputs).__name__} as the inputs of a node", remedy=_RECORDS)
-    return [_read_again(named, own, place) for named in inputs]
+    return [_checked_input(named, own, place) for named in inputs]
 
 
-_RECORDS = "`encode_node` returns a list of `NamedArgument` records, each with an `Argument` of the types that it says"
+_RECORDS = (
+    "`encode_node` returns a list of `NamedArgument` records, each with an `Argument` of the declared types"
+)
 
 
-def _read_again(named: Any, own: Mapping[int, Argument], place: str) -> NamedArgument:
+def _checked_input(named: Any, own: Mapping[int, Argument], place: str) -> NamedArgument:
     if type(named) is not NamedArgument:
         raise EncodeError(f"{place} a {type(named).__name__} as an input of a node", remedy=_RECORDS)
     if type(named.name) is not str:
@@ -76,21 +78,22 @@ def _read_again(named: Any, own: Mapping[int, Argument], place: str) -> NamedArg
     given = named if argument is None else msgspec.structs.replace(named, arg=_NONE)
     try:
         tree = msgspec.to_builtins(given)
-        check_plugin_tree(tree, place.removesuffix(" gives"), f"the input {named.name!r:.80}", escaped=True)
+        check_plugin_tree(tree, place.removesuffix(" returns"), f"the input {named.name!r:.80}", escaped=True)
         made = msgspec.convert(tree, NamedArgument)
         same = _is_same(made, given)
     except (TypeError, ValueError, RecursionError) as error:
         raise EncodeError(
-            f"{place} the input {named.name!r:.80} of a node as no record: {error}", remedy=_RECORDS
+            f"{place} an invalid record as the input {named.name!r:.80} of a node: {error}", remedy=_RECORDS
         ) from error
     if not same:
-        raise EncodeError(f"{place} the input {named.name!r:.80} of a node in other types", remedy=_RECORDS)
+        raise EncodeError(f"{place} the input {named.name!r:.80} of a node with wrong types", remedy=_RECORDS)
     return made if argument is None else msgspec.structs.replace(made, arg=argument)
 
 
 def _is_same(made: Any, given: Any) -> bool:
-    """Whether a record is what a reader makes of it, all of its types too: another enumeration would come back as a number."""
-    if type(made) is not type(given):  # a plain number may stand for what the field says
+    """Return whether a record equals the one a reader would make, types included: another enumeration would be read as a
+    number."""
+    if type(made) is not type(given):  # a plain number may be in place of a float or enumeration
         return type(given) is int and isinstance(made, (float, enum.IntEnum)) and made == given
     parts: Iterable[tuple[Any, Any]]
     if isinstance(made, msgspec.Struct):
@@ -106,7 +109,7 @@ def _is_same(made: Any, given: Any) -> bool:
 
 _NONE = Argument(as_none=True)
 _POSITIONAL, _KEYWORD = ArgumentKind.POSITIONAL, ArgumentKind.KEYWORD
-"""An enumeration takes longer to give its member than a record to be made of it."""
+"""Local names: looking up a member of an enumeration takes longer than making a record."""
 
 
 def _encode(context: EncodeContext, nodes: Nodes, name: str, value: Any, kind: ArgumentKind) -> NamedArgument:
@@ -142,8 +145,8 @@ def _encode_by_schema(
     missing = called.required.difference([named.name for named in inputs])
     if missing:
         raise EncodeError(
-            f"{called.name} is not given {', '.join(sorted(missing))}, which has no default",
-            remedy="Give it all of them",
+            f"{called.name} lacks a value for {', '.join(sorted(missing))}, which has no default",
+            remedy="Pass all parameters without a default",
         )
     if given != len(kwargs):
         unknown = sorted(set(kwargs) - {name for name, _ in called.parameters})
@@ -154,10 +157,10 @@ def _encode_by_schema(
 def _encode_symbolic(
     context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
 ) -> list[NamedArgument]:
-    if len(node.args) < called.needed:  # of which FX would write an operation without operands
+    if len(node.args) < called.needed:  # FX would generate an operation without operands
         raise EncodeError(
             f"{called.name} takes {called.needed} arguments by position, not {len(node.args)}",
-            remedy="Give it all of them",
+            remedy="Pass all of them",
         )
     names = [name for name, _ in called.parameters]
     names += [""] * (len(node.args) - len(names))
@@ -188,13 +191,13 @@ _ENCODERS = {"schema": _encode_by_schema, "symbolic": _encode_symbolic, "generic
 def decode_inputs(
     context: DecodeContext, scope: Scope, called: Operator, record: Node
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The positional and keyword arguments of the FX call that a node is.
+    """Decode the inputs of a node to the positional and keyword arguments of the FX call.
 
     Args:
-        scope: the graph that the node stands in.
+        scope: the graph that contains the node.
 
     Raises:
-        DecodeError: an argument refers to what is not there, or the operator has no parameter for it.
+        DecodeError: an argument refers to a missing value, or the operator has no parameter for it.
     """
     if called.codec is not None:
         decode = functools.partial(decode_argument, context, scope)
@@ -217,7 +220,8 @@ def _decode(context: DecodeContext, scope: Scope, inputs: list[NamedArgument]) -
 
 
 def _is_plain(called: Operator, inputs: list[NamedArgument]) -> bool:
-    """Whether the inputs are the operator's first parameters, all of them positional, and it needs no others."""
+    """Return whether the inputs are the operator's first parameters, all positional, and cover all parameters without a
+    default."""
     count = len(inputs)
     if not called.needed <= count <= len(called.positional):
         return False
@@ -230,7 +234,7 @@ def _decode_by_schema(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if _is_plain(called, record.inputs):
         return tuple(given), {}
-    # An input without a name (documents of the first design have such) is the parameter at its position.
+    # An input without a name (as in documents of the first schema) is the parameter at its position.
     names = [
         named.name or (called.parameters[index][0] if index < len(called.parameters) else "")
         for index, named in enumerate(record.inputs)
@@ -259,7 +263,7 @@ def _decode_by_schema(
             remedy="The operator's signature has changed since the program was written; an opset upgrader is needed",
         )
     if missing:
-        raise DecodeError(f"{record.target} is not given {', '.join(missing)}, which has no default")
+        raise DecodeError(f"{record.target} lacks a value for {', '.join(missing)}, which has no default")
     return tuple(args), kwargs
 
 
@@ -280,7 +284,7 @@ def _decode_symbolic(
     called: Operator, record: Node, given: list[Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     args, kwargs = _decode_generic(called, record, given)
-    if len(args) < called.needed:  # of which FX would write an operation without operands
+    if len(args) < called.needed:  # FX would generate an operation without operands
         raise DecodeError(f"{record.target} takes {called.needed} arguments by position, not {len(args)}")
     return args, kwargs
 

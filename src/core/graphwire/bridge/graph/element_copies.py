@@ -1,7 +1,7 @@
-"""`getitem` nodes that read what another one reads already: copies, which a record folds into one value.
+"""Converts duplicate `getitem` nodes, which read an element that another node already reads, to and from `Graph.copies`.
 
-A record names an element of a node's results once. Of the nodes that read it, the one that stands first gives it the name;
-the others are stated beside the graph (`Graph.copies`), with the references that are to them.
+A record names an element of a node's results once. The first node that reads the element gives it its name. The graph
+record lists the other readers separately (`Graph.copies`), with the references to them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from graphwire.errors import DecodeError
 from graphwire.schema import ElementCopy
 
 _OUTPUT = ""
-"""What stands for the output among the names of users."""
+"""The key of the output among the names of users."""
 
 
 def encode_copies(scope: EncodeScope) -> dict[str, ElementCopy]:
-    """The copies of a graph by name. References of each user are counted from 0 for each value, in the order of its
-    arguments, whichever of the nodes that read the value each is to."""
+    """Return the copies of a graph by name. For each user and value, references are counted from 0 in the order of the
+    arguments, over all nodes that read the value."""
     if not scope.copies:
         return {}
     records = {node.name: ElementCopy(first.name) for node, first in scope.copies.items()}
@@ -38,10 +38,10 @@ def encode_copies(scope: EncodeScope) -> dict[str, ElementCopy]:
 
 
 def add_copies(scope: DecodeScope, graph: torch.fx.Graph) -> None:
-    """Make the copies again, and let them be used where they were. Of values that an upgrade has removed there are none.
+    """Add the copies to a decoded graph, and restore the references to them. Skips copies of values that an upgrade removed.
 
     Raises:
-        DecodeError: there is a node of the name of a copy.
+        DecodeError: a node already has the name of a copy.
     """
     copies = scope.record.copies
     if not copies:
@@ -70,7 +70,7 @@ def add_copies(scope: DecodeScope, graph: torch.fx.Graph) -> None:
 
 
 def element_of(reader: torch.fx.Node) -> Any:
-    """What is known of the element that a `getitem` node reads, by the node whose results it is of."""
+    """Return the metadata of the element that a `getitem` node reads, from the node that produces the results."""
     whole, key = reader.args
     assert isinstance(whole, torch.fx.Node)
     value = element_of(whole) if whole.target is operator.getitem else whole.meta["val"]
@@ -92,11 +92,11 @@ def _each_reference(
     value_of: Callable[[torch.fx.Node], torch.fx.Node],
     replace: Callable[[torch.fx.Node, torch.fx.Node, int], torch.fx.Node],
 ) -> None:
-    """Put what `replace` gives in place of each node that a user refers to.
+    """Replace each node that a user refers to by the result of `replace`.
 
     Args:
-        value_of: the node that stands for all that read the same.
-        replace: (the user, the node it refers to, how many references to the same value stand before) -> the node to refer to.
+        value_of: maps a node to the first node that reads the same element.
+        replace: (user, referenced node, number of earlier references to the same value) -> the node to refer to.
     """
     counts: dict[torch.fx.Node, int] = {}
 

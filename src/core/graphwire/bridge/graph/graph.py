@@ -1,7 +1,7 @@
-"""Graphs: `torch.fx` ⇄ the schema.
+"""Converts graphs between `torch.fx` and the schema.
 
-Placeholders, the output and what a graph reads of its module are here; the inputs of a node are in `calls`, its outputs
-in `results`.
+This module handles placeholders, the output and attributes of the graph's module; `calls` handles the inputs of nodes, and
+`results` their outputs.
 """
 
 from __future__ import annotations
@@ -54,30 +54,30 @@ from graphwire.schema import (
 _LITERALS = (int, float, bool, str, type(None))
 _ABSENT = object()
 _MAKERS = frozenset(("placeholder", "call_function"))
-"""The nodes whose values a record states."""
+"""The kinds of nodes whose values a record describes."""
 
 
 # ----------------------------------------------------------------------------------------------------- encode
 
 
 _MOST_NODES = 1 << 20
-"""Nodes of a document, of which a reader takes no more: each has half a dozen lists and dicts and more."""
+"""The most nodes in the subgraphs of a document. A reader accepts no more: each has half a dozen or more lists and dicts."""
 
 
 def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_level: bool = False) -> Graph:
-    """The graph of a module as a record, with the graphs of its submodules inside the nodes that call them.
+    """Encode the graph of a module. Graphs of its submodules are inside the nodes that call them.
 
     Args:
-        top_level: whether the graph is a program's own, whose specialised inputs are described by the signature.
+        top_level: whether it is the main graph of a program, whose signature describes the specialised inputs.
 
     Raises:
-        EncodeError: a node holds what the schema cannot say; `place` says which.
+        EncodeError: the schema cannot represent a node; `place` names it.
     """
     record = Graph([], [], [], {}, {}, {}, custom_obj_values={}, sym_float_values={}, value_metadata={})
     scope = EncodeScope(record, module)
     names = [node.name for node in module.graph.nodes]
     if not {*map(type, names)} <= {str}:
-        raise TypeError("a node's name is no text")
+        raise TypeError("the name of a node is not a text")
     _describe_values(context, module.graph)
     for node in module.graph.nodes:
         try:
@@ -94,20 +94,21 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
 
 
 def _measure(context: EncodeContext, scope: EncodeScope, graph: Graph, reader: torch.fx.Node) -> None:
-    """Count the nodes of a subgraph, which is written out wherever the node that reads it is used."""
+    """Add the size of a subgraph to its parent. The document contains it at each use of the node that reads it."""
     uses: list[torch.fx.Node] = []
     for user in reader.users:
         torch.fx.map_arg((user.args, user.kwargs), lambda each: uses.append(each) if each is reader else None)
     scope.inner_nodes += len(uses) * context.graph_sizes.get(id(graph), 0)
     if scope.inner_nodes > _MOST_NODES:
         raise EncodeError(
-            f"the subgraphs have more than {_MOST_NODES:,} nodes, where those that they share are written out",
-            remedy="Share fewer subgraphs inside of each other",
+            f"the subgraphs have more than {_MOST_NODES:,} nodes, if each shared subgraph counts once per use",
+            remedy="Share fewer subgraphs inside each other",
         )
 
 
 def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
-    """Take down what the values of nodes are, all at once: inside the block, a fake tensor tells in half the time."""
+    """Encode the metadata of all node values at once: attributes of fake tensors are 2 times faster to read inside the
+    block."""
     directly = torch_compat.no_torch_function()
     with directly, directly:
         for node in graph.nodes:
@@ -148,8 +149,8 @@ def _encode_placeholder(
     if value is NOTHING:
         if node.users:
             raise EncodeError(
-                "nothing is stated of an input that is used",
-                remedy="Let its `meta['val']` be the value that it takes",
+                "an input that is used has no value in its metadata",
+                remedy="Set its `meta['val']` to the value that it takes",
             )
         value = None
     if isinstance(value, _LITERALS) and (top_level or value is None or isinstance(value, str)):
@@ -165,7 +166,7 @@ def _encode_placeholder(
 
 
 def _note_target(scope: EncodeScope, node: torch.fx.Node) -> None:
-    """Note the name of the argument that an input is, unless no code could be written with it."""
+    """Record the argument name of an input, unless it would be invalid in generated code."""
     target = _text(node.target)
     if is_value_name(target) and scope.targets[target] == 1:
         noted = scope.record.value_metadata.setdefault(node.name, ValueMetadata())
@@ -174,13 +175,13 @@ def _note_target(scope: EncodeScope, node: torch.fx.Node) -> None:
 
 def _text(target: Any) -> str:
     if not isinstance(target, str):
-        raise TypeError("the target of a node that reads an attribute or an input is no text")
+        raise TypeError("the target of a node that reads an attribute or an input is not a text")
     return target
 
 
 def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node) -> None:
     path = _text(node.target)
-    if not node.users:  # an argument is where a record has an attribute, and this is none
+    if not node.users:  # a record stores attributes only as arguments of nodes
         warnings.warn(
             f"the node {node.name!r} reads the attribute {path!r}, which nothing uses: it is not saved",
             GraphwireWarning,
@@ -193,13 +194,13 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
     if value is _ABSENT:
         raise EncodeError(
             f"the graph's module has no attribute {path!r:.80}",
-            remedy="Give it back, or erase the nodes that read it",
+            remedy="Restore it, or erase the nodes that read it",
         )
     if isinstance(value, torch.fx.GraphModule):
         if not is_value_name(path):
             raise EncodeError(
-                f"a subgraph is read from {path!r}, which is no attribute of the graph's own module",
-                remedy="Let the module itself have it as an attribute",
+                f"a subgraph is read from {path!r}, which is not an attribute of the graph's own module",
+                remedy="Make the subgraph an attribute of the graph's own module",
             )
         graph = context.subgraphs.get(id(value))
         if graph is None:
@@ -221,7 +222,7 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
     else:
         kind = type(value)
         raise EncodeError(
-            f"attribute {path!r} is a {kind.__module__}.{kind.__qualname__}, which cannot be written"
+            f"attribute {path!r} is a {kind.__module__}.{kind.__qualname__}, which cannot be encoded"
         )
     scope.nodes[node] = argument
     scope.attributes.add(node)
@@ -231,7 +232,7 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
 
 
 def _path_of(key: str) -> str:
-    """The attribute path of a tensor of the graph's own, by its name among the constants."""
+    """Return the attribute path of a graph's constant tensor, from its payload name."""
     return key.removeprefix(GRAPH_CONSTANT).partition(".")[2]
 
 
@@ -269,7 +270,7 @@ def _encode_call(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node
 
 
 class _GraphScope(DecodeScope):
-    """The graph that is being decoded, with what it reads of its module."""
+    """The scope of the graph that is being decoded, with the attributes of its module."""
 
     def __init__(self, context: DecodeContext, record: Graph) -> None:
         super().__init__(context, record)
@@ -280,7 +281,7 @@ class _GraphScope(DecodeScope):
         self._constants: dict[str, str] = {}
 
     def subgraph(self, argument: GraphArgument) -> torch.fx.Node:
-        """The node that reads a subgraph, which becomes an attribute of this graph's module."""
+        """Return the node that reads a subgraph; add the subgraph to this graph's module."""
         name = argument.node or argument.name
         known = self._subgraphs.get(argument.name)
         if known is None:
@@ -293,7 +294,7 @@ class _GraphScope(DecodeScope):
         return self._attribute(name, argument.name)
 
     def treespec(self, argument: str | TreespecArgument) -> torch.fx.Node:
-        """The node that reads a container structure, which becomes an attribute of this graph's module."""
+        """Return the node that reads a container structure; add the structure to this graph's module."""
         if isinstance(argument, str):
             argument = TreespecArgument(f"_spec_{len(self._attributes)}", argument)
         known = self._treespecs.get(argument.name)
@@ -305,7 +306,7 @@ class _GraphScope(DecodeScope):
         return self._attribute(argument.node or argument.name, argument.name)
 
     def constant(self, argument: str | ConstantArgument) -> torch.fx.Node:
-        """The node that reads a tensor of the graph's own, which becomes an attribute of this graph's module."""
+        """Return the node that reads a constant tensor; add the tensor to this graph's module."""
         key = argument if isinstance(argument, str) else argument.name
         target = _path_of(key)
         name = target.replace(".", "_") if isinstance(argument, str) else argument.node
@@ -314,7 +315,7 @@ class _GraphScope(DecodeScope):
         try:
             tensor = self.context.constants[key]
         except KeyError:
-            raise DecodeError(f"there is no constant {key!r}") from None
+            raise DecodeError(f"the constant {key!r} is missing") from None
         if self._constants.setdefault(target, key) != key:
             raise DecodeError(f"two different constants are named {target!r}")
         self._hold(target, tensor)
@@ -326,7 +327,7 @@ class _GraphScope(DecodeScope):
         return node
 
     def _hold(self, target: str, tensor: torch.Tensor) -> None:
-        """Let a tensor be the attribute of that path."""
+        """Make a tensor the attribute at a path."""
         *path, attribute = target.split(".")
         owner = self.module
         for part in path:
@@ -357,19 +358,21 @@ class _GraphScope(DecodeScope):
 
 def _check_free(module: torch.nn.Module, name: str) -> None:
     if hasattr(module, name):
-        raise DecodeError(f"{name!r} cannot be an attribute of the graph's module: it has one of that name")
+        raise DecodeError(
+            f"{name!r} cannot be an attribute of the graph's module, which already has one of that name"
+        )
 
 
 def decode_graph(
     context: DecodeContext, record: Graph, *, literal_names: Sequence[str | None] = ()
 ) -> tuple[torch.fx.Graph, torch.nn.Module]:
-    """The FX graph of a record, and the module whose attributes it reads.
+    """Decode a graph to an FX graph, and the module whose attributes it reads.
 
     Args:
-        literal_names: for each input the name that the signature has for it, where the input itself carries none.
+        literal_names: the name of each input in the signature, for inputs that have no name themselves.
 
     Raises:
-        DecodeError: the record does not fit this installation; `place` says where.
+        DecodeError: the record does not match this installation; `place` names the part.
     """
     scope = _GraphScope(context, record)
     for index, argument in enumerate(record.inputs):
@@ -397,7 +400,7 @@ def _decode_placeholder(
 ) -> None:
     arm = arm_of(argument)
     if arm in CONTAINER_ARMS:
-        raise DecodeError(f"no input of a graph is {arm}")
+        raise DecodeError(f"an input of a graph cannot be {arm}")
     if arm in LITERAL_ARMS:
         name = (names[index] if index < len(names) else None) or f"arg{index}"
     else:
@@ -429,7 +432,7 @@ def _decode_call(scope: _GraphScope, record: Node) -> None:
 
 
 def _value_name(record: Node) -> str | None:
-    """The name of the one value that a node of an older document makes; None for FX to choose a name."""
+    """Return the name of the only value of a node in an older document; None lets FX choose a name."""
     if len(record.outputs) != 1 or arm_of(record.outputs[0]) in CONTAINER_ARMS | LITERAL_ARMS:
         return None
     return name_of(record.outputs[0]) if record.is_hop_single_tensor_return is not False else None
@@ -458,7 +461,7 @@ def _decode_output(scope: _GraphScope) -> None:
 
 
 def _note_assertion(context: DecodeContext, target: str, node: torch.fx.Node) -> None:
-    """Let the shape environment know what a node asserts of symbols."""
+    """Tell the shape environment about the condition that a node asserts of symbols."""
     if target == "torch.ops.aten._assert_scalar.default":
         condition = node.args[0].meta.get("val") if isinstance(node.args[0], torch.fx.Node) else None
         if isinstance(condition, torch.SymBool) and is_cheap_to_compute(context, (condition,)):

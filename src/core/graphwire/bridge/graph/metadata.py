@@ -1,7 +1,7 @@
-"""Metadata of nodes (`node.meta`): torch's values ⇄ the schema's texts and tables.
+"""Converts the metadata of nodes (`node.meta`) to and from the texts and tables of the schema.
 
-What torch's own schema has a text for is written as that text. Stack traces and provenance are written as tables with
-one row for each distinct frame and source, since a program repeats them on every node.
+If torch's own schema has a text form, that form is used. Stack traces and provenance become tables with one row for each
+distinct frame and source, since a program repeats them on every node.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _STACK_REMEDY = "Let `nn_module_stack` map keys to the qualified name and the cl
 
 
 def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetadata:
-    """The metadata of a node: everything in `meta` that a program keeps (`val` is kept as the node's outputs).
+    """Encode the metadata of a node: everything in `meta` that a program keeps, except `val`, which the outputs represent.
 
     Raises:
-        EncodeError: `custom` is no data that JSON can say.
+        EncodeError: JSON cannot represent the data in `custom`.
     """
     texts: dict[str, str] = {}
     sources = None
@@ -90,12 +90,12 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
 
 
 def has_saved_metadata(context: EncodeContext, meta: dict[str, Any]) -> bool:
-    """Whether `meta` may have something that `encode_metadata` writes; of most inputs it has not."""
+    """Return whether `meta` may have something that `encode_metadata` writes. Most inputs have nothing."""
     return not _KEPT.isdisjoint(meta) or not context.registry.metadata_keys.keys().isdisjoint(meta)
 
 
 def decode_metadata(context: DecodeContext, record: Any) -> dict[str, Any]:
-    """`node.meta` without `val`, from a Node or ValueMetadata record."""
+    """Decode `node.meta`, without `val`, from a Node or ValueMetadata record."""
     meta: dict[str, Any] = {}
     if record.stack is not None and (trace := decode_stack(context, record.stack)) is not None:
         meta["stack_trace"] = trace
@@ -148,14 +148,14 @@ def _decode_text(context: DecodeContext, key: str, text: str) -> tuple[str, Any]
 
 
 def _with_line_feeds(trace: str) -> str:
-    """A trace as readers want it, who write it into comments of generated code: nothing but a line feed ends a line."""
+    """Return a trace in which only line feeds end lines: loaders write it into comments of generated code."""
     if "\r" not in trace and "\0" not in trace:
         return trace
     return trace.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
 def decode_stack(context: DecodeContext, indices: list[int]) -> str | None:
-    """The stack trace whose frames are the given rows of the table, as Python prints it; None for one beyond the bounds."""
+    """Return the stack trace, as Python prints it, of the given rows of the frame table; None if it exceeds the bounds."""
     key = tuple(indices)
     text = context.stacks.get(key)
     if text is None and context.traces.take(indices):
@@ -179,7 +179,7 @@ def _encode_module_stack(context: EncodeContext, stack: Any, texts: dict[str, st
 
 
 def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[str, str]:
-    """The key and text of a module stack. Stacks share the rows of their outer modules."""
+    """Return the key and text of a module stack. Stacks share the rows of their outer modules."""
     known, rows = context.module_rows, []
     for entry in stack.items():
         parts = _module_parts(entry)
@@ -194,7 +194,7 @@ def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[s
 
 
 def _module_parts(entry: tuple[Any, Any]) -> tuple[str, str, str]:
-    """The key, path and type of a module, as texts."""
+    """Return the key, path and type of a module, as texts."""
     key, of_key = entry
     if not isinstance(of_key, tuple) or len(of_key) != 2:
         raise EncodeError(f"the module stack has {shown(of_key)} for a path and a type", remedy=_STACK_REMEDY)
@@ -233,8 +233,8 @@ def _encode_source_fn(context: EncodeContext, stack: list[tuple[str, Any]], text
         rows = [(name + "", _function_name(context, function)) for name, function in stack]
     except (TypeError, ValueError):
         raise EncodeError(
-            "the stack of source functions is no list of names and functions",
-            remedy="Let `source_fn_stack` hold pairs of a name and a function, or leave it out",
+            "the stack of source functions is not a list of names and functions",
+            remedy="Use pairs of a name and a function in `source_fn_stack`, or leave it out",
         ) from None
     if not rows:
         return
@@ -256,7 +256,7 @@ def _decode_exact_source_fn(context: DecodeContext, text: str) -> tuple[str, Any
 
 
 def _function(context: DecodeContext, name: str) -> Any:
-    """The class or function of that name among those of torch and Python, and operators; else the name itself."""
+    """Return the class or function of that name in torch, Python or an operator library; otherwise the name itself."""
     known = function_table().get(name) or operator_packet(name)
     if known is not None:
         return known
@@ -276,25 +276,25 @@ def _encode_torch_fn(parts: tuple[str, ...], texts: dict[str, str]) -> None:
 
 
 def encode_custom(custom: Any) -> str:
-    """`meta["custom"]` as JSON.
+    """Encode `meta["custom"]` as JSON.
 
     Raises:
-        EncodeError: it holds what JSON cannot say.
+        EncodeError: JSON cannot represent it.
     """
     check_expanded_size(custom, "meta['custom']")
     try:
         return json.dumps(custom)
     except (TypeError, ValueError, RecursionError) as error:
         raise EncodeError(
-            f"meta['custom'] is not data that JSON can say ({error})", remedy="Keep plain data there"
+            f"meta['custom'] is not data that JSON can represent ({error})", remedy="Keep plain data there"
         ) from None
 
 
 def encode_declared(context: EncodeContext, meta: Mapping[str, Any], texts: dict[str, str]) -> None:
-    """Add what plugins declare, and a node or a graph module has.
+    """Add the metadata of a node or graph module that plugins declare.
 
     Raises:
-        EncodeError: a value is no data that can be written exactly.
+        EncodeError: a value cannot be encoded exactly.
     """
     for key in context.registry.metadata_keys:
         if (value := meta.get(key)) is not None:
@@ -308,14 +308,14 @@ def _declared_text(value: Any, place: str) -> str:
         text = json.dumps(tree)
         decode_value(parse_json(text), place)
     except RecursionError:
-        raise EncodeError("the value is nested too deeply, or holds itself", place=place) from None
+        raise EncodeError("the value is nested too deeply, or contains itself", place=place) from None
     except (DecodeError, SchemaError) as error:
-        raise EncodeError(f"the value could not be read again: {error.problem}", place=place) from error
+        raise EncodeError(f"the encoded value could not be decoded: {error.problem}", place=place) from error
     return text
 
 
 def decode_declared(context: DecodeContext, metadata: Mapping[str, str]) -> dict[str, Any]:
-    """What plugins declare of the metadata of a graph module."""
+    """Decode the metadata of a graph module that plugins declare."""
     found = {}
     for key, text in metadata.items():
         if key.startswith(DECLARED):
@@ -375,11 +375,12 @@ def _checked_origins(origins: Any) -> Iterable[TorchNodeSource]:
 
 
 def encode_source(context: EncodeContext, source: TorchNodeSource) -> int:
-    """The index in the table of sources of a node's origin, with the origin's own origins before it. Each object is looked
-    at once, however many share it.
+    """Return the index of a source in the table of sources; add the source, after its own sources. Each object is visited
+    once,
+    also if many nodes share it.
 
     Raises:
-        EncodeError: an origin is its own.
+        EncodeError: a source is its own origin.
     """
     seen = context.seen_sources
     pending = [] if id(source) in seen else [(source, iter(source.from_node))]
@@ -414,10 +415,10 @@ def _row_of_source(context: EncodeContext, source: TorchNodeSource) -> int:
 
 
 def decode_sources(records: list[NodeSource], unfolding: Unfolding) -> list[TorchNodeSource]:
-    """The table of sources as torch's objects; rows refer to earlier rows only, and to none where that is beyond the bounds.
+    """Decode the table of sources to torch's objects. Rows refer to earlier rows only; rows beyond the bounds get no origins.
 
     Raises:
-        DecodeError: a pass did what this torch has no name for.
+        DecodeError: the installed torch does not have an action of a pass.
     """
     sources: list[TorchNodeSource] = []
     for index, record in enumerate(records):
@@ -442,12 +443,12 @@ def _source(record: NodeSource, origins: list[TorchNodeSource]) -> TorchNodeSour
 def _action(name: str) -> NodeSourceAction:
     action = NodeSourceAction.__members__.get(name.upper())
     if action is None:
-        raise DecodeError(f"this torch knows no action {name!r:.80} of a pass", place="action")
+        raise DecodeError(f"this torch does not support the action {name!r:.80} of a pass", place="action")
     return action
 
 
 def decode_source_texts(context: DecodeContext, text: str) -> list[TorchNodeSource]:
-    """Provenance from the JSON text that torch writes on each node."""
+    """Decode provenance from the JSON text that torch writes on each node."""
     return [_source_of_row(context, row, 1) for row in parse_sources(text)]
 
 

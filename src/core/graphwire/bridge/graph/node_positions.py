@@ -1,6 +1,6 @@
-"""Where nodes stand that are no nodes in a record: readers of elements (`getitem`) and of attributes (`get_attr`).
+"""Positions of `getitem` and `get_attr` nodes, which have no node records of their own.
 
-By rule they stand beside the node that makes, or first uses, what they read; a graph says where it deviates.
+By default such a node is next to the node that makes, or first uses, the value it reads; a graph record lists exceptions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from graphwire.errors import DecodeError
 def place_by_rule(
     order: dict[torch.fx.Node, None], node: torch.fx.Node, attributes: Collection[torch.fx.Node]
 ) -> None:
-    """Add a node to the order that a record implies, behind those of `attributes` that it is the first to use."""
+    """Append a node to the order that a record implies, after the nodes of `attributes` that it is the first to use."""
     if attributes:
         for used in node.all_input_nodes:
             if used in attributes:
@@ -26,10 +26,10 @@ def place_by_rule(
 def unusual_positions(
     nodes: Sequence[torch.fx.Node], by_rule: Mapping[torch.fx.Node, None]
 ) -> dict[str, str]:
-    """The nodes that stand elsewhere than by rule, each with the node that it stands behind (empty: it stands first).
+    """Return the nodes that are not at their default position, each with the node before it (empty: it is the first).
 
     Args:
-        nodes: the nodes in the order in which they stand; those that are not in `by_rule` are passed over.
+        nodes: the nodes in their actual order; those not in `by_rule` are skipped.
     """
     standing = [node for node in nodes if node in by_rule]
     expected = list(by_rule)
@@ -54,10 +54,10 @@ def _reads(node: torch.fx.Node) -> bool:
 
 
 def move_nodes(graph: torch.fx.Graph, placed: Mapping[str, str]) -> None:
-    """Put nodes where they stood. Of nodes that an upgrade has removed nothing is asked.
+    """Move nodes to their recorded positions. Skips nodes that an upgrade removed.
 
     Raises:
-        DecodeError: a node would stand before what it reads, or behind what uses it.
+        DecodeError: a node would precede a node it reads, or follow one that uses it.
     """
     if not placed:
         return
@@ -73,4 +73,4 @@ def move_nodes(graph: torch.fx.Graph, placed: Mapping[str, str]) -> None:
     try:
         graph.lint()
     except RuntimeError as error:
-        raise DecodeError(f"nodes cannot stand where they are put: {error}") from error
+        raise DecodeError(f"nodes cannot be at their recorded positions: {error}") from error

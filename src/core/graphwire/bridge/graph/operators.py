@@ -1,4 +1,4 @@
-"""Operators: FX targets ⇄ serialized names, each resolved once for a save or a load."""
+"""Resolves operators between FX targets and serialized names, each once for a save or a load."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from graphwire.schema import Graph, Node
 
 
 def encode_operator(context: EncodeContext, target: Any) -> Operator:
-    """How nodes of an FX target are written.
+    """Return how to encode nodes of an FX target.
 
     Raises:
         EncodeError: no handler owns the target.
@@ -45,11 +45,11 @@ def _named(context: EncodeContext, target: Any) -> Operator:
     failures: list[GraphwireError] = []
     for handler in registry.op_handlers:
         try:
-            name = _asked(context, handler, "name_of", target, EncodeError)
+            name = _call_handler(context, handler, "name_of", target, EncodeError)
             if name is None or not _is_own(registry, handler, name, target):
                 continue
         except GraphwireError as error:
-            failures.append(error)  # the target may be another handler's
+            failures.append(error)  # another handler may own the target
             continue
         if (owner := registry.op_handler(name)) is not None:
             context.provided.add(("op_handler", name))
@@ -59,7 +59,7 @@ def _named(context: EncodeContext, target: Any) -> Operator:
     if failures:
         raise failures[0]
     raise EncodeError(
-        f"no operator handler knows {shown(target)}",
+        f"no operator handler supports {shown(target)}",
         remedy=remedy_for_name(
             registry, "op_handler", "", "Install the plugin that handles it, or register an OpHandler for it"
         ),
@@ -67,8 +67,8 @@ def _named(context: EncodeContext, target: Any) -> Operator:
 
 
 def _is_own(registry: Registry, handler: OpHandler, name: Any, target: Any) -> bool:
-    """Whether a handler may give a target this name. Those in the box name everybody's operators, and others their own: what
-    their name leads back to."""
+    """Return whether a handler may give a target this name. Handlers shipped with graphwire may name any operator; others
+    only operators that their own `resolve` returns for the name."""
     if type(name) is not str:
         return False
     if registry.is_in_box(handler):
@@ -77,25 +77,25 @@ def _is_own(registry: Registry, handler: OpHandler, name: Any, target: Any) -> b
 
 
 def name_of_operator(registry: Registry, function: Any) -> str | None:
-    """The serialized name of a function that a node only notes, if it is an operator; a handler that fails knows none."""
+    """Return the serialized name of a function in metadata, if it is an operator. Skips handlers that fail."""
     for handler in registry.op_handlers:
         try:
             name = handler.name_of(function)
             if name is not None and _is_own(registry, handler, name, function):
                 return name
-        except Exception:  # noqa: BLE001 a stranger's code, asked for no more than a note
+        except Exception:  # noqa: BLE001 a plugin's code, needed for metadata only
             continue
     return None
 
 
 def decode_operator(context: DecodeContext, name: str, record: Node | None = None) -> Operator:
-    """The FX target of a serialized name.
+    """Return the operator of a serialized name.
 
     Args:
-        record: the node that calls it, whose form an operator is kept with that cannot be had here.
+        record: the node that calls it. If the operator is unavailable, it keeps the form of this call.
 
     Raises:
-        UnknownOperatorError: no handler owns the name, or its owner does not have it on this installation.
+        UnknownOperatorError: no handler owns the name, or its owner cannot resolve it on this installation.
     """
     operator = context.operators.get(name)
     if operator is None:
@@ -107,27 +107,27 @@ def decode_operator(context: DecodeContext, name: str, record: Node | None = Non
             if fault := context.registry.fault_of("op_handler", name):
                 raise unavailable_error(fault, f"the operator {name}", UnknownOperatorError)
             remedy = remedy_for_name(context.registry, "op_handler", name, "") or _advice(name)
-            raise UnknownOperatorError(f"there is no operator {name!r} on this installation", remedy=remedy)
+            raise UnknownOperatorError(f"this installation has no operator {name!r}", remedy=remedy)
         operator = context.operators[name] = _described(target, name, handler)
     return operator
 
 
 def _resolved(context: DecodeContext, handler: OpHandler, name: str) -> Any:
-    """The target of a name, unless operators of its namespace are only kept here."""
+    """Return the target of a name; None if operators of its namespace stay opaque."""
     origin = context.origin
     if origin is not None and origin.keeps(name, handler.namespace):
         return None
-    return _asked(context, handler, "resolve", name, UnknownOperatorError)
+    return _call_handler(context, handler, "resolve", name, UnknownOperatorError)
 
 
-def _asked(
+def _call_handler(
     context: EncodeContext | DecodeContext,
     handler: OpHandler,
     method: str,
     argument: Any,
     kind: type[GraphwireError],
 ) -> Any:
-    """What a handler answers. It is a stranger's code: when it fails, the error says whose it is."""
+    """Call a method of a handler. A handler is a plugin's code: if it fails, the error names the plugin."""
     try:
         return getattr(handler, method)(argument)
     except GraphwireError:
@@ -140,21 +140,21 @@ def _asked(
         ) from error
 
 
-_MOST_TOLD = 20
-"""Missing operators that are named; finding the nearest name to each takes a while."""
+_MOST_REPORTED = 20
+"""The most missing operators that an error names; finding the nearest name to each is slow."""
 
 
 def check_operators(context: DecodeContext, graph: Graph) -> None:
-    """Do nothing for a graph whose operators can all be had on this installation.
+    """Raise if operators of a graph are unavailable on this installation.
 
     Raises:
-        UnknownOperatorError: some cannot; the message names each, and where it is used first.
+        UnknownOperatorError: some are unavailable; the message names each, with its first use.
     """
     missing: dict[str, UnknownOperatorError] = {}
     for place, node in walk_nodes(graph):
         if node.target in context.operators or node.target in missing:
             continue
-        if len(missing) == _MOST_TOLD:
+        if len(missing) == _MOST_REPORTED:
             break
         try:
             decode_operator(context, node.target, node)
@@ -164,7 +164,7 @@ def check_operators(context: DecodeContext, graph: Graph) -> None:
         raise next(iter(missing.values()))
     if missing:
         raise UnknownOperatorError(
-            f"{len(missing)}{' or more' * (len(missing) == _MOST_TOLD)} operators are missing",
+            f"{len(missing)}{' or more' * (len(missing) == _MOST_REPORTED)} operators are missing",
             problems=[
                 Problem(error.place, "unknown-operator", f"{error.problem}. {error.remedy}")
                 for error in missing.values()
@@ -180,7 +180,7 @@ def _advice(name: str) -> str:
     known = torch_compat.operators_in(namespace)
     near = difflib.get_close_matches(f"{namespace}::{operator}", known, 1)
     if near:
-        return f"The nearest that this torch has is {near[0]}"
+        return f"The most similar operator of this torch is {near[0]}"
     return f"Import or install the library that registers {namespace}::{operator} before loading"
 
 
@@ -190,8 +190,8 @@ def _described(target: Any, name: str, handler: OpHandler) -> Operator:
         facts = _facts_of(target) if isinstance(target, torch_compat.OpOverload) else _read_schema(target)
         if facts is None:
             raise PluginError(
-                f"the operator handler {handler.namespace!r} gives {target!r:.80} for {name!r}, which has no schema",
-                remedy="Its convention is symbolic or generic, or it gives an overload",
+                f"the operator handler {handler.namespace!r} returns {target!r:.80} for {name!r}, which has no schema",
+                remedy="Declare its convention as symbolic or generic, or return an overload",
             )
         operator.parameters, operator.returns = facts.parameters, facts.returns
         operator.required, operator.positional, operator.needed = (
@@ -208,7 +208,7 @@ def _described(target: Any, name: str, handler: OpHandler) -> Operator:
 
 
 class _SchemaFacts(NamedTuple):
-    """What is read of an operator's schema: the fields of `Operator`."""
+    """The facts from an operator's schema: fields of `Operator`."""
 
     parameters: list[tuple[str, bool]]
     required: frozenset[str]
@@ -221,7 +221,7 @@ def _read_schema(target: Any) -> _SchemaFacts | None:
     schema = getattr(target, "_schema", None)
     if schema is None:
         return None
-    # Each question to an argument of torch's takes as long as ten of Python's.
+    # Reading an attribute of torch's argument objects takes as long as ten Python attributes.
     arguments = [(each.name, each.kwarg_only, each.has_default_value()) for each in schema.arguments]
     return _SchemaFacts(
         [(parameter, keyword_only) for parameter, keyword_only, _ in arguments],
@@ -233,11 +233,11 @@ def _read_schema(target: Any) -> _SchemaFacts | None:
 
 
 _facts_of = functools.lru_cache(maxsize=4096)(_read_schema)
-"""For torch's overloads, whose schemas never change."""
+"""Cached for torch's overloads, whose schemas never change."""
 
 
 def _codec_of(handler: Any) -> NodeCodec | None:
-    # Not by `isinstance`: asking a Protocol takes as long as all the rest.
+    # Not by `isinstance`: a check against a Protocol takes as long as everything else here.
     return handler if hasattr(handler, "encode_node") else None
 
 

@@ -1,8 +1,8 @@
-"""Extension `propagate`: what is known of values of which a document says nothing, found by running their node on metadata.
+"""Extension `propagate`: computes the metadata of values that a document does not describe, by running nodes on metadata.
 
-A file never chooses what runs. Only operators that an upgrader installed here emits are run (`DecodeContext.propagates`), and
-of these only what `torch_metadata.obstacle` lets through, on arguments that fit the operator's schema, in a process that is
-left as it was.
+A file never chooses what runs. Only operators that an installed upgrader emits run (`DecodeContext.propagates`), and of
+these only those that `torch_compat.why_not_run` accepts, with arguments that match the operator's schema. The process
+state stays unchanged.
 """
 
 from __future__ import annotations
@@ -40,16 +40,15 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> dict[str, Any]:
-    """What is known of the values that a node makes, by their names, found by calling its operator with what is known of
-    its inputs.
+    """Compute the metadata of a node's values, by name, by calling its operator with the metadata of its inputs.
 
     Args:
         scope: the graph so far.
-        record: the node, which the extension `propagate` leaves to be found.
-        node: the FX node made of it.
+        record: the node, whose extension `propagate` leaves its results open.
+        node: the FX node made from the record.
 
     Raises:
-        DecodeError: the operator may not be run on metadata, or cannot, or gives something else than the record says.
+        DecodeError: the operator may not run on metadata, fails, or returns something else than the record declares.
     """
     operator: Any = node.target
     reason = why_not_run(operator)
@@ -57,15 +56,16 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
         reason = "no opset upgrader that is installed here emits it"
     if reason is not None:
         raise DecodeError(
-            f"what {record.target} makes cannot be found at load: {reason}",
-            remedy="The upgrader that wrote the node states what is known of its results (`like=`, `known=`)",
+            f"the results of {record.target} cannot be computed at load: {reason}",
+            remedy="The upgrader that wrote the node must describe its results (`like=`, `known=`)",
         )
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), _known)
     _check_arguments(record, operator, args, kwargs)
     inputs = [value for value in _leaves((*args, *kwargs.values())) if isinstance(value, torch.Tensor)]
     if not inputs and not is_constructor(operator):
         raise DecodeError(
-            f"{record.target} is given no tensor, of which something would be known", place="inputs"
+            f"{record.target} has no tensor among its inputs, from whose metadata it could compute",
+            place="inputs",
         )
     try:
         with unchanged_process(record.target):
@@ -74,8 +74,8 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
         raise
     except Exception as error:
         raise DecodeError(
-            f"what {record.target} makes cannot be found by running it on metadata ({type(error).__name__}: {error})",
-            remedy="Its library must register a fake implementation, or the upgrader state what is known of its results",
+            f"the results of {record.target} cannot be computed on metadata ({type(error).__name__}: {error})",
+            remedy="Its library must register a fake implementation, or the upgrader must describe its results",
         ) from error
     scope.context.pending |= torch_compat.fresh_unbacked_symbols(scope.context.shape_env)
     single = record.outputs[0] if len(record.outputs) == 1 else None
@@ -91,7 +91,7 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
 
 
 def _known(node: torch.fx.Node) -> Any:
-    """What is known of a value; of one that is a graph or a structure, the node, which no schema has a type for."""
+    """Return the metadata of a value; for a graph or container structure the node itself, which matches no schema type."""
     return node.meta.get("val", node)
 
 
@@ -142,7 +142,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "MemoryFormat": lambda value: isinstance(value, torch.memory_format),
     "Generator": lambda value: False,
 }
-"""For each type of a schema that metadata has values of, whether a value is one. A generator may be left out."""
+"""For each schema type with metadata values, whether a value is of that type. A generator can only be omitted."""
 
 _SIMPLE = (sympy.Symbol, sympy.Integer, sympy.Rational, sympy.Float, sympy.Add, sympy.Mul)
 _SIMPLE_NAMES = frozenset(
@@ -150,11 +150,11 @@ _SIMPLE_NAMES = frozenset(
     "StrictGreaterThan LessThan GreaterThan ModularIndexing CeilToInt FloorToInt IntTrueDiv".split()
 )
 _MOST_PARTS = 200
-"""Parts of a symbolic value that a kernel may compute with: each question to it walks all of them."""
+"""The most parts of a symbolic value that a kernel may compute with: each comparison walks all of them."""
 
 
 def _is_simple(value: Any) -> bool:
-    """Whether a symbolic value is small, and computed without powers."""
+    """Return whether a symbolic value is small and has no powers."""
     expression, _ = torch_compat.symbolic_parts(value)
     for count, part in enumerate(sympy.preorder_traversal(expression)):
         if count >= _MOST_PARTS:
@@ -168,7 +168,7 @@ def _is_simple(value: Any) -> bool:
 
 
 def _check_arguments(record: Node, operator: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Refuse arguments that do not fit an operator's schema, before its kernel sees them."""
+    """Raise if arguments do not match an operator's schema. Runs before its kernel gets them."""
     schema = operator._schema
     named = dict(zip((each.name for each in schema.arguments), args, strict=False)) | kwargs
     if len(args) + len(kwargs) != len(named) or not named.keys() <= {each.name for each in schema.arguments}:
@@ -176,7 +176,7 @@ def _check_arguments(record: Node, operator: Any, args: Sequence[Any], kwargs: d
     for parameter in schema.arguments:
         if parameter.name not in named:
             if not parameter.has_default_value():
-                raise DecodeError(f"{record.target} is not given {parameter.name}", place="inputs")
+                raise DecodeError(f"{record.target} lacks a value for {parameter.name}", place="inputs")
         elif (
             str(parameter.type) == "Tensor"
             and takes_numbers(operator)
@@ -185,8 +185,8 @@ def _check_arguments(record: Node, operator: Any, args: Sequence[Any], kwargs: d
             continue
         elif not _fits(named[parameter.name], str(parameter.real_type), parameter.N):
             raise DecodeError(
-                f"{record.target} takes a {parameter.real_type} as {parameter.name}, small enough to be computed with, and "
-                f"is given {named[parameter.name]!r:.80}",
+                f"{record.target} takes a {parameter.real_type} as {parameter.name}, small enough to compute with, and "
+                f"gets {named[parameter.name]!r:.80}",
                 place="inputs",
             )
 
@@ -203,25 +203,25 @@ def _fits(value: Any, kind: str, length: int | None) -> bool:
 
 
 _MOST_ELEMENTS = 10_000
-"""Elements of a list that a kernel may be given."""
+"""The most elements of a list that a kernel may get."""
 
 # ------------------------------------------------------------------------------------------------------ results
 
 
 def _named(record: Node, argument: Argument, value: Any) -> Iterator[tuple[str, Any]]:
-    """The values of an output, by name."""
+    """Yield the values of an output, by name."""
     arm = arm_of(argument)
     if arm in CONTAINER_ARMS:
         elements = element_arguments(argument)
         if not isinstance(value, (tuple, list, dict)) or len(value) != len(elements):
-            raise DecodeError(f"{record.target} does not give {len(elements)} results here")
+            raise DecodeError(f"{record.target} does not return {len(elements)} results here")
         for key, element in elements:
             if isinstance(value, dict) and key not in value:
-                raise DecodeError(f"{record.target} gives no result {key!r:.80} here")
+                raise DecodeError(f"{record.target} does not return the result {key!r:.80} here")
             yield from _named(record, element, value[key])
     elif arm not in LITERAL_ARMS:
         if not isinstance(value, _KINDS.get(arm, ())):
-            raise DecodeError(f"{record.target} gives a {type(value).__name__}, where the record has {arm}")
+            raise DecodeError(f"{record.target} returns a {type(value).__name__}, where the record has {arm}")
         yield name_of(argument), value
 
 
@@ -229,7 +229,7 @@ def _settled(value: Any, grad: bool) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     if type(value) is not torch_compat.FakeTensor:
-        raise DecodeError(f"a fake kernel gives a {type(value).__name__}, which is no fake tensor")
+        raise DecodeError(f"a fake kernel returns a {type(value).__name__}, which is not a fake tensor")
     if grad and (value.is_floating_point() or value.is_complex()):
         return value.detach().requires_grad_()
     return value

@@ -1,7 +1,7 @@
-"""The results of a node: what its FX node computes and the `getitem` nodes that take it apart ⇄ outputs.
+"""Converts the results of a node, and the `getitem` nodes that read its elements, to and from outputs.
 
 A node with several results is one node in a record; FX has a `getitem` node for each result that is used. Encoding folds
-those into the names of the outputs, decoding makes them again.
+those nodes into the names of the outputs; decoding creates them again.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ def encode_results(
     record: Node,
     metadata: ValueMetadata,
 ) -> None:
-    """State the results of an FX node in its record.
+    """Add the results of an FX node to its record.
 
     Args:
         record: the node's record, which gets its outputs and their form.
-        metadata: that of the node, which an element shares unless its own is noted.
+        metadata: the node's metadata, which an element shares unless its own is recorded.
 
     Raises:
-        EncodeError: no record says such a result.
+        EncodeError: a record cannot represent a result.
     """
     value = node.meta.get("val")
     elements = None if isinstance(value, torch.Tensor) else elements_of(value)
     if called.handler.convention == "generic":
-        # A schema says whether an operator returns a tuple; what has none says it here, as torch does.
+        # A schema tells whether an operator returns a tuple; for other operators this flag does, as in torch.
         record.is_hop_single_tensor_return = elements is None or isinstance(value, dict)
     if elements is None:
         if value is None and called.returns is not None and len(called.returns) == 0 and not node.users:
@@ -71,13 +71,15 @@ def encode_results(
         record.outputs = [argument]
         if argument.as_tensor is None:
             _note_other_results(context, called)
-        if arm_of(argument) in LITERAL_ARMS and node.users:  # whoever uses it is given what the node returns
+        if (
+            arm_of(argument) in LITERAL_ARMS and node.users
+        ):  # users refer to the node's result, not to the literal
             context.features.add("results")
             argument = Argument(as_results=node.name)
         scope.nodes[node] = argument
         return
     _note_other_results(context, called)
-    check_expanded_size(value, "what is stated of the results")
+    check_expanded_size(value, "the description of the results")
     arguments = _encode_elements(context, scope, [node], elements, f"{node.name}_unused", node.name, metadata)
     if isinstance(value, dict):
         context.features.add("outputs")
@@ -87,20 +89,20 @@ def encode_results(
     if isinstance(value, list) is not listed or not arguments:
         record.container = "list" if isinstance(value, list) else "tuple"
     record.outputs = [encode_container(context, value, arguments)] if listed else arguments
-    if not listed and len(arguments) == 1:  # or the one would be what the node returns
+    if not listed and len(arguments) == 1:  # otherwise the only element would be the node's result
         record.is_hop_single_tensor_return = False
 
 
 def _note_other_results(context: EncodeContext, called: Operator) -> None:
-    """Let no reader of torch be asked for what is stated instead of the one tensor that an operator returns: they look for
-    the name of a tensor where the operator's schema says so."""
+    """Mark documents with unusual results, so that torch's readers do not load them: if an operator's schema declares one
+    tensor, torch looks for the name of a tensor, and here the record has something else."""
     returns = called.returns
     if returns is not None and len(returns) == 1 and str(getattr(returns[0], "type", "")) == "Tensor":
         context.features.add("results")
 
 
 def _is_listed(called: Operator) -> bool:
-    """Whether the operator has one result that is a list (`Tensor[]`), rather than several results."""
+    """Return whether the operator has one result that is a list (`Tensor[]`), rather than several results."""
     return called.returns is not None and len(called.returns) == 1
 
 
@@ -113,14 +115,14 @@ def _encode_elements(
     path: str,
     metadata: ValueMetadata,
 ) -> list[Argument]:
-    """The elements of a container as arguments, each named by the `getitem` node that reads it.
+    """Encode the elements of a container; the `getitem` node that reads an element names it.
 
     Args:
-        nodes: those whose value the container is; none when nothing reads it.
-        elements: the elements, each with the index or key that it is read by.
-        stem: what the names of elements that nothing reads begin with.
+        nodes: the nodes whose value is the container; empty if nothing reads it.
+        elements: the elements, each with the index or key that reads it.
+        stem: the name prefix of elements that nothing reads.
         path: the container's key in `value_metadata`.
-        metadata: that of the node, which an element shares unless its own is noted.
+        metadata: the node's metadata, which an element shares unless its own is recorded.
     """
     readers = _readers(context, scope, nodes, elements)
     arguments = []
@@ -161,7 +163,7 @@ def _encode_elements(
 def _encode_copy(
     context: EncodeContext, scope: EncodeScope, copy: torch.fx.Node, first: torch.fx.Node, value: Any
 ) -> None:
-    """Note a node that reads the same element as `first`."""
+    """Record another node that reads the same element as `first`."""
     own = encode_metadata(context, copy.meta)
     note_stated(context, scope, own, copy, value)
     scope.record.value_metadata[copy.name] = own
@@ -175,9 +177,8 @@ def _readers(
     nodes: Sequence[torch.fx.Node],
     elements: list[tuple[Any, Any]],
 ) -> dict[Any, list[torch.fx.Node]]:
-    """The `getitem` nodes of each element of a container, in the order in which they stand. The first gives the element its
-    name, the others are its copies. What else uses the container refers to it as a whole, and so does a reader that is no name
-    of the element."""
+    """Return the `getitem` nodes of each element of a container, in graph order. The first names the element; the others are
+    its copies. All other users refer to the container as a whole, and so does a reader that cannot name the element."""
     readers: dict[Any, list[torch.fx.Node]] = {}
     known = {(type(key), key): value for key, value in elements}
     for node in nodes:
@@ -200,26 +201,26 @@ def _readers(
 
 
 def _is_name_of(context: EncodeContext, reader: torch.fx.Node, value: Any) -> bool:
-    """Whether a node that reads an element can be the name of it: a literal has none that could be referred to, and what the
-    node states is said of a tensor alone, where it is not what the element is."""
+    """Return whether a node that reads an element can name it. A literal has no name to refer to. Metadata of the node that
+    differs from the element's can be recorded for tensors only."""
     stated = reader.meta.get("val")
     if (value is None or isinstance(value, str)) and reader.users:
         return stated == value and all(user.op == "output" for user in reader.users)
-    if stated is value or stated is None or _says(context, stated, value):
+    if stated is value or stated is None or _represents(context, stated, value):
         return True
     if not any(user.op == "output" for user in reader.users):
         return False
-    warnings.warn(  # a node of its own would make an output what it states
-        f"what the node {reader.name!r} states of the element that it reads is not saved: the element is something else",
+    warnings.warn(  # a separate node would give an output the metadata of this node
+        f"the metadata of the node {reader.name!r} is not saved: it differs from the element that the node reads",
         GraphwireWarning,
         stacklevel=2,
     )
     return True
 
 
-def _says(context: EncodeContext, stated: Any, value: Any) -> bool:
-    """Whether what a reader states is said, once the value of the element is."""
-    if type(stated) is torch_compat.FakeTensor:  # as most are
+def _represents(context: EncodeContext, stated: Any, value: Any) -> bool:
+    """Return whether the record of the element's value also represents the value in a reader's metadata."""
+    if type(stated) is torch_compat.FakeTensor:  # the common case
         return True
     if isinstance(stated, torch.Tensor):
         return not is_traceable_wrapper_subclass(stated)
@@ -229,7 +230,7 @@ def _says(context: EncodeContext, stated: Any, value: Any) -> bool:
         return torch_compat.symbolic_parts(stated) == torch_compat.symbolic_parts(value)
     parts, others = elements_of(value), elements_of(stated)
     if parts is None or others is None:
-        return stated == value or stated != stated  # noqa: PLR0124 # which no number is but nan
+        return stated == value or stated != stated  # noqa: PLR0124 # true only for nan
     return len(parts) == len(others) and all(
         type(key) is type(other) and key == other and _are_same(context, a, b)
         for (key, a), (other, b) in zip(parts, others, strict=True)
@@ -240,7 +241,7 @@ def _are_same(context: EncodeContext, stated: Any, value: Any) -> bool:
     if isinstance(stated, torch.Tensor) and isinstance(value, torch.Tensor) and stated is not value:
         alike = torch_compat.parameter_or_buffer(stated) == torch_compat.parameter_or_buffer(value)
         return alike and encode_tensor_meta(context, stated) == encode_tensor_meta(context, value)
-    return stated is value or (not isinstance(stated, torch.Tensor) and _says(context, stated, value))
+    return stated is value or (not isinstance(stated, torch.Tensor) and _represents(context, stated, value))
 
 
 # ----------------------------------------------------------------------------------------------------- decode
@@ -249,14 +250,13 @@ def _are_same(context: EncodeContext, stated: Any, value: Any) -> bool:
 def decode_results(
     scope: DecodeScope, called: Operator, record: Node, node: torch.fx.Node, metadata: dict[str, Any]
 ) -> None:
-    """Let the outputs of a record be what an FX node computes, with a `getitem` node for each element that something
-    may read.
+    """Set the value of an FX node from the outputs of its record, and add a `getitem` node for each element that may be read.
 
     Args:
-        metadata: the node's, without `val`.
+        metadata: the node's metadata, without `val`.
 
     Raises:
-        DecodeError: nothing is known of a result, or a name is given twice.
+        DecodeError: a result has no description, or a name occurs twice.
     """
     outputs = record.outputs
     if not outputs and called.handler.convention == "schema" and record.container is None:
@@ -305,7 +305,7 @@ def _read_elements(
             name = name_of(element)
             if name != unused or name in scope.record.value_metadata:
                 _read_element(scope, node, key, name, value, metadata)
-            else:  # an edited graph may use what is called so
+            else:  # an edited graph may use a value of this name
                 last = next(reversed(scope.graph.nodes))
                 scope.values.unread[name] = functools.partial(
                     _read_late, scope, last, _read_element, node, key, name, value, metadata
@@ -321,7 +321,7 @@ def _read_element(
 
 
 def _read_late(scope: DecodeScope, last: torch.fx.Node, read: Callable[..., None], *of: Any) -> None:
-    """Read an element where it would have been read."""
+    """Read an element at the position of its default reader."""
     with scope.graph.inserting_after(last):
         read(scope, *of)
 
@@ -357,7 +357,7 @@ def _read_container(
 
 
 def _names_in(element: Argument) -> Iterator[str]:
-    """The names of the values in a container."""
+    """Yield the names of the values in a container."""
     for _, item in element_arguments(element):
         if arm_of(item) in CONTAINER_ARMS:
             yield from _names_in(item)
@@ -366,7 +366,7 @@ def _names_in(element: Argument) -> Iterator[str]:
 
 
 def _is_read(element: Argument, unused: str) -> bool:
-    """Whether some value in a container has a name that a reader gave it."""
+    """Return whether a value in a container has the name of a reader."""
     arm = arm_of(element)
     if arm in CONTAINER_ARMS:
         inner = element_arguments(element)

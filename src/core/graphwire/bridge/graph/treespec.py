@@ -1,8 +1,8 @@
-"""Treespecs of torch and their text: `torch.utils._pytree.TreeSpec` ⇄ `graphwire.schema.texts.treespec`.
+"""Converts torch's treespecs to and from text: `torch.utils._pytree.TreeSpec` and `graphwire.schema.texts.treespec`.
 
-A container type is served by the treespec serializer of a plugin, or else as its registration with torch says
-(`torch.utils._pytree.register_pytree_node`, `torch.export.register_dataclass`). Nothing is imported by a name that a
-text gives. What torch can say is written as torch writes it, byte for byte.
+A plugin's treespec serializer encodes a container type, or else its registration with torch does
+(`torch.utils._pytree.register_pytree_node`, `torch.export.register_dataclass`). A name in a text never causes an import.
+If torch can represent a treespec, the text is exactly torch's.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from graphwire.schema.texts import (
 from graphwire.wire import check_expanded_size, check_plugin_tree
 
 _quoted = json.encoder.encode_basestring_ascii
-_AT_FAULT = "This is a fault of whoever provides it"
+_AT_FAULT = "This is a fault of the plugin or library that provides it"
 _LEAF_TEXT = '{"type": null, "context": null, "children_spec": []}'
 
 
 def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> str:
-    """The JSON text (protocol 1) of a `TreeSpec`.
+    """Encode a `TreeSpec` as JSON text of protocol 1.
 
     Args:
-        plain: write a namedtuple or dataclass without a serialized name as a tuple or, with its fields as keys, a dict;
-            and a defaultdict whose factory cannot be written as a dict.
-            A dataclass's fields that are None are no children of it, and no keys.
+        plain: write a namedtuple or dataclass without a serialized name as a tuple or, with its fields as keys, a dict; and
+            a defaultdict whose factory cannot be encoded as a dict. Fields of a dataclass that are None have no child and
+            no key.
 
     Raises:
         EncodeError: it is too large, where what it shares is written out; or a container type has no serializer and no
@@ -71,18 +71,18 @@ def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> st
 
 
 def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH) -> Any:
-    """The `TreeSpec` of a text that `encode_treespec`, or torch of any release, wrote.
+    """Decode a `TreeSpec` from a text that `encode_treespec`, or any release of torch, wrote.
 
     Args:
         text: JSON of protocol 1.
         registry: the plugins whose serializers are used.
-        max_depth: how deep containers may nest.
+        max_depth: the maximum nesting of containers.
 
     Raises:
-        SchemaError: the text is no treespec.
+        SchemaError: the text is not a treespec.
         LimitError: it nests deeper than `max_depth`.
-        UnknownTypeError: container types that nobody serves in this process, all of them named.
-        DecodeError: a context is none of its type.
+        UnknownTypeError: this process does not support some container types; the message names all of them.
+        DecodeError: a context is invalid for its type.
     """
     spec = parse_treespec(text, max_depth=max_depth)
     types = _types_of(spec, registry)
@@ -99,7 +99,7 @@ _MOST_NODES = 1 << 20
 """Nodes of a treespec, each as often as it is written: specs may share children."""
 _NESTED = frozenset((list, tuple, dict))
 _FLAT = frozenset((str, int))
-"""Types of keys, of which most contexts are lists."""
+"""Types of keys. Most contexts are lists of keys."""
 
 
 def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int) -> str:
@@ -132,7 +132,7 @@ def _node_text(name: str, context: str, children: list[str]) -> str:
 def _encode_node(
     container: Any, context: Any, registry: Registry, plain: bool
 ) -> tuple[str, int, str, TreespecType | Registration]:
-    """A container's name in the text, the version of its context, the context as JSON, and who writes it."""
+    """Return a container's serialized name, the version of its context, the context as JSON, and the encoder."""
     if plain and (names := torch_compat.nameless_fields(container, context)) is not None:
         bare: Any = dict if torch_compat.is_registered_by_fields(container) else tuple
         return _encode_node(bare, names if bare is dict else None, registry, plain=False)
@@ -140,7 +140,9 @@ def _encode_node(
         try:
             version, tree = by.serializer.dump_context(context)
         except GraphwireError:
-            if plain and container is collections.defaultdict:  # its factory has no name that a file may say
+            if (
+                plain and container is collections.defaultdict
+            ):  # its factory has no name that a file may contain
                 return _encode_node(dict, context[1], registry, plain=False)
             raise
         except Exception as error:
@@ -151,11 +153,11 @@ def _encode_node(
     registered = torch_compat.registration_of(container)
     if registered is None or registered.reads_names:
         raise _unnamed(container, registry)
-    registry.container_types.named(registered.name)  # raises where two plugins would serve it
+    registry.container_types.named(registered.name)  # raises if two plugins provide the type
     if registered.to_dumpable is None:
         if is_plain_json(context):
             return registered.name, 1, _quoted(dump_json(context)), registered
-        # Torch would write it and read another value back: a tuple as a list, a member of an IntEnum as an int.
+        # torch would write it and read another value back: a tuple as a list, a member of an IntEnum as an int.
         return with_version(registered.name, 2), 2, _quoted(dump_json(encode_value(context))), registered
     try:
         dumpable = registered.to_dumpable(context)
@@ -172,7 +174,7 @@ def _check_written(
     children: list[str],
     registry: Registry,
 ) -> None:
-    """Refuse a context that could not be read again. Of those in the box, which keep their contract, nothing is asked."""
+    """Raise if a context could not be decoded. Skips the serializers shipped with graphwire, which the test suite covers."""
     if isinstance(by, TreespecType):
         who = f"the treespec serializer of {by.name}"
         owner = registry.owner_of("treespec_serializer", by.name)
@@ -182,7 +184,7 @@ def _check_written(
         return
     else:
         who = f"the registration of {by.name} with torch"
-    # Only a serializer that fits its context looks into the children.
+    # Only a serializer with `fit_context` reads the children.
     below = (
         children if hasattr(getattr(by, "serializer", None), "fit_context") else [_LEAF_TEXT] * len(children)
     )
@@ -191,16 +193,16 @@ def _check_written(
         _decode_context(_Served(by, version), spec)
     except GraphwireError as error:
         raise EncodeError(
-            f"{who} could not read again what it writes: {error.problem}", remedy=_AT_FAULT
+            f"{who} could not decode what it wrote: {error.problem}", remedy=_AT_FAULT
         ) from error
 
 
 def _check_context(by: TreespecType, version: Any, tree: Any) -> None:
-    """Refuse what is no context of any serializer."""
+    """Raise unless a serializer returned a valid context."""
     who = f"the treespec serializer of {by.name}"
     if type(version) is not int or not 1 <= version <= by.serializer.version:
         raise EncodeError(
-            f"{who} writes a context of version {version!r:.40}, and reads up to {by.serializer.version}",
+            f"{who} writes a context of version {version!r:.40}, but reads only up to {by.serializer.version}",
             remedy=_AT_FAULT,
         )
     if type(tree) is not str:
@@ -216,9 +218,9 @@ def _unnamed(container: Any, registry: Registry) -> EncodeError:
     bare = container.__qualname__
     if container.__module__ in ("collections", "torch.return_types"):
         return EncodeError(
-            f"no plugin serves the container type {name}",
+            f"no plugin supports the container type {name}",
             remedy=remedy_for_name(
-                registry, "treespec_serializer", name, "The plugin `treespecs` of graphwire does"
+                registry, "treespec_serializer", name, "Enable graphwire's plugin `treespecs`, which does"
             ),
         )
     plainly = ""
@@ -227,10 +229,10 @@ def _unnamed(container: Any, registry: Registry) -> EncodeError:
     )
     if torch_compat.is_flattened(container) and torch_compat.field_names(container) is not None:
         call = f"torch.export.register_dataclass({bare}, serialized_type_name={name!r})"
-        plainly = '. Or save with containers="plain", which makes dicts of its kind'
+        plainly = '. Or save with containers="plain", which turns them into plain dicts or tuples'
     return EncodeError(
         f"the container type {name} has no serialized name",
-        remedy=f"Register it so, in the program that saves and in the one that loads: `{call}`" + plainly,
+        remedy=f"Register one, in the program that saves and in the one that loads: `{call}`" + plainly,
     )
 
 
@@ -238,7 +240,7 @@ def _unnamed(container: Any, registry: Registry) -> EncodeError:
 
 
 class _Served:
-    """A type of the text: who reads its contexts, and the version they have."""
+    """The decoder of a type's contexts, and the version of the context."""
 
     __slots__ = ("by", "version")
 
@@ -248,13 +250,13 @@ class _Served:
 
 
 def _types_of(spec: TreeSpec, registry: Registry) -> dict[str, _Served]:
-    """Every type that a text names, found before anything is built."""
+    """Return the decoders of all types that a text names, before anything is built."""
     types: dict[str, _Served] = {}
     unknown: dict[str, str] = {}
     for place, node, _ in treespec_nodes(spec):
         if node.type is None or node.type in types or node.type in unknown:
             continue
-        served = _served(node.type, registry) or _dataclass_of_old(node)
+        served = _served(node.type, registry) or _old_dataclass(node)
         if served is None:
             unknown[node.type] = place
         else:
@@ -277,8 +279,8 @@ def _registered(name: str) -> Registration | None:
     return None if found is None or found.reads_names else found
 
 
-def _dataclass_of_old(node: TreeSpec) -> _Served | None:
-    """The dataclass that 2.1 or 2.2 wrote, from `[class, fields, fields that are None]` in place of JSON text."""
+def _old_dataclass(node: TreeSpec) -> _Served | None:
+    """Return the dataclass that torch 2.1 or 2.2 wrote as `[class, fields, fields that are None]` instead of JSON text."""
     match node.context:
         case [str(name), list(fields), list(none)] if all(type(each) is str for each in (*fields, *none)):
             found = torch_compat.registration_by_fields(name.rpartition(".")[2], [*fields, *none])
@@ -309,7 +311,7 @@ def _decode_context(served: _Served, node: TreeSpec) -> Any:
         serializer = by.serializer
         if not 1 <= served.version <= serializer.version:
             raise DecodeError(
-                f"the context of {by.name} has version {served.version}; its serializer reads up to {serializer.version}",
+                f"the context of {by.name} has version {served.version}; its serializer reads only up to {serializer.version}",
                 remedy="Update the plugin that provides it",
             )
         try:
@@ -330,15 +332,15 @@ def _decode_context(served: _Served, node: TreeSpec) -> Any:
 
 
 def _registered_context(registered: Registration, version: int, tree: Any) -> tuple[Any, int | None]:
-    """The context of a type in torch's table, and how many children it demands."""
+    """Decode the context of a type in torch's table, and return it with the number of children it requires."""
     if registered.from_dumpable is not None:
         try:
             return registered.from_dumpable(tree), None
         except Exception as error:
             raise DecodeError(_failure(f"`from_dumpable_context` of {registered.name}", error)) from error
     if version > 2:
-        raise DecodeError(f"the context of {registered.name} has version {version}, which is not known")
-    # 2.1 and 2.2 wrote dataclasses with the context itself in place of its text.
+        raise DecodeError(f"the context of {registered.name} has version {version}, which is not supported")
+    # torch 2.1 and 2.2 wrote dataclasses with the context itself instead of its text.
     context = load_json(tree) if isinstance(tree, str) else tree
     if version == 2:
         return decode_value(context), None
@@ -346,22 +348,22 @@ def _registered_context(registered: Registration, version: int, tree: Any) -> tu
 
 
 def _fields_context(registered: Registration, context: Any) -> tuple[Any, int]:
-    """A dataclass's context, checked, as its names are passed to the class as keywords."""
-    # 2.1 and 2.2 put the class's name first.
+    """Check the context of a dataclass, since its names are passed to the class as keywords."""
+    # torch 2.1 and 2.2 put the class name first.
     lists = context[-2:] if type(context) is list and len(context) in (2, 3) else []
     if len(lists) != 2 or not all(
         type(each) is list and all(type(name) is str for name in each) for each in lists
     ):
         raise DecodeError(
-            f"the context of the dataclass {registered.name} is no pair of lists of field names"
+            f"the context of the dataclass {registered.name} is not a pair of lists of field names"
         )
     names = [*lists[0], *lists[1]]
-    # None for a class that is no dataclass but was registered like one: its fields are known to nobody.
+    # None for a class registered like a dataclass that is not one: its fields are unknown.
     fields = torch_compat.field_names(registered.container)
     if unknown := sorted(set(names) - set(names if fields is None else fields)):
         raise DecodeError(f"the dataclass {registered.name} has no field {', '.join(map(repr, unknown))}")
     if len(set(names)) != len(names):
-        raise DecodeError(f"a field of the dataclass {registered.name} is named twice")
+        raise DecodeError(f"a field of the dataclass {registered.name} occurs twice")
     return lists, len(lists[0])
 
 
@@ -383,7 +385,7 @@ def _unknown(unknown: dict[str, str], registry: Registry) -> UnknownTypeError:
             remedy_for_plugin(each) for each in registry.plugins if each.status in ("blocked", "broken")
         ]
     return UnknownTypeError(
-        f"nobody serves the {what} {', '.join(names)} in this process",
+        f"this process does not support the {what} {', '.join(names)}",
         place=next(iter(unknown.values())),
         remedy=". ".join(remedies),
     )

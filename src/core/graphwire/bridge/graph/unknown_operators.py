@@ -1,6 +1,6 @@
-"""Operators that this installation does not have, kept for inspection: calls of placeholders that cannot be run.
+"""Placeholders for operators that are unavailable on this installation: programs with them can be inspected, not run.
 
-A placeholder knows how its node was written, so that a program saved again is what it was.
+A placeholder keeps how its node was encoded, so that saving the program again gives the same document.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node, instal
 
 @dataclass(frozen=True, slots=True)
 class CallForm:
-    """How a call was written, beyond what FX says of it."""
+    """How a call was encoded, beyond what FX represents."""
 
     inputs: tuple[tuple[str, ArgumentKind | None, bool], ...] = ()
-    """Of each input: its name, how it is passed, and whether it is a tuple."""
+    """For each input: its name, how it is passed, and whether it is a tuple."""
     convention: str = "generic"
     returns: int = 1
-    """How many results its schema would state."""
+    """The number of results that its schema would declare."""
 
     @classmethod
     def of(cls, record: Node | None) -> CallForm:
-        """The form of a node; of an operator that is no call but an argument, none."""
+        """Return the form of a node; the default for an operator that is an argument, not a call."""
         if record is None:
             return cls()
         inputs = tuple((named.name, named.kind, named.tuples) for named in record.inputs)
@@ -38,27 +38,27 @@ class CallForm:
 
 
 class OpaqueOperator(torch_compat.HigherOrderOperator):
-    """An operator by its name alone."""
+    """An operator that is known by its name alone."""
 
     def __init__(self, name: str, form: CallForm, origin: OpaqueOrigin) -> None:
-        # Not torch's `__init__`, which would put the name into a table of the whole process.
+        # Not torch's `__init__`, which adds the name to a process-wide table.
         self._name = name
         self.form = form
         self.origin = origin
         self.__name__ = "opaque_" + re.sub(r"\W+", "_", name.removeprefix("torch.ops."))
         self.__qualname__ = self.__name__
-        # Not torch's either: generated code would look for the name in `torch.ops`.
+        # Not torch's module name either: generated code would look for the name in `torch.ops`.
         self.__module__ = __name__
         self._ns = "higher_order"
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Fail: nobody here has the operator.
+        """Raise: the operator is unavailable on this installation.
 
         Raises:
             UnknownOperatorError: always.
         """
         raise UnknownOperatorError(
-            f"the operator {self._name} is not on this installation: the program was loaded to be looked at",
+            f"the operator {self._name} is not available on this installation: the program was loaded for inspection only",
             remedy=install_advice(self.origin.plugins) if self.origin.plugins else "",
         )
 
@@ -70,7 +70,7 @@ class OpaqueOperator(torch_compat.HigherOrderOperator):
 
 
 class _OpaqueHandler:
-    """Writes the inputs of one opaque operator's nodes as they were."""
+    """Encodes the inputs of one opaque operator's nodes in their original form."""
 
     prefixes = ("",)
     namespace = "opaque"
@@ -81,11 +81,11 @@ class _OpaqueHandler:
         self._form = form
 
     def name_of(self, target: Any) -> str | None:
-        """The name of an opaque operator."""
+        """Return the name of an opaque operator."""
         return target.name() if isinstance(target, OpaqueOperator) else None
 
     def resolve(self, name: str) -> None:
-        """Nothing: nobody here has such an operator."""
+        """Return None: the operator is unavailable."""
 
     def encode_node(
         self,
@@ -94,7 +94,7 @@ class _OpaqueHandler:
         kwargs: Mapping[str, Any],
         encode: Callable[[Any], Argument],
     ) -> list[NamedArgument]:
-        """The inputs, under the names and in the order that they had."""
+        """Encode the inputs, with their original names and order."""
         inputs = []
         positional, left = list(args), dict(kwargs)
         for name, kind, tuples in self._form.inputs:
@@ -108,7 +108,7 @@ class _OpaqueHandler:
     def decode_node(
         self, target: Any, inputs: Sequence[NamedArgument], decode: Callable[[Argument], Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The inputs by position, and those that are passed by name."""
+        """Decode the inputs to positional and keyword arguments."""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         for named in inputs:
@@ -122,7 +122,7 @@ class _OpaqueHandler:
 
 
 def opaque_operator(target: OpaqueOperator) -> Operator:
-    """How the nodes of an operator that is not here are written and read."""
+    """Return how to encode and decode the nodes of an unavailable operator."""
     handler = _OpaqueHandler(target.form)
     returns = [None] * target.form.returns if target.form.convention == "schema" else None
     own = target.origin.own_forms

@@ -1,6 +1,6 @@
-"""The values of one graph: what is known of each, by name, and the FX node that makes it.
+"""The values of one graph: the metadata of each, by name, and the FX node that makes it.
 
-A value is a tensor, a symbolic number, an object, or a sequence or mapping of such.
+A value is a tensor, a symbolic number, an object, or a sequence or mapping of values.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ from graphwire.schema import (
 )
 
 NOTHING = ValueMetadata()
-"""The metadata of a value of which nothing is noted."""
+"""The metadata of a value without any metadata."""
 
 LITERAL_ARMS = frozenset(ConstantValue.__struct_fields__)
-"""The arms of a value that is known when the program is written, and so needs no name."""
+"""The arms of values that are known when the program is written, and so need no name."""
 
 _LIST_ARMS: dict[str, Callable[[Any], Argument]] = {
     "as_tensors": lambda each: Argument(as_tensor=each),
     "as_sym_ints": lambda each: Argument(as_sym_int=each),
     "as_sym_floats": lambda each: Argument(as_sym_float=each),
 }
-"""The arms that list values of one kind, with what makes an argument of an element."""
+"""The arms that list values of one kind, with a function that makes an argument from an element."""
 
 CONTAINER_ARMS = frozenset({*_LIST_ARMS, "as_sequence", "as_string_to_argument", "as_mapping"})
-"""The arms of a value that is made of values."""
+"""The arms of values that contain values."""
 
 _set_args: Callable[[torch.fx.Node, tuple[Any, ...]], None] = torch.fx.Node.args.fset
 _set_kwargs: Callable[[torch.fx.Node, dict[str, Any]], None] = torch.fx.Node.kwargs.fset
@@ -74,47 +74,47 @@ _set_kwargs: Callable[[torch.fx.Node, dict[str, Any]], None] = torch.fx.Node.kwa
 
 @dataclass(slots=True)
 class EncodeScope:
-    """The graph that is being encoded."""
+    """The state of encoding one graph."""
 
     record: Graph
     module: torch.fx.GraphModule
     nodes: dict[torch.fx.Node, Argument] = field(default_factory=dict)
     """The arguments that refer to the values so far, by the node that makes each."""
     order: dict[torch.fx.Node, None] = field(default_factory=dict)
-    """The nodes so far in the order that the record implies."""
+    """The nodes so far, in the order that the record implies."""
     attributes: set[torch.fx.Node] = field(default_factory=set)
     """The `get_attr` nodes so far."""
     folded: set[torch.fx.Node] = field(default_factory=set)
     """`getitem` nodes that became the name of an element."""
     copies: dict[torch.fx.Node, torch.fx.Node] = field(default_factory=dict)
-    """`getitem` nodes that read what another one reads, which gives the element its name."""
+    """`getitem` nodes that read the same element as an earlier node, with that node, which names the element."""
     inner_nodes: int = 0
-    """How many nodes the subgraphs so far have, as often as they are used."""
+    """The number of nodes in the subgraphs so far, counted once per use."""
     _places: dict[torch.fx.Node, int] = field(default_factory=dict)
     _targets: Counter[str] = field(default_factory=Counter)
 
     @property
     def targets(self) -> Counter[str]:
-        """How many inputs of the graph are arguments of each name."""
+        """The number of inputs for each argument name."""
         if not self._targets:
             self._targets.update(str(n.target) for n in self.module.graph.find_nodes(op="placeholder"))
         return self._targets
 
     def place_of(self, node: torch.fx.Node) -> int:
-        """How many nodes stand before a node."""
+        """Return the number of nodes before a node."""
         if not self._places:
             self._places.update((each, index) for index, each in enumerate(self.module.graph.nodes))
         return self._places[node]
 
 
 def encode_value(context: EncodeContext, scope: EncodeScope, name: str, value: Any) -> Argument:
-    """State what is known of a value that is no container, and return the argument that refers to it.
+    """Add the metadata of a value that is not a container to the record, and return the argument that refers to the value.
 
     Raises:
-        EncodeError: there is a value of that name already, or no record says such a value.
+        EncodeError: the name is already in use, or a record cannot represent the value.
     """
     record = scope.record
-    if (known := context.described.get(id(value))) is not None:  # a fake tensor, as most are
+    if (known := context.described.get(id(value))) is not None:  # a fake tensor, the common case
         _undefined(record.tensor_values, name)
         record.tensor_values[name] = known
         return Argument(as_tensor=TensorArgument(name))
@@ -142,13 +142,13 @@ def encode_value(context: EncodeContext, scope: EncodeScope, name: str, value: A
         _undefined(record.custom_obj_values, name)
         described = value.name if isinstance(value, TorchCustomObject) else name
         if described is name and is_encoded(context, value):
-            described = encode_object(context, value)  # the value itself is known
+            described = encode_object(context, value)  # the graph has the value itself, not only its class
         record.custom_obj_values[name] = CustomObjArgument(described, class_name)
         return Argument(as_custom_obj=CustomObjArgument(name, class_name))
     if value is None or isinstance(value, str):
         return encode_argument(context, {}, value)
     kind = type(value)
-    raise EncodeError(f"a value of type {kind.__module__}.{kind.__qualname__} cannot stand in a graph")
+    raise EncodeError(f"a graph cannot contain a value of type {kind.__module__}.{kind.__qualname__}")
 
 
 def _undefined(values: dict[str, Any], name: str) -> None:
@@ -157,25 +157,25 @@ def _undefined(values: dict[str, Any], name: str) -> None:
 
 
 def _class_of_object(value: Any) -> str | None:
-    """The class of a script object or opaque value that a graph only knows the class of."""
+    """Return the class of a script object or opaque value, of which a graph has only the class."""
     if isinstance(value, TorchCustomObject):
         return str(value.class_fqn)
     return torch_compat.script_class(value)
 
 
 def elements_of(value: Any) -> list[tuple[Any, Any]] | None:
-    """The elements of a container, each with the index or key that `getitem` reads it by; None for another value."""
+    """Return the elements of a container, each with its index or key for `getitem`; None for any other value."""
     if isinstance(value, (tuple, list)):
         return list(enumerate(value))
     return list(value.items()) if isinstance(value, dict) else None
 
 
 def encode_container(context: EncodeContext, value: Any, elements: list[Argument]) -> Argument:
-    """A container of values as one argument.
+    """Encode a container of values as one argument.
 
     Args:
         value: the container.
-        elements: its elements as arguments, in order.
+        elements: its encoded elements, in order.
     """
     if isinstance(value, dict):
         if all(type(key) is str for key in value):
@@ -192,7 +192,7 @@ def encode_container(context: EncodeContext, value: Any, elements: list[Argument
 def note_metadata(
     context: EncodeContext, scope: EncodeScope, name: str, node: torch.fx.Node, *, always: bool = False
 ) -> None:
-    """Note the metadata of a node that is no node in the record, under the name of its value."""
+    """Record the metadata of a node that has no node record, under the name of its value."""
     if always or has_saved_metadata(context, node.meta):
         metadata = encode_metadata(context, node.meta)
         if always or metadata != NOTHING:
@@ -202,18 +202,18 @@ def note_metadata(
 def note_stated(
     context: EncodeContext, scope: EncodeScope, own: ValueMetadata, reader: torch.fx.Node, value: Any
 ) -> None:
-    """Note what a node states that reads something, where it is not what it reads.
+    """Record the value in the metadata of a reading node (`getitem`, `get_attr`), if it differs from what the node reads.
 
     Args:
-        own: what is noted of the reader.
-        value: what it reads.
+        own: the recorded metadata of the reader.
+        value: the value that it reads.
     """
     stated = reader.meta.get("val")
     own.unstated = value is not None and stated is None
     if stated is value or not isinstance(stated, torch.Tensor):
         return
     meta, kind = _described(context, stated), torch_compat.parameter_or_buffer(stated)
-    # As most values are; to ask whether it is some other kind of tensor takes as long as the rest of this.
+    # The common case first: checking for other kinds of tensors takes as long as the rest of this.
     is_fake = type(value) is torch_compat.FakeTensor
     if (is_fake or isinstance(value, torch.Tensor)) and (
         meta is (other := _described(context, value)) or meta == other
@@ -235,11 +235,11 @@ def _described(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
 
 
 class _Values(dict[str, Any]):
-    """FX nodes by the name of their value; the nodes that read elements called unused are made when something uses these."""
+    """FX nodes by the name of their value. Nodes that read unused elements are made at the first lookup of their name."""
 
     def __init__(self) -> None:
         self.unread: dict[str, Callable[[], None]] = {}
-        """What makes the reader of an element of which nothing is noted but a name that an unused one has."""
+        """The functions that create the readers of elements with default names and no recorded metadata."""
 
     def __missing__(self, name: str) -> Any:
         read = self.unread.pop(name, None)
@@ -250,7 +250,7 @@ class _Values(dict[str, Any]):
 
 
 class DecodeScope:
-    """The graph that is being decoded: its FX graph, and the nodes of its values so far."""
+    """The state of decoding one graph: its FX graph, and the nodes of its values so far."""
 
     def __init__(self, context: DecodeContext, record: Graph) -> None:
         self.context = context
@@ -259,9 +259,9 @@ class DecodeScope:
         self.values = _Values()
         """FX nodes by the name of their value."""
         self.results: dict[str, torch.fx.Node] = {}
-        """FX nodes whose value is a container, by their own name."""
+        """FX nodes whose value is a container, by node name."""
         self.propagated: dict[str, Any] = {}
-        """What was found, rather than stated, of values of the node in hand, by their name."""
+        """The computed metadata of the current node's values, by name (extension `propagate`)."""
         self.caller: Node | None = None
         """The node whose arguments are being decoded."""
         self.notes_read: set[str] = set()
@@ -270,11 +270,12 @@ class DecodeScope:
     def call(
         self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
     ) -> torch.fx.Node:
-        """A new node that calls `target`.
+        """Add a node that calls `target`.
 
-        The arguments are set when the node is there: `create_node` would search them for symbolic numbers, in Python, at
-        the cost of the node once more. They are set through the properties, because an assignment to any attribute of a
-        node takes it out of the graph's table of targets and puts it back.
+        The arguments are set after the node is created: `create_node` would search them for symbolic numbers, in Python,
+        which
+        doubles the time. They are set through the properties, because an assignment to an attribute of a node removes it from
+        the graph's table of targets and adds it again.
         """
         node = self.graph.create_node("call_function", target, name=name)
         _set_args(node, args)
@@ -283,10 +284,10 @@ class DecodeScope:
         return node
 
     def add(self, name: str, node: torch.fx.Node, value: Any, metadata: dict[str, Any]) -> None:
-        """Let `name` be the value of an FX node.
+        """Define `name` as the value of an FX node.
 
         Raises:
-            DecodeError: there is a value of that name already.
+            DecodeError: the name is already in use.
         """
         if name in self.values:
             raise DecodeError(f"two values are named {name!r}")
@@ -294,15 +295,15 @@ class DecodeScope:
         self.complete(node, name, value, metadata)
 
     def complete(self, node: torch.fx.Node, name: str | None, value: Any, metadata: dict[str, Any]) -> None:
-        """Give an FX node its name (None leaves the one it has), its value and its metadata."""
-        if name is not None and node.name != name:  # FX looks for hooks and tables at each assignment
+        """Set the name of an FX node (None keeps its name), its value and its metadata."""
+        if name is not None and node.name != name:  # FX looks up hooks and tables at each assignment
             node.name = name
         node.meta.update(metadata)
         node.meta["val"] = value
         context = self.context
         if context.pending and value is not None:
             bindings = torch_compat.unbacked_bindings(value, context.shape_env, context.pending)
-            if bindings and node.op != "placeholder":  # an input is given its value, whoever brought that
+            if bindings and node.op != "placeholder":  # the caller passes an input, so it binds no symbol
                 node.meta["unbacked_bindings"] = bindings
 
     def noted(self, key: str) -> ValueMetadata | None:
@@ -319,7 +320,7 @@ class DecodeScope:
 
 
 def state(scope: DecodeScope, reader: torch.fx.Node, noted: ValueMetadata | None) -> None:
-    """Let a node that reads something state what it stated, where that is not what it reads: no value, or another."""
+    """Set the value in the metadata of a reading node, if the record has none or another than what the node reads."""
     if noted is not None and noted.unstated:
         reader.meta["val"] = None
     elif noted is not None and noted.value is not None:
@@ -329,10 +330,10 @@ def state(scope: DecodeScope, reader: torch.fx.Node, noted: ValueMetadata | None
 
 
 def name_of(argument: Argument) -> str:
-    """The name of the value that an argument refers to.
+    """Return the name of the value that an argument refers to.
 
     Raises:
-        DecodeError: it refers to none.
+        DecodeError: the argument is not a reference.
     """
     name = value_name(argument)
     if name is None:
@@ -341,11 +342,11 @@ def name_of(argument: Argument) -> str:
 
 
 def decode_value(scope: DecodeScope, argument: Argument, *, input_value: bool = False) -> Any:
-    """What is known of the value that an output or input defines: a fake tensor, a symbolic value, an object, or a
-    container of such.
+    """Decode the metadata of the value that an output or input defines: a fake tensor, a symbolic value, an object, or a
+    container of these.
 
     Raises:
-        DecodeError: nothing is known of it, or no graph has such a value.
+        DecodeError: the record has no metadata for it, or the arm cannot define a value.
     """
     arm = arm_of(argument)
     if arm in LITERAL_ARMS:
@@ -358,13 +359,13 @@ def decode_value(scope: DecodeScope, argument: Argument, *, input_value: bool = 
         return decode_container(argument, values)
     decoder = _VALUES.get(arm)
     if decoder is None:
-        raise DecodeError(f"no value of a graph is {arm}")
+        raise DecodeError(f"a value of a graph cannot be {arm}")
     try:
         return decoder(scope.context, scope.record, argument, input_value)
     except KeyError as error:
         if error.args[0] in scope.propagated:
             return scope.propagated[error.args[0]]
-        raise DecodeError(f"nothing is known of the value {error.args[0]!r}") from None
+        raise DecodeError(f"the graph does not describe the value {error.args[0]!r}") from None
 
 
 def _tensor(context: DecodeContext, record: Graph, argument: Argument, input_value: bool) -> Any:
@@ -402,12 +403,12 @@ _VALUES: dict[str, Any] = {
     "as_sym_bool": lambda c, r, a, _: _known_or(r.sym_bool_values, a.as_sym_bool, decode_sym_bool, c),
     "as_custom_obj": lambda c, r, a, _: _custom_object(c, r.custom_obj_values[a.as_custom_obj.name]),
 }
-"""What is known of the value of each kind of argument that may define one."""
+"""The decoder for each arm that may define a value."""
 
 
 def element_arguments(argument: Argument) -> list[tuple[Any, Argument]]:
-    """The elements of a container, each with the index or key that `getitem` reads it by."""
-    if argument.as_sequence is not None:  # as all results of a node together are
+    """Return the elements of a container argument, each with its index or key for `getitem`."""
+    if argument.as_sequence is not None:  # the form of a node's results
         return list(enumerate(argument.as_sequence.items))
     arm = arm_of(argument)
     if (element := _LIST_ARMS.get(arm)) is not None:
@@ -418,7 +419,7 @@ def element_arguments(argument: Argument) -> list[tuple[Any, Argument]]:
 
 
 def decode_container(argument: Argument, values: list[Any]) -> Any:
-    """A container of what is known of its elements, or of anything else in their place.
+    """Build a container from decoded elements, or from other values in their place.
 
     Args:
         argument: the container.

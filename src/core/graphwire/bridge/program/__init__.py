@@ -1,4 +1,4 @@
-"""How does an `ExportedProgram` become records and payloads, and come back?"""
+"""Converts an `ExportedProgram` to and from a record and payloads."""
 
 from graphwire.bridge.program.program import decode_program, encode_program, record_tables
 from graphwire.bridge.program.program_check import check_exported

@@ -1,7 +1,7 @@
-"""Finds the attribute of an exported program that is not of the type torch gives it.
+"""Finds the attribute of an exported program whose type differs from what torch creates.
 
-A program is a Python object that anybody may edit, and encoding trusts its attributes. Where that trust fails, the exception says
-what Python could not do; this module says which attribute is wrong. It costs nothing while programs are sound.
+A program is an editable Python object, and encoding trusts its attributes. If that trust fails, the original exception only
+tells which Python operation failed; this module finds the attribute at fault. It costs nothing for sound programs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ATTRIBUTES: dict[type, dict[str, Any]] = {
     },
     TreeSpec: {"type": Callable | None, "_children": Sequence[TreeSpec]},
 }
-"""What is read of torch's classes, beside those dataclasses that declare it themselves."""
+"""The attributes that encoding reads from torch's classes, with their types, except dataclasses, which declare their own."""
 _NODE_META: dict[str, Any] = {
     "stack_trace": str,
     "nn_module_stack": dict[Any, tuple[str, Any]],
@@ -62,17 +62,18 @@ _MODULE_META: dict[str, Any] = {
     "inline_constraints": _Ranges,
 }
 _NAMED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR, InputKind.CUSTOM_OBJ)
-"""The inputs that stand for something with a name."""
+"""The inputs that represent a named weight, buffer, constant or object."""
 _ABSENT = object()
-_REMEDY = "Give back what torch.export made, or export the program again"
+_REMEDY = "Restore the value that torch.export made, or export the program again"
 
 
 class EditsBlamed:
-    """A block that encodes a program: where it fails in a way that nobody foresaw, and an attribute of the program is of another
-    type than torch gives it, the error names that attribute.
+    """A context for encoding a program: after an unexpected error, it reports the first attribute whose type differs from
+    what
+    torch creates.
 
     Raises:
-        EncodeError: in the place of what is no error of ours, or of one that knows no reason.
+        EncodeError: replaces a foreign exception, or an error that names no cause, if such an attribute exists.
     """
 
     __slots__ = ("_program",)
@@ -81,7 +82,7 @@ class EditsBlamed:
         self._program = program
 
     def __enter__(self) -> None:
-        """Nothing is done before there is an error."""
+        """Do nothing."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
@@ -96,7 +97,7 @@ class EditsBlamed:
 
 
 def _first_fault(program: ExportedProgram) -> EncodeError | None:
-    """An error that names the first attribute of another type than torch gives it; None where there is none."""
+    """Return an error that names the first attribute of a wrong type; None if there is none."""
     for place, value, wanted in _read(program):
         fault = _fault(value, wanted, place)
         if fault is not None:
@@ -105,7 +106,7 @@ def _first_fault(program: ExportedProgram) -> EncodeError | None:
 
 
 def _read(program: ExportedProgram) -> Iterator[tuple[str, Any, Any]]:
-    """What encoding reads: the place, the value and the type of each. None is read before what it is a part of is found sound."""
+    """Yield the place, value and type of everything that encoding reads. A value is checked before its parts are read."""
     yield "", program, ExportedProgram
     for index, spec in enumerate(program.graph_signature.input_specs):
         if spec.kind in _NAMED:
@@ -134,7 +135,7 @@ def _entries(place: str, meta: dict[str, Any], wanted: dict[str, Any]) -> Iterat
 
 
 def _fault(value: Any, wanted: Any, place: str) -> EncodeError | None:
-    """What is first found in `value` that is not as `wanted` says, a type or what annotations make of types."""
+    """Return an error for the first part of `value` that does not match `wanted`, a type or a type annotation."""
     seen: set[int] = set()
     pending = [(value, wanted, place)]
     while pending:
@@ -144,9 +145,7 @@ def _fault(value: Any, wanted: Any, place: str) -> EncodeError | None:
             typing.get_origin(fitting) is tuple and len(value) != len(typing.get_args(fitting))
         ):
             found = "nothing" if value is _ABSENT else shown(value)
-            return EncodeError(
-                f"{found} stands where torch has {_called(wanted)}", place=place, remedy=_REMEDY
-            )
+            return EncodeError(f"{found} is in place of a {_called(wanted)}", place=place, remedy=_REMEDY)
         if typing.get_args(fitting) or id(value) not in seen:
             seen.add(id(value))
             pending += reversed([*_parts(value, fitting, place)])
@@ -154,7 +153,7 @@ def _fault(value: Any, wanted: Any, place: str) -> EncodeError | None:
 
 
 def _parts(value: Any, wanted: Any, place: str) -> Iterator[tuple[Any, Any, str]]:
-    """The parts of a value that is of the type wanted, the type of each, and its place."""
+    """Yield the parts of a value of type `wanted`, each with its own type and place."""
     kind, of = typing.get_origin(wanted), typing.get_args(wanted)
     if kind is tuple:
         for index, (each, part) in enumerate(zip(value, of, strict=True)):
@@ -172,7 +171,7 @@ def _parts(value: Any, wanted: Any, place: str) -> Iterator[tuple[Any, Any, str]
 
 
 def _attributes(kind: type) -> dict[str, Any]:
-    """The attributes of torch's classes that are read, and their types."""
+    """Return the attributes to check of one of torch's classes, with their types."""
     if kind in _ATTRIBUTES:
         return _ATTRIBUTES[kind]
     declares = dataclasses.is_dataclass(kind) and kind.__module__.startswith("torch.export")

@@ -1,4 +1,4 @@
-"""Programs: `ExportedProgram` ⇄ the schema and its payloads."""
+"""Converts an `ExportedProgram` to and from a program record and its payloads."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, check_ex
 
 @dataclass(slots=True)
 class RecordTables:
-    """The records of one file: programs saved together share their storages."""
+    """The records of one file, by folder. Programs saved together share their storages."""
 
     weights: RecordTable = field(default_factory=lambda: RecordTable(WEIGHTS, "weight_"))
     constants: RecordTable = field(init=False)
@@ -118,7 +118,7 @@ class RecordTables:
 
 
 def record_tables(programs: Iterable[ExportedProgram]) -> RecordTables:
-    """The tables for programs that are saved into one file."""
+    """Return the tables for programs that are saved to one file."""
     tables = RecordTables()
     for program in programs:
         with EditsBlamed(program):
@@ -134,14 +134,14 @@ def encode_program(
     *,
     plain_containers: bool = False,
 ) -> tuple[Program, Payloads]:
-    """A program as a record, and its payloads, whose records lend the memory of the program's own tensors.
+    """Encode a program as a record and its payloads, which share the memory of the program's tensors.
 
     Args:
-        tables: the records of the file, made by `record_tables` for all programs that are saved into it.
+        tables: the records of the file, from `record_tables` over all programs of the file.
         plain_containers: write inputs and outputs of types without a serialized name as tuples and dicts.
 
     Raises:
-        EncodeError: it holds what the schema cannot say; `place` says where.
+        EncodeError: the schema cannot represent a part of the program; `place` names it.
     """
     tables = tables or record_tables([program])
     context = EncodeContext(registry, constants={}, plain_containers=plain_containers)
@@ -203,7 +203,7 @@ def _encode_program(
 
 
 def _check_encoded(context: EncodeContext, program: ExportedProgram, record: Program) -> None:
-    """Refuse a program whose record torch would not accept, when it is loaded."""
+    """Raise if torch would reject the program when it is loaded."""
     targets = {operator.target for operator in context.operators.values()}
 
     def decoded() -> Any:
@@ -215,8 +215,9 @@ def _check_encoded(context: EncodeContext, program: ExportedProgram, record: Pro
 
 
 def _note_containers(context: EncodeContext, graph: Graph, calls: Sequence[ModuleCallEntry]) -> None:
-    """Note who serves the program's container types; and require a feature for what torch's schema can say and torch's own
-    reader refuses."""
+    """Record the plugins that provide the program's container types. Require a feature for outputs and containers that
+    torch's
+    schema can represent but torch's reader rejects."""
     if any(output.as_string is not None or output.as_sym_bool is not None for output in graph.outputs):
         context.features.add("outputs")
     signatures = [call.signature for call in calls if call.signature is not None]
@@ -229,7 +230,7 @@ def _note_containers(context: EncodeContext, graph: Graph, calls: Sequence[Modul
 
 
 def _opsets(context: EncodeContext) -> dict[str, int]:
-    """The versions of the operator namespaces that the program uses; ATen's always, as torch writes it."""
+    """Return the versions of the operator namespaces in use. ATen's is always present, as in torch's documents."""
     used = {operator.handler.namespace for operator in context.operators.values()} | {"aten"}
     versions = {
         name: version
@@ -242,14 +243,14 @@ def _opsets(context: EncodeContext) -> dict[str, int]:
 
 
 def _origins(context: EncodeContext) -> list[OpaqueOrigin]:
-    """What the operators that nobody here has were kept with."""
+    """Return the origins of the program's opaque operators."""
     return [
         each.target.origin for each in context.operators.values() if isinstance(each.target, OpaqueOperator)
     ]
 
 
 def _requirements(context: EncodeContext) -> list[PluginRequirement]:
-    """The plugins of other distributions that provided something, and what."""
+    """Return the plugins from other distributions that the program needs, and what each provides."""
     provided: dict[tuple[str, str], set[str]] = {}
     for kind, name in context.provided:
         owner = context.registry.owner_of(kind, name)
@@ -265,7 +266,7 @@ def _requirements(context: EncodeContext) -> list[PluginRequirement]:
 
 
 def _namedtuples(calls: Sequence[Any]) -> Iterator[tuple[str, NamedTupleDef]]:
-    """The fields of each registered namedtuple in the treespecs, by serialized name."""
+    """Yield the fields of each registered namedtuple in the treespecs, by serialized name."""
     pending = [
         spec for call in calls if call.signature for spec in (call.signature.in_spec, call.signature.out_spec)
     ]
@@ -280,12 +281,12 @@ def _namedtuples(calls: Sequence[Any]) -> Iterator[tuple[str, NamedTupleDef]]:
 def _encode_examples(
     context: EncodeContext, examples: Any, table: RecordTable
 ) -> tuple[ExampleInputs | None, dict[str, Any]]:
-    """The example inputs as data. Inputs that are none are left out with a warning: the program does not need them."""
+    """Encode the example inputs. If that fails they are omitted with a warning: the program does not need them."""
     if examples is None:
         return None, {}
     features = set(context.features)
     try:
-        check_expanded_size(examples, "what is given")
+        check_expanded_size(examples, "the example inputs")
         leaves, spec = pytree.tree_flatten(examples)
         held = {
             f"leaf_{index}": leaf
@@ -330,19 +331,19 @@ def decode_program(
     left_out: list[Omission] | None = None,
     propagates: frozenset[str] = frozenset(),
 ) -> ExportedProgram:
-    """The program that a validated record and its payloads hold.
+    """Build a program from a validated record and its payloads.
 
     Args:
-        device: where weights, metadata and device arguments are put; None for where they were.
+        device: the device for weights, metadata and device arguments; None keeps the original ones.
         graph_only: make the weights without elements (on the meta device) and read no payload.
-        origin: what operators that cannot be had here are kept with, for inspection; None makes them an error.
-        left_out: is given what is left out, without harm to what the program computes; None makes each a warning.
-        propagates: the operators whose results may be found by running them on metadata.
+        origin: the origin of unavailable operators, which then become opaque; None makes them an error.
+        left_out: receives what is omitted without changing what the program computes; if None, warnings are issued.
+        propagates: the operators whose results may be computed on metadata.
 
     Raises:
         DecodeError: this installation lacks something that the program needs.
         ArchiveError: a payload reaches beyond its record.
-        ValidationError: weights or constants are missing, or not what the graph says of them.
+        ValidationError: weights or constants are missing, or differ from the graph's description.
     """
     place = _placement(device)
     module_record = record.graph_module
@@ -412,10 +413,10 @@ def decode_program(
 
 
 def _check_entry(record: Program, error: type[GraphwireError]) -> None:
-    """Refuse a program that lacks what `ExportedProgram.module` and `call_spec` ask first.
+    """Raise if a program lacks what `ExportedProgram.module` and `call_spec` read first.
 
     Raises:
-        error: it names no dialect, or its first call is not its own, with a signature.
+        error: it has no dialect, or its first call is not its own call with a signature.
     """
     if not record.verifiers:
         raise error("the program names no dialect", place="verifiers", remedy=_WHOLE)
@@ -428,11 +429,11 @@ def _check_entry(record: Program, error: type[GraphwireError]) -> None:
         )
 
 
-_WHOLE = "torch makes no such program: export it again, or give back what was taken from it"
+_WHOLE = "torch does not make such programs: export it again, or restore what was removed"
 
 
 def _placement(device: torch.device | None) -> Callable[[torch.device], torch.device]:
-    """Where a device that the document names is, on this machine. Tensors without elements stay without."""
+    """Return the function that maps devices of the document to devices of this machine. It keeps the meta device."""
 
     def place(named: torch.device) -> torch.device:
         if device is not None and named.type != "meta":
@@ -481,16 +482,15 @@ def _why(error: Exception) -> str:
 
 
 def _check_examples(inputs: Any, leaves: int, called: Any) -> None:
-    """Refuse example inputs that the program cannot be called with: `ExportedProgram.module()` binds them to the names of its
-    arguments, and says each leaf for one of its inputs. They may be containers of other types: tracing makes a tuple of a
-    `torch.Size`.
+    """Raise if the program cannot be called with the example inputs: `ExportedProgram.module()` binds them to the argument
+    names, and matches leaves to inputs. Container types may differ: tracing makes a tuple of a `torch.Size`.
 
     Args:
-        leaves: how many the inputs have.
+        leaves: the number of leaves in the inputs.
         called: the signature of the program's call.
 
     Raises:
-        DecodeError: they are of another structure.
+        DecodeError: the inputs have another structure.
     """
     match inputs:
         case tuple() as args, dict() as kwargs if all(type(key) is str for key in kwargs):
@@ -501,18 +501,18 @@ def _check_examples(inputs: Any, leaves: int, called: Any) -> None:
             fits = len(args) <= len(names) and sorted(names[len(args) :]) == sorted(kwargs)
             if fits and leaves == called.in_spec.num_leaves:
                 return
-    raise DecodeError("they are not of the structure that the program's inputs have")
+    raise DecodeError("their structure differs from the structure of the program's inputs")
 
 
 @dataclass(frozen=True, slots=True)
 class _ExampleScope:
-    """Example inputs refer to payloads, and to nothing else."""
+    """The scope of example inputs, which may refer to payloads only."""
 
     values: Mapping[str, Any]
     results: Mapping[str, Any] = field(default_factory=dict)
 
     def subgraph(self, argument: Any) -> Any:
-        """No example input is a subgraph."""
+        """Raise: an example input cannot be a subgraph, treespec or constant."""
         raise DecodeError(f"an example input cannot be {type(argument).__name__}")
 
     treespec = constant = subgraph

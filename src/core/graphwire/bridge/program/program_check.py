@@ -1,4 +1,4 @@
-"""What is saved is an exported program, and nothing else that a caller may hold for one."""
+"""Checks that the object to save is an exported program."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from graphwire.wire.archive import type_text
 
 
 def check_exported(program: Any, place: str = "") -> None:
-    """Refuse what is no exported program.
+    """Raise unless given an exported program.
 
     Raises:
-        EncodeError: it is something else; the message says how to make one of a module.
+        EncodeError: it is something else; the message tells how to export a module.
     """
     if isinstance(program, ExportedProgram):
         return
-    remedy = "Give what torch.export.export made"
+    remedy = "Pass the result of torch.export.export"
     if isinstance(program, torch.nn.Module):
         remedy = "Export it first: torch.export.export(module, example_inputs)"
     elif isinstance(program, str):
-        remedy = "The program comes first, then the file"
-    raise EncodeError(f"{type_text(program)} is no exported program", place=place, remedy=remedy)
+        remedy = "Pass the program first, then the file"
+    raise EncodeError(f"{type_text(program)} is not an exported program", place=place, remedy=remedy)

@@ -1,4 +1,4 @@
-"""The graph signature and the module call graph: torch's ⇄ the schema's."""
+"""Converts the graph signature and the module call graph to and from records."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _LITERAL_ARMS: dict[type, str] = {int: "as_int", float: "as_float", bool: "as_bo
 
 
 def _encode_literal(value: Any) -> dict[str, Any]:
-    """A literal as the one arm that says it."""
+    """Encode a literal."""
     if value is None:
         return {"as_none": True}
     arm = _LITERAL_ARMS.get(type(value))
@@ -94,14 +94,14 @@ def _decode_literal(record: Any) -> Any:
 
 
 def encode_argument_spec(spec: Any) -> tuple[Argument, str | None]:
-    """What an input or output is, and its name where the argument itself carries none."""
+    """Encode an argument spec, and return it with its name if the argument record has no name."""
     if isinstance(spec, torch_signature.ConstantArgument):
         return Argument(**_encode_literal(spec.value)), spec.name or None
     return _REFERENCES[type(spec)](spec), None
 
 
 def decode_argument_spec(argument: Argument, name: str | None) -> Any:
-    """What an input or output is, in torch's terms."""
+    """Decode an argument spec."""
     arm, value = arm_of(argument), value_name(argument)
     if argument.as_custom_obj is not None:
         return torch_signature.CustomObjArgument(value, argument.as_custom_obj.class_fqn)
@@ -116,9 +116,9 @@ def decode_argument_spec(argument: Argument, name: str | None) -> Any:
 
 
 def encode_input_spec(spec: Any) -> InputSpec:
-    """What one graph input stands for."""
+    """Encode the spec of a graph input."""
     kind, target = spec.kind, spec.target
-    if kind is InputKind.PARAMETER:  # as most are
+    if kind is InputKind.PARAMETER:  # the common case
         return InputSpec(parameter=InputToParameterSpec(TensorArgument(spec.arg.name), target))
     if kind is InputKind.USER_INPUT:
         if isinstance(spec.arg, torch_signature.ConstantArgument):
@@ -135,13 +135,13 @@ def encode_input_spec(spec: Any) -> InputSpec:
         return InputSpec(buffer=InputToBufferSpec(tensor, target, bool(spec.persistent)))
     if kind is InputKind.CONSTANT_TENSOR:
         return InputSpec(tensor_constant=InputToTensorConstantSpec(tensor, target, spec.persistent))
-    raise EncodeError(f"an input of kind {shown(kind)} has no record")
+    raise EncodeError(f"the schema cannot represent an input of kind {shown(kind)}")
 
 
 def _check_type(value: Any, *kinds: type) -> None:
-    """Raises for what nobody looks at before it is written; `EditsBlamed` says where it stands."""
+    """Raise for a value that encoding would otherwise copy unchecked. `EditsBlamed` finds its place."""
     if type(value) not in kinds:
-        raise TypeError(f"{shown(value)} stands in the program's signature")
+        raise TypeError(f"the program's signature contains {shown(value)}")
 
 
 def _tensor(argument: TensorArgument) -> Any:
@@ -149,7 +149,7 @@ def _tensor(argument: TensorArgument) -> Any:
 
 
 def decode_input_spec(record: InputSpec) -> Any:
-    """What one graph input stands for, in torch's terms."""
+    """Decode the spec of a graph input."""
     make = torch_signature.InputSpec
     if (user := record.user_input) is not None:
         return make(InputKind.USER_INPUT, decode_argument_spec(user.arg, user.name), None)
@@ -168,13 +168,13 @@ def decode_input_spec(record: InputSpec) -> Any:
         return make(InputKind.CUSTOM_OBJ, described, custom.custom_obj_name)
     if (token := record.token) is not None:
         return make(InputKind.TOKEN, torch_signature.TokenArgument(token.arg.name), None)
-    raise DecodeError("an input spec without an arm that this version knows")
+    raise DecodeError("an input spec has no arm that this version supports")
 
 
 # ---------------------------------------------------------------------------------------------------- outputs
 
 _OUTPUT_ARMS = LITERAL_ARMS | frozenset(VALUE_ARMS)
-"""The arms that `decode_argument_spec` knows."""
+"""The arms that `decode_argument_spec` supports."""
 
 _TARGETED_OUTPUTS: dict[str, tuple[str, type]] = {
     "BUFFER_MUTATION": ("buffer_mutation", BufferMutationSpec),
@@ -183,27 +183,27 @@ _TARGETED_OUTPUTS: dict[str, tuple[str, type]] = {
     "GRADIENT_TO_USER_INPUT": ("gradient_to_user_input", GradientToUserInputSpec),
     "USER_INPUT_MUTATION": ("user_input_mutation", UserInputMutationSpec),
 }
-"""For each kind of output that stands for something named, by torch's name: its arm, and the arm's record."""
+"""The arm, and its record class, of each output kind with a named target, by torch's name of the kind."""
 
 
 def encode_output_spec(spec: Any, output: Argument, copies: Mapping[str, ElementCopy]) -> OutputSpec:
-    """What one graph output stands for.
+    """Encode the spec of a graph output.
 
     Args:
-        copies: those of the graph, by name.
-        output: the graph's own, which decides: `ExportedProgram.module()` of a program with effect tokens renames outputs
-            in the signature alone.
+        copies: the copies of the graph, by name.
+        output: the output in the graph, which takes precedence: for a program with effect tokens,
+            `ExportedProgram.module()` renames outputs in the signature alone.
     """
     if spec.kind is OutputKind.USER_OUTPUT:
         if output.as_results is not None:
             raise EncodeError(
-                f"the program returns {output.as_results!r}, and nothing is stated of it",
-                remedy="Let `meta['val']` of the node be the value that it makes",
+                f"the program returns {output.as_results!r}, whose metadata has no value",
+                remedy="Set `meta['val']` of the node to the value that it makes",
             )
         if arm_of(output) not in _OUTPUT_ARMS:
             raise EncodeError(
-                f"a program cannot return what is {arm_of(output)}",
-                remedy="Let constants and objects of the graph's own become inputs of it before they are returned",
+                f"a program cannot return {arm_of(output)}",
+                remedy="Make the graph's own constants and objects inputs of it before they are returned",
             )
         return OutputSpec(user_output=UserOutputSpec(output, encode_argument_spec(spec.arg)[1]))
     if spec.kind is OutputKind.TOKEN:
@@ -217,7 +217,7 @@ def encode_output_spec(spec: Any, output: Argument, copies: Mapping[str, Element
 
 
 def decode_output_spec(record: OutputSpec) -> Any:
-    """What one graph output stands for, in torch's terms."""
+    """Decode the spec of a graph output."""
     make = torch_signature.OutputSpec
     if (user := record.user_output) is not None:
         return make(OutputKind.USER_OUTPUT, decode_argument_spec(user.arg, user.name), None)
@@ -230,21 +230,21 @@ def decode_output_spec(record: OutputSpec) -> Any:
         if content is not None:
             target = getattr(content, content.__struct_fields__[1])
             return make(torch_compat.output_kind(kind), _tensor(content.arg), target)
-    raise DecodeError("an output spec without an arm that this version knows")
+    raise DecodeError("an output spec has no arm that this version supports")
 
 
 # -------------------------------------------------------------------------------------------------- signature
 
 
 def encode_signature(signature: Any, graph: Graph, inputs: Sequence[str]) -> GraphSignature:
-    """The signature as a record.
+    """Encode a graph signature.
 
     Args:
-        graph: the program's.
-        inputs: the names of the nodes that are its inputs.
+        graph: the program's graph.
+        inputs: the names of its placeholder nodes.
 
     Raises:
-        EncodeError: the graph has another number of outputs.
+        EncodeError: the number of outputs differs between the graph and the signature.
     """
     _check_specs(signature)
     if len(signature.output_specs) != len(graph.outputs):
@@ -263,7 +263,8 @@ def encode_signature(signature: Any, graph: Graph, inputs: Sequence[str]) -> Gra
 
 
 def _check_specs(signature: Any) -> None:
-    """Raises a TypeError where a spec holds what no record does: it may fail, or never end, when it is hashed or shown."""
+    """Raise a TypeError if names, targets or flags have wrong types. Hashing or printing such values may fail, or never
+    end."""
     names = {
         type(spec.arg.name) for specs in (signature.input_specs, signature.output_specs) for spec in specs
     }
@@ -272,12 +273,12 @@ def _check_specs(signature: Any) -> None:
     }
     flags = {type(spec.persistent) for spec in signature.input_specs}
     if not (names <= {str} and targets <= {str, type(None)} and flags <= {bool, type(None)}):
-        raise TypeError("the program's signature has other names than texts")
+        raise TypeError("the program's signature has names that are not texts")
 
 
 def _up_to_date(signature: Any, inputs: Sequence[str]) -> Any:
-    """The signature with the inputs' own names. A deep copy of a program gives inputs such as `input` and `max` other names,
-    in its graph alone. A name that another input has is left, and refused."""
+    """Return the signature with the current names of the inputs. A deep copy of a program renames inputs such as `input` and
+    `max` in its graph alone. A name that another input has stays, and is rejected later."""
     there = set(inputs)
     renamed = {
         spec.arg.name: name
@@ -305,7 +306,7 @@ def _up_to_date(signature: Any, inputs: Sequence[str]) -> Any:
 
 
 def decode_signature(record: GraphSignature) -> Any:
-    """The signature in torch's terms."""
+    """Decode a graph signature."""
     return torch_signature.ExportGraphSignature(
         [decode_input_spec(spec) for spec in record.input_specs],
         [decode_output_spec(spec) for spec in record.output_specs],
@@ -313,7 +314,8 @@ def decode_signature(record: GraphSignature) -> Any:
 
 
 def name_outputs(signature: Any, graph: torch.fx.Graph) -> None:
-    """Let a signature name the nodes that a graph returns: a record names elements, which several nodes may read."""
+    """Set the signature's output names to the nodes that a graph returns. Records name elements, which several nodes may
+    read."""
     for spec, value in zip(signature.output_specs, graph.output_node().args[0], strict=False):
         if isinstance(value, torch.fx.Node) and hasattr(spec.arg, "name"):
             spec.arg.name = value.name
@@ -325,10 +327,10 @@ def name_outputs(signature: Any, graph: torch.fx.Graph) -> None:
 def encode_module_calls(
     context: EncodeContext, entries: Sequence[Any], copies: Mapping[str, ElementCopy]
 ) -> list[ModuleCallEntry]:
-    """The module call graph as records.
+    """Encode the module call graph.
 
     Args:
-        copies: those of the graph, by name, which get the places where one is named.
+        copies: the copies of the graph, by name. Each gets the positions where it is named.
     """
     records = []
     for index, entry in enumerate(entries):
@@ -346,7 +348,7 @@ def encode_module_calls(
 
 
 def _places(index: int, signature: Any) -> Iterator[tuple[str, list[Any]]]:
-    """The lists of arguments of a call, each with the name by which the uses of copies have it; no node has such a name."""
+    """Yield the argument lists of a call, each with its key in `ElementCopy.uses`, which no node can have as its name."""
     yield f"module_call_graph[{index}].inputs", signature.inputs
     yield f"module_call_graph[{index}].outputs", signature.outputs
 
@@ -359,7 +361,7 @@ def _name_first(place: str, arguments: list[Argument], copies: Mapping[str, Elem
 
 
 def name_copies(entries: Sequence[Any], copies: Mapping[str, ElementCopy], graph: torch.fx.Graph) -> None:
-    """Let the module call graph name the copies that it named."""
+    """Restore the names of copies in the module call graph."""
     there = {node.name for node in graph.nodes}
     for index, entry in enumerate(entries):
         for place, arguments in () if entry.signature is None else _places(index, entry.signature):
@@ -387,7 +389,7 @@ def _encode_call(context: EncodeContext, signature: Any) -> ModuleCallSignature:
 
 
 def decode_module_calls(context: DecodeContext, records: Sequence[ModuleCallEntry]) -> list[Any]:
-    """The module call graph in torch's terms."""
+    """Decode the module call graph."""
     entries = []
     for record in records:
         try:
@@ -412,5 +414,5 @@ def _decode_call(context: DecodeContext, record: ModuleCallSignature) -> Any:
 def _decode_named(arguments: Sequence[Argument], names: Sequence[str | None] | None) -> list[Any]:
     given = names if names is not None else [None] * len(arguments)
     if len(given) != len(arguments):
-        raise DecodeError(f"{len(given)} names stand for {len(arguments)} arguments")
+        raise DecodeError(f"{len(given)} names are given for {len(arguments)} arguments")
     return [decode_argument_spec(argument, name) for argument, name in zip(arguments, given, strict=True)]

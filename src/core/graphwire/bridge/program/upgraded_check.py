@@ -1,4 +1,4 @@
-"""Checks what opset upgraders made against the signatures that the installed operators have."""
+"""Checks the nodes that opset upgraders wrote against the signatures of the installed operators."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from graphwire.schema import Program
 
 
 def signature_mismatches(before: Program, after: Program, registry: Registry) -> list[Problem]:
-    """The nodes that upgraders wrote, and that the installed operators cannot be called by.
+    """Return the problems of upgraded nodes whose inputs do not match the installed operators.
 
     Args:
-        before: the program that they were given.
-        after: what they made of it.
-        registry: whose handlers resolve the operators.
+        before: the program before the upgrade.
+        after: the program after it.
+        registry: provides the handlers that resolve the operators.
     """
     known = {id(node) for _, node in walk_nodes(before.graph_module.graph)}
     problems = []
@@ -26,7 +26,7 @@ def signature_mismatches(before: Program, after: Program, registry: Registry) ->
             continue
         try:
             schema = getattr(handler.resolve(node.target), "_schema", None)
-        except Exception:  # noqa: BLE001 a stranger's code; whoever needs the operator is told
+        except Exception:  # noqa: BLE001 a plugin's code; an error is raised when something needs the operator
             continue
         if schema is None:
             continue
@@ -39,6 +39,8 @@ def signature_mismatches(before: Program, after: Program, registry: Registry) ->
             required = {argument.name for argument in schema.arguments if not argument.has_default_value()}
             for name in sorted(required - given):
                 problems.append(
-                    Problem(place, "no-argument", f"{node.target} is not given {name}, which has no default")
+                    Problem(
+                        place, "no-argument", f"{node.target} lacks a value for {name}, which has no default"
+                    )
                 )
     return problems

@@ -1,4 +1,4 @@
-"""How do torch's tensors, storages and symbolic sizes become records, and come back?"""
+"""Converts torch's tensors, storages and symbolic sizes to and from records."""
 
 from graphwire.bridge.tensors.codecs import codec_for
 from graphwire.bridge.tensors.payloads import decode_payloads, encode_payloads

@@ -1,4 +1,4 @@
-"""Constant codecs asked: which of them owns a value, and what it writes of it, which is checked here for whoever asks."""
+"""Calls constant codecs: finds the codec that owns a value, and checks what the codec writes."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from graphwire.wire import check_plugin_tree
 
 
 def codec_for(registry: Registry, value: Any) -> tuple[ConstantCodec | None, list[tuple[str, str]]]:
-    """The codec that owns a value, if any, and those before it that fail at the question, each with what it says: one that
-    fails owns nothing, so that it costs only what nobody else owns."""
+    """Return the codec that owns a value, if any, and the codecs asked before it that failed, each with its error text. A
+    codec
+    that fails owns nothing, so its failure affects only values that no other codec owns."""
     failures: list[tuple[str, str]] = []
     for codec in registry.constant_codecs.values():
         try:
             if codec.owns(value):
                 return codec, failures
-        except Exception as error:  # noqa: BLE001 a stranger's code
+        except Exception as error:  # noqa: BLE001 a plugin's code
             failures.append((codec.name, exception_text(error)))
     return None, failures
 
 
 def encode_by_codec(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, list[Any]]:
-    """The tree and the parts that a codec makes of a value.
+    """Return the tree and the tensors that a codec encodes a value as.
 
     Raises:
-        EncodeError: it fails, or gives what is no tree and no sequence of parts.
+        EncodeError: the codec fails, or does not return a tree and a sequence of parts.
     """
     who = f"the constant codec {codec.name}"
     parts: Any
@@ -41,7 +42,7 @@ def encode_by_codec(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, 
         raise EncodeError(f"{who} fails: {exception_text(error)}", place=name) from error
     if not isinstance(parts, Sequence) or isinstance(parts, (str, bytes)):
         raise EncodeError(
-            f"{who} gives a {class_name(parts)} as its tensors",
+            f"{who} returns a {class_name(parts)} as its tensors",
             place=name,
             remedy="Let `encode` return the tree and a list of tensors",
         )
@@ -50,10 +51,10 @@ def encode_by_codec(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, 
 
 
 def copy_of_tree(tree: Any) -> Any:
-    """A tree that shares no list and no dict with another one."""
+    """Return a tree that shares no list or dict with the original."""
     return msgspec.to_builtins(tree, builtin_types=(bytes,)) if type(tree) in (list, dict) else tree
 
 
 def class_name(value: Any) -> str:
-    """The module and qualified name of a value's class."""
+    """Return the module and qualified name of a value's class."""
     return f"{type(value).__module__}.{type(value).__qualname__}"

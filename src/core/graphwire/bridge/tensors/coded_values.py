@@ -1,8 +1,8 @@
-"""Values that constant codecs write ⇄ records.
+"""Converts values that constant codecs encode to and from records.
 
-A codec says a value alone. What every weight and constant has, the framework keeps: whether it is a parameter or a buffer,
-whether it requires gradients, and which names are one object. Before a value is written it is made again, by the very steps
-that read it, so that what could not be loaded is refused while there is nothing to lose.
+A codec encodes the value alone. The framework stores what every weight and constant has: whether it is a parameter or a
+buffer, whether it requires gradients, and which names share one object. Encoding also decodes the value, with the steps of
+a load, so that a save fails at once if the value could not be loaded.
 """
 
 from __future__ import annotations
@@ -24,47 +24,48 @@ from graphwire.hooks import ConstantCodec, Registry, remedy_for_name, unavailabl
 from graphwire.schema import EncodedValue
 
 _COPIED_BYTES = 1 << 16
-"""Parts up to here are copied before a value is made of them for a look, so that a codec that writes into its parts is
-found out over a copy."""
+"""Parts of up to this many bytes are copied before the trial decoding, so that a codec that writes into its parts is
+detected on a copy."""
 _REMEDY = "Save a plain tensor in its place (of a DTensor `full_tensor()`), or install a plugin whose codec makes it again"
 _AT_FAULT = "This is a fault of its plugin: repair or update it, or name it in GRAPHWIRE_DISABLE_PLUGINS"
 
 
 class _Known(NamedTuple):
-    """A value that was written."""
+    """An encoded value."""
 
     name: str
     value: Any
-    """Kept alive: it is known by its id."""
+    """Kept alive because lookups use its id."""
     made: Any
-    """What a load makes of it."""
+    """The value that a load makes."""
 
 
 @dataclass(slots=True)
 class CodedValues:
-    """The values of one folder that codecs write."""
+    """The values of one archive folder that codecs encode."""
 
     context: EncodeContext
     encoded: dict[str, EncodedValue]
-    """Where they are noted; shared by the folders of a program."""
+    """The records, by name; shared by all folders of a program."""
     names: Sequence[Collection[str]]
-    """Those of the program's values, which no part may have."""
+    """The names of the program's values, which no part may reuse."""
     is_part: Callable[[Any], bool]
-    """Whether a value is a plain tensor, and needs no codec."""
+    """Whether a value is a plain tensor, which needs no codec."""
     are_weights: bool
     weights: Mapping[int, str]
-    """Of constants: the names of the program's weights by their ids."""
+    """For constants: the names of the program's weights, by the weight's id."""
     _known: dict[int, _Known] = field(default_factory=dict)
 
     def encode(self, name: str, value: Any, index: int | None = None) -> dict[str, Any]:
-        """Note a value that is no plain tensor, and give the plain tensors that it is written as, by name; none of a value
-        that was noted before under another name.
+        """Record a value that is not a plain tensor, and return the plain tensors that encode it, by name; empty if the
+        value is
+        already recorded under another name.
 
         Args:
-            index: how many values of the folder stand before it.
+            index: the number of values that precede it in the folder.
 
         Raises:
-            EncodeError: no codec owns it, or what is written of it could not be loaded.
+            EncodeError: no codec owns the value, or its encoding could not be loaded.
         """
         plain: dict[str, Any] = {}
         self._encode(name, value, plain)
@@ -74,7 +75,9 @@ class CodedValues:
 
     def _encode(self, name: str, value: Any, plain: dict[str, Any]) -> Any:
         if type(name) is not str:
-            raise EncodeError(f"{shown(name)} is no name of a value", remedy="Let it be a text")
+            raise EncodeError(
+                f"{shown(name)} is not a valid name of a value", remedy="Use a text as the name"
+            )
         if name in self.encoded:
             problem = "it is both a weight and a constant, and neither is a plain tensor"
             raise EncodeError(problem, place=name, remedy="Rename one of them")
@@ -83,7 +86,7 @@ class CodedValues:
             first = self.encoded[known.name]
             self.encoded[name] = msgspec.structs.replace(first, same_as=first.same_as or known.name)
             return known.made
-        codec, tree, tensors = _written(self.context, name, value)
+        codec, tree, tensors = _encode_by_owner(self.context, name, value)
         names = [self._part_name(name, index) for index in range(len(tensors))]
         record = EncodedValue(codec.name, tree, names, torch_compat.buffer_mark(value))
         record.same_as = self.weights.get(id(value))
@@ -102,7 +105,7 @@ class CodedValues:
             else:
                 parts.append(self._encode(part_name, part, plain))
         record.is_weight = self.are_weights and len(plain) == before
-        made = _made_again(self.context.registry, name, value, record, parts)
+        made = _decode_again(self.context.registry, name, value, record, parts)
         self._known[id(value)] = _Known(name, value, made)
         return made
 
@@ -113,15 +116,17 @@ class CodedValues:
         return part
 
 
-def _made_again(registry: Registry, name: str, value: Any, record: EncodedValue, parts: Sequence[Any]) -> Any:
-    """The value as a load makes it of what was written.
+def _decode_again(
+    registry: Registry, name: str, value: Any, record: EncodedValue, parts: Sequence[Any]
+) -> Any:
+    """Return the value that a load makes from a record.
 
     Raises:
-        EncodeError: a load could not make it, or would make something else.
+        EncodeError: a load would fail, or would make a different value.
     """
     versions = [_version(part) for part in parts]
     try:
-        # What a codec does to the tree that it reads is not done to the one that is written.
+        # A copy, so that a codec that changes the tree it reads does not change the record.
         look = msgspec.structs.replace(record, tree=copy_of_tree(record.tree))
         made = decode_coded(registry, name, look, parts)
     except GraphwireError as error:
@@ -137,22 +142,22 @@ def _made_again(registry: Registry, name: str, value: Any, record: EncodedValue,
     elif not _is_of_kind(made, value):
         problem = f"makes a {class_name(made)} of what it wrote of a {class_name(value)}"
     elif isinstance(value, torch.Tensor) and (
-        told := tensor_difference(outer_facts(made), outer_facts(value))
+        how := tensor_difference(outer_facts(made), outer_facts(value))
     ):
-        problem = f"makes another tensor of what it wrote: {told.replace('the graph says', 'it was')}"
+        problem = f"makes another tensor of what it wrote: {how.replace('the graph says', 'it was')}"
     if problem:
         raise EncodeError(f"the constant codec {record.codec} {problem}", place=name, remedy=_AT_FAULT)
     return made
 
 
 def _is_of_kind(made: Any, value: Any) -> bool:
-    """Whether what was made may stand for a value: a tensor for a tensor, and an object for one of its class."""
+    """Return whether a decoded value matches the original: both are tensors, or both are of one class."""
     tensors = isinstance(value, torch.Tensor), isinstance(made, torch.Tensor)
     return all(tensors) or (not any(tensors) and type(made) is type(value))
 
 
 def _stand_in(part: torch.Tensor) -> torch.Tensor:
-    """A plain tensor for a look: the same elements, but not the program's own object."""
+    """Return a plain tensor for the trial decoding: the same elements, but not the program's own object."""
     if type(part) not in (torch.Tensor, torch.nn.Parameter):
         return part  # a fake one
     made = part.detach()
@@ -167,12 +172,12 @@ def _stand_in(part: torch.Tensor) -> torch.Tensor:
 
 
 def _version(part: Any) -> int:
-    """How often a tensor was written to, as far as torch counts."""
+    """Return how often a tensor was written to, as far as torch counts."""
     return part._version if isinstance(part, torch.Tensor) and not part.is_inference() else 0
 
 
-def _written(context: EncodeContext, name: str, value: Any) -> tuple[ConstantCodec, Any, list[Any]]:
-    """The codec that owns a value, and what it makes of it."""
+def _encode_by_owner(context: EncodeContext, name: str, value: Any) -> tuple[ConstantCodec, Any, list[Any]]:
+    """Return the codec that owns a value, the tree and the parts."""
     codec, failures = codec_for(context.registry, value)
     if codec is not None:
         return codec, *encode_by_codec(codec, value, name)
@@ -185,7 +190,7 @@ def _written(context: EncodeContext, name: str, value: Any) -> tuple[ConstantCod
             f"no constant codec owns this {class_name(value)}{layout}; {who}", place=name, remedy=_AT_FAULT
         )
     raise EncodeError(
-        f"{class_name(value)}{layout} is no plain strided tensor, and no constant codec owns it",
+        f"{class_name(value)}{layout} is not a plain strided tensor, and no constant codec owns it",
         place=name,
         remedy=remedy_for_name(
             context.registry,
@@ -200,10 +205,10 @@ def _written(context: EncodeContext, name: str, value: Any) -> tuple[ConstantCod
 
 
 def decode_coded(registry: Registry, name: str, record: EncodedValue, parts: Sequence[Any]) -> Any:
-    """The value that a codec wrote, and what the framework kept of it.
+    """Decode a value that a codec wrote, and set the attributes that the framework stores.
 
     Raises:
-        DecodeError: the codec is not there, or cannot make it.
+        DecodeError: the codec is unavailable, or fails to decode the value.
     """
     codec = registry.constant_codecs.get(record.codec)
     if codec is None:
@@ -219,7 +224,7 @@ def decode_coded(registry: Registry, name: str, record: EncodedValue, parts: Seq
     try:
         with torch.no_grad():
             made = codec.decode(record.tree, parts)
-        return _as_it_was(made, record)
+        return _restore_flags(made, record)
     except GraphwireError as error:
         raise error.within(name) from None
     except Exception as error:
@@ -228,8 +233,8 @@ def decode_coded(registry: Registry, name: str, record: EncodedValue, parts: Seq
         ) from error
 
 
-def _as_it_was(made: Any, record: EncodedValue) -> Any:
-    """What a codec made, as the parameter or buffer that it was."""
+def _restore_flags(made: Any, record: EncodedValue) -> Any:
+    """Restore the parameter or buffer status and `requires_grad` of a value that a codec decoded."""
     if isinstance(made, torch.Tensor):
         wanted = made.requires_grad if record.requires_grad is None else record.requires_grad
         is_param = isinstance(made, torch.nn.Parameter)

@@ -1,7 +1,7 @@
-"""Symbolic expressions between sympy and text: the one module that knows sympy's classes.
+"""Converts symbolic expressions between sympy and text: the only module that uses sympy's classes.
 
-Expressions are built without evaluation, with operands in the order that sympy itself keeps, so that what was written is
-what comes back, and no text can make sympy compute: evaluation would simplify on the way, and a large power never ends.
+Expressions are built without evaluation, with operands in sympy's own order. So a loaded expression equals the saved one,
+and no text can make sympy compute: evaluation would simplify the expression, and a large power would never end.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Leaf = Callable[[Sequence[Any], MutableMapping[str, Any]], Any]
 
 
 def encode_expression(expression: Any) -> str:
-    """Return the constructor text of a sympy expression: what `sympy.srepr` prints, byte for byte.
+    """Return the constructor text of a sympy expression: exactly what `sympy.srepr` prints.
 
     Args:
         expression: a `sympy.Basic`, as in `SymInt.node.expr`.
 
     Raises:
-        EncodeError: it holds a function or constant that the expression grammar does not know, which it names.
+        EncodeError: it contains a function or constant outside the expression grammar, which the message names.
     """
     try:
         return _encoded(expression)
@@ -53,7 +53,7 @@ def _encoded(expression: Any) -> str:
     head = _HEAD_OF.get(kind)
     if head is None:
         raise EncodeError(
-            f"{kind.__module__}.{kind.__qualname__} is no operation of the expression grammar",
+            f"{kind.__module__}.{kind.__qualname__} is not an operation of the expression grammar",
             remedy="The operations are listed in graphwire.schema.texts.constructor.HEADS",
         )
     return f"{head}({', '.join([_encoded(operand) for operand in expression.args])})"
@@ -77,8 +77,8 @@ def _constant_writer(text: str) -> Callable[[Any], str]:
 
 
 _MAX_ORDERED = 1 << 16
-"""Terms times factors of a sum whose terms stand in the order in which sympy prints them: it makes a row of all factors for each
-term. A longer sum stands in the order that sympy keeps; 256 symbols do not make one."""
+"""The largest product of terms and factors of a sum whose terms are written in sympy's print order: ordering builds a row of
+all factors for each term. A longer sum keeps sympy's internal order; 256 symbols stay below the bound."""
 
 
 def _encoded_sum(expression: Any) -> str:
@@ -109,13 +109,13 @@ def decode_expression(expression: Expression | str, symbols: MutableMapping[str,
 
     Args:
         expression: a tree from `parse_expression` or `parse_infix`, or constructor text.
-        symbols: the symbols known so far, by name; new ones are added. A symbol that the tree names without
-            assumptions, and `symbols` knows, is the known one.
+        symbols: the symbols known so far, by name; new ones are added. A symbol without assumptions in the tree is the known
+            one of its name.
 
     Raises:
-        ExpressionError: the text is not of the grammar, it could come to more than `schema.texts.growth` bounds, a symbol
-            contradicts the known one of its name, or the operands do not fit the operation.
-        DecodeError: this torch does not have the operation.
+        ExpressionError: the text violates the grammar, the value could exceed the bounds of `schema.texts.growth`, a symbol
+            contradicts the known one of its name, or the operands do not match the operation.
+        DecodeError: the installed torch does not have the operation.
     """
     tree = parse_expression(expression) if isinstance(expression, str) else expression
     growth_of(tree)
@@ -123,7 +123,7 @@ def decode_expression(expression: Expression | str, symbols: MutableMapping[str,
 
 
 def build_expression(tree: Expression, symbols: MutableMapping[str, Any]) -> Any:
-    """Build the sympy expression of a tree whose growth is known to be within bounds; else as `decode_expression`."""
+    """Build the sympy expression of a tree whose growth is already checked; otherwise like `decode_expression`."""
     try:
         return _decoded(tree, symbols)
     except RecursionError as error:
@@ -141,7 +141,9 @@ def _decoded(tree: Expression, symbols: MutableMapping[str, Any]) -> Any:
     kind = _OPERAND_KIND.get(head, sympy.Expr)
     for operand in operands:
         if not isinstance(operand, kind):
-            raise ExpressionError(f"{head} has {operand!s:.80} as operand, which is no {kind.__name__}")
+            raise ExpressionError(
+                f"{head} has the operand {operand!s:.80}, which is not of type {kind.__name__}"
+            )
     try:
         return _BUILDERS[head](operands)
     except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -160,7 +162,7 @@ def _decoded_symbol(args: Sequence[Any], symbols: MutableMapping[str, Any]) -> A
         for key, value in assumptions:
             if known._assumptions.get(key, value) not in (value, None):
                 raise ExpressionError(
-                    f"symbol {name!r} is said to be {key}={value}, and is known as {srepr(known)}",
+                    f"symbol {name!r} has {key}={value} here, and is elsewhere {srepr(known)}",
                     remedy="Every expression of a program must assume the same of a symbol",
                 )
     return known
@@ -187,9 +189,9 @@ def _sum(terms: Sequence[Any]) -> Any:
 
 
 def _product(factors: Sequence[Any]) -> Any:
-    """Make a product as sympy keeps it: one coefficient, then the other factors in order.
+    """Build a product in sympy's form: one coefficient, then the other factors in order.
 
-    sympy prints the sign of a coefficient as a factor of its own: -2*s0 as Mul(-1, 2, s0).
+    sympy prints the sign of a coefficient as a separate factor: -2*s0 as Mul(-1, 2, s0).
     """
     if len(factors) > 1 and factors[0] is sympy.S.NegativeOne and factors[1].is_Number:
         factors = [-factors[1], *factors[2:]]
@@ -210,7 +212,7 @@ def _unevaluated(kind: Any) -> Builder:
 
 def _connective(kind: Any) -> Builder:
     def build(operands: Sequence[Any]) -> Any:
-        # The constructors of And and Or simplify even where they are told not to.
+        # The constructors of And and Or simplify even with evaluate=False.
         made = Application.__new__(kind, *ordered(operands), evaluate=False)
         made._argset = frozenset(operands)
         return made
@@ -220,7 +222,7 @@ def _connective(kind: Any) -> Builder:
 
 def _pair(operands: Sequence[Any]) -> Any:
     if not isinstance(operands[1], Boolean):
-        raise TypeError(f"{operands[1]} is no condition")
+        raise TypeError(f"{operands[1]} is not a condition")
     return Basic.__new__(ExprCondPair, *operands)
 
 
@@ -230,7 +232,7 @@ def _piecewise(pairs: Sequence[Any]) -> Any:
 
 def _where(operands: Sequence[Any]) -> Any:
     if not isinstance(operands[0], Boolean):
-        raise TypeError(f"{operands[0]} is no condition")
+        raise TypeError(f"{operands[0]} is not a condition")
     return shape_functions.Where(*operands, evaluate=False)
 
 

@@ -1,4 +1,4 @@
-"""Tensors with elements ⇄ payloads: records of bytes, each a storage that any number of tensors share."""
+"""Converts tensors with elements to and from payloads: records of bytes, each a storage that any number of tensors share."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def encode_payloads(
     weights: Mapping[str, Any] | None = None,
     others: Collection[str] = (),
 ) -> dict[str, PayloadMeta]:
-    """The metas of named values, their storages added to `table` and what codecs wrote to `encoded`.
+    """Return the metas of named values; add their storages to `table`, and the values that codecs encode to `encoded`.
 
     Args:
-        weights: where the values are constants, the program's weights, which some of them may be.
+        weights: for constants, the program's weights, some of which may be among the values.
         others: the names of the program's other values.
 
     Raises:
-        EncodeError: a value is no plain tensor and no codec owns it, or what its codec writes could not be loaded.
+        EncodeError: a value is not a plain tensor and no codec owns it, or its encoding could not be loaded.
     """
     owners = {id(weight): name for name, weight in reversed([*(weights or {}).items()])} if values else {}
     coded = CodedValues(context, encoded, (values, others), _is_part, table.folder == WEIGHTS, owners)
@@ -65,7 +65,7 @@ def encode_payloads(
 
 
 def _is_part(value: Any) -> bool:
-    """Whether a value is written as a tensor, by no codec."""
+    """Return whether a value is written as a tensor, without a codec."""
     return is_plain(value) or placement_of(value) is not None
 
 
@@ -104,16 +104,16 @@ def decode_payloads(
     ties_noted: bool,
     weights: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The values of a folder's payloads by name; tensors that share a storage, or are one tensor, do so again.
+    """Return the values of a folder's payloads by name. Tensors that share a storage, or are one object, do so again.
 
     Args:
-        weights: where the values are constants, the program's weights, which some of them may be.
-        ties_noted: whether the writer noted which names are one tensor. torch does not; there, parameters that lie in
-            one place in one way are taken for one parameter, as they were in the module.
+        weights: for constants, the program's weights, some of which may be among the values.
+        ties_noted: whether the writer recorded which names are one tensor. torch does not. In its files, parameters with the
+            same storage, sizes and strides become one parameter, as in the original module.
 
     Raises:
         ArchiveError: a meta reaches beyond its record.
-        DecodeError: a value needs what this installation does not have.
+        DecodeError: a value needs a codec, device or feature that is not available here.
     """
     values: dict[str, Any] = {}
     ties: dict[Any, Any] = {}
@@ -148,8 +148,8 @@ def _compose(
     folder: str,
     weights: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The values of a folder in order: the plain ones, and in place of the parts of another the value that a codec makes
-    of them. A value without tensors of its own stands where it is noted to, or last."""
+    """Return the values of a folder in order: plain tensors, with the parts of a coded value replaced by that value. A value
+    without tensors of its own takes its recorded position, or the last."""
     owners: dict[str, str] = {}
     for name, value in encoded.items():
         for part in value.tensors:
@@ -158,7 +158,7 @@ def _compose(
     ties: dict[tuple[str, ...], Any] = {}
 
     def value_of(name: str) -> Any:
-        # Parts have parts, as deep as a file says: this is no recursion, and makes nothing twice.
+        # Files can nest parts arbitrarily deep, so this loop avoids recursion, and makes each value once.
         pending, begun = [name], set[str]()
         while pending:
             each = pending[-1]
@@ -167,7 +167,7 @@ def _compose(
                 continue
             value = encoded.get(each)
             if value is None:
-                raise DecodeError(f"there is no payload {each!r:.80}")
+                raise DecodeError(f"the payload {each!r:.80} is missing")
             key = tuple(value.tensors)
             if (tied := _tied(value, (weights, made), ties)) is not None:
                 made[each] = tied
@@ -210,7 +210,7 @@ def _compose(
 
 
 def _reached(encoded: Mapping[str, EncodedValue], payloads: Iterable[str]) -> set[str]:
-    """The values that have one of these payloads as a part, or as a part of their parts."""
+    """Return the values that contain one of these payloads, directly or inside their parts."""
     users: dict[str, list[str]] = {}
     for name, value in encoded.items():
         for part in value.tensors:
@@ -227,7 +227,7 @@ def _reached(encoded: Mapping[str, EncodedValue], payloads: Iterable[str]) -> se
 def _merged(
     values: dict[str, Any], others: dict[str, Any], encoded: Mapping[str, EncodedValue]
 ) -> dict[str, Any]:
-    """Values in order, and others among them, each where it is noted to stand."""
+    """Insert the other values into the ordered values, each at its recorded position."""
     indexes = {name: encoded[name].index for name in others}
     waiting = sorted((index, name) for name, index in indexes.items() if index is not None)[::-1]
     merged: dict[str, Any] = {}
@@ -242,7 +242,7 @@ def _merged(
 def _tied(
     value: EncodedValue, known: Sequence[Mapping[str, Any]], ties: Mapping[tuple[str, ...], Any]
 ) -> Any | None:
-    """What was made already and is the same value: of the same parts, or by its name."""
+    """Return the existing value that equals this one: it has the same parts, or is recorded as the same object."""
     key = tuple(value.tensors)
     if key in ties:
         return ties[key]

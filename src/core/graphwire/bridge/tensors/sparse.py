@@ -1,4 +1,4 @@
-"""What is known of a sparse tensor besides what is known of any tensor: torch's ⇄ the schema's."""
+"""Converts what torch knows of sparse tensors, beyond any tensor's metadata, to and from records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INDEX_KINDS = {dtype: kind for kind, dtype in _INDEX_TYPES.items()}
 
 
 def encode_sparse(tensor: torch.Tensor) -> SparseMeta | None:
-    """How a sparse tensor is laid out; None for a layout of which nothing more is known."""
+    """Return the layout record of a sparse tensor; None for a layout without further properties."""
     layout = tensor.layout
     if layout is torch.sparse_coo:
         return SparseMeta(dense_dim=tensor.dense_dim(), coalesced=tensor.is_coalesced())
@@ -36,10 +36,10 @@ def encode_sparse(tensor: torch.Tensor) -> SparseMeta | None:
 def decode_sparse(
     record: SparseMeta, sizes: Sequence[Any], dtype: torch.dtype, layout: torch.layout
 ) -> torch.Tensor:
-    """A sparse tensor on the meta device that has no element, as export makes them.
+    """Return a sparse tensor without elements on the meta device, as export makes them.
 
     Raises:
-        DecodeError: the record describes no tensor of these sizes.
+        DecodeError: the record does not describe a tensor of these sizes.
     """
     try:
         if layout is torch.sparse_coo:
@@ -48,7 +48,7 @@ def decode_sparse(
             return _compressed(record, sizes, dtype, layout)
     except (RuntimeError, ValueError, KeyError) as error:
         raise DecodeError(f"a tensor of layout {layout} is described wrongly: {error}") from error
-    raise DecodeError(f"a value of layout {layout} cannot stand in a graph")
+    raise DecodeError(f"a graph cannot contain a value of layout {layout}")
 
 
 def _coordinates(record: SparseMeta, sizes: Sequence[Any], dtype: torch.dtype) -> torch.Tensor:

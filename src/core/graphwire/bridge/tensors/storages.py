@@ -1,4 +1,4 @@
-"""Storages of tensors ⇄ records of bytes: each storage once, however many tensors lie in it."""
+"""Converts storages of tensors to and from records of bytes. Each storage is written once, for all tensors that share it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from graphwire.wire import WEIGHTS, Record
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _TRIM_FACTOR = 2
 _TRIM_BYTES = 1 << 16
-"""A storage is written whole unless its tensors reach less than one part in TRIM_FACTOR of it, and leave so many bytes
-out: a tensor that is cut out of its storage gets another storage offset."""
+"""A storage is written whole unless its tensors use less than 1/TRIM_FACTOR of it and leave this many bytes unused. Trimming
+changes the storage offsets of tensors."""
 _ALIGNMENT = 64
-"""Bytes: where a part of a storage may begin, so that every element type can count in elements from there."""
+"""The alignment, in bytes, of a trimmed storage's start, so that offsets of every element type are whole numbers."""
 
 
 _StorageKey: TypeAlias = "tuple[torch.device | None, int]"
-"""The device and address of a storage; of an empty one, which has none, what torch knows it by."""
+"""The device and address of a storage; for an empty one, which has no address, torch's pointer to it."""
 
 
 class StorageRecord:
-    """The bytes of a storage in memory, or of a part of it; on another device they are copied when asked for."""
+    """The bytes of a storage, or of a part of it. On a device other than the CPU they are copied when requested."""
 
     __slots__ = ("_start", "_storage", "lends", "nbytes")
 
@@ -36,10 +36,10 @@ class StorageRecord:
         self._start = start
         self.nbytes = nbytes
         self.lends = lends
-        """Whether the bytes are the storage's own: it lies in memory, not on another device."""
+        """Whether `view` returns the storage's own memory: it is on the CPU."""
 
     def view(self) -> memoryview:
-        """The bytes; the view keeps the storage alive."""
+        """Return the bytes; the view keeps the storage alive."""
         storage = self._storage if self.lends else self._storage.cpu()
         if self.nbytes == 0:
             return memoryview(b"")
@@ -50,26 +50,27 @@ class StorageRecord:
 
 @dataclass(slots=True)
 class RecordTable:
-    """The records of one folder, each storage once, over all programs of a file."""
+    """The records of one archive folder, for all programs of a file, with each storage once."""
 
     folder: str
     stem: str
     records: dict[str, Record] = field(default_factory=dict)
     _names: dict[_StorageKey, tuple[str, int, int]] = field(default_factory=dict)
     weights: RecordTable | None = None
-    """Of the constants: the records of the weights, in whose storages constants may lie too. Both are measured as one."""
+    """For constants: the records of the weights, whose storages constants may share. Both tables share their measurements."""
     _spans: dict[_StorageKey, tuple[int, int]] = field(default_factory=dict)
     _measured: dict[int, tuple[torch.Tensor, torch.UntypedStorage, _StorageKey]] = field(default_factory=dict)
-    """The tensors that are measured, by id, and their storages. They are kept here, since the parts of others may be made
-    for the asking."""
+    """The measured tensors, by id, and their storages. They are kept alive here, since parts of other values may be temporary
+    objects."""
 
     def __post_init__(self) -> None:
         if self.weights is not None:
             self._spans, self._measured = self.weights._spans, self.weights._measured
 
     def measure(self, values: Iterable[Any]) -> None:
-        """Note how much of their storages tensors reach. Done ahead for every program of a file, so that one record holds
-        what all of them read of a storage."""
+        """Record the range of each storage that the tensors use. Runs first for all programs of a file, so that one record
+        holds
+        what all of them use of a storage."""
         for tensor in values:
             if id(tensor) not in self._measured and is_plain(tensor) and placement_of(tensor) is None:
                 storage = tensor.untyped_storage()
@@ -80,7 +81,7 @@ class RecordTable:
                 self._spans[key] = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
 
     def knows(self, value: Any) -> bool:
-        """Whether a value was measured: it is a plain tensor with elements."""
+        """Return whether a value was measured: it is a plain tensor with elements."""
         return id(value) in self._measured
 
     def add_all(self, tensors: Sequence[torch.Tensor]) -> None:
@@ -101,8 +102,8 @@ class RecordTable:
             self._names[key] = (name, low, high)
 
     def place(self, tensor: torch.Tensor) -> tuple[str, int, str | None]:
-        """The record that holds a tensor, the byte of its storage that the record begins with, and the full name of the
-        weights' record that is the same."""
+        """Return the record that holds a tensor, the byte of its storage at which the record begins, and the full name of the
+        equal record of the weights, if any."""
         _, _, key = self._measured[id(tensor)]
         name, low, high = self._names[key]
         weight = None if self.weights is None else self.weights._names.get(key)
@@ -116,7 +117,7 @@ def _storage_key(tensor: torch.Tensor, storage: torch.UntypedStorage) -> _Storag
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:
-    """The bytes of its storage that a tensor reaches: first, and one past the last."""
+    """Return the byte range of its storage that a tensor uses: the first byte, and one past the last."""
     item, count = tensor.element_size(), tensor.numel()
     start = tensor.storage_offset()
     if count == 0:
@@ -128,7 +129,7 @@ def _span(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is a tensor that its storage, sizes and strides describe."""
+    """Return whether a value is a tensor that its storage, sizes and strides describe completely."""
     return (
         type(value) in _PLAIN
         and value.layout is torch.strided
@@ -138,8 +139,8 @@ def is_plain(value: Any) -> bool:
 
 
 def placement_of(value: Any) -> str | None:
-    """Where a tensor is that has no elements: `fake` or `meta`; None for any other value."""
-    if type(value) in _PLAIN:  # as most are, and each question takes as long as asking it of the tensor
+    """Return the kind of a tensor without elements, `fake` or `meta`; None for any other value."""
+    if type(value) in _PLAIN:  # the common case; each check costs as much as the one attribute
         return "meta" if value.is_meta and is_plain(value) else None
     return "fake" if isinstance(value, torch_compat.FakeTensor) and value.layout is torch.strided else None
 
@@ -149,16 +150,16 @@ def placement_of(value: Any) -> str | None:
 
 @dataclass(slots=True)
 class StorageTable:
-    """The storages of a load, each record made into one once."""
+    """The storages of a load; makes each record into a storage once."""
 
     records: Mapping[str, Record]
     place_device: Callable[[torch.device], torch.device]
     graph_only: bool
-    """Whether tensors are made without elements, and no record is read."""
+    """Whether tensors are made without elements and no record is read."""
     _bytes: dict[tuple[str, torch.device], torch.Tensor] = field(default_factory=dict)
 
     def storage(self, name: str, device: torch.device) -> torch.UntypedStorage:
-        """The storage of a record, on `device`."""
+        """Return the storage of a record, on `device`."""
         key = (name, device)
         whole = self._bytes.get(key)
         if whole is None:

@@ -1,4 +1,4 @@
-"""Symbolic integers, floats and truth values: torch's ⇄ the schema's."""
+"""Converts symbolic integers, floats and booleans to and from records."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ _KNOWN = {number: SymInt(as_int=number) for number in range(-1, 4097)}
 
 
 def encode_int(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
-    """An integer, known or symbolic, as a record. Equal values share one record."""
+    """Encode an integer, plain or symbolic. Equal values share one record."""
     if isinstance(value, int):
         return _KNOWN.get(value) or SymInt(as_int=int(value))
     return symbolic_integer(context, value).record
 
 
 def encode_size(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
-    """A size, stride or offset of a tensor as a record. One that is symbolic and turned out to be a number is that
-    number: no tensor can be made with it being anything else."""
+    """Encode a size, stride or offset of a tensor. A symbolic one whose expression is a number becomes that number: no tensor
+    can have another value there."""
     if isinstance(value, torch.SymInt):
         expression, _ = torch_compat.symbolic_parts(value)
         if expression.is_Integer:
@@ -55,8 +55,8 @@ def encode_size(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
 
 
 def symbolic_integer(context: EncodeContext, value: torch.SymInt) -> SymbolicInteger:
-    """A symbolic integer as a record, with a key that equal ones share. Taken apart once for all of torch's nodes that are
-    made of the same."""
+    """Return the record of a symbolic integer, with a key that equal integers share. Nodes with the same parts are processed
+    once."""
     node = torch_compat.symbolic_node(value)
     identity = torch_compat.symbolic_identity(node)
     known = context.integers.get(identity)
@@ -73,7 +73,7 @@ def _symbolic_integer(context: EncodeContext, node: Any, value: torch.SymInt) ->
 
 
 def encode_sym_float(context: EncodeContext, value: float | torch.SymFloat) -> SymFloat:
-    """A float, known or symbolic, as a record."""
+    """Encode a float, plain or symbolic."""
     if isinstance(value, float):
         return SymFloat(as_float=encode_float(value))
     expression, hint = torch_compat.symbolic_parts(value)
@@ -82,7 +82,7 @@ def encode_sym_float(context: EncodeContext, value: float | torch.SymFloat) -> S
 
 
 def encode_sym_bool(context: EncodeContext, value: bool | torch.SymBool) -> SymBool:
-    """A truth value, known or symbolic, as a record. torch writes no hint for it."""
+    """Encode a boolean, plain or symbolic. torch writes no hint for it."""
     if isinstance(value, bool):
         return SymBool(as_bool=value)
     expression, _ = torch_compat.symbolic_parts(value)
@@ -97,7 +97,7 @@ def _text(context: EncodeContext, expression: sympy.Basic) -> str:
 
 
 def decode_int(context: DecodeContext, record: SymInt) -> int | torch.SymInt:
-    """The integer that a record says, in the program's shape environment."""
+    """Decode an integer into the program's shape environment."""
     if record.as_expr is None:
         assert record.as_int is not None  # validated
         return record.as_int
@@ -106,7 +106,7 @@ def decode_int(context: DecodeContext, record: SymInt) -> int | torch.SymInt:
 
 
 def decode_sym_float(context: DecodeContext, record: SymFloat) -> float | torch.SymFloat:
-    """The float that a record says, in the program's shape environment."""
+    """Decode a float into the program's shape environment."""
     if record.as_expr is None:
         assert record.as_float is not None  # validated
         return decode_float(record.as_float)
@@ -116,7 +116,7 @@ def decode_sym_float(context: DecodeContext, record: SymFloat) -> float | torch.
 
 
 def decode_sym_bool(context: DecodeContext, record: SymBool) -> bool | torch.SymBool:
-    """The truth value that a record says, in the program's shape environment."""
+    """Decode a boolean into the program's shape environment."""
     if record.as_expr is None:
         assert record.as_bool is not None  # validated
         return record.as_bool
@@ -129,7 +129,7 @@ def _decode(context: DecodeContext, record: SymExpr, hint: Any, kind: type) -> A
     if value is None:
         expression = _expression(context, record.expr_str)
         if kind is not bool and not isinstance(expression, sympy.Expr):
-            raise DecodeError(f"{record.expr_str!r:.80} is a truth value, where a number is expected")
+            raise DecodeError(f"{record.expr_str!r:.80} is a boolean, where a number is expected")
         if hint is not None and isinstance(expression, sympy.Symbol):
             torch_compat.declare_symbol(context.shape_env, expression, None, hint)
         value = context.values[key] = torch_compat.symbolic_value(context.shape_env, expression, kind, hint)
@@ -137,8 +137,8 @@ def _decode(context: DecodeContext, record: SymExpr, hint: Any, kind: type) -> A
 
 
 def is_cheap_to_compute(context: DecodeContext, values: Iterable[Any]) -> bool:
-    """Whether torch's shape environment may compute with `values` now: their expressions are small, those so far were few, and
-    none of the program has a symbol in an exponent, for which a large number could be put."""
+    """Return whether torch's shape environment may compute with `values` now: their expressions are small, few came before,
+    and no symbol of the program occurs in an exponent, where a large number could replace it."""
     sizes = [torch_compat.expression_size(value, MAX_REASONED) for value in values if type(value) is not int]
     context.reasoned += sum(sizes)
     small = max(sizes, default=0) <= MAX_REASONED and context.reasoned <= MAX_REASONED_IN_ALL
@@ -146,7 +146,7 @@ def is_cheap_to_compute(context: DecodeContext, values: Iterable[Any]) -> bool:
 
 
 def _expression(context: DecodeContext, text: str) -> sympy.Basic:
-    """The expression of a text, parsed once, with its symbols declared."""
+    """Return the expression of a text; parse it, and declare its symbols, at the first call."""
     expression = context.expressions.get(text)
     if expression is None:
         known = len(context.symbols)
@@ -156,7 +156,7 @@ def _expression(context: DecodeContext, text: str) -> sympy.Basic:
         replaced = context.shape_env.replacements
         if exponents and any(context.symbols[name] in replaced for name in exponents):
             raise ExpressionError(
-                f"{text!r:.80} has a symbol in an exponent, for which something else stands"
+                f"{text!r:.80} has a symbol in an exponent that another expression replaces"
             )
         context.exponents.update(exponents)
         context.expressions[text] = expression
@@ -174,14 +174,14 @@ def _declare(context: DecodeContext, name: str) -> None:
 
 
 def _widest_range(symbol: sympy.Symbol) -> Any:
-    """The range of a symbol of which the document says none: torch expects every symbol to have one."""
+    """Return the range of a symbol without a range in the document: torch expects one for every symbol."""
     infinity = torch_compat.int_oo if symbol.is_integer else sympy.oo
     lower = sympy.Integer(1) if symbol.is_integer and symbol.is_positive else -infinity
     return torch_compat.ValueRanges(lower, infinity)
 
 
 def _check_ranges(constraints: Any) -> None:
-    """Raises a TypeError for what does not give ranges by expressions: others may fail, or never end, when they are hashed."""
+    """Raise a TypeError unless ranges map expressions to ranges. Hashing other objects may fail, or never end."""
     for expression, ranges in constraints.items():
         bounds = (ranges.lower, ranges.upper) if isinstance(ranges, torch_compat.ValueRanges) else (None,)
         if not all(isinstance(each, (sympy.Basic, int)) for each in (expression, *bounds)):
@@ -189,8 +189,9 @@ def _check_ranges(constraints: Any) -> None:
 
 
 def encode_ranges(constraints: Mapping[sympy.Basic, Any]) -> dict[str, RangeConstraint]:
-    """The ranges of a program's symbols and expressions, by infix text. A bound that is no integer (a range over the
-    reals) is narrowed to the integers inside."""
+    """Encode the ranges of a program's symbols and expressions, by infix text. A bound that is not an integer (a range over
+    the
+    reals) is rounded to the integers inside the range."""
     _check_ranges(constraints)
     return {
         str(expression): RangeConstraint(_bound(ranges.lower, up=True), _bound(ranges.upper, up=False))
@@ -205,11 +206,11 @@ def _bound(bound: Any, *, up: bool) -> int | None:
 
 
 _FLOATS = ("zf", "zuf")
-"""What the names of symbols for floats begin with, whose ranges are of real numbers."""
+"""The name prefixes of float symbols, whose ranges are of real numbers."""
 
 
 def decode_ranges(constraints: Mapping[str, RangeConstraint]) -> dict[str, Any]:
-    """The ranges that a document states, by infix text."""
+    """Decode the ranges of a document, by infix text."""
     ranges = {}
     for text, constraint in constraints.items():
         infinity = sympy.oo if text.startswith(_FLOATS) else torch_compat.int_oo
@@ -224,7 +225,7 @@ def decode_ranges(constraints: Mapping[str, RangeConstraint]) -> dict[str, Any]:
 
 
 def encode_replacements(context: EncodeContext, symbols: Iterable[sympy.Basic]) -> dict[str, str]:
-    """What tracing found each of `symbols` to be equal to, by symbol. Those that it found nothing of are left out."""
+    """Return the expressions that tracing found equal to `symbols`, by symbol. Symbols without one are absent."""
     integer = next(iter(context.integers.values()), None)
     if integer is None:
         return {}
@@ -233,14 +234,15 @@ def encode_replacements(context: EncodeContext, symbols: Iterable[sympy.Basic]) 
 
 
 def decode_replacements(context: DecodeContext, replacements: Mapping[str, str]) -> None:
-    """Let the shape environment know the equalities that a document states, after its graph and ranges were decoded."""
+    """Add the equalities of a document to the shape environment. Its graph and ranges must be decoded before."""
     for name, text in replacements.items():
         torch_compat.replace_symbol(context.shape_env, context.symbols[name], _expression(context, text))
 
 
 def infer_hints(context: DecodeContext) -> None:
-    """Give each symbol that never stood alone the value that a linear expression of it implies (a program over
-    `2*s0` alone still has to know `s0`), and each condition the value that follows from those of its symbols."""
+    """Infer the hints of symbols that occur only inside linear expressions (a program with only `2*s0` still needs `s0`),
+    then
+    the hints of conditions over symbols with hints."""
     backed = torch_compat.backed_values(context.shape_env)
     trees: dict[str, Expression] = {}
     for text, hint, kind in context.values:
@@ -261,7 +263,7 @@ def infer_hints(context: DecodeContext) -> None:
 
 
 def _solution(tree: Expression, name: str, hint: int) -> int | None:
-    """The whole number that the one symbol of `tree` is where `tree` is `hint`, if `tree` is a line."""
+    """Return the integer value of the tree's one symbol at which the tree equals `hint`, if the tree is linear."""
     origin, next_to_it = evaluate(tree, {name: 0}), evaluate(tree, {name: 1})
     if origin is None or next_to_it is None:
         return None
@@ -283,15 +285,16 @@ def _settle_conditions(context: DecodeContext, known: Mapping[str, Number]) -> N
 
 
 def _unseen_symbol(name: str) -> sympy.Symbol:
-    """A symbol as torch makes those of its kind."""
+    """Return a symbol with torch's assumptions for its kind."""
     if name.startswith(_FLOATS):
         return sympy.Symbol(name)
     return sympy.Symbol(name, positive=None if name.startswith("u") else True, integer=True)
 
 
 def ranges_by_expression(context: DecodeContext, ranges: Mapping[str, Any]) -> dict[sympy.Basic, Any]:
-    """Ranges that are given by text, by expression, after the graph was decoded. A symbol that the graph does not show is made
-    as torch makes symbols: a positive integer, an integer without backing, or a float."""
+    """Return ranges by expression, from ranges by text. The graph must be decoded before. A symbol that is not in the graph
+    gets
+    the assumptions of torch's: a positive integer, an unbacked integer, or a float."""
     result = {}
     for text, values in ranges.items():
         expression = parse_infix(text)

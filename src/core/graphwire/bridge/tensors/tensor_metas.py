@@ -1,4 +1,4 @@
-"""What is known of a tensor without its elements: torch's ⇄ the schema's."""
+"""Converts the metadata of a tensor (type, shape, strides, device) to and from records."""
 
 from __future__ import annotations
 
@@ -60,41 +60,43 @@ MEMORY_FORMAT_KINDS: dict[torch.memory_format, MemoryFormat] = {f: kind for kind
 
 
 _MOST_DEVICE = 127
-"""torch counts devices with eight bits, and wraps around."""
+"""The largest device index: torch stores it in eight bits, and wraps around."""
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """torch's name of an element type, without the prefix."""
+    """Return torch's name of an element type, without the prefix `torch.`."""
     return str(dtype).removeprefix("torch.")
 
 
 def encode_device(device: torch.device) -> Device:
-    """A device as a record."""
+    """Encode a device."""
     return Device(device.type, device.index)
 
 
 def decode_device(context: DecodeContext, record: Device) -> torch.device:
-    """The device that a record names, moved to where `device=` of the load puts it."""
+    """Return the device to use for a record, as the `device=` of the load maps it."""
     key = (record.type, record.index)
     device = context.devices.get(key)
     if device is None:
         if record.index is not None and not 0 <= record.index <= _MOST_DEVICE:
-            raise DecodeError(f"there is no device {record.type!r}:{record.index}")
+            raise DecodeError(f"the device {record.type!r}:{record.index} does not exist")
         try:
             named = (
                 torch.device(record.type) if record.index is None else torch.device(record.type, record.index)
             )
         except RuntimeError:
-            raise DecodeError(f"this torch knows no device {record.type!r}:{record.index}") from None
+            raise DecodeError(
+                f"this torch does not support the device {record.type!r}:{record.index}"
+            ) from None
         device = context.devices[key] = context.place_device(named)
     return device
 
 
 def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
-    """A tensor's type, shape and place as a record. Equal ones share one record."""
+    """Encode the metadata of a tensor. Equal tensors share one record."""
     layout, sizes = tensor.layout, tensor.shape
     if layout is not torch.strided:
-        # Strides of 0 are what torch writes here, and must find to read the document.
+        # torch writes strides of 0 here, and needs them to read the document.
         return _tensor_meta(context, tensor, sizes, (0,) * len(sizes), 0, encode_sparse(tensor))
     strides, offset = tensor.stride(), tensor.storage_offset()
     numbers: tuple[Any, ...] = (sizes, strides, offset)
@@ -105,7 +107,7 @@ def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMe
     record = context.tensor_metas.get(key)
     if record is None:
         same: Any = key
-        if is_symbolic:  # symbols of other identities may be equal
+        if is_symbolic:  # symbolic numbers with other identities may be equal
             extents = [
                 n if type(n) is int else symbolic_integer(context, n).key for n in (*sizes, *strides, offset)
             ]
@@ -148,14 +150,14 @@ def _tensor_meta(
 
 
 _QUANTIZED = frozenset("qint8 quint8 qint32 quint4x2 quint2x4".split())
-"""Element types that a constant codec makes tensors of, and no graph has values of."""
+"""Quantized element types: constant codecs make tensors of them, and graphs have no values of them."""
 
 
 def decode_dtype(record: TensorMeta) -> torch.dtype:
-    """The element type that a record names.
+    """Return the element type of a record.
 
     Raises:
-        DecodeError: this torch has no such type.
+        DecodeError: the installed torch does not have the type.
     """
     if record.dtype is not ScalarType.UNKNOWN:
         return DTYPES[record.dtype]
@@ -165,15 +167,15 @@ def decode_dtype(record: TensorMeta) -> torch.dtype:
             f"this torch has no element type {record.dtype_text!r}", remedy="Install a newer torch"
         )
     if record.dtype_name in _QUANTIZED:
-        raise DecodeError(f"torch makes no tensor of {record.dtype_name} without its scale")
+        raise DecodeError(f"torch cannot make a tensor of {record.dtype_name} without its scale")
     return dtype
 
 
 def decode_layout(record: TensorMeta) -> torch.layout:
-    """The layout that a record names.
+    """Return the layout of a record.
 
     Raises:
-        DecodeError: this torch has no such layout.
+        DecodeError: the installed torch does not have the layout.
     """
     layout = LAYOUTS.get(record.layout) or NAMED_LAYOUTS.get(record.layout_name or "")
     if layout is None:
@@ -186,12 +188,12 @@ def _decode_extents(context: DecodeContext, records: list[SymInt]) -> list[Any]:
 
 
 def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_value: bool) -> torch.Tensor:
-    """A fake tensor of the type, shape and place that a record says, which nothing else shares.
+    """Return a new fake tensor with the type, shape, strides and device of a record.
 
     Args:
-        input_value: whether it stands for a graph input. Tracing the program again starts from these, so their
-            storage has its full size, unless its sizes are such that torch must not compute with them; a value inside
-            the graph gets an empty storage of its own, which with symbolic sizes is 20 times faster to make.
+        input_value: whether it represents a graph input. Tracing the program again starts from inputs, so their storage has
+            its full size, unless torch must not compute with the sizes. A value inside the graph gets its own empty storage;
+            with symbolic sizes that is 20 times faster to make.
     """
     found = context.described.get(id(record))
     if found is None:
@@ -221,10 +223,10 @@ def _described(context: DecodeContext, record: TensorMeta) -> DescribedTensor:
 
 
 def target_device(device: str | int | torch.device | None) -> torch.device | None:
-    """The device that a caller asks for.
+    """Return the device that a caller requests.
 
     Raises:
-        DecodeError: torch knows no such device.
+        DecodeError: torch does not support the device.
     """
     if device is None or isinstance(device, torch.device):
         return device
@@ -232,12 +234,14 @@ def target_device(device: str | int | torch.device | None) -> torch.device | Non
         return torch.device(device)
     except RuntimeError as error:
         raise DecodeError(
-            f"torch knows no device {device!r:.80}", remedy="Name one as torch does: cpu, cuda, cuda:0"
+            f"torch does not support the device {device!r:.80}",
+            remedy="Use torch's device names: cpu, cuda, cuda:0",
         ) from error
 
 
 def outer_facts(tensor: torch.Tensor) -> TensorFacts:
-    """What is compared of a tensor that a codec makes: what is seen from outside, and not where its parts lie."""
+    """Return the facts to compare about a tensor that a codec makes: its outer properties, without the strides of its
+    parts."""
     kind = LAYOUT_KINDS.get(tensor.layout)
     layout = str(tensor.layout).removeprefix("torch.") if kind is None else kind.name
     sizes = [size if type(size) is int else None for size in tensor.shape]

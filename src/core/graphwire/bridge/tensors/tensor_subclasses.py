@@ -1,7 +1,7 @@
-"""What is known of a value that is a tensor subclass: of which tensors without elements it consists.
+"""Converts the metadata of tensor subclasses to and from records: the tensors without elements that one consists of.
 
-A constant codec takes such a value apart and makes it again, as it does with a constant; what stands for its parts are
-fake tensors, and symbolic integers stand where a constant has numbers.
+A constant codec takes such a value apart and rebuilds it, as it does with a constant. Fake tensors take the place of the
+parts, and symbolic integers the place of numbers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _SYMBOLS = frozenset((torch.SymInt,))
 
 
 def encode_composition(context: EncodeContext, tensor: torch.Tensor) -> Composition | None:
-    """How a value that is no plain fake tensor consists of such; None where no codec knows it.
+    """Return the composition of a value that is not a plain fake tensor; None if no codec can encode it.
 
     Raises:
-        EncodeError: a codec gives what is no tree.
+        EncodeError: a codec returns something other than a tree.
     """
     codec, _ = codec_for(context.registry, tensor)
     if codec is None:
@@ -35,7 +35,7 @@ def encode_composition(context: EncodeContext, tensor: torch.Tensor) -> Composit
     try:
         tree, tensors = codec.encode(tensor)
         parts = list(tensors)
-    except Exception:  # noqa: BLE001 a codec need not know values without elements, and these only inform
+    except Exception:  # noqa: BLE001 codecs may not support values without elements, and these only inform
         return None
     if not all(isinstance(part, torch.Tensor) for part in parts):
         return None
@@ -57,7 +57,7 @@ def _without_symbols(context: EncodeContext, tree: Any, integers: list[SymInt], 
         return {_INTEGER: len(integers) - 1}
     if isinstance(tree, dict):
         if _INTEGER in tree:
-            raise EncodeError(f"{who} gives a dict with the key {_INTEGER!r}, which stands for a size")
+            raise EncodeError(f"{who} returns a dict with the key {_INTEGER!r}, which is reserved for sizes")
         return {key: _without_symbols(context, item, integers, who) for key, item in tree.items()}
     if isinstance(tree, list):
         return [_without_symbols(context, item, integers, who) for item in tree]
@@ -65,8 +65,8 @@ def _without_symbols(context: EncodeContext, tree: Any, integers: list[SymInt], 
 
 
 def decode_composition(context: DecodeContext, record: Composition, *, input_value: bool) -> Any:
-    """The value over fake tensors; None where this process has not what it takes to make it, which only a constant of its
-    class demands."""
+    """Rebuild a tensor subclass from fake tensors; None if this process lacks what that needs. Only a constant of the class
+    strictly needs it."""
     codec = context.registry.constant_codecs.get(record.codec)
     if codec is None:
         return None
@@ -93,7 +93,7 @@ def _with_symbols(tree: Any, integers: list[Any]) -> Any:
         if tree.keys() == {_INTEGER}:
             index = tree[_INTEGER]
             if type(index) is not int or not 0 <= index < len(integers):
-                raise DecodeError(f"{index!r:.80} is no row of the integers of a tensor subclass")
+                raise DecodeError(f"{index!r:.80} is not an index of the integers of a tensor subclass")
             return integers[index]
         return {key: _with_symbols(item, integers) for key, item in tree.items()}
     if isinstance(tree, list):

@@ -1,4 +1,4 @@
-"""Weights and constants against what the graph says of them: noted when a program is saved, checked when one is loaded."""
+"""Compares weights and constants with the graph's description of them: recorded by a save, checked by a load."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from graphwire.schema import Program, held_by
 from graphwire.wire import Payloads
 
 _SHOWN = 5
-"""Values that a warning tells of."""
+"""The most values that a warning lists."""
 
 
 def record_edited_values(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> None:
-    """Name in the record the weights and constants that are not what the graph says, with a warning: that can be meant, and
-    mostly is not.
+    """Record, with a warning, the names of weights and constants that differ from the graph's description. That may be
+    intended, and mostly is not.
 
     Args:
         values: the weights and constants by qualified name.
@@ -35,36 +35,36 @@ def record_edited_values(record: Program, payloads: Payloads, values: Mapping[st
     if edited:
         record.edited_values = [name for name, _ in edited]
         warnings.warn(
-            f"{_told(edited)}. They are kept as they are, and so is the graph; export the program again if it shall know",
+            f"{_summary(edited)}. Both are saved unchanged; export the program again if the graph shall match",
             GraphwireWarning,
             stacklevel=3,
         )
 
 
 def check_weights(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> None:
-    """Refuse weights and constants that are missing, or not what the graph says, though nobody noted that they were edited.
+    """Raise if weights or constants are missing, or differ from the graph's description without being recorded as edited.
 
-    torch notes no edits, so for a program that it wrote this is a warning.
+    torch records no edits, so for a program that torch wrote a difference is a warning.
 
     Args:
         values: the weights and constants by qualified name.
 
     Raises:
-        DecodeError: none is there at all, as in a document without payloads.
-        ValidationError: there are such; the error holds all of them.
+        DecodeError: all of them are missing, as in a document without payloads.
+        ValidationError: some are missing or differ; the error lists all of them.
     """
     missing = missing_values(record, payloads.weights, payloads.constants, payloads.unread)
     if missing and not payloads.weights and not payloads.constants:
         raise DecodeError(
-            f"the program needs {len(missing)} weights and constants, and none is there ({missing[0].message})",
-            remedy="Give them yourself: from_schema(program, payloads)",
+            f"the program needs {len(missing)} weights and constants, and all are missing ({missing[0].message})",
+            remedy="Pass them: from_schema(program, payloads)",
         )
     differences = [
         each for each in _differences(record, payloads, values) if each[0] not in record.edited_values
     ]
     if differences and record.producer is None:
         warnings.warn(
-            f"{_told(differences)}. Somebody edited them before the program was saved, or they are another program's",
+            f"{_summary(differences)}. Somebody edited them before the program was saved, or they are another program's",
             GraphwireWarning,
             stacklevel=3,
         )
@@ -77,7 +77,7 @@ def check_weights(record: Program, payloads: Payloads, values: Mapping[str, Any]
 
 
 def _wrong_kinds(record: Program, values: Mapping[str, Any]) -> Iterator[Problem]:
-    """Each value that a codec wrote and that cannot be what the signature says: an object as a weight, a tensor as an object."""
+    """Yield each coded value that contradicts the signature: an object as a weight, or a tensor as an object."""
     if not record.encoded_values:
         return
     for spec in record.graph_module.signature.input_specs:
@@ -89,9 +89,7 @@ def _wrong_kinds(record: Program, values: Mapping[str, Any]) -> Iterator[Problem
             kind = type(values[held.name])
             place = f"encoded_values[{held.name!r:.80}]"
             what = "an object" if is_tensor else f"a {held.kind}, a tensor"
-            message = (
-                f"{held.name!r:.80} is {what}, and of it is made a {kind.__module__}.{kind.__qualname__}"
-            )
+            message = f"{held.name!r:.80} is {what}, but decodes to a {kind.__module__}.{kind.__qualname__}"
             yield Problem(place, "kind", message)
 
 
@@ -101,7 +99,7 @@ def _differences(record: Program, payloads: Payloads, values: Mapping[str, Any])
 
 
 def _encoded_differences(record: Program, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each tensor that a codec wrote and that is another one than the graph says."""
+    """Yield each tensor from a codec that differs from the graph's description, with the difference."""
     if not record.encoded_values:
         return
     stated = record.graph_module.graph.tensor_values
@@ -110,13 +108,13 @@ def _encoded_differences(record: Program, values: Mapping[str, Any]) -> Iterator
         if held.name not in record.encoded_values or not isinstance(tensor, torch.Tensor):
             continue
         if held.value in stated and (
-            told := tensor_difference(outer_facts(tensor), tensor_facts(stated[held.value]))
+            how := tensor_difference(outer_facts(tensor), tensor_facts(stated[held.value]))
         ):
-            yield held.name, told
+            yield held.name, how
 
 
-def _told(differences: Sequence[tuple[str, str]]) -> str:
+def _summary(differences: Sequence[tuple[str, str]]) -> str:
     shown = [f"{name}: {how}" for name, how in differences[:_SHOWN]]
     more = len(differences) - len(shown)
     rest = f"; and {more} more" if more else ""
-    return f"weights or constants are not what the graph says of them ({'; '.join(shown)}{rest})"
+    return f"weights or constants differ from what the graph says of them ({'; '.join(shown)}{rest})"

@@ -1,4 +1,4 @@
-"""torch's operators run on metadata alone: which of them may be, and how, so that nothing but a fake or meta kernel runs."""
+"""Runs torch operators on metadata alone. Selects operators for which only a fake or meta kernel runs."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 _OWN = frozenset(("aten", "prims"))
 """The namespaces whose kernels torch itself registers."""
 _UNCHECKED = re.compile("backward|::_thnn_|::quantized_|::fbgemm_")
-"""Operators of torch's own that only torch calls. Some end the process where their arguments do not fit each other."""
+"""Operators that only torch itself calls. Some end the process if their arguments do not match."""
 _COMPOSITE = DispatchKey.CompositeImplicitAutograd
 _MOST_CALLS = 1_000
-"""Operators that one operator may consist of."""
+"""The most operators that one operator may call."""
 _MOST_RESULTS = 10_000
-"""Tensors that one operator may give as a list."""
+"""The most tensors that one operator may return in a list."""
 _COUNTED = frozenset(("chunks", "sections"))
-"""Parameters that say into how many pieces a tensor is cut."""
+"""Parameters that set the number of pieces a tensor is split into."""
 
 
 class BoundExceededError(Exception):
-    """An operator would make more than its bound."""
+    """An operator exceeds its bound on calls or results."""
 
 
 def why_not_run(operator: Any) -> str | None:
-    """Why an operator may not be run on metadata; None for one that may.
+    """Return why an operator may not run on metadata; None if it may.
 
-    It may where it is an overload that changes no argument, takes and gives tensors, and has a fake kernel registered, a meta
-    kernel, or is torch's own. A body that consists of other operators counts for torch's own alone, and only if it is
-    torch's own, too.
+    An operator may run if it is an overload that mutates no argument, takes and returns tensors, and either has a fake or
+    meta kernel or belongs to torch. A body of other operators is accepted only for torch's operators, and only if torch
+    registered it.
     """
     if type(operator) is not OpOverload:
-        return "it is no operator of torch's dispatcher"
+        return "it is not an operator of torch's dispatcher"
     schema = operator._schema
     if schema.is_mutable or any(each.alias_info and each.alias_info.is_write for each in schema.arguments):
         return "it changes its arguments"
     if not schema.returns:
-        return "it gives no result"
+        return "it returns no result"
     if not any("Tensor" in str(each.type) for each in schema.arguments) and not is_constructor(operator):
         return "it takes no tensor"
     name = operator.name()
     if torch._C._dispatch_has_kernel_for_dispatch_key(name, "Python"):
-        return "its library runs code of its own in the place of a fake kernel"
+        return "its library runs its own code in place of a fake kernel"
     if operator.namespace in _OWN:
         if _UNCHECKED.search(operator._schema.name):
-            return "its kernels do not check what they are given"
+            return "its kernels do not check their arguments"
         return "its parts are registered by another library" if _is_patched(operator) else None
     if _has_composite(operator) or (operator in decomposition_table and operator not in meta_table):
         return "its library defines it by a body of other operators, which would run"
@@ -65,12 +65,12 @@ def why_not_run(operator: Any) -> str | None:
 
 
 def is_constructor(operator: OpOverload) -> bool:
-    """Whether an operator of torch's own makes a tensor of sizes alone."""
+    """Return whether one of torch's operators creates a tensor from sizes alone."""
     return operator.namespace in _OWN and bool(_is_tensor_constructor(operator))
 
 
 def takes_numbers(operator: OpOverload) -> bool:
-    """Whether an operator of torch's own takes a number in the place of a tensor."""
+    """Return whether one of torch's operators accepts a number in place of a tensor."""
     return operator.namespace in _OWN and bool(
         torch._C._should_allow_numbers_as_tensors(operator._schema.name)
     )
@@ -83,32 +83,33 @@ def _has_composite(operator: OpOverload) -> bool:
 
 
 def _is_patched(operator: OpOverload) -> bool:
-    """Whether somebody but torch registered, in Python, what runs for an operator of torch's own on metadata."""
+    """Return whether a library other than torch registered the Python kernel that runs for one of torch's operators on
+    metadata."""
     kernels = [operator.py_kernels.get(_COMPOSITE), decomposition_table.get(operator)]
     kernels += [
         meta_table.get(operator),
         simple_registry.singleton.find(operator.name()).fake_impl.kernel,
     ]
-    if any(not _is_torchs(kernel) for kernel in kernels if kernel is not None):
+    if any(not _is_from_torch(kernel) for kernel in kernels if kernel is not None):
         return True
     namespace, _, overload = operator.name().partition("::")
     return f"{namespace}/{overload}/CompositeImplicitAutograd" in torch.library._impls
 
 
-def _is_torchs(kernel: Any) -> bool:
+def _is_from_torch(kernel: Any) -> bool:
     return str(getattr(kernel, "__module__", "")).partition(".")[0] == "torch"
 
 
 def run_on_metadata(
     mode: FakeTensorMode, operator: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """What an operator without an `why_not_run` gives for fake tensors of a mode.
+    """Run an operator on the fake tensors of a mode, without side effects. `why_not_run` must be None for it.
 
-    Kernels that stand before the mode (autograd, autocast) are passed over, so that the mode is the first that sees the call.
+    The call bypasses the kernels that precede the mode (autograd, autocast), so the mode handles the call first.
 
     Raises:
-        BoundExceededError: it consists of too many operators, or gives too many tensors.
-        Exception: whatever its fake kernel raises.
+        BoundExceededError: the operator calls too many operators, or returns too many tensors.
+        Exception: any error of the fake kernel.
     """
     with ExitStack() as stack:
         stack.enter_context(torch.no_grad())
@@ -124,7 +125,7 @@ def run_on_metadata(
 
 @contextmanager
 def _counted(mode: FakeTensorMode) -> Iterator[None]:
-    """A block in which a mode is asked for a bounded number of operators, each of bounded results."""
+    """A context that bounds the number of operators a mode runs, and the number of results of each."""
     asked = mode.dispatch
     calls = 0
 
@@ -136,7 +137,7 @@ def _counted(mode: FakeTensorMode) -> Iterator[None]:
         if isinstance(func, OpOverload) and any("List[" in str(each.type) for each in func._schema.returns):
             count = _results(func, args, kwargs or {})
             if count is None or count > _MOST_RESULTS:
-                raise BoundExceededError(f"{func} may give more than {_MOST_RESULTS:,} tensors")
+                raise BoundExceededError(f"{func} may return more than {_MOST_RESULTS:,} tensors")
         return asked(func, types, args, kwargs)
 
     mode.dispatch = dispatch
@@ -147,7 +148,7 @@ def _counted(mode: FakeTensorMode) -> Iterator[None]:
 
 
 def _results(operator: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:
-    """A bound on how many tensors an operator gives as a list; None where there is none."""
+    """Return an upper bound on the length of the list that an operator returns; None if there is no bound."""
     named = dict(zip((each.name for each in operator._schema.arguments), args, strict=False)) | dict(kwargs)
     sizes = [size for value in named.values() for size in _sizes(value)]
     if any(size is None for size in sizes):
@@ -163,7 +164,7 @@ def _results(operator: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any
 
 
 def _sizes(value: Any) -> Iterator[int | None]:
-    """The sizes of tensors in an argument; None for one that nobody knows before the program runs."""
+    """Yield the sizes of the tensors in an argument; None for a size that is unknown before the program runs."""
     for each in value if isinstance(value, (list, tuple)) else (value,):
         if isinstance(each, torch.Tensor):
             for size in each.shape:

@@ -1,6 +1,6 @@
-"""Every use of torch that is not public: one function or name each, so that a new release breaks one line here.
+"""Every use of torch's private interfaces: one function or name each, so that a new release breaks one line here.
 
-Each has a test in `tests/bridge/test_torch_private.py` that fails when the private thing changes.
+Each has a test in `tests/bridge/test_torch_private.py` that fails when the private interface changes.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ __all__ = [
 
 
 class no_torch_function(InterruptSafe):  # noqa: N801 # as torch names its own
-    """A context manager in which subclasses of tensors are asked for their attributes directly."""
+    """A context manager that reads attributes of tensor subclasses directly, without `__torch_function__`."""
 
     def __init__(self) -> None:
         self._was_enabled = torch._C._is_torch_function_enabled()
@@ -101,25 +101,25 @@ _fake_device = operator.attrgetter(
 
 
 def device_of(tensor: torch.Tensor) -> torch.device:
-    """`tensor.device`; of a fake tensor the device that it stands for, which torch hides behind two properties in Python."""
+    """Return `tensor.device`; for a fake tensor, the device it represents, without the two Python properties of torch."""
     device: torch.device = _fake_device(tensor) if type(tensor) is FakeTensor else tensor.device
     return device
 
 
 symbolic_node = operator.attrgetter("node")
-"""The node of a symbolic value: one object for all the `SymInt`s that stand for one size."""
+"""Returns the node of a symbolic value: one object for all `SymInt`s that represent one size."""
 
 
 def symbolic_identity(node: Any) -> tuple[int, ...]:
-    """What torch's nodes of symbolic values are made of: the ids of parts that a node keeps alive. Nodes with the same parts
-    have one expression and hint. torch makes a node for each tensor."""
+    """Return the ids of the parts of a `SymNode`, which the node keeps alive. Nodes with the same parts have one expression
+    and hint. torch makes a new node for each tensor."""
     if type(node) is not SymNode:
         return (id(node),)
     return id(node._expr), id(node._hint)
 
 
 def identities(integers: Iterable[Any]) -> tuple[Any, ...]:
-    """Integers with `symbolic_identity` in the place of the symbolic ones."""
+    """Return the integers as a key, with `symbolic_identity` in place of each symbolic one."""
     return tuple(
         [
             n
@@ -133,18 +133,18 @@ def identities(integers: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def new_shape_env() -> ShapeEnv:
-    """A shape environment for symbols that are declared by a document rather than found by tracing."""
+    """Return a shape environment for symbols that a document declares, rather than tracing."""
     return ShapeEnv(assume_static_by_default=True)
 
 
 def fake_value_mode(shape_env: ShapeEnv) -> FakeTensorMode:
-    """A fake tensor mode for node metadata, over `shape_env`. It runs no real kernel."""
+    """Return a fake tensor mode over `shape_env` for node metadata. It runs no real kernel."""
     return FakeTensorMode(allow_fallback_kernels=False, allow_non_fake_inputs=True, shape_env=shape_env)
 
 
 def allow_tracing(mode: FakeTensorMode) -> None:
-    """Let the mode of a program that is complete trace as the mode of an export does: an operator of torch's without a fake
-    kernel is tried with its real one, and no tensor that is made gives away an address."""
+    """Let the mode of a complete program trace like the mode of an export: try the real kernel of a torch operator without a
+    fake one, and hide the addresses of tensors."""
     mode.allow_fallback_kernels = True
     mode._allow_unsafe_data_ptr_access = False
 
@@ -152,8 +152,8 @@ def allow_tracing(mode: FakeTensorMode) -> None:
 class FakeTensors:
     """Makes the fake tensors of a mode.
 
-    The constructor of a fake tensor works out attributes that are the same for all of one device, which takes four times
-    as long as the tensor itself. So it is asked once for each device.
+    The constructor of a fake tensor computes attributes that are the same for all tensors of one device. That takes four
+    times as long as the tensor itself, so it is called once for each device.
     """
 
     def __init__(self, mode: FakeTensorMode) -> None:
@@ -161,7 +161,7 @@ class FakeTensors:
         self._attributes: dict[torch.device, dict[str, Any]] = {}
 
     def make(self, meta: torch.Tensor, device: torch.device, requires_grad: bool) -> FakeTensor:
-        """A fake tensor on `device` that has the sizes, strides and type of `meta`, and owns it from now on."""
+        """Return a fake tensor on `device` with the sizes, strides and type of `meta`. It takes ownership of `meta`."""
         attributes = self._attributes.get(device)
         if attributes is None:
             first = FakeTensor(self.mode, torch.empty(0, device="meta"), device)
@@ -179,33 +179,33 @@ _MARK_NAMES = frozenset(_MARKS.values())
 
 
 def parameter_or_buffer(value: Any) -> Literal["parameter", "buffer"] | None:
-    """What a tensor that is no plain one passes for, an `nn.Parameter` or an `nn.Buffer`; None for any other value."""
+    """Return whether a fake tensor acts as an `nn.Parameter` or an `nn.Buffer`; None for any other value."""
     if type(value) is FakeTensor:
-        attributes = vars(value)  # to ask the tensor for what it has not takes four times as long
+        attributes = vars(value)  # asking the tensor for an absent attribute takes four times as long
         if not _MARK_NAMES.isdisjoint(attributes):
             return next((kind for kind, mark in _MARKS.items() if attributes.get(mark)), None)
     return None
 
 
 def mark_parameter_or_buffer(fake: torch.Tensor, kind: Literal["parameter", "buffer"]) -> None:
-    """Let a fake tensor pass for an `nn.Parameter` or `nn.Buffer`; making one of it would go through the dispatcher."""
+    """Make a fake tensor act as an `nn.Parameter` or `nn.Buffer`. Constructing one would go through the dispatcher."""
     setattr(fake, _MARKS[kind], True)
 
 
 def buffer_mark(tensor: Any) -> bool | None:
-    """Of a `torch.nn.Buffer`, whether it is persistent; None of what is none."""
+    """Return whether a `torch.nn.Buffer` is persistent; None for any other value."""
     marked = getattr(tensor, "_is_buffer", False)
     return bool(getattr(tensor, "persistent", True)) if marked is True else None
 
 
 def mark_buffer(tensor: torch.Tensor, persistent: bool) -> None:
-    """Let `tensor` be a `torch.nn.Buffer`, as one made of it would be."""
+    """Make `tensor` act as a `torch.nn.Buffer`, with the marks that its constructor sets."""
     tensor.persistent, tensor._is_buffer = persistent, True
 
 
 def as_parameter(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor without gradients as a `torch.nn.Parameter`; one of a subclass keeps its class, and is marked as torch marks
-    it, without a call of its operators."""
+    """Return a tensor without gradients as a `torch.nn.Parameter`. A tensor of a subclass keeps its class and gets torch's
+    mark, without a call of its operators."""
     if type(tensor) is torch.Tensor:
         return torch.nn.Parameter(tensor, requires_grad=False)
     tensor._is_param = True
@@ -218,20 +218,20 @@ class _GraphModuleWithoutCode(torch.fx.GraphModule):
 
 
 def graph_module(root: torch.nn.Module | dict[str, Any], graph: torch.fx.Graph) -> torch.fx.GraphModule:
-    """A graph module over `root`'s attributes, whose code `generate_code` generates: each time that torch generates a graph
-    module's, it generates those of all below it once more."""
+    """Return a graph module over `root`'s attributes without code; `generate_code` adds it. torch would generate the code of
+    all nested modules again for each module it generates."""
     made = _GraphModuleWithoutCode(root, graph)
     type(made).__bases__ = (
         torch.fx.GraphModule,
-    )  # each has a class of its own, which is to be as torch makes it
+    )  # each module has its own class, whose bases must be what torch makes
     return made
 
 
 def generate_code(module: torch.fx.GraphModule) -> None:
-    """Let a graph module of `graph_module`, and those below it, be as torch's constructor leaves them.
+    """Generate the code of a module from `graph_module` and of all nested modules, so that they equal what torch constructs.
 
-    An argument whose text is no code, such as an operator inside a dict, cannot be written into any. As in what torch loads, the
-    graph is there then, and its module has the code of an empty one.
+    An argument without a Python literal, such as an operator inside a dict, cannot be part of generated code. As in programs
+    that torch loads, such a module keeps its graph and has the code of an empty one.
     """
     for each in module.modules():
         if isinstance(each, torch.fx.GraphModule) and "_code" not in vars(each):
@@ -239,14 +239,14 @@ def generate_code(module: torch.fx.GraphModule) -> None:
             try:
                 each.recompile()  # and those below
             except SyntaxError:
-                message = "a graph holds an argument that generated code cannot say: its module does nothing when it is called"
+                message = "a graph has an argument that generated code cannot express: its module does nothing when called"
                 warnings.warn(message, GraphwireWarning, stacklevel=2)
                 each.graph = torch.fx.Graph()
                 each._graph = graph
 
 
 def symbolic_parts(value: torch.SymInt | torch.SymFloat | torch.SymBool) -> tuple[sympy.Basic, Any]:
-    """The expression of a symbolic value, and the value it had on the example inputs (None when there is none)."""
+    """Return the expression of a symbolic value, and its value on the example inputs (None if it has none)."""
     node = value.node
     return node.expr, node.hint
 
@@ -255,9 +255,9 @@ _SYMBOLIC: dict[type, type] = {int: torch.SymInt, float: torch.SymFloat, bool: t
 
 
 def expression_size(value: Any, most: int) -> int:
-    """How many numbers (a long one counts for each 64 bits), symbols and operations the expression of a symbolic value has, as
-    it was made, those of a power as often as it multiplies them; those beyond `most` are not counted. A symbol alone, and any
-    other value, has none."""
+    """Return the number of numbers, symbols and operations in a symbolic value's expression, as built. A long number counts
+    once for each 64 bits; the base of a power counts once for each multiplication. Counting stops beyond `most`. A single
+    symbol, and any other value, counts 0."""
     if not isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
         return 0
     expression = value.node._expr
@@ -269,27 +269,27 @@ def expression_size(value: Any, most: int) -> int:
         count += times * (1 + (part.p.bit_length() + part.q.bit_length()) // 64 if part.is_Rational else 1)
         args = part.args
         if len(args) == 2 and args[1].is_Integer and "Pow" in type(part).__name__:
-            # sympy takes the derivatives of a polynomial, one by one
+            # sympy takes the derivatives of a polynomial one by one.
             times *= max(1, min(abs(args[1].p), most + 1))
         pending.extend([(each, times) for each in args])
     return count
 
 
 def hint_symbolic_value(value: Any, hint: Any) -> None:
-    """Let a symbolic value have had `hint` on the example inputs."""
+    """Set the value that a symbolic value had on the example inputs."""
     value.node._hint = hint
 
 
 def symbolic_value(shape_env: ShapeEnv, expression: sympy.Basic, kind: type, hint: Any) -> Any:
-    """The symbolic value of an expression, also of one that is a number: torch has those where a size that was unknown
-    turned out to be known.
+    """Return the symbolic value of an expression. The expression may be a number: torch has such values where an unknown size
+    became known.
 
-    torch computes a hint where it is given none, and nothing bounds how long that takes. So it is given one until the
-    value is made, and learns afterwards what its environment is.
+    torch computes a missing hint, without a bound on the time. So the value is built with a hint and without an
+    environment, and gets its real hint and environment afterwards.
 
     Args:
         kind: `int`, `float` or `bool`.
-        hint: the value on the example inputs; None where there is none, as for values that only a run knows.
+        hint: the value on the example inputs; None if there is none, as for values that only a run determines.
     """
     node = SymNode(expression, None, kind, kind(0))
     node.shape_env = shape_env
@@ -300,7 +300,7 @@ def symbolic_value(shape_env: ShapeEnv, expression: sympy.Basic, kind: type, hin
 def declare_symbol(
     shape_env: ShapeEnv, symbol: sympy.Symbol, ranges: ValueRanges | None, hint: int | float | None
 ) -> None:
-    """Make `symbol` known: the values it may take, and the one it had (None for a symbol without backing)."""
+    """Declare a symbol with its range, and with its value on the example inputs (None for an unbacked symbol)."""
     if hint is not None and symbol not in (values := releases.backed_values(shape_env)):
         values[symbol] = sympy.Integer(hint) if type(hint) is int else sympy.Float(hint)
     if ranges is not None:
@@ -309,17 +309,17 @@ def declare_symbol(
 
 
 def replacements(shape_env: ShapeEnv, symbols: Iterable[sympy.Basic]) -> dict[sympy.Symbol, sympy.Basic]:
-    """Those of `symbols` that tracing found equal to an expression of others, and that expression."""
+    """Return the `symbols` that tracing found equal to an expression, each with that expression."""
     return {symbol: shape_env.replace(symbol) for symbol in symbols if symbol in shape_env.replacements}
 
 
 def replace_symbol(shape_env: ShapeEnv, symbol: sympy.Symbol, expression: sympy.Basic) -> None:
-    """Let `expression` stand for `symbol`, which no value made so far has."""
+    """Replace `symbol`, which no existing value uses, by `expression`."""
     shape_env.replacements[symbol] = expression
 
 
 def reserve_unbacked(shape_env: ShapeEnv, names: Iterable[str]) -> None:
-    """Keep the numbers of unbacked symbols (`u3`, `zuf0`) from being given to new ones."""
+    """Reserve the numbers of unbacked symbols (`u3`, `zuf0`), so that new symbols do not reuse them."""
     for name in names:
         for prefix, counter in (("zuf", "unbacked_symfloat_counter"), ("u", "unbacked_symint_counter")):
             if name.startswith(prefix) and name[len(prefix) :].isdigit():
@@ -328,49 +328,49 @@ def reserve_unbacked(shape_env: ShapeEnv, names: Iterable[str]) -> None:
 
 
 def is_unbacked(symbol: sympy.Symbol) -> bool:
-    """Whether `symbol` stands for a value that is only known when the program runs."""
+    """Return whether `symbol` represents a value that is only known when the program runs."""
     return symbol_is_type(symbol, (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT))
 
 
 def unbacked_bindings(value: Any, shape_env: ShapeEnv, pending: set[sympy.Symbol]) -> dict[sympy.Symbol, Any]:
-    """The unbacked symbols of `pending` that `value` brings, each with the path at which it stands in `value`; those
-    are taken out of `pending`."""
+    """Remove from `pending` the unbacked symbols that `value` binds, and return each with its path inside `value`."""
     return _free_unbacked_symbols_with_path(value, (), shape_env=shape_env, pending=pending, simplify=True)
 
 
 def fresh_unbacked_symbols(shape_env: ShapeEnv) -> set[sympy.Symbol]:
-    """The unbacked symbols that an operator made since the last call, taken off the environment's list."""
+    """Remove from the environment the unbacked symbols that operators created since the last call, and return them."""
     symbols = set(shape_env.pending_fresh_unbacked_symbols)
     shape_env.pending_fresh_unbacked_symbols.clear()
     return symbols
 
 
 def defer_assertion(shape_env: ShapeEnv, condition: torch.SymBool, node: torch.fx.Node) -> None:
-    """Let `shape_env` know a condition that `node` asserts when the program runs."""
+    """Tell `shape_env` about a condition that `node` asserts at run time."""
     shape_env.guard_or_defer_runtime_assert(condition.node.expr, "", node)
 
 
 def constrain_for_size(shape_env: ShapeEnv, value: torch.SymInt) -> None:
-    """Let `shape_env` know that an unbacked value is used as a size."""
+    """Tell `shape_env` that an unbacked value is used as a size."""
     shape_env._constrain_range_for_size(value.node.expr)
 
 
 _OWN_SIZES = frozenset((FakeTensor, torch.Tensor, torch.nn.Parameter))
-"""The types of tensors that have their sizes themselves; a subclass may ask something else for them."""
+"""The tensor types that hold their sizes themselves. A subclass may compute them from something else."""
 
 
 def may_have_symbolic_sizes(tensor: torch.Tensor) -> bool:
-    """Whether some size, stride or the offset of `tensor` may be a symbol. It takes a sixth of asking each of them."""
+    """Return whether a size, a stride or the offset of `tensor` may be symbolic. This is 6 times faster than checking
+    each."""
     return type(tensor) not in _OWN_SIZES or tensor._has_symbolic_sizes_strides
 
 
 def is_transformed(tensor: torch.Tensor) -> bool:
-    """Whether `tensor` belongs to a function transform (`torch.func.grad`, `vmap`) and has no elements of its own."""
+    """Return whether `tensor` belongs to a function transform (`torch.func.grad`, `vmap`) and owns no elements."""
     return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
 
 
 def script_class(value: Any) -> str | None:
-    """The class of a script object or opaque value, or of what stands for one in a trace; None for another value."""
+    """Return the class of a script object or opaque value, or of its placeholder in a trace; None for any other value."""
     if isinstance(value, FakeScriptObject):
         return str(value.script_class_name)
     if isinstance(value, torch.ScriptObject):
@@ -379,10 +379,10 @@ def script_class(value: Any) -> str | None:
 
 
 def guards_of(program: torch.export.ExportedProgram) -> list[str]:
-    """The conditions on the inputs that `program.module()` checks, as Python expressions."""
+    """Return the conditions on the inputs that `program.module()` checks, as Python expressions."""
     guards = list(getattr(program, "_guards_code", ()))
     if not all(isinstance(each, str) for each in guards):
-        raise TypeError("a guard of the program is no text")
+        raise TypeError("a guard of the program is not a text")
     return guards
 
 
@@ -393,7 +393,7 @@ def set_guards(program: torch.export.ExportedProgram, guards: list[str]) -> None
 
 @functools.cache
 def _empty_program() -> torch.export.ExportedProgram:
-    """What else the constructor gives a program, beside the parts of `exported_program`."""
+    """Return an empty program. It has everything that the constructor sets beside the parts of `exported_program`."""
     empty = torch.fx.Graph()
     empty.output(())
     return torch.export.ExportedProgram(
@@ -408,15 +408,15 @@ def exported_program(
     verifiers: list[Any],
     **parts: Any,
 ) -> torch.export.ExportedProgram:
-    """A program of its parts, checked by its verifiers.
+    """Assemble a program from its parts, and check it with its verifiers.
 
-    The constructor would ask the verifiers about each node. What it makes of an empty program gets the parts.
+    The constructor would run the verifiers on each node. Here the parts are set on a copy of an empty program.
 
     Args:
-        parts: what else the constructor takes.
+        parts: the other arguments of the constructor.
 
     Raises:
-        DecodeError: torch does not accept the parts as a program.
+        DecodeError: torch rejects the parts as a program.
     """
     program = object.__new__(torch.export.ExportedProgram)
     vars(program).update(vars(_empty_program()))

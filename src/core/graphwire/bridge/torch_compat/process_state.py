@@ -1,4 +1,4 @@
-"""The state of torch that belongs to the process or thread and that no load may change: taken, compared, put back."""
+"""Saves, compares and restores the process-wide and thread-wide state of torch, which no load may change."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _AUTOCAST_DEVICES = ("cpu", "cuda")
 
 
 class ProcessState(NamedTuple):
-    """What operators, and contexts of torch that somebody left open, change for all that comes after them."""
+    """The global settings of torch that operators, or contexts left open, can change."""
 
     gradients: bool
     inference: bool
     autocast: tuple[tuple[bool, torch.dtype], ...]
     autocast_cache: bool
     transforms: int
-    """How many function transforms (vmap, grad) are open."""
+    """The number of open function transforms (vmap, grad)."""
     dispatch_modes: int
     function_modes: int
     dtype: torch.dtype
@@ -31,11 +31,11 @@ class ProcessState(NamedTuple):
     deterministic: bool
     deterministic_warns: bool
     generator: bytes
-    """What the next random numbers of the CPU come from."""
+    """The state of the CPU's random number generator."""
 
 
 def process_state() -> ProcessState:
-    """The state as it is."""
+    """Return the current state."""
     return ProcessState(
         torch.is_grad_enabled(),
         torch.is_inference_mode_enabled(),
@@ -73,13 +73,13 @@ def _put_back(state: ProcessState, now: ProcessState) -> None:
 
 @contextmanager
 def unchanged_process(what: str) -> Iterator[None]:
-    """A block that leaves the state as it found it, also where it raises.
+    """A context that restores the state at its end, also on an exception.
 
     Args:
-        what: what runs in it, as the subject of a sentence.
+        what: the name of what runs inside, as the subject of a sentence.
 
     Raises:
-        DecodeError: the block changed the state. It was put back.
+        DecodeError: the block changed the state, which is restored.
     """
     before = process_state()
     try:

@@ -1,4 +1,4 @@
-"""Every use of `torch.utils._pytree`, which is private to torch: one function for each thing that we take from it."""
+"""Every use of `torch.utils._pytree`, a private module of torch: one function for each feature in use."""
 
 from __future__ import annotations
 
@@ -10,55 +10,55 @@ from graphwire.errors import DecodeError, exception_text
 
 
 class Registration(NamedTuple):
-    """A container type that somebody registered with torch under a serialized name, in this process."""
+    """A container type that is registered with torch under a serialized name, in this process."""
 
     name: str
     container: Any
     to_dumpable: Callable[[Any], Any] | None
-    """Makes the context a JSON value; None where the context is JSON itself, written as text."""
+    """Converts the context to a JSON value; None if the context is JSON itself, written as text."""
     from_dumpable: Callable[[Any], Any] | None
     by_fields: bool
-    """Whether it was registered as a dataclass, so that a context is `[names, names of the fields that are None]`."""
+    """Whether the type is registered as a dataclass. Its context is `[names, names of the fields that are None]`."""
     reads_names: bool
-    """Whether torch's own function reads its context, which imports or takes the class that the context names. A file
-    must not reach it."""
+    """Whether torch's own function decodes the context. It imports or takes the class that the context names, so a file must
+    never reach it."""
 
 
 def is_treespec(value: object) -> bool:
-    """Whether `value` is a `TreeSpec` of torch's Python pytree."""
+    """Return whether `value` is a `TreeSpec` of torch's Python pytree."""
     from torch.utils import _pytree
 
     return isinstance(value, _pytree.TreeSpec)
 
 
 def children_of(spec: Any) -> Sequence[Any]:
-    """The child specs of a `TreeSpec`, not to be changed."""
-    # `_children` since 2.10; `children_specs` before, which warns since.
+    """Return the child specs of a `TreeSpec`. Callers must not change them."""
+    # `_children` since 2.10; before that `children_specs`, which warns in newer releases.
     children: Sequence[Any] = spec._children if hasattr(spec, "_children") else spec.children_specs
     return children
 
 
 def context_of(spec: Any) -> Any:
-    """The context of a `TreeSpec`."""
+    """Return the context of a `TreeSpec`."""
     return spec.context
 
 
 def leaf_spec() -> Any:
-    """The spec of a leaf."""
+    """Return the spec of a leaf."""
     from torch.utils import _pytree
 
     return _pytree.treespec_leaf() if hasattr(_pytree, "treespec_leaf") else _pytree.LeafSpec()
 
 
 def make_treespec(container: Any, context: Any, children: list[Any]) -> Any:
-    """The spec of a container with these child specs."""
+    """Return the spec of a container with these child specs."""
     from torch.utils import _pytree
 
     return _pytree.TreeSpec(container, context, children)
 
 
 def flatten_one(container: Any) -> tuple[list[Any], Any]:
-    """The children of one container, not of the ones in it, and its spec with a leaf for each child."""
+    """Return the direct children of a container, and its spec with a leaf for each child."""
     from torch.utils import _pytree
 
     leaves: list[Any]
@@ -67,12 +67,12 @@ def flatten_one(container: Any) -> tuple[list[Any], Any]:
 
 
 def unflatten(leaves: Sequence[Any], spec: Any) -> Any:
-    """The container of a spec, with these leaves.
+    """Build the container of a spec from its leaves.
 
-    As torch's own `tree_unflatten`, except that a `torch.Size` comes back as one; torch makes a plain tuple of it.
+    Works like torch's `tree_unflatten`, except that it keeps `torch.Size`, of which torch makes a plain tuple.
 
     Raises:
-        DecodeError: the spec has another number of leaves, or a container type does not make a container of them.
+        DecodeError: the number of leaves does not match the spec, or a container type fails to unflatten.
     """
     if len(leaves) != spec.num_leaves:
         raise DecodeError(f"{len(leaves)} leaves are given for a structure of {spec.num_leaves}")
@@ -97,14 +97,14 @@ def _unflatten(leaves: Iterator[Any], spec: Any) -> Any:
 
 
 def is_flattened(container: Any) -> bool:
-    """Whether torch flattens containers of this type, in this process."""
+    """Return whether torch flattens containers of this type, in this process."""
     from torch.utils import _pytree
 
     return container in _pytree.SUPPORTED_NODES
 
 
 def registration_of(container: Any) -> Registration | None:
-    """How a container type was registered with torch; None where it was not, or without a serialized name."""
+    """Return the registration of a container type; None if it is not registered, or has no serialized name."""
     from torch.utils import _pytree
 
     found = _pytree.SUPPORTED_SERIALIZED_TYPES.get(container)
@@ -114,9 +114,9 @@ def registration_of(container: Any) -> Registration | None:
 
 
 def registration_by_name(name: str) -> Registration | None:
-    """The container type that somebody registered with torch under a name: a look-up in torch's table, no more.
+    """Look up a container type in torch's table by its serialized name. Imports and calls nothing.
 
-    A class is also found by its module and qualified name, which 2.1 and 2.2 wrote where there was no other name.
+    Also finds a class by its module and qualified name, which torch 2.1 and 2.2 wrote for a class without another name.
     """
     from torch.utils import _pytree
 
@@ -128,18 +128,18 @@ def registration_by_name(name: str) -> Registration | None:
 
 
 def is_serialized_name(name: str) -> bool:
-    """Whether torch itself knows a container type by this name: in this process, and in every release of the schema."""
+    """Return whether torch itself knows a container type by this name, in this process and in every release of the schema."""
     from torch.utils import _pytree
 
-    # 2.15 alone names these; a document requires the same wherever it is written.
+    # Only 2.15 has these names; a document must have the same requirements wherever it is written.
     return name in _pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE and not name.startswith("torch.return_types.")
 
 
 def registration_by_fields(name: str, fields: Collection[str]) -> Registration | None:
-    """The one dataclass or namedtuple of a bare class name and these fields, in whatever module, that somebody
-    registered with torch; None where there are several.
+    """Find the only registered dataclass or namedtuple with a bare class name and these fields, in any module; None if there
+    are none or several.
 
-    2.1 and 2.2 wrote where a class stood and not under which name it is registered, and classes move.
+    torch 2.1 and 2.2 wrote the module of a class instead of its registered name, and classes move.
     """
     from torch.utils import _pytree
 
@@ -156,12 +156,12 @@ def registration_by_fields(name: str, fields: Collection[str]) -> Registration |
 
 
 def is_namedtuple(container: Any) -> bool:
-    """Whether `container` is a namedtuple class."""
+    """Return whether `container` is a namedtuple class."""
     return isinstance(container, type) and issubclass(container, tuple) and hasattr(container, "_fields")
 
 
 def field_names(container: Any) -> tuple[str, ...] | None:
-    """The fields of a namedtuple class, or those that a dataclass is made with; None for another class."""
+    """Return the fields of a namedtuple, or the constructor fields of a dataclass; None for any other class."""
     if is_namedtuple(container):
         return tuple(container._fields)
     if isinstance(container, type) and dataclasses.is_dataclass(container):
@@ -170,8 +170,7 @@ def field_names(container: Any) -> tuple[str, ...] | None:
 
 
 def nameless_fields(container: Any, context: Any) -> list[str] | None:
-    """The names of the children of a namedtuple or dataclass that nobody registered a serialized name for; None for any
-    other container.
+    """Return the field names of a namedtuple or dataclass without a serialized name; None for any other container.
 
     Args:
         container: the type of a `TreeSpec`.
@@ -185,7 +184,7 @@ def nameless_fields(container: Any, context: Any) -> list[str] | None:
 
 
 def class_name(container: Any) -> str:
-    """A class's module and qualified name, joined by a dot."""
+    """Return the module and qualified name of a class, joined by a dot."""
     return f"{container.__module__}.{container.__qualname__}"
 
 
@@ -201,7 +200,7 @@ def _registration(container: Any, name: str) -> Registration:
 
 
 def is_registered_by_fields(container: Any) -> bool:
-    """Whether torch flattens a class by the fields that it has as a dataclass."""
+    """Return whether torch flattens a class by its dataclass fields."""
     from torch.utils import _pytree
 
     flatten = getattr(_pytree.SUPPORTED_NODES.get(container), "flatten_fn", None)

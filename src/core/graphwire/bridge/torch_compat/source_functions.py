@@ -1,7 +1,7 @@
-"""The functions and classes that `source_fn_stack` names: those of torch and of Python that stand in a table.
+"""The table of functions and classes that `source_fn_stack` may name: those of torch and of Python.
 
-A name in a file is a key into the table, or that of an operator in `torch.ops`; nothing is imported, and no attribute of a
-module is looked up because a file names it. What a node came from is never called.
+A name in a file is a key of this table, or the name of an operator in `torch.ops`. A file causes no import and no lookup
+of a module's attributes. Provenance is never called.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MODULES = (
     torch.special,
     torch.signal.windows,
 )
-"""The modules whose functions programs call, beside `torch` itself."""
+"""The modules whose functions programs call, in addition to `torch` itself."""
 _HOMES = frozenset(
     (
         *(module.__name__ for module in _MODULES),
@@ -36,7 +36,7 @@ _HOMES = frozenset(
         "torch.signal.windows.windows",
     )
 )
-"""What the functions of these modules have for `__module__`; others are what the modules import."""
+"""The `__module__` values of these modules' own functions. Other values mark functions they import."""
 _BUILTINS = (
     "abs all any bool complex dict divmod enumerate filter float getattr int isinstance iter len list map max min next "
     "pow range reversed round set slice sorted str sum tuple zip"
@@ -46,7 +46,7 @@ _PACKET = re.compile(r"torch\._?ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
 
 @functools.cache
 def function_table() -> dict[str, Any]:
-    """Functions of torch and Python, methods of tensors and layers, by the names that `source_fn_stack` has for them."""
+    """Return the functions of torch and Python, tensor methods and layers, by their names in `source_fn_stack`."""
     python = [f for module in (operator, math) for f in vars(module).values() if inspect.isbuiltin(f)]
     functions = [
         f
@@ -64,7 +64,7 @@ def function_table() -> dict[str, Any]:
 
 
 def name_of_function(function: Any) -> str:
-    """The name of a function or class: what `source_fn_stack` is written with, as torch writes it."""
+    """Return the name that torch writes for a function or class in `source_fn_stack`."""
     if isinstance(function, types.MethodDescriptorType):
         return f"torch.Tensor.{function.__name__}"  # it has no module, and torch writes none
     name = getattr(function, "__name__", None) or type(function).__name__
@@ -75,13 +75,13 @@ def name_of_function(function: Any) -> str:
 
 
 def operator_packet(name: str) -> Any | None:
-    """The overloads together of an operator that torch's dispatcher knows, by a name such as `torch.ops.aten.add`."""
+    """Return the packet (all overloads) of an operator that torch's dispatcher knows, such as `torch.ops.aten.add`."""
     match = _PACKET.fullmatch(name)
     if match is None:
         return None
     namespace, operation = match.groups()
     if not torch._C._jit_get_schemas_for_operator(f"{namespace}::{operation}"):
         return None
-    # One may be named like an attribute that torch's own object for a namespace has.
+    # An operator may have the name of an attribute of torch's namespace object.
     found = getattr(getattr(torch.ops, namespace), operation)
     return found if isinstance(found, torch._ops.OpOverloadPacket) else None

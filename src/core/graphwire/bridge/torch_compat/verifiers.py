@@ -1,4 +1,4 @@
-"""torch's verifiers, which say what the graph of an exported program may hold."""
+"""Runs torch's verifiers, which define what the graph of an exported program may contain."""
 
 from __future__ import annotations
 
@@ -20,49 +20,49 @@ from graphwire.errors import DecodeError, EncodeError, shown
 
 _ABSENT = object()
 _REFUSALS = (SpecViolationError, AssertionError, ValueError, TypeError, RuntimeError)
-"""What the verifiers raise."""
+"""The exceptions that the verifiers raise."""
 _VALUES = frozenset(
     {torch.Tensor, FakeTensor, torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool, str, type(None)}
 )
-"""Types that a value in a graph may have; torch's own check knows more of them."""
+"""Value types allowed in a graph. torch's own check accepts some more."""
 
 
 def dialects_of(program: torch.export.ExportedProgram) -> list[str]:
-    """The dialects of the verifiers that `program` obeys."""
+    """Return the dialects of the program's verifiers."""
     for verifier in program.verifiers:
         if not (isinstance(verifier, type) and issubclass(verifier, Verifier)):
             raise EncodeError(
-                f"{shown(verifier)} is no verifier of torch's",
+                f"{shown(verifier)} is not a subclass of torch's `Verifier`",
                 place="verifiers",
-                remedy="Let it be a subclass of `Verifier`",
+                remedy="Use a subclass of `Verifier`",
             )
     return [verifier.dialect for verifier in program.verifiers]
 
 
 def verifier_of(dialect: str) -> Any:
-    """The verifier of a dialect, from those that this process has.
+    """Return the verifier of a dialect, from those registered in this process.
 
     Raises:
-        DecodeError: nobody registered one.
+        DecodeError: no verifier of the dialect is registered.
     """
     try:
         return load_verifier(dialect)
     except KeyError:
         raise DecodeError(
-            f"no verifier for dialect {dialect!r} is known in this process",
+            f"no verifier for dialect {dialect!r} is registered in this process",
             place="verifiers",
             remedy="Import the library that defines the dialect before loading",
         ) from None
 
 
 def check_program(program: torch.export.ExportedProgram) -> None:
-    """Refuse a program that breaks a rule of its verifiers, as `program.validate()` does.
+    """Raise if a program breaks a rule of its verifiers, as `program.validate()` does, but faster.
 
-    That asks each node's target whether it is in lists that it makes anew for each; here each target is looked up once.
-    What is in none of the lists is left to torch, which knows exceptions and says what is wrong.
+    torch rebuilds its lists of allowed targets for each node; this looks up each target once. If a target is in none of the
+    lists, torch's own check runs: it knows the exceptions, and describes the problem.
 
     Raises:
-        DecodeError: torch does not accept the program.
+        DecodeError: torch rejects the program.
     """
     try:
         for kind in program.verifiers:
@@ -76,17 +76,17 @@ def check_program(program: torch.export.ExportedProgram) -> None:
 def check_encoded(
     program: torch.export.ExportedProgram, targets: set[Any], decoded: Callable[[], Any], *, plain: bool
 ) -> None:
-    """Refuse a program that `check_program` would refuse once it is saved and loaded. Encoding has looked at each node, so
-    each distinct target is asked for, and the signature.
+    """Raise if `check_program` would reject a program after it is saved and loaded. Encoding has already visited each node,
+    so this checks only the distinct targets and the signature.
 
     Args:
-        targets: what the nodes call.
-        decoded: makes the signature that the loaded program will have. It is asked where the program's own is refused: a few
-            names in it may be out of date, which are not saved.
-        plain: whether the graphs read nothing but subgraphs of their modules.
+        targets: the targets that the nodes call.
+        decoded: builds the signature of the loaded program. It is called if the program's own signature is rejected: that
+            may contain outdated names, which are not saved.
+        plain: whether the `get_attr` nodes read only subgraphs of their modules.
 
     Raises:
-        EncodeError: torch would not accept the program.
+        EncodeError: torch would reject the program.
     """
     try:
         for kind in program.verifiers:
@@ -100,17 +100,17 @@ def check_encoded(
     except _REFUSALS as error:
         raise EncodeError(
             f"torch does not accept the program, and would not when it is loaded: {error}",
-            remedy="Mend what was edited until `program.validate()` passes",
+            remedy="Fix the edited parts until `program.validate()` passes",
         ) from error
 
 
 def _check(verifier: Verifier, program: torch.export.ExportedProgram, signature: Any, common: bool) -> None:
-    """Ask a verifier.
+    """Run a verifier on a program.
 
     Args:
-        common: whether all that is known of the nodes is in the verifier's lists.
+        common: whether all nodes are known to be in the verifier's lists of allowed nodes.
     """
-    checked = _Once(program, graph_signature=_Once(signature))
+    checked = _CachedAttributes(program, graph_signature=_CachedAttributes(signature))
     if common:
         verifier.check_additional(program.graph_module)
         _verify_exported_program_module_call_graph(program)
@@ -119,12 +119,12 @@ def _check(verifier: Verifier, program: torch.export.ExportedProgram, signature:
         verifier.check(checked)
 
 
-class _Once:
-    """Another object's attributes, each asked for once: torch's check asks a signature for whole tables for each output that
-    changes a buffer, and each time they are made of all its specs.
+class _CachedAttributes:
+    """Caches the attributes of another object: torch's check reads whole tables of a signature for each output that mutates
+    a buffer, and each read builds the table from all specs.
 
     Args:
-        known: attributes to give instead.
+        known: attributes with other values than those of the object.
     """
 
     def __init__(self, whole: Any, **known: Any) -> None:
@@ -136,8 +136,8 @@ class _Once:
 
 
 def _has_common_nodes(root: torch.fx.GraphModule, verifier: Verifier) -> bool:
-    """Whether all that a graph and its subgraphs call, get and give is in the verifier's lists, no two nodes have one name,
-    and each reads nodes before it."""
+    """Return whether all targets, attributes and values of a graph and its subgraphs are in the verifier's lists, all node
+    names are unique, and each node reads only earlier nodes."""
     seen: set[Any] = set()
     for module in root.modules():
         if not isinstance(module, torch.fx.GraphModule):
