@@ -1,4 +1,7 @@
-"""The only core package that imports torch: converts programs to and from records; rejects unsupported releases of torch."""
+"""How are programs of torch converted to records and back? The only core package that imports torch.
+
+Importing it rejects torch releases that graphwire does not support.
+"""
 
 import re
 import warnings

@@ -1,4 +1,4 @@
-"""Converts FX graphs to and from records."""
+"""How are FX graphs converted to records and back?"""
 
 from graphwire.bridge.graph.arguments import class_name_of, decode_argument, encode_argument, is_encoded
 from graphwire.bridge.graph.graph import decode_graph, encode_graph

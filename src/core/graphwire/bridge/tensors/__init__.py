@@ -1,4 +1,4 @@
-"""Converts torch's tensors, storages and symbolic sizes to and from records."""
+"""How are torch's tensors, storages and symbolic sizes converted to records and back?"""
 
 from graphwire.bridge.tensors.codecs import codec_for
 from graphwire.bridge.tensors.payloads import decode_payloads, encode_payloads
