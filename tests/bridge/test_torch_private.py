@@ -61,7 +61,7 @@ def test_nodes_made_of_the_same_have_one_identity() -> None:
     assert one.node is not other.node
     assert identities[0] == identities[1]
     assert len(set(identities)) == 3
-    assert torch_private.identities((one, 7, *rest)) == (identities[0], 7, *identities[2:])
+    assert torch_private.symbolic_identities((one, 7, *rest)) == (identities[0], 7, *identities[2:])
 
 
 def test_a_tensor_knows_whether_a_size_a_stride_or_its_offset_is_a_symbol() -> None:

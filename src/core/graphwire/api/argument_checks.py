@@ -56,17 +56,17 @@ def programs_by_name(program: Any, name: str) -> dict[str, ExportedProgram]:
     Raises:
         EncodeError: the mapping is empty, a value is not an exported program, or a name is not a string.
     """
-    from graphwire.bridge.program import check_exported
+    from graphwire.bridge.program import check_is_exported_program
 
     if not isinstance(program, Mapping):
-        check_exported(program)
+        check_is_exported_program(program)
         return {name: program}
     if not program:
         raise EncodeError("there is no program to save")
     for key, each in program.items():
         if not isinstance(key, str):
             raise EncodeError(f"the name of a program is a string, not {key!r:.80}")
-        check_exported(each, f"program {key!r:.80}")
+        check_is_exported_program(each, f"program {key!r:.80}")
     return dict(program)
 
 

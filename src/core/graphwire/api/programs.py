@@ -264,9 +264,9 @@ def to_schema(
     Raises:
         EncodeError: the schema cannot represent the program.
     """
-    from graphwire.bridge.program import check_exported, encode_program
+    from graphwire.bridge.program import check_is_exported_program, encode_program
 
-    check_exported(program)
+    check_is_exported_program(program)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
     return encode_program(program, registry_or_installed(registry), plain_containers=containers == "plain")
 

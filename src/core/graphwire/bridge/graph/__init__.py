@@ -1,6 +1,11 @@
 """How are FX graphs converted to records and back?"""
 
-from graphwire.bridge.graph.arguments import class_name_of, decode_argument, encode_argument, is_encoded
+from graphwire.bridge.graph.arguments import (
+    class_name_of,
+    decode_argument,
+    encode_argument,
+    is_owned_by_codec,
+)
 from graphwire.bridge.graph.graph import decode_graph, encode_graph
 from graphwire.bridge.graph.metadata import (
     decode_declared,

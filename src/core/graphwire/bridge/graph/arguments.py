@@ -175,7 +175,7 @@ def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> Argumen
     return Argument(as_slice=SliceValue(*parts))
 
 
-def is_encoded(context: EncodeContext, value: Any) -> bool:
+def is_owned_by_codec(context: EncodeContext, value: Any) -> bool:
     """Return whether a constant codec owns a value that is not a tensor. Codecs cannot own types that the schema itself
     represents."""
     return type(value) not in _PLAIN and codec_for(context.registry, value)[0] is not None
@@ -186,17 +186,17 @@ _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, list, tup
 
 def class_name_of(value: Any) -> str:
     """Return the class name of an object as graphs record it."""
-    return torch_compat.script_class(value) or f"{type(value).__module__}.{type(value).__qualname__}"
+    return torch_compat.script_class_name(value) or f"{type(value).__module__}.{type(value).__qualname__}"
 
 
-def encode_object(context: EncodeContext, value: Any) -> str:
+def name_object(context: EncodeContext, value: Any) -> str:
     """Return the payload name of an object that is itself an argument of a node."""
     return context.name_constant(value, "object")
 
 
 def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> Argument:
-    if is_encoded(context, value):
-        return Argument(as_custom_obj=CustomObjArgument(encode_object(context, value), class_name_of(value)))
+    if is_owned_by_codec(context, value):
+        return Argument(as_custom_obj=CustomObjArgument(name_object(context, value), class_name_of(value)))
     try:
         return Argument(as_operator=encode_operator(context, value).name)
     except (EncodeError, TypeError):

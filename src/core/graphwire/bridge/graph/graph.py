@@ -20,7 +20,7 @@ from graphwire.bridge.graph.arguments import decode_argument, encode_argument, e
 from graphwire.bridge.graph.calls import decode_inputs, encode_inputs
 from graphwire.bridge.graph.element_copies import add_copies, encode_copies
 from graphwire.bridge.graph.metadata import NO_NODE, decode_metadata, encode_metadata, note_unread
-from graphwire.bridge.graph.node_positions import move_nodes, place_by_rule, unusual_positions
+from graphwire.bridge.graph.node_positions import move_nodes, append_in_default_order, nondefault_positions
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
 from graphwire.bridge.graph.propagation import propagated_values
 from graphwire.bridge.graph.results import decode_results, encode_results
@@ -33,10 +33,10 @@ from graphwire.bridge.graph.values import (
     EncodeScope,
     decode_value,
     encode_value,
-    name_of,
-    note_metadata,
-    note_stated,
-    state,
+    record_metadata,
+    record_stated_value,
+    referenced_name,
+    set_stated_value,
 )
 from graphwire.bridge.tensors import encode_tensor_meta, is_cheap_to_compute
 from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, locate
@@ -87,7 +87,7 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
             raise
     if scope.attributes and len(set(names)) < len(names):
         raise EncodeError("two nodes have one name", place="graph", remedy="Rename one of the nodes")
-    record.placed = unusual_positions(module.graph.nodes, scope.order)
+    record.placed = nondefault_positions(module.graph.nodes, scope.order)
     record.copies = encode_copies(scope)
     context.graph_sizes[id(record)] = scope.inner_nodes + len(record.nodes)
     return record
@@ -124,16 +124,16 @@ def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
 
 def _encode_node(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> None:
     if node.op == "placeholder":
-        place_by_rule(scope.order, node, scope.attributes)
+        append_in_default_order(scope.order, node, scope.attributes)
         scope.record.inputs.append(_encode_placeholder(context, scope, node, top_level))
     elif node.op == "call_function":
         if node not in scope.folded:
-            place_by_rule(scope.order, node, scope.attributes)
+            append_in_default_order(scope.order, node, scope.attributes)
             scope.record.nodes.append(_encode_call(context, scope, node))
     elif node.op == "get_attr":
         _encode_attribute(context, scope, node)
     elif node.op == "output":
-        place_by_rule(scope.order, node, scope.attributes)
+        append_in_default_order(scope.order, node, scope.attributes)
         _encode_output(context, scope, node)
     else:
         raise EncodeError(f"an exported graph has no {node.op!r} nodes", remedy="Export the program again")
@@ -142,7 +142,7 @@ def _encode_node(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node
 def _encode_placeholder(
     context: EncodeContext, scope: EncodeScope, node: torch.fx.Node, top_level: bool
 ) -> Argument:
-    note_metadata(context, scope, node.name, node)
+    record_metadata(context, scope, node.name, node)
     if node.target != node.name:
         _note_target(scope, node)
     value = node.meta.get("val", NOTHING)
@@ -228,7 +228,7 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
     scope.attributes.add(node)
     noted = scope.record.value_metadata[node.name] = encode_metadata(context, node.meta)
     if isinstance(value, torch.Tensor):
-        note_stated(context, scope, noted, node, value)
+        record_stated_value(context, scope, noted, node, value)
 
 
 def _path_of(key: str) -> str:
@@ -323,7 +323,7 @@ class _GraphScope(DecodeScope):
         noted = self.noted(name)
         if noted is None or not (noted.unstated or noted.value is not None):
             node.meta["val"] = self.context.fakes.mode.from_tensor(tensor, static_shapes=True)
-        state(self, node, noted)
+        set_stated_value(self, node, noted)
         return node
 
     def _hold(self, target: str, tensor: torch.Tensor) -> None:
@@ -404,7 +404,7 @@ def _decode_placeholder(
     if arm in LITERAL_ARMS:
         name = (names[index] if index < len(names) else None) or f"arg{index}"
     else:
-        name = name_of(argument)
+        name = referenced_name(argument)
     value = decode_value(scope, argument, input_value=True)
     held_as = scope.record.held_as.get(name)
     if held_as is not None and isinstance(value, torch.Tensor):
@@ -435,7 +435,7 @@ def _value_name(record: Node) -> str | None:
     """Return the name of the only value of a node in an older document; None lets FX choose a name."""
     if len(record.outputs) != 1 or arm_of(record.outputs[0]) in CONTAINER_ARMS | LITERAL_ARMS:
         return None
-    return name_of(record.outputs[0]) if record.is_hop_single_tensor_return is not False else None
+    return referenced_name(record.outputs[0]) if record.is_hop_single_tensor_return is not False else None
 
 
 def _decode_output(scope: _GraphScope) -> None:

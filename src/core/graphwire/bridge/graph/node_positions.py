@@ -12,7 +12,7 @@ import torch
 from graphwire.errors import DecodeError
 
 
-def place_by_rule(
+def append_in_default_order(
     order: dict[torch.fx.Node, None], node: torch.fx.Node, attributes: Collection[torch.fx.Node]
 ) -> None:
     """Append a node to the order that a record implies, after the nodes of `attributes` that it is the first to use."""
@@ -23,7 +23,7 @@ def place_by_rule(
     order.setdefault(node)
 
 
-def unusual_positions(
+def nondefault_positions(
     nodes: Sequence[torch.fx.Node], by_rule: Mapping[torch.fx.Node, None]
 ) -> dict[str, str]:
     """Return the nodes that are not at their default position, each with the node before it (empty: it is the first).

@@ -19,13 +19,13 @@ from graphwire.bridge.graph.values import (
     LITERAL_ARMS,
     DecodeScope,
     element_arguments,
-    name_of,
+    referenced_name,
 )
 from graphwire.bridge.torch_compat import (
+    accepts_numbers,
     is_constructor,
+    preserved_process_state,
     run_on_metadata,
-    takes_numbers,
-    unchanged_process,
     why_not_run,
 )
 from graphwire.errors import DecodeError, GraphwireError
@@ -68,7 +68,7 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
             place="inputs",
         )
     try:
-        with unchanged_process(record.target):
+        with preserved_process_state(record.target):
             result = run_on_metadata(scope.context.fakes.mode, operator, args, kwargs)
     except GraphwireError:
         raise
@@ -179,7 +179,7 @@ def _check_arguments(record: Node, operator: Any, args: Sequence[Any], kwargs: d
                 raise DecodeError(f"{record.target} lacks a value for {parameter.name}", place="inputs")
         elif (
             str(parameter.type) == "Tensor"
-            and takes_numbers(operator)
+            and accepts_numbers(operator)
             and _TYPES["number"](named[parameter.name])
         ):
             continue
@@ -222,7 +222,7 @@ def _named(record: Node, argument: Argument, value: Any) -> Iterator[tuple[str, 
     elif arm not in LITERAL_ARMS:
         if not isinstance(value, _KINDS.get(arm, ())):
             raise DecodeError(f"{record.target} returns a {type(value).__name__}, where the record has {arm}")
-        yield name_of(argument), value
+        yield referenced_name(argument), value
 
 
 def _settled(value: Any, grad: bool) -> Any:

@@ -30,9 +30,9 @@ from graphwire.bridge.graph.values import (
     elements_of,
     encode_container,
     encode_value,
-    name_of,
-    note_stated,
-    state,
+    record_stated_value,
+    referenced_name,
+    set_stated_value,
 )
 from graphwire.bridge.tensors import encode_tensor_meta
 from graphwire.errors import GraphwireWarning
@@ -133,7 +133,7 @@ def _encode_elements(
         if reading:
             first = reading[0]
             own = encode_metadata(context, first.meta)
-            note_stated(context, scope, own, first, value)
+            record_stated_value(context, scope, own, first, value)
             scope.order.setdefault(first)
             for copy in reading[1:]:
                 _encode_copy(context, scope, copy, first, value)
@@ -165,7 +165,7 @@ def _encode_copy(
 ) -> None:
     """Record another node that reads the same element as `first`."""
     own = encode_metadata(context, copy.meta)
-    note_stated(context, scope, own, copy, value)
+    record_stated_value(context, scope, own, copy, value)
     scope.record.value_metadata[copy.name] = own
     scope.copies[copy] = first
     scope.order.setdefault(copy)
@@ -269,7 +269,7 @@ def decode_results(
             scope.complete(node, record.name, value, metadata)
             scope.results[node.name] = node
         else:
-            scope.add(name_of(single), node, value, metadata)
+            scope.add(referenced_name(single), node, value, metadata)
         return
     whole = single or Argument(as_sequence=SequenceValue("tuple", outputs))
     elements = element_arguments(whole)
@@ -300,9 +300,9 @@ def _read_elements(
             if noted is not None and noted.name is not None:
                 reader = scope.call(operator.getitem, (node, key), {}, noted.name)
                 scope.complete(reader, noted.name, value, decode_metadata(scope.context, noted))
-                state(scope, reader, noted)
+                set_stated_value(scope, reader, noted)
         else:
-            name = name_of(element)
+            name = referenced_name(element)
             if name != unused or name in scope.record.value_metadata:
                 _read_element(scope, node, key, name, value, metadata)
             else:  # an edited graph may use a value of this name
@@ -350,7 +350,7 @@ def _read_container(
     name = None if noted is None else noted.name
     reader = scope.call(operator.getitem, (node, key), {}, name)
     scope.complete(reader, name, value, own)
-    state(scope, reader, noted)
+    set_stated_value(scope, reader, noted)
     scope.results[reader.name] = reader
     values = list(value.values() if isinstance(value, dict) else value)
     _read_elements(scope, reader, inner, values, f"{reader.name}_unused", place, metadata)
@@ -362,7 +362,7 @@ def _names_in(element: Argument) -> Iterator[str]:
         if arm_of(item) in CONTAINER_ARMS:
             yield from _names_in(item)
         elif arm_of(item) not in LITERAL_ARMS:
-            yield name_of(item)
+            yield referenced_name(item)
 
 
 def _is_read(element: Argument, unused: str) -> bool:
@@ -371,4 +371,4 @@ def _is_read(element: Argument, unused: str) -> bool:
     if arm in CONTAINER_ARMS:
         inner = element_arguments(element)
         return any(_is_read(item, f"{unused}_{index}") for index, (_, item) in enumerate(inner))
-    return arm not in LITERAL_ARMS and name_of(element) != unused
+    return arm not in LITERAL_ARMS and referenced_name(element) != unused

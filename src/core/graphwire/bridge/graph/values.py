@@ -15,7 +15,7 @@ from torch.export.graph_signature import CustomObjArgument as TorchCustomObject
 
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
-from graphwire.bridge.graph.arguments import encode_argument, encode_object, is_encoded
+from graphwire.bridge.graph.arguments import encode_argument, is_owned_by_codec, name_object
 from graphwire.bridge.graph.metadata import decode_metadata, encode_metadata, has_saved_metadata
 from graphwire.bridge.tensors import (
     decode_composition,
@@ -141,8 +141,8 @@ def encode_value(context: EncodeContext, scope: EncodeScope, name: str, value: A
     if (class_name := _class_of_object(value)) is not None:
         _undefined(record.custom_obj_values, name)
         described = value.name if isinstance(value, TorchCustomObject) else name
-        if described is name and is_encoded(context, value):
-            described = encode_object(context, value)  # the graph has the value itself, not only its class
+        if described is name and is_owned_by_codec(context, value):
+            described = name_object(context, value)  # the graph has the value itself, not only its class
         record.custom_obj_values[name] = CustomObjArgument(described, class_name)
         return Argument(as_custom_obj=CustomObjArgument(name, class_name))
     if value is None or isinstance(value, str):
@@ -160,7 +160,7 @@ def _class_of_object(value: Any) -> str | None:
     """Return the class of a script object or opaque value, of which a graph has only the class."""
     if isinstance(value, TorchCustomObject):
         return str(value.class_fqn)
-    return torch_compat.script_class(value)
+    return torch_compat.script_class_name(value)
 
 
 def elements_of(value: Any) -> list[tuple[Any, Any]] | None:
@@ -189,7 +189,7 @@ def encode_container(context: EncodeContext, value: Any, elements: list[Argument
     return Argument(as_sequence=SequenceValue("list" if isinstance(value, list) else "tuple", elements))
 
 
-def note_metadata(
+def record_metadata(
     context: EncodeContext, scope: EncodeScope, name: str, node: torch.fx.Node, *, always: bool = False
 ) -> None:
     """Record the metadata of a node that has no node record, under the name of its value."""
@@ -199,7 +199,7 @@ def note_metadata(
             scope.record.value_metadata[name] = metadata
 
 
-def note_stated(
+def record_stated_value(
     context: EncodeContext, scope: EncodeScope, own: ValueMetadata, reader: torch.fx.Node, value: Any
 ) -> None:
     """Record the value in the metadata of a reading node (`getitem`, `get_attr`), if it differs from what the node reads.
@@ -319,7 +319,7 @@ class DecodeScope:
         return dict(otherwise) if noted is None else decode_metadata(self.context, noted)
 
 
-def state(scope: DecodeScope, reader: torch.fx.Node, noted: ValueMetadata | None) -> None:
+def set_stated_value(scope: DecodeScope, reader: torch.fx.Node, noted: ValueMetadata | None) -> None:
     """Set the value in the metadata of a reading node, if the record has none or another than what the node reads."""
     if noted is not None and noted.unstated:
         reader.meta["val"] = None
@@ -329,7 +329,7 @@ def state(scope: DecodeScope, reader: torch.fx.Node, noted: ValueMetadata | None
             torch_compat.mark_parameter_or_buffer(stated, kind)
 
 
-def name_of(argument: Argument) -> str:
+def referenced_name(argument: Argument) -> str:
     """Return the name of the value that an argument refers to.
 
     Raises:

@@ -67,7 +67,7 @@ _ABSENT = object()
 _REMEDY = "Restore the value that torch.export made, or export the program again"
 
 
-class EditsBlamed:
+class EditedAttributeCheck:
     """A context for encoding a program: after an unexpected error, it reports the first attribute whose type differs from
     what
     torch creates.

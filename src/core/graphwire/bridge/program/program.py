@@ -35,17 +35,17 @@ from graphwire.bridge.graph import (
     encode_declared,
     encode_graph,
     encode_treespec,
-    is_encoded,
+    is_owned_by_codec,
     unread_metadata,
 )
-from graphwire.bridge.program.attribute_types import EditsBlamed
+from graphwire.bridge.program.attribute_types import EditedAttributeCheck
 from graphwire.bridge.program.signature import (
     decode_module_calls,
     decode_signature,
     encode_module_calls,
     encode_signature,
-    name_copies,
-    name_outputs,
+    restore_copy_names,
+    set_output_names,
 )
 from graphwire.bridge.tensors import (
     RecordTable,
@@ -121,7 +121,7 @@ def record_tables(programs: Iterable[ExportedProgram]) -> RecordTables:
     """Return the tables for programs that are saved to one file."""
     tables = RecordTables()
     for program in programs:
-        with EditsBlamed(program):
+        with EditedAttributeCheck(program):
             tables.weights.measure(program.state_dict.values())
             tables.constants.measure(program.constants.values())
     return tables
@@ -145,7 +145,7 @@ def encode_program(
     """
     tables = tables or record_tables([program])
     context = EncodeContext(registry, constants={}, plain_containers=plain_containers)
-    with EditsBlamed(program):
+    with EditedAttributeCheck(program):
         return _encode_program(program, context, tables)
 
 
@@ -208,7 +208,7 @@ def _check_encoded(context: EncodeContext, program: ExportedProgram, record: Pro
 
     def decoded() -> Any:
         signature = decode_signature(record.graph_module.signature)
-        name_outputs(signature, program.graph)
+        set_output_names(signature, program.graph)
         return signature
 
     check_encoded(program, targets, decoded, plain=context.features.isdisjoint(("constants", "treespecs")))
@@ -291,7 +291,7 @@ def _encode_examples(
         held = {
             f"leaf_{index}": leaf
             for index, leaf in enumerate(leaves)
-            if isinstance(leaf, torch.Tensor) or is_encoded(context, leaf)
+            if isinstance(leaf, torch.Tensor) or is_owned_by_codec(context, leaf)
         }
         arguments = [
             _encode_payload_reference(f"leaf_{index}", leaf)
@@ -380,12 +380,12 @@ def decode_program(
     names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
     graph, root = decode_graph(context, module_record.graph, literal_names=names)
     if module_record.graph.copies:
-        name_outputs(signature, graph)
+        set_output_names(signature, graph)
     infer_hints(context)
     _check_entry(record, DecodeError)
     calls = decode_module_calls(context, module_record.module_call_graph)
     if module_record.graph.copies:
-        name_copies(calls, module_record.graph.copies, graph)
+        restore_copy_names(calls, module_record.graph.copies, graph)
     program = torch_compat.exported_program(
         root=root,
         graph=graph,

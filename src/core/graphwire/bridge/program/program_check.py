@@ -11,7 +11,7 @@ from graphwire.errors import EncodeError
 from graphwire.wire.archive import type_text
 
 
-def check_exported(program: Any, place: str = "") -> None:
+def check_is_exported_program(program: Any, place: str = "") -> None:
     """Raise unless given an exported program.
 
     Raises:

@@ -313,7 +313,7 @@ def decode_signature(record: GraphSignature) -> Any:
     )
 
 
-def name_outputs(signature: Any, graph: torch.fx.Graph) -> None:
+def set_output_names(signature: Any, graph: torch.fx.Graph) -> None:
     """Set the signature's output names to the nodes that a graph returns. Records name elements, which several nodes may
     read."""
     for spec, value in zip(signature.output_specs, graph.output_node().args[0], strict=False):
@@ -360,7 +360,9 @@ def _name_first(place: str, arguments: list[Argument], copies: Mapping[str, Elem
             arguments[position] = Argument(as_tensor=TensorArgument(copy.of))
 
 
-def name_copies(entries: Sequence[Any], copies: Mapping[str, ElementCopy], graph: torch.fx.Graph) -> None:
+def restore_copy_names(
+    entries: Sequence[Any], copies: Mapping[str, ElementCopy], graph: torch.fx.Graph
+) -> None:
     """Restore the names of copies in the module call graph."""
     there = {node.name for node in graph.nodes}
     for index, entry in enumerate(entries):

@@ -47,10 +47,10 @@ def encode_by_codec(codec: ConstantCodec, value: Any, name: str) -> tuple[Tree, 
             remedy="Let `encode` return the tree and a list of tensors",
         )
     check_plugin_tree(tree, who, name)
-    return copy_of_tree(tree), list(parts)
+    return copy_tree(tree), list(parts)
 
 
-def copy_of_tree(tree: Any) -> Any:
+def copy_tree(tree: Any) -> Any:
     """Return a tree that shares no list or dict with the original."""
     return msgspec.to_builtins(tree, builtin_types=(bytes,)) if type(tree) in (list, dict) else tree
 

@@ -17,8 +17,8 @@ import torch
 from graphwire.analysis.validation import tensor_difference
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import EncodeContext
-from graphwire.bridge.tensors.codecs import class_name, codec_for, copy_of_tree, encode_by_codec
-from graphwire.bridge.tensors.tensor_metas import outer_facts
+from graphwire.bridge.tensors.codecs import class_name, codec_for, copy_tree, encode_by_codec
+from graphwire.bridge.tensors.tensor_metas import visible_facts
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, exception_text, shown
 from graphwire.hooks import ConstantCodec, Registry, remedy_for_name, unavailable_error
 from graphwire.schema import EncodedValue
@@ -127,7 +127,7 @@ def _decode_again(
     versions = [_version(part) for part in parts]
     try:
         # A copy, so that a codec that changes the tree it reads does not change the record.
-        look = msgspec.structs.replace(record, tree=copy_of_tree(record.tree))
+        look = msgspec.structs.replace(record, tree=copy_tree(record.tree))
         made = decode_coded(registry, name, look, parts)
     except GraphwireError as error:
         raise EncodeError(
@@ -142,7 +142,7 @@ def _decode_again(
     elif not _is_of_kind(made, value):
         problem = f"makes a {class_name(made)} of what it wrote of a {class_name(value)}"
     elif isinstance(value, torch.Tensor) and (
-        how := tensor_difference(outer_facts(made), outer_facts(value))
+        how := tensor_difference(visible_facts(made), visible_facts(value))
     ):
         problem = f"makes another tensor of what it wrote: {how.replace('the graph says', 'it was')}"
     if problem:

@@ -102,7 +102,7 @@ def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMe
     numbers: tuple[Any, ...] = (sizes, strides, offset)
     is_symbolic = torch_compat.may_have_symbolic_sizes(tensor)
     if is_symbolic:
-        numbers = torch_compat.identities((*sizes, *strides, offset))
+        numbers = torch_compat.symbolic_identities((*sizes, *strides, offset))
     key = (tensor.dtype, numbers, tensor.requires_grad, torch_compat.device_of(tensor))
     record = context.tensor_metas.get(key)
     if record is None:
@@ -239,7 +239,7 @@ def target_device(device: str | int | torch.device | None) -> torch.device | Non
         ) from error
 
 
-def outer_facts(tensor: torch.Tensor) -> TensorFacts:
+def visible_facts(tensor: torch.Tensor) -> TensorFacts:
     """Return the facts to compare about a tensor that a codec makes: its outer properties, without the strides of its
     parts."""
     kind = LAYOUT_KINDS.get(tensor.layout)

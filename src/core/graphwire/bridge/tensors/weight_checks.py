@@ -15,7 +15,7 @@ from graphwire.analysis.validation import (
     tensor_difference,
     tensor_facts,
 )
-from graphwire.bridge.tensors.tensor_metas import outer_facts
+from graphwire.bridge.tensors.tensor_metas import visible_facts
 from graphwire.errors import DecodeError, GraphwireWarning, Problem, ValidationError
 from graphwire.schema import Program, held_by
 from graphwire.wire import Payloads
@@ -108,7 +108,7 @@ def _encoded_differences(record: Program, values: Mapping[str, Any]) -> Iterator
         if held.name not in record.encoded_values or not isinstance(tensor, torch.Tensor):
             continue
         if held.value in stated and (
-            how := tensor_difference(outer_facts(tensor), tensor_facts(stated[held.value]))
+            how := tensor_difference(visible_facts(tensor), tensor_facts(stated[held.value]))
         ):
             yield held.name, how
 

@@ -1,9 +1,9 @@
 """Which private or changing parts of torch does graphwire use?"""
 
 from graphwire.bridge.torch_compat.metadata_runs import (
+    accepts_numbers,
     is_constructor,
     run_on_metadata,
-    takes_numbers,
     why_not_run,
 )
 from graphwire.bridge.torch_compat.private import (
@@ -27,7 +27,6 @@ from graphwire.bridge.torch_compat.private import (
     graph_module,
     guards_of,
     hint_symbolic_value,
-    identities,
     int_oo,
     is_transformed,
     is_unbacked,
@@ -42,15 +41,16 @@ from graphwire.bridge.torch_compat.private import (
     replace_symbol,
     replacements,
     reserve_unbacked,
-    script_class,
+    script_class_name,
     set_guards,
+    symbolic_identities,
     symbolic_identity,
     symbolic_node,
     symbolic_parts,
     symbolic_value,
     unbacked_bindings,
 )
-from graphwire.bridge.torch_compat.process_state import unchanged_process
+from graphwire.bridge.torch_compat.process_state import preserved_process_state
 from graphwire.bridge.torch_compat.pytree import (
     Registration,
     children_of,

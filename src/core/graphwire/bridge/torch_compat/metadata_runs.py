@@ -69,7 +69,7 @@ def is_constructor(operator: OpOverload) -> bool:
     return operator.namespace in _OWN and bool(_is_tensor_constructor(operator))
 
 
-def takes_numbers(operator: OpOverload) -> bool:
+def accepts_numbers(operator: OpOverload) -> bool:
     """Return whether one of torch's operators accepts a number in place of a tensor."""
     return operator.namespace in _OWN and bool(
         torch._C._should_allow_numbers_as_tensors(operator._schema.name)

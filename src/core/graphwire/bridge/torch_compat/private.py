@@ -57,7 +57,6 @@ __all__ = [
     "graph_module",
     "guards_of",
     "hint_symbolic_value",
-    "identities",
     "int_oo",
     "is_unbacked",
     "mark_buffer",
@@ -71,6 +70,7 @@ __all__ = [
     "replacements",
     "reserve_unbacked",
     "set_guards",
+    "symbolic_identities",
     "symbolic_identity",
     "symbolic_node",
     "symbolic_parts",
@@ -118,7 +118,7 @@ def symbolic_identity(node: Any) -> tuple[int, ...]:
     return id(node._expr), id(node._hint)
 
 
-def identities(integers: Iterable[Any]) -> tuple[Any, ...]:
+def symbolic_identities(integers: Iterable[Any]) -> tuple[Any, ...]:
     """Return the integers as a key, with `symbolic_identity` in place of each symbolic one."""
     return tuple(
         [
@@ -369,7 +369,7 @@ def is_transformed(tensor: torch.Tensor) -> bool:
     return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
 
 
-def script_class(value: Any) -> str | None:
+def script_class_name(value: Any) -> str | None:
     """Return the class of a script object or opaque value, or of its placeholder in a trace; None for any other value."""
     if isinstance(value, FakeScriptObject):
         return str(value.script_class_name)

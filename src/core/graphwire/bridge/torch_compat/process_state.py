@@ -72,7 +72,7 @@ def _put_back(state: ProcessState, now: ProcessState) -> None:
 
 
 @contextmanager
-def unchanged_process(what: str) -> Iterator[None]:
+def preserved_process_state(what: str) -> Iterator[None]:
     """A context that restores the state at its end, also on an exception.
 
     Args:
