@@ -124,10 +124,10 @@ def _quiet() -> Iterator[None]:
 
 REFUSALS = (
     "torch does not accept the program",
-    "cannot stand in a graph",
-    "which is no attribute of the graph's own module",
-    "a program cannot return what is as_constant",
-    "nothing is stated of",
+    "a graph cannot contain",
+    "which is not an attribute of the graph's own module",
+    "a program cannot return as_constant",
+    "has no value in its metadata",
 )
 """What an edited program may be refused for, at save."""
 
@@ -403,7 +403,7 @@ def test_an_input_that_states_nothing_is_refused_at_save() -> None:
     program = copy.deepcopy(made("elements"))
     x = program.graph.find_nodes(op="placeholder")[-1]
     del x.meta["val"]
-    with pytest.raises(EncodeError, match=rf"graph\.{x.name}: nothing is stated of"):
+    with pytest.raises(EncodeError, match=rf"graph\.{x.name}: an input that is used has no value"):
         graphwire.dumps(program)
 
 

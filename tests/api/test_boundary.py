@@ -380,7 +380,7 @@ def test_example_inputs_of_another_structure_are_left_out(given: Any, program: E
     record.example_inputs = ExampleInputs(
         graphwire.treespec_dumps(spec), [Argument(as_float=leaf) for leaf in leaves]
     )
-    with pytest.warns(UserWarning, match="not of the structure"):
+    with pytest.warns(UserWarning, match="structure differs from"):
         loaded = graphwire.from_schema(record, payloads)
     assert loaded.example_inputs is None
     loaded.module()

@@ -202,7 +202,7 @@ def test_subgraphs_that_share_subgraphs_are_counted_as_they_are_written() -> Non
             leaf = _twice(leaf)
         program.graph_module.true_graph_0 = leaf
         if depth == 60:
-            with pytest.raises(GraphwireError, match="nodes, where those that they share are written out"):
+            with pytest.raises(GraphwireError, match="nodes, if each shared subgraph counts once per use"):
                 graphwire.dumps(program)
         else:
             sizes.append(len(graphwire.dumps(program)))

@@ -126,7 +126,7 @@ def test_a_bare_document_without_weights_is_looked_into_and_not_loaded(
     program, _ = graphwire.to_schema(linear)
     data = graphwire.encode(program, format, target=target)
     assert graphwire.inspect(data).methods[0].summary.nodes == len(program.graph_module.graph.nodes)
-    with pytest.raises(DecodeError, match="needs 2 weights and constants, and none is there"):
+    with pytest.raises(DecodeError, match="needs 2 weights and constants, and all are missing"):
         graphwire.load(data)
 
 

@@ -87,7 +87,7 @@ def test_the_same_weights_in_a_file_that_does_not_say_so_are_refused(
     edited: tuple[ExportedProgram, str, str],
 ) -> None:
     program, name, told = edited
-    with pytest.warns(GraphwireWarning, match="not what the graph says"):
+    with pytest.warns(GraphwireWarning, match="differ from what the graph says"):
         record, payloads = graphwire.to_schema(program)
     assert record.edited_values == [name]
     record.edited_values = []

@@ -41,7 +41,7 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.filterwarnings("ignore:a graph holds an argument that generated code cannot say")
+@pytest.mark.filterwarnings("ignore:a graph has an argument that generated code cannot express")
 @pytest.mark.parametrize("place", PLACES)
 def test_an_arm_in_a_place_is_read_where_there_is_no_obstacle_and_not_where_there_is(place: str) -> None:
     for where, arm in arms():

@@ -61,7 +61,7 @@ FOUND_BY_FUZZING = [
     _document("symbols without ranges", "", put("range_constraints", {}), error=None),
     _document(
         "a size that is a truth value",
-        "is a truth value",
+        "is a boolean",
         put(f"{_X}[0]", _size("StrictGreaterThan(Symbol('s0', positive=True, integer=True), Integer(1))", 1)),
         error=DecodeError,
     ),

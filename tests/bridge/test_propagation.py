@@ -154,7 +154,7 @@ def _seeded(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("key", _KEYS)
 def test_only_a_fake_kernel_runs(key: str, ran: list[str], good: tuple[Program, Payloads]) -> None:
     bare = f"torch.ops.gwruns.bare_{key}.default"
-    with pytest.raises(DecodeError, match="cannot be found at load: its library") as caught:
+    with pytest.raises(DecodeError, match="cannot be computed at load: its library") as caught:
         loaded(marked(good[0], bare, x=tensor("x")), good[1], bare)
     assert "nodes[0]" in caught.value.place
     if key != "CompositeImplicitAutograd":
@@ -168,7 +168,7 @@ def test_a_kernel_under_the_key_of_python_does_not_run(
     ran: list[str], good: tuple[Program, Payloads]
 ) -> None:
     for name, reason in (
-        ("python", "code of its own"),
+        ("python", "its own code"),
         ("into", "changes its arguments"),
         ("none", "no result"),
         ("made", "takes no tensor"),

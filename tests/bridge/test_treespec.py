@@ -215,7 +215,7 @@ def test_a_context_that_nothing_can_say_is_refused() -> None:
     ):
         with pytest.raises(EncodeError):
             encode_treespec(pytree.tree_structure(example), REGISTRY)
-    with pytest.raises(EncodeError, match=r"no torch\.utils"):
+    with pytest.raises(EncodeError, match=r"not a torch\.utils"):
         encode_treespec("text", REGISTRY)
 
 
@@ -289,7 +289,7 @@ def test_without_the_plugin_plain_containers_still_work_and_others_are_refused()
         assert text == encode_treespec(spec, REGISTRY)
         assert decode_treespec(text, registry) == decode_treespec(text, REGISTRY) == spec
     for refused in (collections.defaultdict(int), Point(1, 2), torch.rand(3).topk(1)):
-        with pytest.raises(EncodeError, match="plugin `treespecs` of graphwire"):
+        with pytest.raises(EncodeError, match="plugin `treespecs`"):
             encode_treespec(pytree.tree_structure(refused), registry)
 
 

@@ -139,7 +139,7 @@ def encode_input_spec(spec: Any) -> InputSpec:
 
 
 def _check_type(value: Any, *kinds: type) -> None:
-    """Raise for a value that encoding would otherwise copy unchecked. `EditsBlamed` finds its place."""
+    """Raise for a value that encoding would otherwise copy unchecked. `EditedAttributeCheck` finds its place."""
     if type(value) not in kinds:
         raise TypeError(f"the program's signature contains {shown(value)}")
 
@@ -197,7 +197,7 @@ def encode_output_spec(spec: Any, output: Argument, copies: Mapping[str, Element
     if spec.kind is OutputKind.USER_OUTPUT:
         if output.as_results is not None:
             raise EncodeError(
-                f"the program returns {output.as_results!r}, whose metadata has no value",
+                f"the program returns {output.as_results!r}, which has no value in its metadata",
                 remedy="Set `meta['val']` of the node to the value that it makes",
             )
         if arm_of(output) not in _OUTPUT_ARMS:
