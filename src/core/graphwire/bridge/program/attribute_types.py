@@ -145,7 +145,9 @@ def _fault(value: Any, wanted: Any, place: str) -> EncodeError | None:
             typing.get_origin(fitting) is tuple and len(value) != len(typing.get_args(fitting))
         ):
             found = "nothing" if value is _ABSENT else shown(value)
-            return EncodeError(f"{found} is in place of a {_called(wanted)}", place=place, remedy=_REMEDY)
+            return EncodeError(
+                f"found {found}, where torch has {_called(wanted)}", place=place, remedy=_REMEDY
+            )
         if typing.get_args(fitting) or id(value) not in seen:
             seen.add(id(value))
             pending += reversed([*_parts(value, fitting, place)])
