@@ -191,9 +191,9 @@ class DecodeContext:
     """Decoded metadata, by key and text."""
     stacks: dict[tuple[int, ...], str] = field(default_factory=dict)
     module_rows: dict[str, tuple[str, str, str]] = field(default_factory=dict)
-    """The rows of module stacks, by their text."""
+    """Decoded module stack entries, by their text."""
     unread_metadata: dict[str, set[str]] = field(default_factory=dict)
-    """Keys of metadata that the document has and the program has not, by the reason."""
+    """Metadata keys that the document has but the program lacks, by reason."""
     devices: dict[tuple[str, int | None], torch.device] = field(default_factory=dict)
     described: dict[int, DescribedTensor] = field(default_factory=dict)
     """By the id of the record. Equal tensors mostly share a record."""

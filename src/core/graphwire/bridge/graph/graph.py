@@ -20,7 +20,7 @@ from graphwire.bridge.graph.arguments import decode_argument, encode_argument, e
 from graphwire.bridge.graph.calls import decode_inputs, encode_inputs
 from graphwire.bridge.graph.element_copies import add_copies, encode_copies
 from graphwire.bridge.graph.metadata import NO_NODE, decode_metadata, encode_metadata, note_unread
-from graphwire.bridge.graph.node_positions import move_nodes, append_in_default_order, nondefault_positions
+from graphwire.bridge.graph.node_positions import append_in_default_order, move_nodes, nondefault_positions
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
 from graphwire.bridge.graph.propagation import propagated_values
 from graphwire.bridge.graph.results import decode_results, encode_results
