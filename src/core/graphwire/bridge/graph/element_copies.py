@@ -58,7 +58,7 @@ def add_copies(scope: DecodeScope, graph: torch.fx.Graph) -> None:
         with graph.inserting_after(last.get(first, first)):
             node = scope.call(operator.getitem, first.args, {}, name)
         scope.complete(node, name, element_of(first), scope.metadata(name, {}))
-        state(scope, node, scope.noted(name))
+        set_stated_value(scope, node, scope.noted(name))
         named[name] = last[first] = node
         for by, positions in copy.uses.items():
             uses.setdefault(by, {}).update(dict.fromkeys(((first, at) for at in positions), node))

@@ -317,7 +317,7 @@ def _read_element(
 ) -> None:
     reader = scope.call(operator.getitem, (node, key), {}, name)
     scope.add(name, reader, value, scope.metadata(name, metadata))
-    state(scope, reader, scope.noted(name))
+    set_stated_value(scope, reader, scope.noted(name))
 
 
 def _read_late(scope: DecodeScope, last: torch.fx.Node, read: Callable[..., None], *of: Any) -> None:
