@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from graphwire.bridge.graph.values import DecodeScope, EncodeScope
+from graphwire.bridge.graph.values import DecodeScope, EncodeScope, set_stated_value
 from graphwire.errors import DecodeError
 from graphwire.schema import ElementCopy
 
