@@ -90,10 +90,10 @@ def test_tensors_in_data_are_found_by_position() -> None:
 
 
 def test_what_nobody_declares_is_refused_with_the_line_that_declares_it() -> None:
-    with pytest.raises(EncodeError, match="Undeclared is no data") as caught:
+    with pytest.raises(EncodeError, match="Undeclared is not data") as caught:
         encode_data([Undeclared()], [])
     assert "add_safe_globals" in str(caught.value)
-    with pytest.raises(UnknownTypeError, match=r"nobody declares 'os\.system'"):
+    with pytest.raises(UnknownTypeError, match=r"'os\.system' is not declared"):
         decode_data({"object": "os.system", "state": ["true"]}, [])
     with pytest.raises(UnknownTypeError):
         decode_data({"declared": "builtins.eval"}, [])
@@ -166,7 +166,7 @@ def test_a_subclass_with_elements_of_its_own_comes_back_over_the_same_memory() -
 def test_an_attribute_that_is_no_data_is_refused() -> None:
     value = Annotated(torch.arange(3.0))
     value.load = lambda tensor: tensor  # type: ignore[attr-defined]
-    with pytest.raises(EncodeError, match="is no data"):
+    with pytest.raises(EncodeError, match="is not data"):
         PlainSubclasses().encode(value)
 
 

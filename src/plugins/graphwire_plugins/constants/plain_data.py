@@ -182,7 +182,7 @@ def _declared_name(declared: Any) -> str:
     name = _name(declared)
     if declared_classes().get(name) is not declared:
         raise EncodeError(
-            f"{name} is no data, and nobody declares it to be fit to be made from a file",
+            f"{name} is not data, and is not declared as safe to create from a file",
             remedy="Declare it in the program that saves and in the one that loads: "
             f"`torch.serialization.add_safe_globals([{getattr(declared, '__name__', name)}])`",
         )
