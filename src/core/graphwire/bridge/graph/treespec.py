@@ -58,12 +58,12 @@ def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> st
             no key.
 
     Raises:
-        EncodeError: it is too large, where what it shares is written out; or a container type has no serializer and no
-            serialized name, or a context cannot be said: the message names the class and what to add.
+        EncodeError: the treespec is too large once shared children are written out, a container type has no serializer and
+            no serialized name, or a context cannot be encoded; the message names the class and what to add.
         LimitError: containers nest deeper than `graphwire.schema.texts.treespec.MAX_DEPTH`.
     """
     if not torch_compat.is_treespec(spec):
-        raise EncodeError(f"a {type(spec).__qualname__} is no torch.utils._pytree.TreeSpec")
+        raise EncodeError(f"a {type(spec).__qualname__} is not a torch.utils._pytree.TreeSpec")
     check_expanded_size(
         spec, "a treespec", kinds=(object,), inner_of=torch_compat.children_of, most=_MOST_NODES
     )
@@ -96,7 +96,7 @@ def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH
 
 
 _MOST_NODES = 1 << 20
-"""Nodes of a treespec, each as often as it is written: specs may share children."""
+"""The most nodes of a treespec, counted once per use: specs may share children."""
 _NESTED = frozenset((list, tuple, dict))
 _FLAT = frozenset((str, int))
 """Types of keys. Most contexts are lists of keys."""
