@@ -332,5 +332,5 @@ def test_a_weight_of_a_class_that_does_not_say_what_it_consists_of_is_refused_by
 
     program = export(nn.Linear(1, 1), (torch.ones(1, 1),))
     program.state_dict["bias"] = torch.zeros(1).as_subclass(Odd)
-    with pytest.raises(errors.EncodeError, match=r"bias: .*Odd.* no plain strided tensor.*codec"):
+    with pytest.raises(errors.EncodeError, match=r"bias: .*Odd.* not a plain strided tensor.*codec"):
         graphwire.dumps(program)
