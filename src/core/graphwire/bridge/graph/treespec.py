@@ -8,7 +8,9 @@ If torch can represent a treespec, the text is exactly torch's.
 from __future__ import annotations
 
 import collections
+import itertools
 import json
+from collections.abc import Callable
 from typing import Any
 
 from graphwire.bridge import torch_compat
@@ -64,10 +66,15 @@ def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> st
     """
     if not torch_compat.is_treespec(spec):
         raise EncodeError(f"a {type(spec).__qualname__} is not a torch.utils._pytree.TreeSpec")
-    check_expanded_size(
-        spec, "a treespec", kinds=(object,), inner_of=torch_compat.children_of, most=_MOST_NODES
-    )
-    return f"[{PROTOCOL}, {_encode(spec, registry, plain, MAX_DEPTH)}]"
+    containers = itertools.count(1)
+
+    def enter() -> None:
+        if next(containers) == _MEASURED_FROM:
+            check_expanded_size(
+                spec, "a treespec", kinds=(object,), inner_of=torch_compat.children_of, most=_MOST_NODES
+            )
+
+    return f"[{PROTOCOL}, {_encode(spec, registry, plain, MAX_DEPTH, enter)}]"
 
 
 def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH) -> Any:
@@ -97,12 +104,14 @@ def decode_treespec(text: str, registry: Registry, *, max_depth: int = MAX_DEPTH
 
 _MOST_NODES = 1 << 20
 """The most nodes of a treespec, counted once per use: specs may share children."""
+_MEASURED_FROM = 1 << 10
+"""A treespec with this many containers is measured before more of it is written: children may be shared."""
 _NESTED = frozenset((list, tuple, dict))
 _FLAT = frozenset((str, int))
 """Types of keys. Most contexts are lists of keys."""
 
 
-def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int) -> str:
+def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int, enter: Callable[[], None]) -> str:
     container = spec.type
     if container is None:
         return _LEAF_TEXT
@@ -110,6 +119,7 @@ def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int) -> str:
         raise TypeError("the type of a treespec is neither a type nor a function that makes one")
     if depth_left == 0:
         raise LimitError(f"a treespec nests containers deeper than {MAX_DEPTH} levels")
+    enter()
     context = torch_compat.context_of(spec)
     if type(context) in _NESTED and not (type(context) is list and {*map(type, context)} <= _FLAT):
         check_expanded_size(context, "the context of a container")
@@ -117,7 +127,7 @@ def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int) -> str:
     children = []
     for index, child in enumerate(torch_compat.children_of(spec)):
         try:
-            children.append(_encode(child, registry, plain, depth_left - 1))
+            children.append(_encode(child, registry, plain, depth_left - 1, enter))
         except EncodeError as error:
             error.within(f"children_spec[{index}]")
             raise
