@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import inspect
 import types
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import audit
@@ -14,6 +17,7 @@ import torch
 from torch.testing import assert_close
 
 import graphwire
+import graphwire.bridge
 from graphwire.bridge.torch_compat import private as torch_private
 from graphwire.errors import DecodeError
 
@@ -301,3 +305,25 @@ def test_a_negative_view_counts_as_negated_and_shares_its_storage() -> None:
     view = torch_private.negative_view(tensor)
     assert view.tolist() == [-1.0, 2.0]
     assert view.data_ptr() == tensor.data_ptr()
+
+
+def _private_names(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            found = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        else:
+            found = [ast.unparse(node)] if isinstance(node, ast.Attribute) else []
+        for name in found:
+            parts = name.split(".")
+            if parts[0] == "torch" and any(part[:1] == "_" and part[:2] != "__" for part in parts):
+                yield name
+
+
+def test_only_torch_compat_uses_private_names_of_torch() -> None:
+    bridge = Path(graphwire.bridge.__file__).parent
+    files = [file for file in bridge.rglob("*.py") if file.parent.name != "torch_compat"]
+    assert len(files) > 20
+    for file in files:
+        assert [*_private_names(ast.parse(file.read_text("utf-8")))] == [], file.relative_to(bridge)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from graphwire.analysis.validation import is_value_name
 from graphwire.bridge import torch_compat
@@ -213,7 +212,7 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
         key = context.name_constant(value, path)
         usual = node.name == path.replace(".", "_")
         argument = Argument(as_constant=key if usual else ConstantArgument(key, node.name))
-    elif isinstance(value, pytree.TreeSpec):
+    elif torch_compat.is_treespec(value):
         context.features.add("treespecs")
         named = None if node.name == path else node.name
         argument = Argument(

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import EncodeContext, Operator
@@ -223,7 +222,7 @@ def _represents(context: EncodeContext, stated: Any, value: Any) -> bool:
     if type(stated) is torch_compat.FakeTensor:  # the common case
         return True
     if isinstance(stated, torch.Tensor):
-        return not is_traceable_wrapper_subclass(stated)
+        return not torch_compat.is_traceable_wrapper_subclass(stated)
     if type(stated) is not type(value):
         return False
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):

@@ -17,7 +17,6 @@ import torch
 from torch.export import ExportedProgram, ExportGraphSignature, ModuleCallEntry
 from torch.export.graph_signature import InputKind, InputSpec, OutputSpec
 from torch.fx.traceback import NodeSource, NodeSourceAction
-from torch.utils._pytree import TreeSpec
 
 from graphwire.analysis.validation import UNREADABLE
 from graphwire.bridge import torch_compat
@@ -46,7 +45,7 @@ _ATTRIBUTES: dict[type, dict[str, Any]] = {
         "action": Sequence[NodeSourceAction],
         "from_node": Sequence[NodeSource],
     },
-    TreeSpec: {"type": Callable | None, "_children": Sequence[TreeSpec]},
+    torch_compat.TreeSpec: {"type": Callable | None, "_children": Sequence[torch_compat.TreeSpec]},
 }
 """The attributes that encoding reads from torch's classes, with their types, except dataclasses, which declare their own."""
 _NODE_META: dict[str, Any] = {

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.utils import _pytree as pytree
 
 from graphwire.analysis.inspection import Omission
 from graphwire.analysis.validation import check_saved_program
@@ -287,7 +286,7 @@ def _encode_examples(
     features = set(context.features)
     try:
         check_expanded_size(examples, "the example inputs")
-        leaves, spec = pytree.tree_flatten(examples)
+        leaves, spec = torch_compat.flatten(examples)
         held = {
             f"leaf_{index}": leaf
             for index, leaf in enumerate(leaves)

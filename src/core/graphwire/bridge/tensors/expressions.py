@@ -10,14 +10,12 @@ from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 import sympy
-import torch.utils._sympy.functions as shape_functions
 from sympy.core.basic import Basic, _args_sortkey
 from sympy.core.function import Application
 from sympy.core.sorting import ordered
 from sympy.functions.elementary.piecewise import ExprCondPair
 from sympy.logic.boolalg import Boolean
 from sympy.printing.repr import srepr
-from torch.utils._sympy.numbers import int_oo
 
 from graphwire.bridge import torch_compat
 from graphwire.errors import DecodeError, EncodeError, ExpressionError
@@ -233,12 +231,12 @@ def _piecewise(pairs: Sequence[Any]) -> Any:
 def _where(operands: Sequence[Any]) -> Any:
     if not isinstance(operands[0], Boolean):
         raise TypeError(f"{operands[0]} is not a condition")
-    return shape_functions.Where(*operands, evaluate=False)
+    return torch_compat.Where(*operands, evaluate=False)
 
 
 def _ceiling_quotient(operands: Sequence[Any]) -> Any:
     base, divisor = operands
-    return shape_functions.FloorDiv(_sum([base, divisor, sympy.S.NegativeOne]), divisor, evaluate=False)
+    return torch_compat.FloorDiv(_sum([base, divisor, sympy.S.NegativeOne]), divisor, evaluate=False)
 
 
 # -------------------------------------------------------------------------------------------------------- tables
@@ -248,8 +246,8 @@ _CONSTANT_OF: dict[str, Any] = {
     "false": sympy.false,
     "oo": sympy.oo,
     "-oo": -sympy.oo,
-    "int_oo": int_oo,
-    "-int_oo": -int_oo,
+    "int_oo": torch_compat.int_oo,
+    "-int_oo": -torch_compat.int_oo,
     "zoo": sympy.zoo,
     "nan": sympy.nan,
 }

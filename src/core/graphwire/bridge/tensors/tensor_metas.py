@@ -40,7 +40,7 @@ LAYOUTS: dict[Layout, torch.layout] = {
     Layout.SparseCsc: torch.sparse_csc,
     Layout.SparseBsr: torch.sparse_bsr,
     Layout.SparseBsc: torch.sparse_bsc,
-    Layout._mkldnn: torch._mkldnn,
+    Layout._mkldnn: torch_compat.mkldnn_layout,
     Layout.Strided: torch.strided,
 }
 LAYOUT_KINDS: dict[torch.layout, Layout] = {layout: kind for kind, layout in LAYOUTS.items()}

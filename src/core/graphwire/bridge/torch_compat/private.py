@@ -24,6 +24,9 @@ from torch.fx.experimental.symbolic_shapes import (
     _free_unbacked_symbols_with_path,
     free_unbacked_symbols,
 )
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from torch.utils._pytree import TreeSpec
+from torch.utils._sympy.functions import FloorDiv, Where
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils._sympy.value_ranges import ValueRanges
@@ -38,10 +41,13 @@ __all__ = [
     "FakeTensor",
     "FakeTensorMode",
     "FakeTensors",
+    "FloorDiv",
     "HigherOrderOperator",
     "OpOverload",
     "ShapeEnv",
+    "TreeSpec",
     "ValueRanges",
+    "Where",
     "allow_tracing",
     "as_parameter",
     "buffer_mark",
@@ -58,9 +64,11 @@ __all__ = [
     "guards_of",
     "hint_symbolic_value",
     "int_oo",
+    "is_traceable_wrapper_subclass",
     "is_unbacked",
     "mark_buffer",
     "mark_parameter_or_buffer",
+    "mkldnn_layout",
     "negative_view",
     "new_shape_env",
     "no_torch_function",
@@ -77,6 +85,9 @@ __all__ = [
     "symbolic_value",
     "unbacked_bindings",
 ]
+
+mkldnn_layout = torch._mkldnn
+"""The layout of tensors in the format of oneDNN."""
 
 
 class no_torch_function(InterruptSafe):  # noqa: N801 # as torch names its own

@@ -57,6 +57,15 @@ def make_treespec(container: Any, context: Any, children: list[Any]) -> Any:
     return _pytree.TreeSpec(container, context, children)
 
 
+def flatten(value: Any) -> tuple[list[Any], Any]:
+    """Return the leaves of nested containers, and their treespec."""
+    from torch.utils import _pytree
+
+    leaves: list[Any]
+    leaves, spec = _pytree.tree_flatten(value)
+    return leaves, spec
+
+
 def flatten_one(container: Any) -> tuple[list[Any], Any]:
     """Return the direct children of a container, and its spec with a leaf for each child."""
     from torch.utils import _pytree
