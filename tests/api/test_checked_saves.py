@@ -118,5 +118,5 @@ def test_a_weight_that_is_not_there_is_told_at_save() -> None:
 def test_a_name_that_no_attribute_has_is_told_at_save(name: str, home: str) -> None:
     program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
     getattr(program, home)[name] = torch.ones(1)
-    with pytest.raises(EncodeError, match="no attribute path"):
+    with pytest.raises(EncodeError, match="not an attribute path"):
         graphwire.dumps(program)

@@ -64,9 +64,9 @@ def test_a_size_that_is_0_or_1_alone_cannot_be_narrowed() -> None:
 
 
 def test_ranges_are_narrowed_for_an_older_reader_alone() -> None:
-    with pytest.raises(EncodeError, match="for an older reader alone"):
+    with pytest.raises(EncodeError, match="only for an older reader"):
         graphwire.dumps(_program(0), ranges="narrowed")
-    with pytest.raises(EncodeError, match="none of 'exact', 'narrowed'"):
+    with pytest.raises(EncodeError, match="not one of 'exact', 'narrowed'"):
         graphwire.dumps(_program(0), target="torch-2.3", ranges="wide")  # type: ignore[arg-type]
 
 

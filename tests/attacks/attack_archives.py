@@ -395,7 +395,7 @@ _SPECS: dict[str, tuple[Any, type[Exception], str]] = {
     "of a version of many digits": (_node("builtins.tuple@" + "9" * 10_000), UnknownTypeError, "builtins.tuple"),
     "of a tuple with a context": (_node("builtins.tuple", '"x"', LEAF), DecodeError, "context"),
     "of a dict with too few children": (_node("builtins.dict", '["a","b"]', LEAF), DecodeError, "2 children"),
-    "of a dict with a key twice": (_node("builtins.dict", '["a","a"]', LEAF, LEAF), DecodeError, "twice"),
+    "of a dict with a key twice": (_node("builtins.dict", '["a","a"]', LEAF, LEAF), DecodeError, "duplicate key"),
     "of a dict whose keys are text": (_node("builtins.dict", '"ab"', LEAF, LEAF), DecodeError, "keys"),
     "of a dict whose keys are objects": (_node("builtins.dict", '[{"a":1}]', LEAF), DecodeError, "key"),
     "of a dict whose context is no JSON": (_node("builtins.dict", "__import__('os')", LEAF), DecodeError, "JSON"),

@@ -18,7 +18,7 @@ from symbolic import PLACES, hostile_document, victim_of_sizes
 from test_bounds import ends, ways
 
 import graphwire
-from graphwire.errors import GraphwireError
+from graphwire.errors import GraphwireError, GraphwireWarning
 
 S0 = "Symbol('s0', positive=True, integer=True)"
 SOURCE = {"name": "n", "target": "t", "graph_id": 1, "pass_name": "p", "action": "create"}
@@ -247,7 +247,8 @@ def test_sizes_of_high_degree_end(sizes: Victim) -> None:
 def test_free_metadata_that_is_no_mapping_fails_nothing(good: Victim, text: str) -> None:
     """torch copies its entries where it generates code."""
     data = good.with_document(lambda tree: _nodes(tree)[0]["metadata"].update(custom=text))
-    program = graphwire.loads(data)
+    with pytest.warns(GraphwireWarning, match="'custom'"):
+        program = graphwire.loads(data)
     assert "custom" not in next(node for node in program.graph.nodes if node.op == "call_function").meta
     program.module()
 

@@ -121,7 +121,7 @@ CASES: list[tuple[str, dict[str, Any], Callable[[Any, Registry], Any], type[Grap
     (FORMATS, FORMAT | {"decode": lambda data: {1}}, in_format, FormatError, "a set is not a type"),
     (FORMATS, FORMAT | {"suffix": "x.y"}, saves, PluginError, "`suffix` is 'x.y', not a dot"),
     (HANDLERS, HANDLER | {"resolve": fails}, loads, UnknownOperatorError, "`resolve` .*'failing' of plugin `Plugin` fails"),
-    (HANDLERS, HANDLER | {"resolve": lambda name: "text"}, loads, PluginError, "gives 'text' for .*, which has no schema"),
+    (HANDLERS, HANDLER | {"resolve": lambda name: "text"}, loads, PluginError, "returns 'text' for .*, which has no schema"),
     (HANDLERS, HANDLER | {"convention": "own"}, loads, PluginError, "'own', not schema, symbolic or generic"),
     (CODECS, CODEC | {"encode": fails}, saves, EncodeError, "sparse: the constant codec failing fails"),
     (CODECS, CODEC | {"encode": lambda value: 3}, saves, EncodeError, "the constant codec failing fails"),

@@ -31,10 +31,6 @@ def encode_inputs(
     Raises:
         EncodeError: an argument cannot be represented, or the operator has no parameter for it.
     """
-    if not isinstance(node.args, tuple) or (
-        node.kwargs and not all(isinstance(key, str) for key in node.kwargs)
-    ):
-        raise TypeError("the arguments of a node are not a tuple and a dict with text keys")
     if called.codec is not None:
         inputs = _encode_by_handler(context, nodes, called, called.codec, node)
         if inputs is not None:
@@ -42,6 +38,13 @@ def encode_inputs(
                 context.features.add("calls")
             return inputs
     return _ENCODERS[called.handler.convention](context, nodes, called, node)
+
+
+def _arguments_of(node: torch.fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    args, kwargs = node.args, node.kwargs
+    if not isinstance(args, tuple) or not all(isinstance(key, str) for key in kwargs):
+        raise TypeError("the arguments of a node are not a tuple and a dict with text keys")
+    return args, kwargs
 
 
 def _encode_by_handler(
@@ -54,7 +57,7 @@ def _encode_by_handler(
         argument = encode_argument(context, nodes, value)
         return own.setdefault(id(argument), argument)
 
-    inputs = codec.encode_node(called.target, node.args, node.kwargs, encode)
+    inputs = codec.encode_node(called.target, *_arguments_of(node), encode)
     if inputs is None:
         return None
     place = f"the handler of {called.handler.namespace!r:.80} returns"
@@ -126,6 +129,8 @@ def _encode_by_schema(
     context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
 ) -> list[NamedArgument]:
     args, kwargs, inputs = node.args, node.kwargs, []
+    if type(args) is not tuple or kwargs:
+        args, kwargs = _arguments_of(node)
     if not kwargs and called.needed <= len(args) <= len(called.positional):
         return [
             NamedArgument(name, known, _POSITIONAL)
@@ -157,29 +162,30 @@ def _encode_by_schema(
 def _encode_symbolic(
     context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
 ) -> list[NamedArgument]:
-    if len(node.args) < called.needed:  # FX would generate an operation without operands
+    args, kwargs = _arguments_of(node)
+    if len(args) < called.needed:  # FX would generate an operation without operands
         raise EncodeError(
-            f"{called.name} takes {called.needed} arguments by position, not {len(node.args)}",
+            f"{called.name} takes {called.needed} arguments by position, not {len(args)}",
             remedy="Pass all of them",
         )
     names = [name for name, _ in called.parameters]
-    names += [""] * (len(node.args) - len(names))
+    names += [""] * (len(args) - len(names))
     positional = [
-        _encode(context, nodes, name, value, _POSITIONAL)
-        for name, value in zip(names, node.args, strict=False)
+        _encode(context, nodes, name, value, _POSITIONAL) for name, value in zip(names, args, strict=False)
     ]
-    return positional + _encode_keywords(context, nodes, node)
+    return positional + _encode_keywords(context, nodes, kwargs)
 
 
 def _encode_generic(
     context: EncodeContext, nodes: Nodes, _called: Operator, node: torch.fx.Node
 ) -> list[NamedArgument]:
-    positional = [_encode(context, nodes, "", value, _POSITIONAL) for value in node.args]
-    return positional + _encode_keywords(context, nodes, node)
+    args, kwargs = _arguments_of(node)
+    positional = [_encode(context, nodes, "", value, _POSITIONAL) for value in args]
+    return positional + _encode_keywords(context, nodes, kwargs)
 
 
-def _encode_keywords(context: EncodeContext, nodes: Nodes, node: torch.fx.Node) -> list[NamedArgument]:
-    return [_encode(context, nodes, name, value, _KEYWORD) for name, value in node.kwargs.items()]
+def _encode_keywords(context: EncodeContext, nodes: Nodes, kwargs: dict[str, Any]) -> list[NamedArgument]:
+    return [_encode(context, nodes, name, value, _KEYWORD) for name, value in kwargs.items()]
 
 
 _ENCODERS = {"schema": _encode_by_schema, "symbolic": _encode_symbolic, "generic": _encode_generic}

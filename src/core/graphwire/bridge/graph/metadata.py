@@ -196,10 +196,10 @@ def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[s
 def _module_parts(entry: tuple[Any, Any]) -> tuple[str, str, str]:
     """Return the key, path and type of a module, as texts."""
     key, of_key = entry
-    if not isinstance(of_key, tuple) or len(of_key) != 2:
+    if not (type(of_key) is tuple or isinstance(of_key, tuple)) or len(of_key) != 2:
         raise EncodeError(f"the module stack has {shown(of_key)} for a path and a type", remedy=_STACK_REMEDY)
     path, kind = of_key
-    if not isinstance(path, str) or not (isinstance(kind, str) or callable(kind)):
+    if not isinstance(path, str) or not (type(kind) is str or callable(kind) or isinstance(kind, str)):
         wrong = kind if isinstance(path, str) else path
         raise EncodeError(
             f"the module stack has {shown(wrong)} in the entry of {shown(key)}", remedy=_STACK_REMEDY
