@@ -736,18 +736,14 @@ ALL_PROGRAMS: dict[str, Callable[[], Example]] = {
 """These programs and those of the demo."""
 
 
+@functools.cache
 def shared_example(name: str) -> Example:
-    """One of `ALL_PROGRAMS`, exported once in a process for all tests that only read it. None may change it.
-
-    Programs with effects are exported each time: torch's `module()` removes the tokens from the program itself.
-    """
-    return _example(name) if name.startswith("effects") else _shared(name)
-
-
-def _example(name: str) -> Example:
+    """One of `ALL_PROGRAMS`, exported once in a process for all tests that only read it. None may change it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what torch has to say of a model is not what is tested
         return ALL_PROGRAMS[name]()
 
 
-_shared = functools.cache(_example)
+def unused_example(name: str) -> Example:
+    """One of `ALL_PROGRAMS` that no test has run: torch's `module()` removes the tokens of effects from the program itself."""
+    return ALL_PROGRAMS[name]() if name.startswith("effects") else shared_example(name)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_programs import SMALL_PROGRAMS, shared_example
+from small_programs import SMALL_PROGRAMS, unused_example
 from torch._export.verifier import TrainingIRVerifier, Verifier
 from torch.export import ExportedProgram, export
 
@@ -121,7 +121,7 @@ def test_what_torch_refuses_is_refused_with_torch_s_reason(
 
 @pytest.mark.parametrize("name", SMALL_PROGRAMS)
 def test_what_torch_accepts_is_accepted(name: str) -> None:
-    program = shared_example(name).program
+    program = unused_example(name).program
     program.validate()
     check_program(program)
 

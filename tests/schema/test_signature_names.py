@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_programs import SMALL_PROGRAMS, shared_example
+from small_programs import SMALL_PROGRAMS, unused_example
 from torch.export import ExportedProgram
 
 import graphwire
@@ -50,7 +50,7 @@ PROPERTIES = (
 
 @functools.cache
 def _exported(name: str) -> tuple[ExportedProgram, Program]:
-    program = shared_example(name).program
+    program = unused_example(name).program
     return program, graphwire.to_schema(program)[0]
 
 
