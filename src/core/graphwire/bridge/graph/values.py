@@ -272,8 +272,7 @@ class DecodeScope:
     ) -> torch.fx.Node:
         """Add a node that calls `target`.
 
-        The arguments are set after the node is created: `create_node` would search them for symbolic numbers, in Python,
-        which
+        The arguments are set after the node is created: `create_node` would search them for symbolic numbers, in Python, which
         doubles the time. They are set through the properties, because an assignment to an attribute of a node removes it from
         the graph's table of targets and adds it again.
         """

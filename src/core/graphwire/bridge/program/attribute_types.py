@@ -67,8 +67,7 @@ _REMEDY = "Restore the value that torch.export made, or export the program again
 
 
 class EditedAttributeCheck:
-    """A context for encoding a program: after an unexpected error, it reports the first attribute whose type differs from
-    what
+    """A context for encoding a program: after an unexpected error, it reports the first attribute whose type differs from what
     torch creates.
 
     Raises:

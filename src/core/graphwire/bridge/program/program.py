@@ -214,8 +214,7 @@ def _check_encoded(context: EncodeContext, program: ExportedProgram, record: Pro
 
 
 def _note_containers(context: EncodeContext, graph: Graph, calls: Sequence[ModuleCallEntry]) -> None:
-    """Record the plugins that provide the program's container types. Require a feature for outputs and containers that
-    torch's
+    """Record the plugins that provide the program's container types. Require a feature for outputs and containers that torch's
     schema can represent but torch's reader rejects."""
     if any(output.as_string is not None or output.as_sym_bool is not None for output in graph.outputs):
         context.features.add("outputs")

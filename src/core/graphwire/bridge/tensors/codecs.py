@@ -13,8 +13,7 @@ from graphwire.wire import check_plugin_tree
 
 
 def codec_for(registry: Registry, value: Any) -> tuple[ConstantCodec | None, list[tuple[str, str]]]:
-    """Return the codec that owns a value, if any, and the codecs asked before it that failed, each with its error text. A
-    codec
+    """Return the codec that owns a value, if any, and the codecs asked before it that failed, each with its error text. A codec
     that fails owns nothing, so its failure affects only values that no other codec owns."""
     failures: list[tuple[str, str]] = []
     for codec in registry.constant_codecs.values():

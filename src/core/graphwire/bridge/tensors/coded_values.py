@@ -57,9 +57,8 @@ class CodedValues:
     _known: dict[int, _Known] = field(default_factory=dict)
 
     def encode(self, name: str, value: Any, index: int | None = None) -> dict[str, Any]:
-        """Record a value that is not a plain tensor, and return the plain tensors that encode it, by name; empty if the
-        value is
-        already recorded under another name.
+        """Record a value that is not a plain tensor, and return the plain tensors that encode it, by name; empty if the value
+        is already recorded under another name.
 
         Args:
             index: the number of values that precede it in the folder.

@@ -69,8 +69,7 @@ class RecordTable:
 
     def measure(self, values: Iterable[Any]) -> None:
         """Record the range of each storage that the tensors use. Runs first for all programs of a file, so that one record
-        holds
-        what all of them use of a storage."""
+        holds what all of them use of a storage."""
         for tensor in values:
             if id(tensor) not in self._measured and is_plain(tensor) and placement_of(tensor) is None:
                 storage = tensor.untyped_storage()

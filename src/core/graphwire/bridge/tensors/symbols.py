@@ -189,8 +189,7 @@ def _check_ranges(constraints: Any) -> None:
 
 
 def encode_ranges(constraints: Mapping[sympy.Basic, Any]) -> dict[str, RangeConstraint]:
-    """Encode the ranges of a program's symbols and expressions, by infix text. A bound that is not an integer (a range over
-    the
+    """Encode the ranges of a program's symbols and expressions, by infix text. A bound that is not an integer (a range over the
     reals) is rounded to the integers inside the range."""
     _check_ranges(constraints)
     return {
@@ -240,8 +239,7 @@ def decode_replacements(context: DecodeContext, replacements: Mapping[str, str])
 
 
 def infer_hints(context: DecodeContext) -> None:
-    """Infer the hints of symbols that occur only inside linear expressions (a program with only `2*s0` still needs `s0`),
-    then
+    """Infer the hints of symbols that occur only inside linear expressions (a program with only `2*s0` still needs `s0`), then
     the hints of conditions over symbols with hints."""
     backed = torch_compat.backed_values(context.shape_env)
     trees: dict[str, Expression] = {}
@@ -293,8 +291,7 @@ def _unseen_symbol(name: str) -> sympy.Symbol:
 
 def ranges_by_expression(context: DecodeContext, ranges: Mapping[str, Any]) -> dict[sympy.Basic, Any]:
     """Return ranges by expression, from ranges by text. The graph must be decoded before. A symbol that is not in the graph
-    gets
-    the assumptions of torch's: a positive integer, an unbacked integer, or a float."""
+    gets the assumptions of torch's: a positive integer, an unbacked integer, or a float."""
     result = {}
     for text, values in ranges.items():
         expression = parse_infix(text)
