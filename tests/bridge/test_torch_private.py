@@ -307,6 +307,19 @@ def test_a_negative_view_counts_as_negated_and_shares_its_storage() -> None:
     assert view.data_ptr() == tensor.data_ptr()
 
 
+def test_an_overload_states_its_parameters() -> None:
+    schema = torch_private.schema_of(torch.ops.aten.add.Tensor)
+    assert [each.name for each in schema.arguments] == ["self", "other", "alpha"]
+
+
+def test_a_node_moves_before_all_others() -> None:
+    graph = torch.fx.Graph()
+    graph.placeholder("x")
+    last = graph.placeholder("y")
+    torch_private.move_to_start(graph, last)
+    assert [node.name for node in graph.nodes] == ["y", "x"]
+
+
 def _private_names(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):

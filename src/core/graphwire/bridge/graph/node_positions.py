@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import torch
 
+from graphwire.bridge import torch_compat
 from graphwire.errors import DecodeError
 
 
@@ -67,7 +68,7 @@ def move_nodes(graph: torch.fx.Graph, placed: Mapping[str, str]) -> None:
         if node is None or not _reads(node) or (anchor is None and behind):
             continue
         if anchor is None:
-            graph._root.append(node)
+            torch_compat.move_to_start(graph, node)
         else:
             anchor.append(node)
     try:

@@ -169,7 +169,7 @@ def _is_simple(value: Any) -> bool:
 
 def _check_arguments(record: Node, operator: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Raise if arguments do not match an operator's schema. Runs before its kernel gets them."""
-    schema = operator._schema
+    schema = torch_compat.schema_of(operator)
     named = dict(zip((each.name for each in schema.arguments), args, strict=False)) | kwargs
     if len(args) + len(kwargs) != len(named) or not named.keys() <= {each.name for each in schema.arguments}:
         raise DecodeError(f"{record.target} has no such arguments", place="inputs")

@@ -69,6 +69,7 @@ __all__ = [
     "mark_buffer",
     "mark_parameter_or_buffer",
     "mkldnn_layout",
+    "move_to_start",
     "negative_view",
     "new_shape_env",
     "no_torch_function",
@@ -438,6 +439,16 @@ def exported_program(
     check_program(program)
     generate_code(program._graph_module)
     return program
+
+
+def schema_of(operator: OpOverload) -> torch.FunctionSchema:
+    """Return the schema of an overload: its parameters and results."""
+    return operator._schema
+
+
+def move_to_start(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
+    """Move a node before all others of its graph."""
+    graph._root.append(node)
 
 
 def operators_in(namespace: str) -> list[str]:
