@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -17,7 +17,7 @@ from graphwire.schema.texts.constructor import Expression
 from graphwire.schema.texts.growth import MAX_BITS
 
 Number: TypeAlias = int | Fraction | float
-Operation: TypeAlias = Callable[[Sequence[Number]], Number]
+Operation: TypeAlias = Callable[..., Number]
 
 _MOST = 2**63 - 1
 """The largest power of natural numbers that torch computes."""
@@ -61,7 +61,7 @@ def _evaluate(expression: Expression, values: Mapping[str, Number]) -> Number:
     compute = _OPERATIONS.get(head)
     if compute is None:
         raise _NoValueError
-    return _bounded(compute([_evaluate(operand, values) for operand in expression.operands]))
+    return _bounded(compute(*[_evaluate(operand, values) for operand in expression.operands]))
 
 
 def _bounded(value: Number) -> Number:
@@ -75,24 +75,23 @@ def _bounded(value: Number) -> Number:
     return value
 
 
-def _sum(operands: Sequence[Number]) -> Number:
+def _sum(*operands: Number) -> Number:
     total: Number = 0
     for operand in operands:
         total = _bounded(total + operand)
     return total
 
 
-def _product(operands: Sequence[Number]) -> Number:
+def _product(*operands: Number) -> Number:
     product: Number = 1
     for operand in operands:
         product = _bounded(product * operand)
     return product
 
 
-def _power(operands: Sequence[Number]) -> Number:
-    base, exponent = operands
+def _power(base: Number, exponent: Number) -> Number:
     if isinstance(base, float) or isinstance(exponent, float):
-        return _float_power(operands)
+        return _float_power(base, exponent)
     if isinstance(exponent, Fraction):  # a root, which is rarely a number that can be written
         raise _NoValueError
     size = max(abs(base.numerator).bit_length(), base.denominator.bit_length())
@@ -103,80 +102,51 @@ def _power(operands: Sequence[Number]) -> Number:
     return Fraction(base) ** exponent
 
 
-def _natural_power(operands: Sequence[Number]) -> Number:
-    base, exponent = _whole(operands)
-    power = _power((base, exponent))
-    if exponent < 0 or not -_MOST <= power <= _MOST:
-        raise _NoValueError
-    return power
-
-
-def _float_power(operands: Sequence[Number]) -> Number:
-    power = float(operands[0]) ** float(operands[1])
+def _float_power(base: Number, exponent: Number) -> Number:
+    power = float(base) ** float(exponent)
     if not isinstance(power, float):  # complex
         raise _NoValueError
     return power
 
 
-def _left_shift(operands: Sequence[Number]) -> Number:
-    base, shift = _whole(operands)
-    return base * _natural_power((2, shift))
+def _of_integers(function: Callable[..., Number]) -> Operation:
+    """Return the operation `function`, without a value unless all operands are integers."""
+
+    def compute(*operands: Number) -> Number:
+        if not all(isinstance(operand, int) for operand in operands):
+            raise _NoValueError
+        return function(*operands)
+
+    return compute
 
 
-def _right_shift(operands: Sequence[Number]) -> Number:
-    base, shift = _whole(operands)
-    return base >> min(shift, MAX_BITS)
+@_of_integers
+def _natural_power(base: int, exponent: int) -> Number:
+    power = _power(base, exponent)
+    if exponent < 0 or not -_MOST <= power <= _MOST:
+        raise _NoValueError
+    return power
 
 
-def _quotient(operands: Sequence[Number]) -> Number:
-    base, divisor = operands
-    if isinstance(base, int) and isinstance(divisor, int):
-        return base // divisor
-    return math.floor(base / divisor)
-
-
-def _modulus(operands: Sequence[Number]) -> Number:
-    base, divisor = _whole(operands)
+@_of_integers
+def _modulus(base: int, divisor: int) -> Number:
     if base < 0 or divisor < 1:
         raise _NoValueError
     return base % divisor
 
 
-def _true_quotient(operands: Sequence[Number]) -> Number:
-    base, divisor = _whole(operands)
-    return base / divisor
+def _quotient(base: Number, divisor: Number) -> Number:
+    if isinstance(base, int) and isinstance(divisor, int):
+        return base // divisor
+    return math.floor(base / divisor)
 
 
-def _whole(operands: Sequence[Number]) -> list[int]:
-    whole = [operand for operand in operands if isinstance(operand, int)]
-    if len(whole) != len(operands):
-        raise _NoValueError
-    return whole
+def _of_float(function: Callable[[float], Number]) -> Operation:
+    return lambda operand: function(float(operand))
 
 
-def _of_two(function: Callable[[int, int], int]) -> Operation:
-    def compute(operands: Sequence[Number]) -> Number:
-        left, right = _whole(operands)
-        return function(left, right)
-
-    return compute
-
-
-def _of_one(function: Callable[[float], Number]) -> Operation:
-    return lambda operands: function(float(operands[0]))
-
-
-def _relation(compare: Callable[[Number, Number], bool]) -> Operation:
-    return lambda operands: compare(operands[0], operands[1])
-
-
-def _modular_index(operands: Sequence[Number]) -> Number:
-    base, divisor, modulus = _whole(operands)
-    return base // divisor % modulus
-
-
-def _choice(operands: Sequence[Number]) -> Number:
-    return operands[1] if operands[0] else operands[2]
+def _choice(condition: Number, chosen: Number, otherwise: Number) -> Number:
+    return chosen if condition else otherwise
 
 
 _OPERATIONS: dict[str, Operation] = {
@@ -185,46 +155,46 @@ _OPERATIONS: dict[str, Operation] = {
     "Pow": _power,
     "PowByNatural": _natural_power,
     "FloatPow": _float_power,
-    "LShift": _left_shift,
-    "RShift": _right_shift,
+    "LShift": _of_integers(lambda base, shift: base * _natural_power(2, shift)),
+    "RShift": _of_integers(lambda base, shift: base >> min(shift, MAX_BITS)),
     "FloorDiv": _quotient,
     "CleanDiv": _quotient,
-    "CeilDiv": _of_two(lambda base, divisor: -(-base // divisor)),
+    "CeilDiv": _of_integers(lambda base, divisor: -(-base // divisor)),
     "Mod": _modulus,
-    "PythonMod": _of_two(operator.mod),
-    "ModularIndexing": _modular_index,
-    "IntTrueDiv": _true_quotient,
-    "FloatTrueDiv": lambda operands: float(operands[0]) / float(operands[1]),
-    "Max": max,
-    "Min": min,
-    "Abs": lambda operands: max(operands[0], -operands[0]),
-    "sign": lambda operands: (operands[0] > 0) - (operands[0] < 0),
-    "Identity": lambda operands: operands[0],
-    "ToFloat": _of_one(float),
-    "CeilToInt": lambda operands: math.ceil(operands[0]),
-    "ceiling": lambda operands: math.ceil(operands[0]),
-    "FloorToInt": lambda operands: math.floor(operands[0]),
-    "floor": lambda operands: math.floor(operands[0]),
-    "RoundToInt": _of_one(round),
-    "TruncToInt": _of_one(math.trunc),
-    "TruncToFloat": _of_one(lambda value: float(math.trunc(value))),
+    "PythonMod": _of_integers(operator.mod),
+    "ModularIndexing": _of_integers(lambda base, divisor, modulus: base // divisor % modulus),
+    "IntTrueDiv": _of_integers(operator.truediv),
+    "FloatTrueDiv": lambda base, divisor: float(base) / float(divisor),
+    "Max": lambda *operands: max(operands),
+    "Min": lambda *operands: min(operands),
+    "Abs": lambda operand: max(operand, -operand),
+    "sign": lambda operand: (operand > 0) - (operand < 0),
+    "Identity": lambda operand: operand,
+    "ToFloat": _of_float(float),
+    "CeilToInt": math.ceil,
+    "ceiling": math.ceil,
+    "FloorToInt": math.floor,
+    "floor": math.floor,
+    "RoundToInt": _of_float(round),
+    "TruncToInt": _of_float(math.trunc),
+    "TruncToFloat": _of_float(lambda value: float(math.trunc(value))),
     "Where": _choice,
     "ITE": _choice,
-    "Equality": _relation(operator.eq),
-    "Unequality": _relation(operator.ne),
-    "LessThan": _relation(operator.le),
-    "StrictLessThan": _relation(operator.lt),
-    "GreaterThan": _relation(operator.ge),
-    "StrictGreaterThan": _relation(operator.gt),
-    "And": all,
-    "Or": any,
-    "Xor": lambda operands: sum(map(bool, operands)) % 2 == 1,
-    "Not": lambda operands: not operands[0],
-    "BitwiseFn_bitwise_and": _of_two(operator.and_),
-    "BitwiseFn_bitwise_or": _of_two(operator.or_),
-    "BitwiseFn_bitwise_xor": _of_two(operator.xor),
+    "Equality": operator.eq,
+    "Unequality": operator.ne,
+    "LessThan": operator.le,
+    "StrictLessThan": operator.lt,
+    "GreaterThan": operator.ge,
+    "StrictGreaterThan": operator.gt,
+    "And": lambda *operands: all(operands),
+    "Or": lambda *operands: any(operands),
+    "Xor": lambda *operands: sum(map(bool, operands)) % 2 == 1,
+    "Not": operator.not_,
+    "BitwiseFn_bitwise_and": _of_integers(operator.and_),
+    "BitwiseFn_bitwise_or": _of_integers(operator.or_),
+    "BitwiseFn_bitwise_xor": _of_integers(operator.xor),
     **{
-        f"OpaqueUnaryFn_{name}": _of_one(getattr(math, name))
+        f"OpaqueUnaryFn_{name}": _of_float(getattr(math, name))
         for name in "sqrt cos cosh sin sinh tan tanh asin acos atan exp log asinh log2".split()
     },
 }
