@@ -31,9 +31,6 @@ from graphwire.schema.graph import (
     RangeValue,
     SequenceValue,
     SliceValue,
-    SymBoolArgument,
-    SymFloatArgument,
-    SymIntArgument,
     TensorArgument,
     TreespecArgument,
 )
@@ -216,6 +213,11 @@ def _argument(says: str, since: Version, items: str = "", **row: Any) -> Arm:
     return Arm(says, since, since, items=items, **row)
 
 
+def _extension(feature: str, says: str, record: type[msgspec.Struct] | None = None, **row: Any) -> Arm:
+    """Return a row for an arm that torch's schema does not have."""
+    return Arm(says, feature=feature, record=record, **row)
+
+
 ARMS: Final[dict[str, Arm]] = {
     "as_none": Arm("None", V1, V1, V5_1, V5_1, V5_3, V5_3, V8_14, V2, V8_7),
     "as_tensor": Arm("a tensor", V1, V1, V1, V1, V1, V1, V1, V1, V1, refers="tensor"),
@@ -254,46 +256,40 @@ ARMS: Final[dict[str, Arm]] = {
     "as_int_lists": _argument("a list of lists of integers", V8_15, "as_ints"),
     "as_string_to_argument": _argument("a dict as an argument", V8_15, inside=Inside(_entries, _put_entries)),
     "as_float_lists": _argument("a list of lists of floats", V8_20, "as_floats"),
-    "as_sequence": Arm(
+    "as_sequence": _extension(
+        "sequences",
         "a list or tuple argument whose elements are of several kinds",
-        feature="sequences",
-        record=SequenceValue,
+        SequenceValue,
         inside=Inside(_items, _put_items),
     ),
-    "as_mapping": Arm(
+    "as_mapping": _extension(
+        "mappings",
         "a dict argument whose keys are not all text",
-        feature="mappings",
-        record=MappingEntry,
+        MappingEntry,
         inside=Inside(_pairs, _put_pairs),
     ),
-    "as_slice": Arm(
-        "a Python slice as an argument",
-        feature="slices",
-        record=SliceValue,
-        inside=Inside(_bounds, _put_bounds),
+    "as_slice": _extension(
+        "slices", "a Python slice as an argument", SliceValue, inside=Inside(_bounds, _put_bounds)
     ),
-    "as_dtype_name": Arm(
-        "an element type that torch's schema has no number for", feature="dtypes", kind="dtype"
+    "as_dtype_name": _extension(
+        "dtypes", "an element type that torch's schema has no number for", kind="dtype"
     ),
-    "as_layout_name": Arm("a layout that torch's schema has no number for", feature="layouts", kind="layout"),
-    "as_constant": Arm(
+    "as_layout_name": _extension("layouts", "a layout that torch's schema has no number for", kind="layout"),
+    "as_constant": _extension(
+        "constants",
         "a tensor or object that a node refers to without a graph input",
-        feature="constants",
-        record=ConstantArgument,
+        ConstantArgument,
         refers="constant",
     ),
-    "as_treespec": Arm(
-        "a container structure as an argument",
-        feature="treespecs",
-        record=TreespecArgument,
-        refers="treespec",
+    "as_treespec": _extension(
+        "treespecs", "a container structure as an argument", TreespecArgument, refers="treespec"
     ),
-    "as_results": Arm(
+    "as_results": _extension(
+        "results",
         "all results of a node together as an argument, or a result of another kind than its operator's",
-        feature="results",
         refers="results",
     ),
-    "as_range": Arm("a Python range as an argument", feature="ranges", record=RangeValue, kind="range"),
+    "as_range": _extension("ranges", "a Python range as an argument", RangeValue, kind="range"),
 }
 """Every arm of `Argument`, in the order of its fields."""
 
@@ -329,8 +325,8 @@ class Renaming(NamedTuple):
 
     value: Callable[[str], str]
     """The new name of a value of the graph; for an object, also the name of a constant."""
-    graph: Callable[[GraphArgument], GraphArgument]
-    """The replacement of a subgraph."""
+    graph: Callable[[GraphArgument], GraphArgument] = lambda held: held
+    """The replacement of a subgraph; by default the subgraph itself."""
     results: Callable[[str], str] = str
     """The new name of a node, where an argument refers to all its results."""
 
@@ -343,14 +339,11 @@ def _tensor(renaming: Renaming, held: TensorArgument) -> TensorArgument:
     return held if name == held.name else TensorArgument(name)
 
 
-def _symbol(record: Callable[..., Any]) -> Rewrite:
-    def rewrite(renaming: Renaming, held: Any) -> Any:
-        if (old := held.as_name) is None:
-            return held
-        name = renaming.value(old)
-        return held if name == old else record(as_name=name)
-
-    return rewrite
+def _symbol(renaming: Renaming, held: Any) -> Any:
+    if (old := held.as_name) is None:
+        return held
+    name = renaming.value(old)
+    return held if name == old else type(held)(as_name=name)
 
 
 def _optional_tensor(renaming: Renaming, held: OptionalTensorArgument) -> OptionalTensorArgument:
@@ -386,9 +379,7 @@ _REWRITES: Final = tuple(
     by_arm(
         {
             "as_tensor": _tensor,
-            "as_sym_int": _symbol(SymIntArgument),
-            "as_sym_float": _symbol(SymFloatArgument),
-            "as_sym_bool": _symbol(SymBoolArgument),
+            **dict.fromkeys(("as_sym_int", "as_sym_float", "as_sym_bool"), _symbol),
             "as_optional_tensor": _optional_tensor,
             "as_custom_obj": _object,
             "as_graph": lambda renaming, held: renaming.graph(held),
@@ -478,11 +469,7 @@ def names_in(argument: Argument) -> list[str]:
         found.append(name)
         return name
 
-    def note_results(node: str) -> str:
-        found.append(results_of(node))
-        return node
-
-    rewritten(argument, Renaming(note, _same, note_results))
+    rewritten(argument, Renaming(note, results=lambda node: note(results_of(node))))
     return found
 
 
@@ -498,7 +485,3 @@ def named_subgraphs_in(argument: Argument) -> list[GraphArgument]:
     if argument.as_graph is not None:
         return [argument.as_graph]
     return [held for _, item in arguments_in(argument) for held in named_subgraphs_in(item)]
-
-
-def _same(held: GraphArgument) -> GraphArgument:
-    return held

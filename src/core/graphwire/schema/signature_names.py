@@ -8,6 +8,7 @@ qualified names of weights and constants or, for a user input, the name of its v
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,8 +16,8 @@ from msgspec.structs import replace
 
 from graphwire.errors import SchemaError
 from graphwire.schema.arguments import Renaming, rewritten, value_name
-from graphwire.schema.graph import Argument, GraphArgument
-from graphwire.schema.signature import GraphSignature
+from graphwire.schema.graph import Argument
+from graphwire.schema.signature import GraphSignature, InputSpec
 from graphwire.schema.symbols import decode_float
 
 Literal: TypeAlias = int | float | bool | str | None
@@ -44,29 +45,25 @@ class SignatureNames:
     def __init__(self, signature: GraphSignature) -> None:
         self._signature = signature
 
-    def _held(self, arm: str, target: str) -> Iterator[tuple[str, str]]:
-        """Yield the name and the target of each input of one kind."""
-        for spec in self._signature.input_specs:
-            if (held := getattr(spec, arm)) is not None:
+    def _named(self, arm: str, target: str) -> Iterator[tuple[str, str]]:
+        """Yield the name and the target of each input, or output, of one kind."""
+        signature = self._signature
+        specs = signature.input_specs if arm in InputSpec.__struct_fields__ else signature.output_specs
+        for held in map(attrgetter(arm), specs):
+            if held is not None:
                 yield held.arg.name, getattr(held, target)
-
-    def _made(self, arm: str, target: str) -> Iterator[tuple[str, str]]:
-        """Yield the name and the target of each output of one kind."""
-        for spec in self._signature.output_specs:
-            if (made := getattr(spec, arm)) is not None:
-                yield made.arg.name, getattr(made, target)
 
     # ------------------------------------------------------------------------------------------- weights and constants
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """Qualified names of the parameters, in input order."""
-        return tuple(target for _, target in self._held("parameter", "parameter_name"))
+        return tuple(target for _, target in self._named("parameter", "parameter_name"))
 
     @property
     def buffers(self) -> tuple[str, ...]:
         """Qualified names of the buffers, in input order."""
-        return tuple(target for _, target in self._held("buffer", "buffer_name"))
+        return tuple(target for _, target in self._named("buffer", "buffer_name"))
 
     @property
     def non_persistent_buffers(self) -> tuple[str, ...]:
@@ -77,12 +74,12 @@ class SignatureNames:
     @property
     def lifted_tensor_constants(self) -> tuple[str, ...]:
         """Names of the tensors lifted out of the code."""
-        return tuple(target for _, target in self._held("tensor_constant", "tensor_constant_name"))
+        return tuple(target for _, target in self._named("tensor_constant", "tensor_constant_name"))
 
     @property
     def lifted_custom_objs(self) -> tuple[str, ...]:
         """Names of the script objects and opaque values lifted out of the code."""
-        return tuple(target for _, target in self._held("custom_obj", "custom_obj_name"))
+        return tuple(target for _, target in self._named("custom_obj", "custom_obj_name"))
 
     # -------------------------------------------------------------------------- values that the caller passes and gets
 
@@ -113,37 +110,37 @@ class SignatureNames:
     @property
     def inputs_to_parameters(self) -> Mapping[str, str]:
         """From the name of the input to the qualified name of the parameter."""
-        return _mapping(self._held("parameter", "parameter_name"))
+        return _mapping(self._named("parameter", "parameter_name"))
 
     @property
     def inputs_to_buffers(self) -> Mapping[str, str]:
         """From the name of the input to the qualified name of the buffer."""
-        return _mapping(self._held("buffer", "buffer_name"))
+        return _mapping(self._named("buffer", "buffer_name"))
 
     @property
     def inputs_to_lifted_tensor_constants(self) -> Mapping[str, str]:
         """From the name of the input to the name of the lifted tensor."""
-        return _mapping(self._held("tensor_constant", "tensor_constant_name"))
+        return _mapping(self._named("tensor_constant", "tensor_constant_name"))
 
     @property
     def inputs_to_lifted_custom_objs(self) -> Mapping[str, str]:
         """From the name of the input to the name of the lifted object."""
-        return _mapping(self._held("custom_obj", "custom_obj_name"))
+        return _mapping(self._named("custom_obj", "custom_obj_name"))
 
     @property
     def buffers_to_mutate(self) -> Mapping[str, str]:
         """From the name of the new value to the qualified name of the buffer."""
-        return _mapping(self._made("buffer_mutation", "buffer_name"))
+        return _mapping(self._named("buffer_mutation", "buffer_name"))
 
     @property
     def parameters_to_mutate(self) -> Mapping[str, str]:
         """From the name of the new value to the qualified name of the parameter."""
-        return _mapping(self._made("parameter_mutation", "parameter_name"))
+        return _mapping(self._named("parameter_mutation", "parameter_name"))
 
     @property
     def user_inputs_to_mutate(self) -> Mapping[str, str]:
         """From the name of the new value to the name of the user input."""
-        return _mapping(self._made("user_input_mutation", "user_input_name"))
+        return _mapping(self._named("user_input_mutation", "user_input_name"))
 
     # -------------------------------------------------------------------------------------------- training and effects
 
@@ -162,8 +159,8 @@ class SignatureNames:
             return None
         return BackwardSignature(
             losses[0].arg.name,
-            _mapping(self._made("gradient_to_parameter", "parameter_name")),
-            _mapping(self._made("gradient_to_user_input", "user_input_name")),
+            _mapping(self._named("gradient_to_parameter", "parameter_name")),
+            _mapping(self._named("gradient_to_user_input", "user_input_name")),
         )
 
     @property
@@ -272,8 +269,4 @@ def _renamed_spec(spec: Any, names: Mapping[str, str], inputs: Mapping[str, str]
 
 def renamed_argument(argument: Argument, names: Mapping[str, str]) -> Argument:
     """Return the argument with values renamed (new name by old name); the same object if nothing changes."""
-    return rewritten(argument, Renaming(lambda name: names.get(name, name), _same))
-
-
-def _same(held: GraphArgument) -> GraphArgument:
-    return held
+    return rewritten(argument, Renaming(lambda name: names.get(name, name)))
