@@ -186,9 +186,8 @@ def write_all(stream: BinaryIO | io.FileIO, data: bytes | memoryview) -> None:
             raise ArchiveError("the file object accepts no bytes now", remedy="Open it so that it waits").of(
                 file_name(stream)
             )
-        if (
-            taken is None or not 0 <= taken < size
-        ):  # many file-like objects return None after writing everything
+        # Many file-like objects return None after writing everything.
+        if taken is None or not 0 <= taken < size:
             return
         data = data[taken:]
         size -= taken

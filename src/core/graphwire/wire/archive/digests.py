@@ -68,9 +68,8 @@ class _ThreadedDigest:
             self._steps.append(self._thread.submit(self._hash, chunk, first=len(self._chunks) == 1))
         except RuntimeError:  # no thread can start, for example at interpreter shutdown
             self._lost = True
-            self._claim.acquire(
-                blocking=False
-            )  # keeps out a thread that starts later and finds the chunk in its queue
+            # Keeps out a thread that starts later and finds the chunk in its queue.
+            self._claim.acquire(blocking=False)
 
     def _hash(self, chunk: memoryview, *, first: bool) -> None:
         if first:
@@ -192,9 +191,8 @@ class Digests(Closing):
                 self._digests[name] = hashlib.sha256(data)
             else:
                 record = self._hash_in_thread(name)
-                self._digests[name] = (
-                    record.digest
-                )  # fixes its place in the manifest, whichever thread hashes it
+                # Fixes its place in the manifest, whichever thread hashes it.
+                self._digests[name] = record.digest
                 record.add(data)
             return
         if data.nbytes != group.sizes[name]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
@@ -10,10 +11,13 @@ from graphwire.wire import Limits
 from graphwire.wire.archive import zip_layout
 from graphwire.wire.archive.source import Source
 
-_FLAGS_READ = (
-    zip_layout.FLAG_DESCRIPTOR | zip_layout.FLAG_UTF8 | 0b110
-)  # bits 1 and 2 give the effort of the compressor
+# Bits 1 and 2 give the effort of the compressor.
+_FLAGS_READ = zip_layout.FLAG_DESCRIPTOR | zip_layout.FLAG_UTF8 | 0b110
 _REMEDY = "The file is damaged or was cut: fetch or write it again"
+
+
+def _damaged(problem: str, record: str = "") -> ArchiveError:
+    return ArchiveError(problem, place=f"record {record!r}" if record else "", remedy=_REMEDY)
 
 
 class Entry(NamedTuple):
@@ -76,7 +80,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
             remedy="Raise Limits.records",
         )
     if end.records * zip_layout.CENTRAL_ENTRY.size > end.size:
-        raise ArchiveError("the archive's directory is too small for its count of records", remedy=_REMEDY)
+        raise _damaged("the archive's directory is too small for its count of records")
     directory = source.read_at(end.offset, end.size)
     rows = []
     position = 0
@@ -84,7 +88,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
         row, position = _read_entry(directory, position, end.offset, limits)
         rows.append(row)
     if position != end.size:
-        raise ArchiveError("the archive's directory has bytes that belong to no record", remedy=_REMEDY)
+        raise _damaged("the archive's directory has bytes that belong to no record")
     return Directory(_separate(rows, end.offset), end.spare_bytes)
 
 
@@ -110,9 +114,7 @@ def _find_end(source: Source) -> _End:
             break
         at -= 1
     if at < 0:
-        raise ArchiveError(
-            "the archive has no end record: the file was cut, or bytes were added to it", remedy=_REMEDY
-        )
+        raise _damaged("the archive has no end record: the file was cut, or bytes were added to it")
     _, disk, start_disk, here, count, size, offset, _ = zip_layout.END.unpack_from(tail, at)
     end_at = source.size - tail_size + at
     end = _End(count, size, offset, tail_size - at - zip_layout.END.size)
@@ -124,7 +126,7 @@ def _find_end(source: Source) -> _End:
         if locator.startswith(zip_layout.END64_LOCATOR_MAGIC):
             end, end_at = _read_end64(source, locator, locator_at, end)
     if end.offset + end.size != end_at:
-        raise ArchiveError("the archive's directory is not where its end record states", remedy=_REMEDY)
+        raise _damaged("the archive's directory is not where its end record states")
     return end
 
 
@@ -133,7 +135,7 @@ def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) ->
     if disk != 0 or disks > 1:
         raise ArchiveError("the archive spans several files", remedy="Join them into one zip file")
     if at + zip_layout.END64.size > locator_at:
-        raise ArchiveError("the archive's zip64 end record is not where its locator states", remedy=_REMEDY)
+        raise _damaged("the archive's zip64 end record is not where its locator states")
     magic, rest, _, _, disk, start_disk, here, count, size, offset = zip_layout.END64.unpack(
         source.read_at(at, zip_layout.END64.size)
     )
@@ -144,13 +146,13 @@ def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) ->
         or start_disk != 0
         or here != count
     ):
-        raise ArchiveError("the archive's zip64 end record is damaged", remedy=_REMEDY)
+        raise _damaged("the archive's zip64 end record is damaged")
     full = _End(count, size, offset, short.spare_bytes + rest - (zip_layout.END64.size - 12))
     for narrow, value, ones in zip(
         short[:3], full[:3], (zip_layout.MAX16, zip_layout.MAX32, zip_layout.MAX32), strict=True
     ):
         if narrow not in (ones, value):
-            raise ArchiveError("the archive's two end records contradict each other", remedy=_REMEDY)
+            raise _damaged("the archive's two end records contradict each other")
     return full, at
 
 
@@ -158,22 +160,21 @@ def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> 
     """Return the entry at `position` of the directory, and the position of the next. Records must end before offset `limit`."""
     names_at = position + zip_layout.CENTRAL_ENTRY.size
     if names_at > len(directory):
-        raise ArchiveError("the archive's directory is cut short", remedy=_REMEDY)
+        raise _damaged("the archive's directory is cut short")
     fields = zip_layout.CENTRAL_ENTRY.unpack_from(directory, position)
-    magic, _, _, flags, method, _, _, crc, stored_bytes, size, name_bytes, extra_bytes, comment_bytes = (
-        fields[:13]
-    )
+    magic, _, _, flags, method, _, _, crc, stored_bytes, size, *lengths = fields[:13]
+    name_bytes, extra_bytes, comment_bytes = lengths
     disk, _, _, offset = fields[13:]
     following = names_at + name_bytes + extra_bytes + comment_bytes
     if magic != zip_layout.CENTRAL_MAGIC or following > len(directory):
-        raise ArchiveError("the archive's directory is damaged", remedy=_REMEDY)
+        raise _damaged("the archive's directory is damaged")
     raw_name = directory[names_at : names_at + name_bytes]
     if name_bytes > limits.name_bytes:
         raise LimitError(f"a record's name has {name_bytes:,} bytes, more than {limits.name_bytes:,}")
     try:
         name = raw_name.decode("utf-8" if flags & zip_layout.FLAG_UTF8 else "cp437")
     except UnicodeDecodeError as error:
-        raise ArchiveError(f"the record name {raw_name[:80]!r} is not UTF-8 text", remedy=_REMEDY) from error
+        raise _damaged(f"the record name {raw_name[:80]!r} is not UTF-8 text") from error
     zip_layout.check_name(name)
     spare_bytes = extra_bytes + comment_bytes
     if zip_layout.MAX32 in (stored_bytes, size, offset):
@@ -184,7 +185,7 @@ def _read_entry(directory: bytes, position: int, limit: int, limits: Limits) -> 
     if not problem and offset + zip_layout.LOCAL_HEADER.size + name_bytes + stored_bytes > limit:
         problem = "reaches past the end of the records"
     if problem:
-        raise ArchiveError(f"the record {problem}", place=f"record {name!r}", remedy=_REMEDY)
+        raise _damaged(f"the record {problem}", name)
     return (name, raw_name, flags, method, crc, stored_bytes, size, spare_bytes, offset), following
 
 
@@ -204,22 +205,14 @@ def _entry_problem(flags: int, method: int, stored_bytes: int, size: int, disk: 
 
 def _read_zip64(extra: bytes, name: str, narrow: tuple[int, int, int]) -> tuple[int, int, int]:
     """Return size, stored size and offset, each from the zip64 extra field if its own field is all ones."""
-    at = 0
-    while at + 4 <= len(extra):
-        kind = int.from_bytes(extra[at : at + 2], "little")
-        length = int.from_bytes(extra[at + 2 : at + 4], "little")
-        content = extra[at + 4 : at + 4 + length]
-        at += 4 + length
-        if kind != zip_layout.ZIP64_FIELD:
-            continue
-        wanted = [index for index, value in enumerate(narrow) if value == zip_layout.MAX32]
-        if len(content) < 8 * len(wanted):
-            break
-        values = list(narrow)
-        for order, index in enumerate(wanted):
-            values[index] = int.from_bytes(content[8 * order : 8 * order + 8], "little")
-        return values[0], values[1], values[2]
-    raise ArchiveError("the record's size or offset is missing", place=f"record {name!r}", remedy=_REMEDY)
+    fields = zip_layout.extra_fields(extra)
+    content = next((content for kind, _, content in fields if kind == zip_layout.ZIP64_FIELD), b"")
+    count = narrow.count(zip_layout.MAX32)
+    if len(content) < 8 * count:
+        raise _damaged("the record's size or offset is missing", name)
+    wide = iter(struct.unpack_from(f"<{count}Q", content))
+    size, stored_bytes, offset = [next(wide) if value == zip_layout.MAX32 else value for value in narrow]
+    return size, stored_bytes, offset
 
 
 def _separate(rows: list[_Row], directory_at: int) -> list[Entry]:
@@ -227,13 +220,13 @@ def _separate(rows: list[_Row], directory_at: int) -> list[Entry]:
     names: set[str] = set()
     for row in rows:
         if row[0] in names:
-            raise ArchiveError("two records have this name", place=f"record {row[0]!r}", remedy=_REMEDY)
+            raise _damaged("two records have this name", row[0])
         names.add(row[0])
     ends: dict[int, int] = {}
     following = directory_at
     for name, raw_name, _, _, _, stored_bytes, _, _, offset in sorted(rows, key=itemgetter(-1), reverse=True):
         if offset + zip_layout.LOCAL_HEADER.size + len(raw_name) + stored_bytes > following:
-            raise ArchiveError("the record overlaps another one", place=f"record {name!r}", remedy=_REMEDY)
+            raise _damaged("the record overlaps another one", name)
         ends[offset] = following
         following = offset
     return [Entry(*row, ends[row[-1]]) for row in rows]

@@ -14,7 +14,7 @@ from itertools import chain
 import msgspec
 
 from graphwire.errors import ArchiveError, ChecksumError, GraphwireError, MissingRecordError
-from graphwire.wire.archive.reader import DAMAGED_REMEDY, ArchiveReader
+from graphwire.wire.archive.reader import REMEDY, ArchiveReader, damaged_record
 
 MANIFEST = "manifest.json"
 
@@ -101,10 +101,10 @@ def _check(archive: ArchiveReader, name: str, listed: str | None) -> None:
     digest = hashlib.sha256()
     archive.verify(name, digest)
     if digest.hexdigest() != listed.lower():
-        raise ChecksumError(
+        raise damaged_record(
+            archive.full_name(name),
             f"the record is not the one that the manifest lists (SHA-256 {digest.hexdigest()}, not {listed[:64]})",
-            place=f"record {archive.full_name(name)!r}",
-            remedy=DAMAGED_REMEDY,
+            ChecksumError,
         )
 
 
@@ -114,20 +114,14 @@ def _group_errors(archive: ArchiveReader, group: DigestGroup) -> Iterator[Graphw
         if name not in archive:
             broken = True
             others = len(group.sizes) - 1
-            yield MissingRecordError(
-                f"it is missing, so the digest that it shares with {others} records cannot be compared",
-                place=f"record {name!r}",
-                remedy=DAMAGED_REMEDY,
-            )
+            problem = f"it is missing, so the digest that it shares with {others} records cannot be compared"
+            yield damaged_record(name, problem, MissingRecordError)
             continue
         try:
             archive.verify(name, digest)
             if archive.size(name) != size:
-                raise ChecksumError(
-                    f"the record has {archive.size(name):,} bytes, and the manifest lists {size:,}",
-                    place=f"record {archive.full_name(name)!r}",
-                    remedy=DAMAGED_REMEDY,
-                )
+                problem = f"the record has {archive.size(name):,} bytes, and the manifest lists {size:,}"
+                raise damaged_record(archive.full_name(name), problem, ChecksumError)
         except GraphwireError as error:
             broken = True
             yield error
@@ -137,5 +131,5 @@ def _group_errors(archive: ArchiveReader, group: DigestGroup) -> Iterator[Graphw
             f"of these {len(group.sizes)} records at least one is not the one that the manifest lists (SHA-256 of all of "
             f"them {digest.hexdigest()}, not {group.sha256[:64]})",
             place=f"records {first!r} to {last!r}",
-            remedy=DAMAGED_REMEDY,
+            remedy=REMEDY,
         )

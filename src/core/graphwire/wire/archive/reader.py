@@ -27,7 +27,12 @@ from graphwire.wire.archive.source import (
 _PIECE_BYTES = 1 << 20
 _NAMES_COMPARED, _NAME_COMPARED = 500, 200
 """How many names are compared with a missing one, and how many of its characters: comparing is slow."""
-DAMAGED_REMEDY = "The file is damaged: fetch or write it again"
+REMEDY = "The file is damaged: fetch or write it again"
+
+
+def damaged_record(name: str, problem: str, kind: type[ArchiveError] = ArchiveError) -> ArchiveError:
+    """Return the error that a record is damaged, and what to do."""
+    return kind(problem, place=f"record {name!r}", remedy=REMEDY)
 
 
 class ArchiveReader(Closing):
@@ -324,26 +329,17 @@ def _inflate(source: Source, entry: Entry, start: int, *, whole: bool) -> Iterat
             if piece:
                 yield piece
     except DeflateError as error:
-        raise ArchiveError(
-            f"the record is deflated, but damaged ({error})",
-            place=f"record {entry.name!r}",
-            remedy=DAMAGED_REMEDY,
-        ) from error
+        raise damaged_record(entry.name, f"the record is deflated, but damaged ({error})") from error
     if left != 0 or not stream.eof or stream.unused_data or at != entry.stored_bytes:
-        raise ArchiveError(
-            f"the record does not inflate to its {entry.size:,} bytes",
-            place=f"record {entry.name!r}",
-            remedy=DAMAGED_REMEDY,
-        )
+        raise damaged_record(entry.name, f"the record does not inflate to its {entry.size:,} bytes")
 
 
 def _check(entry: Entry, crc: int) -> None:
     if crc != entry.crc:
-        raise ChecksumError(
-            f"the record's bytes are not the ones that were written (CRC-32 {crc:08x}, not {entry.crc:08x})",
-            place=f"record {entry.name!r}",
-            remedy=DAMAGED_REMEDY,
+        problem = (
+            f"the record's bytes are not the ones that were written (CRC-32 {crc:08x}, not {entry.crc:08x})"
         )
+        raise damaged_record(entry.name, problem, ChecksumError)
 
 
 def _data_offset(source: Source, entry: Entry) -> int:
@@ -353,28 +349,19 @@ def _data_offset(source: Source, entry: Entry) -> int:
     magic, _, flags, method, _, _, crc, stored_bytes, full_size, name_bytes, extra_bytes = (
         zip_layout.LOCAL_HEADER.unpack_from(header)
     )
-    start = entry.offset + size + name_bytes + extra_bytes
-    consistent = (
-        magic == zip_layout.LOCAL_MAGIC and method == entry.method and header[size:] == entry.raw_name
-    )
-    consistent = (
-        consistent and name_bytes == len(entry.raw_name) and not (flags ^ entry.flags) & ~zip_layout.FLAG_UTF8
-    )
+    start: int = entry.offset + size + name_bytes + extra_bytes
+    expected = zip_layout.LOCAL_MAGIC, entry.method, len(entry.raw_name), entry.raw_name
+    consistent = (magic, method, name_bytes, header[size:]) == expected
+    consistent = consistent and not (flags ^ entry.flags) & ~zip_layout.FLAG_UTF8
     if not flags & zip_layout.FLAG_DESCRIPTOR:
         consistent = consistent and crc == entry.crc
         consistent = consistent and stored_bytes in (entry.stored_bytes, zip_layout.MAX32)
         consistent = consistent and full_size in (entry.size, zip_layout.MAX32)
     if not consistent:
-        raise ArchiveError(
-            "the record's header contradicts the archive's directory",
-            place=f"record {entry.name!r}",
-            remedy=DAMAGED_REMEDY,
-        )
+        raise damaged_record(entry.name, "the record's header contradicts the archive's directory")
     if start + entry.stored_bytes > entry.end:
-        raise ArchiveError(
-            "the record overlaps another one", place=f"record {entry.name!r}", remedy=DAMAGED_REMEDY
-        )
-    return int(start)
+        raise damaged_record(entry.name, "the record overlaps another one")
+    return start
 
 
 _FEW_BYTES = 64
@@ -390,19 +377,12 @@ def _spare_extra_bytes(source: Source, entry: Entry) -> int:
     size = zip_layout.LOCAL_HEADER.size
     name_bytes, extra_bytes = zip_layout.LOCAL_HEADER.unpack(source.read_at(entry.offset, size))[-2:]
     extra = source.read_at(entry.offset + size + name_bytes, extra_bytes)
-    spare = at = 0
-    while at + 4 <= extra_bytes:
-        kind, length = (
-            int.from_bytes(extra[at : at + 2], "little"),
-            int.from_bytes(extra[at + 2 : at + 4], "little"),
-        )
-        content = extra[at + 4 : at + 4 + length]
-        at += 4 + len(content)
-        if kind == zip_layout.PADDING_FIELD and content.count(content[:1]) == len(content):
-            continue
-        if kind != zip_layout.ZIP64_FIELD or length > 24:
-            spare += len(content)
-    return _notable(spare + extra_bytes - at)
+    spare = extra_bytes
+    for kind, length, content in zip_layout.extra_fields(extra):
+        is_padding = kind == zip_layout.PADDING_FIELD and content.count(content[:1]) == len(content)
+        is_size = kind == zip_layout.ZIP64_FIELD and length <= 24
+        spare -= zip_layout.EXTRA_HEAD.size + (len(content) if is_padding or is_size else 0)
+    return _notable(spare)
 
 
 def _descriptor_bytes(source: Source, entry: Entry, at: int) -> int:
@@ -427,5 +407,5 @@ def _root(names: list[str]) -> str:
         return ""
     if len(folders) > 1:
         some = ", ".join(sorted(folders)[:3])
-        raise ArchiveError(f"the archive's records are in several folders ({some})", remedy=DAMAGED_REMEDY)
+        raise ArchiveError(f"the archive's records are in several folders ({some})", remedy=REMEDY)
     return folders.pop()

@@ -228,9 +228,8 @@ def _open_path(path: str, limits: Limits) -> Source:
     try:
         file = io.FileIO(path)
     except IsADirectoryError:
-        raise ArchiveError(
-            "this is a folder, not an archive", place=path, remedy="Name the file inside it"
-        ) from None
+        problem = "this is a folder, not an archive"
+        raise ArchiveError(problem, place=path, remedy="Name the file inside it") from None
     mode = os.fstat(file.fileno()).st_mode
     if stat.S_ISREG(mode):
         return FileSource(file)
@@ -290,9 +289,8 @@ def is_mapped(stream: Any) -> bool:
     except (AttributeError, OSError, TypeError, ValueError):  # not a file of the operating system
         return False
     file = status.st_dev, status.st_ino
-    return _has_mapping(file) and (
-        gc.collect() >= 0 and _has_mapping(file)
-    )  # garbage may have kept the mapping
+    # Garbage may have kept the mapping.
+    return _has_mapping(file) and gc.collect() >= 0 and _has_mapping(file)
 
 
 def _has_mapping(file: tuple[int, int]) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import io
+import struct
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType, TracebackType
-from typing import BinaryIO
-
-import msgspec
+from typing import BinaryIO, NamedTuple
 
 from graphwire.errors import ArchiveError
 from graphwire.wire.archive import zip_layout
@@ -33,7 +32,7 @@ _DATE, _TIME = 1 << 5 | 1, 0  # 1980-01-01 00:00:00, so that equal programs make
 _VERSION, _VERSION_ZIP64 = 20, 45
 
 
-class _WrittenRecord(msgspec.Struct):
+class _WrittenRecord(NamedTuple):
     """The directory entry of a written record."""
 
     name: bytes
@@ -125,11 +124,8 @@ class ArchiveWriter:
             full_name, zip_layout.FLAG_UTF8, method, crc, len(packed), content.nbytes, self._position
         )
         self._put(_local_header(record))
-        if len(packed) <= self._piece_bytes:
-            self._put(packed)
-        else:
-            for start in range(0, len(packed), self._piece_bytes):
-                self._put(packed[start : start + self._piece_bytes])
+        for start in range(0, len(packed), self._piece_bytes):
+            self._put(packed[start : start + self._piece_bytes])
         if self._digests is not None and not hashed:
             self._digests.take(name, content)
         self._written.append(record)
@@ -179,9 +175,8 @@ class ArchiveWriter:
                 place=f"record {name!r}",
                 remedy="Announce as many bytes as its chunks have",
             )
-        record.crc = crc
-        self._put(_descriptor(record))
-        self._written.append(record)
+        self._written.append(record._replace(crc=crc))
+        self._put(_descriptor(self._written[-1]))
         self._usable = True
 
     def close(self) -> None:
@@ -258,15 +253,14 @@ class ArchiveWriter:
 
 
 _PADDINGS = tuple(
-    zip_layout.PADDING_FIELD.to_bytes(2, "little") + count.to_bytes(2, "little") + b"Z" * count
+    zip_layout.EXTRA_HEAD.pack(zip_layout.PADDING_FIELD, count) + b"Z" * count
     for count in range(zip_layout.ALIGNMENT)
 )
 """The padding fields of a local header, indexed by their number of bytes after the 4 bytes of field header."""
 
 
 def _local_header(record: _WrittenRecord) -> bytes:
-    name, flags, method = record.name, record.flags, record.method
-    crc, stored, size = record.crc, record.stored_bytes, record.size
+    name, flags, method, crc, stored, size, offset = record
     version, extra = _VERSION, b""
     if flags & zip_layout.FLAG_DESCRIPTOR:
         crc = 0
@@ -276,7 +270,7 @@ def _local_header(record: _WrittenRecord) -> bytes:
     elif flags & zip_layout.FLAG_DESCRIPTOR:
         stored = size = 0
     if method == zip_layout.STORED:
-        unpadded = record.offset + zip_layout.LOCAL_HEADER.size + len(name) + len(extra) + 4
+        unpadded = offset + zip_layout.LOCAL_HEADER.size + len(name) + len(extra) + 4
         extra += _PADDINGS[-unpadded % zip_layout.ALIGNMENT]
     head = zip_layout.LOCAL_HEADER.pack(
         zip_layout.LOCAL_MAGIC, version, flags, method, _TIME, _DATE, crc, stored, size, len(name), len(extra)
@@ -291,35 +285,20 @@ def _descriptor(record: _WrittenRecord) -> bytes:
 
 
 def _central_entry(record: _WrittenRecord) -> bytes:
-    wide = record.size >= zip_layout.MAX32
-    far = record.offset >= zip_layout.MAX32
-    extra, version = b"", _VERSION
-    if wide or far:
-        values = ([record.size, record.stored_bytes] if wide else []) + ([record.offset] if far else [])
-        extra, version = _zip64_field(*values), _VERSION_ZIP64
-    return (
-        zip_layout.CENTRAL_ENTRY.pack(
-            zip_layout.CENTRAL_MAGIC,
-            version,
-            version,
-            record.flags,
-            record.method,
-            _TIME,
-            _DATE,
-            record.crc,
-            zip_layout.MAX32 if wide else record.stored_bytes,
-            zip_layout.MAX32 if wide else record.size,
-            len(record.name),
-            len(extra),
-            0,
-            0,
-            0,
-            0,
-            zip_layout.MAX32 if far else record.offset,
-        )
-        + record.name
-        + extra
+    name, flags, method, crc, stored, size, offset = record
+    wide: list[int] = []
+    if size >= zip_layout.MAX32:
+        wide += size, stored
+        stored = size = zip_layout.MAX32
+    if offset >= zip_layout.MAX32:
+        wide.append(offset)
+        offset = zip_layout.MAX32
+    version, extra = (_VERSION_ZIP64, _zip64_field(*wide)) if wide else (_VERSION, b"")
+    rest = len(name), len(extra), 0, 0, 0, 0, offset
+    head = zip_layout.CENTRAL_ENTRY.pack(
+        zip_layout.CENTRAL_MAGIC, version, version, flags, method, _TIME, _DATE, crc, stored, size, *rest
     )
+    return head + name + extra
 
 
 def _end(count: int, size: int, start: int) -> bytes:
@@ -329,19 +308,14 @@ def _end(count: int, size: int, start: int) -> bytes:
         tail = zip_layout.END64.pack(
             zip_layout.END64_MAGIC, rest, _VERSION_ZIP64, _VERSION_ZIP64, 0, 0, count, count, size, start
         ) + zip_layout.END64_LOCATOR.pack(zip_layout.END64_LOCATOR_MAGIC, 0, start + size, 1)
-    entries = min(count, zip_layout.MAX16)
-    return tail + zip_layout.END.pack(
-        zip_layout.END_MAGIC,
-        0,
-        0,
-        entries,
-        entries,
+    count, size, start = (
+        min(count, zip_layout.MAX16),
         min(size, zip_layout.MAX32),
         min(start, zip_layout.MAX32),
-        0,
     )
+    return tail + zip_layout.END.pack(zip_layout.END_MAGIC, 0, 0, count, count, size, start, 0)
 
 
 def _zip64_field(*values: int) -> bytes:
-    head = zip_layout.ZIP64_FIELD.to_bytes(2, "little") + (8 * len(values)).to_bytes(2, "little")
-    return head + b"".join(value.to_bytes(8, "little") for value in values)
+    count = len(values)
+    return zip_layout.EXTRA_HEAD.pack(zip_layout.ZIP64_FIELD, 8 * count) + struct.pack(f"<{count}Q", *values)

@@ -8,32 +8,9 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 
 from graphwire.errors import ArchiveError
-
-__all__ = [
-    "ALIGNMENT",
-    "CENTRAL_ENTRY",
-    "CENTRAL_MAGIC",
-    "DEFLATED",
-    "DESCRIPTOR_MAGIC",
-    "END",
-    "END64",
-    "END64_LOCATOR",
-    "END64_LOCATOR_MAGIC",
-    "END64_MAGIC",
-    "END_MAGIC",
-    "FLAG_DESCRIPTOR",
-    "FLAG_UTF8",
-    "LOCAL_HEADER",
-    "LOCAL_MAGIC",
-    "MAX16",
-    "MAX32",
-    "PADDING_FIELD",
-    "STORED",
-    "ZIP64_FIELD",
-    "check_name",
-]
 
 LOCAL_MAGIC = b"PK\x03\x04"
 LOCAL_HEADER = struct.Struct("<4s5H3I2H")
@@ -65,11 +42,23 @@ FLAG_DESCRIPTOR = 1 << 3
 FLAG_UTF8 = 1 << 11
 MAX16, MAX32 = 0xFFFF, 0xFFFF_FFFF
 
+EXTRA_HEAD = struct.Struct("<2H")
+"""The head of an extra field: kind, length of its content"""
+
 ZIP64_FIELD = 1
 PADDING_FIELD = int.from_bytes(b"FB", "little")
 """The extra field with which PyTorch pads local headers, so that stored data begins at a multiple of `ALIGNMENT`."""
 ALIGNMENT = 64
 """In bytes."""
+
+
+def extra_fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the kind, the length and the content of each extra field. A content that is cut off is shorter than its length."""
+    at = 0
+    while at + EXTRA_HEAD.size <= len(extra):
+        kind, length = EXTRA_HEAD.unpack_from(extra, at)
+        at += EXTRA_HEAD.size + length
+        yield kind, length, extra[at - length : at]
 
 
 _USUAL_NAME = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
