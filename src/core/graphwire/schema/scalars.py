@@ -92,39 +92,14 @@ DTYPE_NAMES: dict[ScalarType, str] = {
 }
 """torch's name of each numbered element type (`torch.float32` without its prefix)."""
 
-ITEM_SIZES: dict[str, int] = {
-    "uint8": 1,
-    "int8": 1,
-    "bool": 1,
-    "int16": 2,
-    "uint16": 2,
-    "float16": 2,
-    "bfloat16": 2,
-    "int32": 4,
-    "uint32": 4,
-    "float32": 4,
-    "complex32": 4,
-    "int64": 8,
-    "uint64": 8,
-    "float64": 8,
-    "complex64": 8,
-    "complex128": 16,
-    "float8_e4m3fn": 1,
-    "float8_e5m2": 1,
-    "float8_e4m3fnuz": 1,
-    "float8_e5m2fnuz": 1,
-    "float8_e8m0fnu": 1,
-    "float4_e2m1fn_x2": 1,
-    "qint8": 1,
-    "quint8": 1,
-    "quint4x2": 1,
-    "quint2x4": 1,
-    "qint32": 4,
-    "bits1x8": 1,
-    "bits2x4": 1,
-    "bits4x2": 1,
-    "bits8": 1,
-    "bits16": 2,
-    **{f"{sign}int{width}": 1 for sign in ("", "u") for width in range(1, 8)},
+_OF_SIZES = {
+    1: "uint8 int8 bool float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2"
+    " qint8 quint8 quint4x2 quint2x4 bits1x8 bits2x4 bits4x2 bits8"
+    " int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7",
+    2: "int16 uint16 float16 bfloat16 bits16",
+    4: "int32 uint32 float32 complex32 qint32",
+    8: "int64 uint64 float64 complex64",
+    16: "complex128",
 }
+ITEM_SIZES: dict[str, int] = {name: size for size, names in _OF_SIZES.items() for name in names.split()}
 """The size of one element in bytes, by the name of the element type."""

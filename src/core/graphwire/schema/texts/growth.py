@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from graphwire.errors import ExpressionError
 from graphwire.schema.texts.constructor import Expression, parse_expression
@@ -37,12 +37,12 @@ MAX_DECIMAL_EXPONENT = 400
 """The power of ten of a float; a double reaches 308."""
 
 _FLOAT_BITS = 1100
-_POWERS = frozenset({"Pow", "FloatPow", "PowByNatural"})
 _SHIFTS = frozenset({"LShift", "RShift"})
 _EXPONENTIAL = frozenset(
     f"{prefix}{name}" for prefix in ("", "OpaqueUnaryFn_") for name in ("exp", "sinh", "cosh")
 )
-_REMEDY = "No size is such a number; the text was not written by torch"
+_RAISING = _EXPONENTIAL | _SHIFTS | {"Pow", "FloatPow", "PowByNatural"}
+"""Operations whose value can grow exponentially with an operand."""
 _EULER = Expression("Integer", (3,))
 """The base assumed for an exponential."""
 
@@ -60,6 +60,10 @@ class Growth(NamedTuple):
     """Whether the value is an integer if the symbols are integers."""
     exponents: tuple[str, ...] = ()
     """The symbols inside exponents."""
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise ExpressionError(problem, remedy="No size is such a number; the text was not written by torch")
 
 
 def check_expression(text: str) -> None:
@@ -107,19 +111,15 @@ def _growth(expression: Expression) -> Growth:
     operands = expression.operands
     if not operands:
         return Growth(1, 64, 1, True)
-    if head in _POWERS or head in _SHIFTS:
-        return _checked(head, _power(head, operands))
-    if head in _EXPONENTIAL:
-        return _checked(head, _power(head, (_EULER, *operands)))
+    if head in _RAISING:
+        return _checked(head, _power(head, (_EULER, *operands) if head in _EXPONENTIAL else operands))
     parts = [_growth(operand) for operand in operands]
     bits = [part.bits for part in parts]
     most, terms, whole = max(bits), 1, all(part.whole for part in parts)
     if head == "Add":
         terms = sum([part.terms for part in parts])
         # A sum of fractions has the product of their denominators.
-        most += len(parts).bit_length() + (
-            0 if whole else sum([part.bits for part in parts if not part.whole])
-        )
+        most += len(parts).bit_length() + sum([part.bits for part in parts if not part.whole])
     elif head == "Mul":
         terms = math.prod([part.terms for part in parts])
         most = sum(bits)
@@ -133,15 +133,10 @@ def _growth(expression: Expression) -> Growth:
 
 def _checked(head: str, growth: Growth) -> Growth:
     if growth.bits > MAX_BITS:
-        raise ExpressionError(
-            f"{head} can come to a number of {growth.bits} bits; at most {MAX_BITS} are computed",
-            remedy=_REMEDY,
-        )
+        _refuse(f"{head} can come to a number of {growth.bits} bits; at most {MAX_BITS} are computed")
     if growth.terms > MAX_TERMS and head != "Add":
-        raise ExpressionError(
-            f"{head} is a sum of {growth.terms:.6g} terms when it is written out; at most {MAX_TERMS} are computed",
-            remedy=_REMEDY,
-        )
+        terms = f"{growth.terms:.6g} terms"
+        _refuse(f"{head} is a sum of {terms} when it is written out; at most {MAX_TERMS} are computed")
     return growth
 
 
@@ -164,9 +159,7 @@ def _power(head: str, operands: Sequence[Expression]) -> Growth:
         terms = math.comb(count + base.terms - 1, count) if count + base.terms < MAX_TERMS else MAX_TERMS + 1
     whole = head == "PowByNatural" or (head == "Pow" and base.whole and type(times) is int and times >= 0)
     if operands[1].head == "Rational" and base.bits * max(count, 1) > MAX_ROOT_BITS:
-        raise ExpressionError(
-            f"a root of a number of {base.bits} bits; at most {MAX_ROOT_BITS} are computed", remedy=_REMEDY
-        )
+        _refuse(f"a root of a number of {base.bits} bits; at most {MAX_ROOT_BITS} are computed")
     bits = max(base.bits, _FLOAT_BITS) if head == "FloatPow" else base.bits * max(count, 1)
     return Growth(nodes, bits, terms, whole, exponents)
 
@@ -194,17 +187,12 @@ def _symbols_of_exponent(expression: Expression) -> list[str]:
         if part.head == "Symbol":
             found.append(part.args[0])
         elif number is not None and abs(number) > MAX_SYMBOLIC_EXPONENT:
-            raise ExpressionError(
-                f"an exponent with symbols holds a number greater than {MAX_SYMBOLIC_EXPONENT}",
-                remedy=_REMEDY,
-            )
-        elif part.head in _POWERS or part.head in _SHIFTS or part.head in _EXPONENTIAL:
-            raise ExpressionError("a power in the exponent of another", remedy=_REMEDY)
+            _refuse(f"an exponent with symbols holds a number greater than {MAX_SYMBOLIC_EXPONENT}")
+        elif part.head in _RAISING:
+            _refuse("a power in the exponent of another")
         bits += 0 if number is None else math.ceil(abs(number)).bit_length()
         if bits > MAX_EXPONENT_BITS:  # the bits of their product, at most
-            raise ExpressionError(
-                f"the numbers of an exponent have more than {MAX_EXPONENT_BITS} bits together", remedy=_REMEDY
-            )
+            _refuse(f"the numbers of an exponent have more than {MAX_EXPONENT_BITS} bits together")
         pending.extend(part.operands)
     return found
 

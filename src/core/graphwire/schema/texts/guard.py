@@ -56,19 +56,10 @@ _GLUED_NUMBER = re.compile(r"(?<!\w)(?>[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)[A-Za-z_
 
 
 def check_guard(text: str) -> None:
-    """Check that `text` is a valid guard.
+    """Check that `text` is a valid guard, such as `L['x'].size()[0] <= 10`.
 
     Raises:
         ExpressionError: it is not; the message names the node and its column.
-    """
-    parse_guard(text)
-
-
-def parse_guard(text: str) -> ast.expr:
-    """Parse a guard, such as `L['x'].size()[0] <= 10`, into a syntax tree of allowed nodes only.
-
-    Raises:
-        ExpressionError: the text is not a valid guard; the message names the node and its column.
     """
     if not isinstance(text, str):
         raise ExpressionError(f"a guard is text, not {type(text).__name__}")
@@ -86,10 +77,10 @@ def parse_guard(text: str) -> ast.expr:
         if depth > MAX_DEPTH:
             _refuse(node, f"operations nested deeper than {MAX_DEPTH}")
         powered = powered or _is_power(node)
-        pending.extend((child, depth + 1, powered) for child in _operands(node))
-        if powered and any(_is_power(child) for child in _operands(node)):
+        operands = _operands(node)
+        if powered and any(map(_is_power, operands)):
             _refuse(node, "a power inside a power")
-    return tree
+        pending.extend((operand, depth + 1, powered) for operand in operands)
 
 
 def _refuse(node: ast.AST, problem: str, remedy: str = "") -> NoReturn:
@@ -189,9 +180,10 @@ def _arguments(node: ast.Call, name: str) -> list[ast.expr]:
 
 def _check_source(node: ast.expr) -> None:
     """Check a path such as `L['x'][0].size()[1]`, from its end to its root."""
-    step: ast.expr = node
+    step = first = node
     steps = 0
     while not (isinstance(step, ast.Name) and step.id == "L"):
+        first = step  # next to the root, in the end
         steps += 1
         if steps > MAX_DEPTH:
             _refuse(node, f"a source of more than {MAX_DEPTH} steps")
@@ -214,15 +206,5 @@ def _check_source(node: ast.expr) -> None:
             _refuse(step, f"the name {step.id[:80]!r}", "A guard refers to the inputs, such as L['x']")
         else:
             _refuse(step, "something outside the guard grammar")
-    if not steps or not isinstance(_first_step(node), ast.Subscript):
+    if not isinstance(first, ast.Subscript):
         _refuse(node, "the whole dictionary of inputs", "A guard refers to the inputs, such as L['x']")
-
-
-def _first_step(node: ast.expr) -> ast.expr:
-    """Return the step of a path that is next to its root."""
-    while True:
-        inner = node.func if isinstance(node, ast.Call) else node
-        inner = inner.value if isinstance(inner, (ast.Attribute, ast.Subscript)) else inner
-        if isinstance(inner, ast.Name):
-            return node
-        node = inner

@@ -14,6 +14,7 @@ from graphwire.schema.texts.constructor import (
     call,
     check_length,
     float_number,
+    format_expression,
     integer,
     parse_digits,
     rational,
@@ -315,17 +316,12 @@ def _spelled_leaf(expression: Expression) -> tuple[str, int] | None:
     head, args = expression
     if head == "Symbol":
         return str(args[0]), _ATOM
-    if head == "Integer":
+    if head == "Integer" or (head == "Float" and args[1] == 53 and not str(args[0]).lstrip("-").isdigit()):
         return str(args[0]), 5 if _is_negative(expression) else _ATOM
     if head == "Rational" and args[1] != 1 and args[0] != 0:
         return f"{args[0]}/{args[1]}", 5 if _is_negative(expression) else 6
-    if head == "Rational":
-        return f"Rational({args[0]}, {args[1]})", _ATOM
-    if head == "Float":
-        plain = args[1] == 53 and not str(args[0]).lstrip("-").isdigit()
-        if plain:
-            return str(args[0]), 5 if _is_negative(expression) else _ATOM
-        return f"Float('{args[0]}', precision={args[1]})", _ATOM
+    if head in _NUMBERS:
+        return format_expression(expression), _ATOM
     if head in CONSTANTS:
         return _CALLED.get(head, head), 5 if head[0] == "-" else _ATOM
     return None
@@ -360,11 +356,8 @@ def _spelled(expression: Expression) -> tuple[str, int]:
 
 
 def _sum(terms: Sequence[Expression]) -> str:
-    words = [_infix(terms[0], 5) if terms[0].head != "Add" else _infix(terms[0], 6)]
-    for term in terms[1:]:
-        text = _infix(term, 5) if term.head != "Add" else _infix(term, 6)
-        words.append(f" - {text[1:]}" if text[0] == "-" else f" + {text}")
-    return "".join(words)
+    first, *others = [_infix(term, 6 if term.head == "Add" else 5) for term in terms]
+    return first + "".join([f" - {text[1:]}" if text[0] == "-" else f" + {text}" for text in others])
 
 
 def _product(factors: Sequence[Expression]) -> str:
@@ -380,19 +373,17 @@ def _product(factors: Sequence[Expression]) -> str:
         rest = rest[1:] if numerator == 1 else [integer(int(numerator)), *rest[1:]]
     if not rest or (len(rest) == 1 and not (sign or divisor)):
         return ""
-    lead = rest[0]
-    plain = lead.head not in _NUMBERS or (
-        lead.head != "Rational" and not _is_negative(lead) and lead.args != (1,)
-    )
-    if not plain or (lead.head in _NUMBERS and len(rest) == 1):
+    lead, *others = rest
+    is_number = lead.head in _NUMBERS
+    if is_number and (lead.head == "Rational" or _is_negative(lead) or lead.args == (1,)):
         return ""
-    if any(factor.head in _NUMBERS for factor in rest[1:]) or (len(rest) == 1 and lead.head == "Mul"):
+    if any(factor.head in _NUMBERS for factor in others) or (
+        not others and (is_number or lead.head == "Mul")
+    ):
         return ""
-    words = [_infix(lead, 7) if lead.head != "Pow" else _infix(lead, 6)]
-    for factor in rest[1:]:
-        text = _infix(factor, 7) if factor.head != "Pow" else _infix(factor, 6)
-        words.append(text[1:] if text.startswith("1/") else f"*{text}")
-    return f"{sign}{''.join(words)}{divisor}"
+    first, *texts = [_infix(factor, 6 if factor.head == "Pow" else 7) for factor in rest]
+    words = [text[1:] if text.startswith("1/") else f"*{text}" for text in texts]
+    return f"{sign}{first}{''.join(words)}{divisor}"
 
 
 def _power(base: Expression, exponent: Expression) -> tuple[str, int] | None:

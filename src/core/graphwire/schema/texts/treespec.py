@@ -69,7 +69,9 @@ def parse_treespec(text: str, *, max_depth: int = MAX_DEPTH) -> TreeSpec:
         raise _too_deep(max_depth) from None
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at `$")
-        raise SchemaError(f"a treespec is malformed: {_lower_first(problem)}", place=_place(path)) from error
+        problem = problem[:1].lower() + problem[1:]
+        place = path.rstrip("`").removeprefix("[1]").removeprefix(".")  # inside `[protocol, spec]`
+        raise SchemaError(f"a treespec is malformed: {problem}", place=place) from error
     except ValueError as error:
         raise SchemaError(f"a treespec is not JSON text: {error}") from error
     if protocol != PROTOCOL:
@@ -362,12 +364,3 @@ def _is_reachable(member: enum.Enum) -> bool:
 
 def _too_deep(max_depth: int) -> LimitError:
     return LimitError(f"a treespec nests containers deeper than {max_depth} levels")
-
-
-def _place(path: str) -> str:
-    """Convert msgspec's path into `[protocol, spec]` to a path into the spec."""
-    return path.rstrip("`").removeprefix("[1]").removeprefix(".")
-
-
-def _lower_first(text: str) -> str:
-    return text[:1].lower() + text[1:]
