@@ -122,6 +122,29 @@ def fill_extra_files(given: MutableMapping[str, Any], files: Mapping[str, bytes]
             given[path] = data
 
 
+def group_names(groups: Any) -> dict[str, str]:
+    """Return the names of the process groups to use, by the names in the program.
+
+    Raises:
+        DecodeError: the value is not a mapping of names to names or process groups.
+    """
+    remedy = 'Such as groups={"0": mesh.get_group("tp")}'
+    if groups is not None:
+        check_kind("groups", groups, Mapping, DecodeError, remedy)
+    names = {}
+    for key, group in (groups or {}).items():
+        name = group if isinstance(group, str) else getattr(group, "group_name", None)
+        if not isinstance(key, str) or not isinstance(name, str):
+            wrong = key if not isinstance(key, str) else group
+            raise DecodeError(
+                f"groups= maps names to process groups or their names; {type_text(wrong)} is neither",
+                place=f"groups[{key!r:.80}]",
+                remedy=remedy,
+            )
+        names[key] = name
+    return names
+
+
 def check_records(program: Any) -> None:
     """Check that a value is a program of schema records.
 

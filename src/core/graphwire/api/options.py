@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Containers: TypeAlias = Literal["named", "plain"]
 Ranges: TypeAlias = Literal["exact", "narrowed"]
 Weights: TypeAlias = Literal["map", "copy"]
+Groups: TypeAlias = "Mapping[str, str | torch.distributed.ProcessGroup]"
 
 
 class SaveOptions(TypedDict, total=False):
@@ -52,6 +53,7 @@ class LoadOptions(OpenOptions, total=False):
     weights: Weights | None
     verify: bool
     unknown_ops: UnknownOps
+    groups: Groups | None
     extra_files: MutableMapping[str, Any] | None
     report: Callable[[LoadReport], object] | None
 

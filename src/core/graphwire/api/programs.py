@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack, cast
 
-from graphwire.analysis.inspection import LoadReport, Omission, StepReport, WriteReport
+from graphwire.analysis.inspection import LoadReport, Omission, StepReport, WriteReport, with_group_names
 from graphwire.analysis.validation import check_saved_program, check_valid
 from graphwire.api.archive import open
 from graphwire.api.argument_checks import (
@@ -17,12 +17,13 @@ from graphwire.api.argument_checks import (
     check_kind,
     check_records,
     fill_extra_files,
+    group_names,
     programs_by_name,
 )
 from graphwire.api.error_boundary import Boundary, reading, writing
 from graphwire.api.files import PathOrFile
 from graphwire.api.opsets import at_installed_opsets, program_after_plan
-from graphwire.api.options import Containers, LoadOptions, Ranges, SaveOptions, Weights, options_of
+from graphwire.api.options import Containers, Groups, LoadOptions, Ranges, SaveOptions, Weights, options_of
 from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dropped
 from graphwire.errors import (
     DecodeError,
@@ -148,6 +149,7 @@ def load(
     weights: Weights | None = "map",
     verify: bool = False,
     unknown_ops: UnknownOps = "error",
+    groups: Groups | None = None,
     registry: Registry | None = None,
     extra_files: MutableMapping[str, Any] | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -167,6 +169,9 @@ def load(
             checksum of the program itself is always verified.
         unknown_ops: how to load operators that are not installed, or not in a version that upgrades can reach. "error"
             raises. "opaque" loads them as calls that can be inspected and saved again; running them raises an error.
+        groups: the process groups of this job to use in place of those that the program's collectives name: each a name, or
+            the `torch.distributed.ProcessGroup` itself, by the name in the program. Others keep their names. If process
+            groups are initialized, those that torch's collectives name must exist here and have the sizes that they state.
         registry: the plugins to use. None uses the installed ones.
         extra_files: a dict to fill with the extra files, by path, after the program is loaded. Each value is text; it is bytes
             if the file is not UTF-8 or the dict already has bytes for its path (`{"a.png": b""}`).
@@ -182,9 +187,10 @@ def load(
         DecodeError: this installation lacks something that the program needs.
         LimitError: the file exceeds `limits`.
     """
-    from graphwire.bridge.program import decode_program
+    from graphwire.bridge.program import check_process_groups, decode_program
     from graphwire.bridge.tensors import target_device
 
+    names = group_names(groups)
     check_choice("weights", weights, ("map", "copy", None))
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
     check_extra_files_dict(extra_files)
@@ -214,6 +220,9 @@ def load(
                 program, origin, rewritten, propagates = at_installed_opsets(
                     program, archive.registry, unknown_ops
                 )
+                regrouped: list[StepReport] = []
+                program = with_group_names(program, names, regrouped)
+                check_process_groups(program, archive.registry, names)
                 loaded = decode_program(
                     program,
                     payloads,
@@ -229,7 +238,7 @@ def load(
     for omission in left_out:
         warnings.warn(omission.as_loaded, GraphwireWarning, stacklevel=3)
     if report is not None and findings is not None:
-        steps = [StepReport(each.what, list(each.nodes)) for each in rewritten]
+        steps = [StepReport(each.what, list(each.nodes)) for each in rewritten] + regrouped
         try:
             report(findings.with_steps(steps).with_dropped(left_out))
         except Exception as error:

@@ -58,6 +58,7 @@ def _method_sections(method: MethodInspection) -> Iterator[Section]:
     modules = [(each.name, each.type, f"{each.nodes:,}", f"{each.elements:,}") for each in summary.modules]
     yield Section("Modules", ("name", "class", "nodes", "parameters"), modules, frozenset({2, 3}))
     yield _operator_section(summary)
+    yield _group_section(summary)
 
 
 def _load_section(report: LoadReport) -> Section:
@@ -90,6 +91,18 @@ def _operator_section(summary: Summary) -> Section:
         rest = sum(count for _, count in listed[MOST_OPERATORS:])
         rows.append((f"({len(listed) - MOST_OPERATORS} others)", f"{rest:,}"))
     return Section("Operators", ("operator", "calls"), rows, frozenset({1}))
+
+
+def _group_section(summary: Summary) -> Section:
+    rows = [
+        (
+            group.name,
+            " or ".join(map(str, group.sizes)),
+            ", ".join(f"{name} {count:,}" for name, count in group.operators.items()),
+        )
+        for group in summary.process_groups
+    ]
+    return Section("Process groups", ("name", "size", "operators and calls"), rows, frozenset({1}))
 
 
 def _facts(method: MethodInspection) -> Iterator[tuple[str, str]]:

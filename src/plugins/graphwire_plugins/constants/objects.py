@@ -7,7 +7,12 @@ from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.hooks import Tree
-from graphwire_plugins.constants.plain_data import declared_classes, decode_data, encode_data
+from graphwire_plugins.constants.plain_data import (
+    declared_classes,
+    decode_data,
+    encode_data,
+    refuse_job_value,
+)
 from graphwire_plugins.constants.script_states import STATES, check_state
 
 _CODEC = "Install a plugin with a constant codec that owns it and checks what it is made of"
@@ -36,6 +41,7 @@ class ScriptObjects:
         """
         import torch
 
+        refuse_job_value(value)
         name = str(value._type().qualified_name())
         if name not in STATES:
             raise EncodeError(f"graphwire cannot check states of the script class {name}", remedy=_CODEC)

@@ -18,7 +18,15 @@ from graphwire.hooks import Tree
 from graphwire.schema import texts
 from graphwire.wire import check_expanded_size
 
-__all__ = ["declared_classes", "decode_data", "encode_data", "importable_name", "rebuild", "state_of"]
+__all__ = [
+    "declared_classes",
+    "decode_data",
+    "encode_data",
+    "importable_name",
+    "rebuild",
+    "refuse_job_value",
+    "state_of",
+]
 
 
 def encode_data(value: Any, tensors: list[Any]) -> Tree:
@@ -62,9 +70,35 @@ def _encode(value: Any, tensors: list[Any], left: list[int]) -> Tree:
         return texts.encode_value(value)
     if type(value) in _PLAIN:
         return texts.encode_value(value)
+    refuse_job_value(value)
     if isinstance(value, type) or callable(value):
         return {"declared": _declared_name(value)}
     return {"object": _declared_name(type(value)), "state": _encode(state_of(value), tensors, left)}
+
+
+def refuse_job_value(value: Any) -> None:
+    """Raise if a value refers to the processes of the job that made it: no other job has these.
+
+    Raises:
+        EncodeError: it is a DTensor, a device mesh, a process group, or another object of torch.distributed.
+    """
+    from graphwire.bridge.torch_compat import kind_of_job_value
+
+    if kind := kind_of_job_value(value):
+        raise EncodeError(
+            f"it is {kind}, which refers to the processes of the job that made it",
+            remedy=_WHOLE_TENSOR if kind == "a DTensor" else _NAMED_GROUP,
+        )
+
+
+_WHOLE_TENSOR = (
+    "Put a plain tensor in its place before you save: its `full_tensor()`, or its `to_local()` for a program of this rank "
+    "alone; or install a plugin whose codec makes it again"
+)
+_NAMED_GROUP = (
+    "Let the model use the names of process groups and torch's functional collectives; `groups=` of load maps the names to "
+    "those of another job"
+)
 
 
 def decode_data(tree: Tree, tensors: Sequence[Any]) -> Any:

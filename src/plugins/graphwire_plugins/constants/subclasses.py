@@ -20,7 +20,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError, UnknownTypeError
 from graphwire.hooks import Tree
-from graphwire_plugins.constants.plain_data import decode_data, encode_data, importable_name
+from graphwire_plugins.constants.plain_data import decode_data, encode_data, importable_name, refuse_job_value
 
 _FIELDS: dict[str, type] = {
     "class": str,
@@ -45,9 +45,14 @@ class TensorSubclasses:
         return isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value)
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
-        """Return the tree and the inner tensors, which share the value's memory."""
+        """Return the tree and the inner tensors, which share the value's memory.
+
+        Raises:
+            EncodeError: the value is a DTensor, or its context is not data.
+        """
         import torch
 
+        refuse_job_value(value)
         attributes, context = value.__tensor_flatten__()
         tensors = [getattr(value, attribute) for attribute in attributes]
         tree: Tree = {

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from graphwire.analysis.inspection.load_report import LoadReport
+from graphwire.analysis.inspection.process_groups import ProcessGroup, named_groups
 from graphwire.analysis.inspection.tensor_sizes import (
     HeldTensor,
     TensorSizes,
@@ -119,6 +120,8 @@ class Summary(msgspec.Struct, frozen=True):
     plugins: list[PluginRequirement]
     modules: list[ModuleSummary]
     """The root's submodules, in the order of their first call."""
+    process_groups: list[ProcessGroup]
+    """The process groups that collectives name, in the order of their first use."""
 
 
 class MethodInspection(msgspec.Struct, frozen=True):
@@ -197,6 +200,7 @@ def summarize(
         features=program.requires,
         plugins=program.plugins,
         modules=_modules(graphs, tensors["parameter"]),
+        process_groups=named_groups(graphs),
     )
 
 

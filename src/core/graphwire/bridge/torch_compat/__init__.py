@@ -1,5 +1,6 @@
 """Which private or changing parts of torch does graphwire use?"""
 
+from graphwire.bridge.torch_compat.distributed import is_in_job, kind_of_job_value, world_group, world_groups
 from graphwire.bridge.torch_compat.metadata_runs import (
     accepts_numbers,
     is_constructor,
