@@ -19,7 +19,7 @@ import graphwire
 from graphwire import errors
 from graphwire.analysis.inspection.load_report import Omission, WriteReport
 from graphwire.cli import main
-from graphwire.evolve.documents.plain_values import subgraphs
+from graphwire.evolve.opsets.plain_values import subgraphs
 from graphwire.schema.program import Program, StackFrame
 from graphwire.testing.programs import assert_same_values
 from graphwire.wire.package.package_writer import Document, write_package

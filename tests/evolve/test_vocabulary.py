@@ -21,14 +21,13 @@ from torch._export.serde import schema as torch_schema
 
 import graphwire
 from graphwire.errors import Obstacle, TargetError
-from graphwire.evolve.documents.plain_values import TABLES
 from graphwire.evolve.documents.reserved_names import rename_values
 from graphwire.evolve.documents.step import report_new_constructs
 from graphwire.evolve.documents.versions import RELEASES, Version, first_release
 from graphwire.evolve.documents.vocabulary import EXTENSIONS, FIELDS, TYPES
 from graphwire.evolve.targets.chain import CURRENT, downgrade
 from graphwire.evolve.targets.targets import supports
-from graphwire.schema.arguments import ARMS, PLACES
+from graphwire.schema.arguments import ARMS, PLACES, VALUE_TABLES
 from graphwire.schema.graph import ARGUMENT_ARMS, Argument, Graph
 from graphwire.schema.module_call import ModuleCallEntry
 from graphwire.schema.program import FEATURES, Program
@@ -184,14 +183,18 @@ _FREE = frozenset(
 
 def test_the_tables_of_values_are_those_of_torch_s_schema() -> None:
     rows = FIELDS[Graph]
-    assert set(TABLES.values()) == {name for name, row in rows.items() if row.names and row.since is not None}
+    assert set(VALUE_TABLES.values()) == {
+        name for name, row in rows.items() if row.names and row.since is not None
+    }
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_no_name_of_a_value_stays_when_all_are_renamed(name: str) -> None:
     module = to_tree(GOLDEN[name]())["graph_module"]
     graph = module["graph"]
-    names = {value: f"renamed_{value}_value" for table in TABLES.values() for value in graph.get(table) or ()}
+    names = {
+        value: f"renamed_{value}_value" for table in VALUE_TABLES.values() for value in graph.get(table) or ()
+    }
     again = {value: key for key, value in names.items()}
     for kind, tree in (
         (Graph, graph),

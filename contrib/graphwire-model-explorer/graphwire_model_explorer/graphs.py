@@ -15,8 +15,8 @@ from model_explorer import graph_builder as gb
 import graphwire
 from graphwire.analysis.validation import number_text
 from graphwire.cli.node_text import argument_text
-from graphwire.evolve.documents import TABLES
 from graphwire.schema import (
+    VALUE_TABLES,
     Argument,
     Graph,
     GraphArgument,
@@ -234,7 +234,7 @@ def _label(target: str) -> str:
 
 def _known(graph: Graph, name: str) -> list[gb.KeyValue]:
     """Return the type and device of a value as attributes."""
-    kind = next((kind for kind, table in TABLES.items() if name in getattr(graph, table)), "token")
+    kind = next((kind for kind, table in VALUE_TABLES.items() if name in getattr(graph, table)), "token")
     meta = graph.tensor_values.get(name)
     if not isinstance(meta, TensorMeta):
         return [gb.KeyValue("kind", kind.replace("_", " "))]

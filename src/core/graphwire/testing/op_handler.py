@@ -26,8 +26,7 @@ from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import GraphwireError
-from graphwire.evolve.documents import encode_value
-from graphwire.evolve.opsets import walk_nodes
+from graphwire.evolve.opsets import encode_value, walk_nodes
 from graphwire.hooks import NodeCodec, OpHandler, OpsetUpgrader, Registry, default_registry, hookimpl
 from graphwire.schema import ArgumentKind, NamedArgument
 from graphwire.testing.imports import heavy_imports

@@ -7,21 +7,6 @@ from graphwire.evolve.documents.expression_text import (
     to_infix,
 )
 from graphwire.evolve.documents.free_names import free_name, value_names
-from graphwire.evolve.documents.module_stacks import (
-    module_stack_down,
-    module_stack_up,
-    stack_with_commas,
-    stack_without_commas,
-)
-from graphwire.evolve.documents.plain_values import (
-    TABLES,
-    Value,
-    decode_value,
-    defined_values,
-    encode_value,
-    map_argument,
-    subgraphs,
-)
 from graphwire.evolve.documents.range_bounds import (
     greatest_integer_from_infinity,
     infinity_from_greatest_integer,

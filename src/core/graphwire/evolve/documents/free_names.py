@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container
 
-from graphwire.evolve.documents.plain_values import TABLES
 from graphwire.evolve.documents.trees import Record
+from graphwire.schema import VALUE_TABLES
 
 
 def value_names(graph: Record) -> set[str]:
     """Return the names of a graph's values."""
-    return {name for table in TABLES.values() for name in graph.get(table) or ()}
+    return {name for table in VALUE_TABLES.values() for name in graph.get(table) or ()}
 
 
 def free_name(stem: str, taken: Container[str | None], separator: str = "_") -> str:

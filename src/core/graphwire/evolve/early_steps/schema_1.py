@@ -30,13 +30,12 @@ from graphwire.evolve.documents import (
     first_release,
     greatest_integer_from_infinity,
     infinity_from_greatest_integer,
-    module_stack_down,
-    module_stack_up,
     report_small_sizes,
     rewrite,
     without,
 )
 from graphwire.evolve.early_steps.explicit_arms import with_all_arms
+from graphwire.evolve.early_steps.module_stacks import module_stack_down, module_stack_up
 from graphwire.evolve.early_steps.signature_maps import signature_down, signature_up
 from graphwire.evolve.early_steps.tensor_constants import lift_constants
 from graphwire.evolve.operators import relax_size_assertions

@@ -34,10 +34,9 @@ from graphwire.evolve.documents import (
     rename_builtin_names,
     report_small_sizes,
     rewrite,
-    stack_with_commas,
-    stack_without_commas,
     treespecs,
 )
+from graphwire.evolve.early_steps.module_stacks import stack_with_commas, stack_without_commas
 from graphwire.schema import ConstantValue
 from graphwire.schema.texts import treespec_nodes
 

@@ -3,6 +3,7 @@
 from graphwire.evolve.opsets.changes import Change, EditNode, opset_steps, renamed_operator, renamed_parameter
 from graphwire.evolve.opsets.editor import NodeEditor, Value
 from graphwire.evolve.opsets.graph_names import graphs_in, uses_operator, walk_nodes
+from graphwire.evolve.opsets.plain_values import encode_value, map_argument
 from graphwire.evolve.opsets.planner import Plan, UnknownOps, apply, plan, plan_for
 from graphwire.evolve.opsets.propagation import check_stored_marks, marked_operators
 from graphwire.evolve.opsets.requirements import check_plugins, kept_requirements, with_requirements

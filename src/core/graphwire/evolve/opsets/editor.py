@@ -21,7 +21,7 @@ from typing import Any, NoReturn, TypeAlias
 from msgspec.structs import replace
 
 from graphwire.errors import OpsetError
-from graphwire.evolve.documents import Value, decode_value, defined_values, encode_value
+from graphwire.evolve.opsets.plain_values import Value, decode_value, defined_values, encode_value
 from graphwire.evolve.opsets.rewriting import GraphRewrite
 from graphwire.schema import (
     Argument,
@@ -103,7 +103,7 @@ class NodeEditor:
         return None if position is None else self._node.inputs[position].arg
 
     def value(self, parameter: str | int, default: Any = _MISSING) -> Any:
-        """Return the plain value of an argument (`evolve.documents.plain_values`): a literal, a `Value`, or a list of them.
+        """Return the plain value of an argument (`evolve.opsets.plain_values`): a literal, a `Value`, or a list of them.
 
         Args:
             parameter: its name in the operator's schema, or its position among those without one.

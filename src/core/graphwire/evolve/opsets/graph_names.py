@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from graphwire.evolve.documents import subgraphs
+from graphwire.evolve.opsets.plain_values import subgraphs
 from graphwire.schema import (
     ARMS,
     INSIDE,

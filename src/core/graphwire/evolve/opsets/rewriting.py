@@ -10,8 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.documents import TABLES, Value, defined_values, map_argument
-from graphwire.schema import Graph, NamedArgument, Node
+from graphwire.evolve.opsets.plain_values import Value, defined_values, map_argument
+from graphwire.schema import VALUE_TABLES, Graph, NamedArgument, Node
 
 _RESERVED = frozenset(
     {
@@ -136,12 +136,12 @@ class GraphRewrite:
             del self._own_table(value.kind)[value.name]
 
     def _table(self, kind: str) -> dict[str, Any]:
-        field = TABLES[kind]
+        field = VALUE_TABLES[kind]
         table: dict[str, Any] = self._tables.get(field, getattr(self._graph, field))
         return table
 
     def _own_table(self, kind: str) -> dict[str, Any]:
-        field = TABLES[kind]
+        field = VALUE_TABLES[kind]
         if field not in self._tables:
             self._tables[field] = dict(getattr(self._graph, field))
         return self._tables[field]
@@ -177,7 +177,7 @@ class GraphRewrite:
 def _names_of(graph: Graph) -> set[str]:
     """Return every name in use in the graph: of values, nodes, and the attributes they read."""
     names = {*graph.value_metadata, *(graph.input_names or ())}
-    for field in TABLES.values():
+    for field in VALUE_TABLES.values():
         names.update(getattr(graph, field))
     for argument in graph.inputs:
         names.update(value.name for value in defined_values(argument))

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from graphwire.evolve.documents import map_argument
+from graphwire.evolve.opsets import map_argument
 from graphwire.schema import Graph, NamedArgument, Node, Program, ValueMetadata
 from graphwire.schema.trees import WHY_OMITTED, TraceTexts
 

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from graphwire.schema import (
     ARMS,
-    VALUE_TABLES,
     Argument,
     CustomObjArgument,
     Device,
@@ -43,13 +42,10 @@ class Value(NamedTuple):
 
     name: str
     kind: str = "tensor"
-    """A key of `TABLES`."""
+    """A key of `schema.arguments.VALUE_TABLES`."""
     class_fqn: str = ""
     """The class of a `custom_obj`."""
 
-
-TABLES = VALUE_TABLES
-"""The kinds of values, and the field of `Graph` that describes the values of each."""
 
 _SYMBOLIC = {"sym_int": SymIntArgument, "sym_float": SymFloatArgument, "sym_bool": SymBoolArgument}
 
