@@ -170,6 +170,20 @@ def test_keyword_arguments_of_2_1_are_told_from_a_tuple_of_positional_ones() -> 
         assert named["context"] == keywords
 
 
+def test_a_value_with_the_name_of_a_field_is_renamed_without_the_field() -> None:
+    text = json.dumps(upgrade(documents()["2.9.1", "ops_upsample_dyn"])[0])
+    name = next(iter(json.loads(text)["graph_module"]["graph"]["tensor_values"]))
+    for field in ("device", "type"):
+        for version in (Version(5, 1), Version(2), Version(1)):
+            older, plain = (
+                downgrade(json.loads(each), version)["graph_module"]["graph"]["tensor_values"]
+                for each in (text.replace(f'"{name}"', f'"{field}"'), text)
+            )
+            assert [*older.items()] == [
+                (f"{field}_1" if key == name else key, value) for key, value in plain.items()
+            ]
+
+
 def test_traces_of_a_program_of_today_fill_the_table_of_files() -> None:
     tree, _ = upgrade(documents()["2.5.1", "mlp" if ("2.5.1", "mlp") in documents() else "linear"])
     compact = downgrade(tree, COMPACT_5_3)

@@ -15,7 +15,7 @@ from graphwire.evolve.documents.range_bounds import (
     report_small_sizes,
     unbounded_to_infinity,
 )
-from graphwire.evolve.documents.record_edits import arm_edit, expression_edit, without
+from graphwire.evolve.documents.record_edits import SureEdit, arm_edit, expression_edit, with_module, without
 from graphwire.evolve.documents.reserved_names import (
     name_symbols_by_operators,
     rename_builtin_names,
@@ -37,12 +37,14 @@ from graphwire.evolve.documents.trees import (
     Edits,
     Node,
     Record,
+    Refuse,
     Report,
     Where,
     arguments_of,
     arm_of,
     name_of,
     node_label,
+    refusing,
     rewrite,
     treespecs,
 )

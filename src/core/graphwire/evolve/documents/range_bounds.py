@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from graphwire.evolve.documents.trees import ROOT, Record, Report
+from graphwire.evolve.documents.trees import ROOT, Record, Refuse
 from graphwire.evolve.documents.versions import Version
 from graphwire.schema import Program, RangeConstraint
 
@@ -61,12 +61,12 @@ def narrow_ranges(program: Program, version: Version) -> tuple[Program, list[Nar
     return (replace(program, range_constraints=ranges) if found else program), found
 
 
-def report_small_sizes(tree: Record, report: Report, least: int, first: str) -> None:
+def report_small_sizes(tree: Record, refuse: Refuse, least: int) -> None:
     """Report each size whose range begins below the least that a reader reads."""
     for key, limits in tree["range_constraints"].items():
         if _BACKED.fullmatch(key) and limits["min_val"] < least:
             construct = "a size that may be 0" if least == 1 else "a size that may be 0 or 1"
-            report(ROOT.at(f".range_constraints[{key!r}]").obstacle(f"{construct} ({key})", first))
+            refuse(ROOT.at(f".range_constraints[{key!r}]"), f"{construct} ({key})")
 
 
 GREATEST = 2**63 - 2

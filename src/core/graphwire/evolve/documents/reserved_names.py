@@ -12,12 +12,13 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from keyword import iskeyword
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import inspect
 
 from graphwire.evolve.documents.free_names import free_name, value_names
+from graphwire.evolve.documents.record_edits import with_module
 from graphwire.evolve.documents.trees import Edits, Record, Where, name_of, rewrite
 from graphwire.evolve.documents.vocabulary import FIELDS
 from graphwire.schema import Graph, GraphSignature, ModuleCallEntry
@@ -70,7 +71,7 @@ def rename_node_name_clashes(tree: Record) -> Record:
                 names[name] = free_name(f"{name}_value", taken, separator="")
                 taken.add(names[name])
         found[where.path] = names
-        return _graph_with_names(graph, names)
+        return rename_values(Graph, graph, names)
 
     tree = rewrite(tree, Edits(graph=of_graph))
     return _interface_with_names(tree, found["graph_module.graph"])
@@ -91,31 +92,21 @@ def _stem(target: str) -> str:
 
 def _with_names(tree: Record, names: dict[str, str]) -> Record:
     """Rename top-level values of a program."""
-    if not names:
-        return tree
-    module = tree["graph_module"]
-    graph = _graph_with_names(module["graph"], names)
-    return _interface_with_names({**tree, "graph_module": {**module, "graph": graph}}, names)
-
-
-def _graph_with_names(graph: Record, names: dict[str, str]) -> Record:
-    """Rename a graph's own values."""
-    return rename_values(Graph, graph, names) if names else graph
+    graph = rename_values(Graph, tree["graph_module"]["graph"], names)
+    return _interface_with_names(with_module(tree, graph=graph), names) if names else tree
 
 
 def _interface_with_names(tree: Record, names: dict[str, str]) -> Record:
     """Apply the new names of top-level values to the signature and the module calls."""
-    if not names:
-        return tree
     module = tree["graph_module"]
     signature = rename_values(GraphSignature, module["signature"], names)
     entries = [rename_values(ModuleCallEntry, entry, names) for entry in module["module_call_graph"]]
-    return {**tree, "graph_module": {**module, "signature": signature, "module_call_graph": entries}}
+    return with_module(tree, signature=signature, module_call_graph=entries)
 
 
 # ---------------------------------------------------------------------------------------- which fields hold value names
 
-_Rename = Callable[[Any, dict[str, str]], Any]
+_Rename: TypeAlias = Callable[[Any, dict[str, str]], Any]
 
 
 def rename_values(kind: type[msgspec.Struct], record: Record, names: dict[str, str]) -> Record:
@@ -123,68 +114,51 @@ def rename_values(kind: type[msgspec.Struct], record: Record, names: dict[str, s
 
     A graph inside has names of its own, so they stay.
     """
-    rename = _of_record(kind)
-    return record if rename is None else rename(record, names)
-
-
-def _name(value: Any, names: dict[str, str]) -> Any:
-    """Rename a name, a list of names or the keys of a table."""
-    if isinstance(value, dict):
-        return {names.get(key, key): _name(item, names) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_name(item, names) for item in value]
-    return names.get(value, value) if isinstance(value, str) else value
+    renames = _of_record(kind) if names else {}
+    return {
+        field: renames[field](value, names) if field in renames and value is not None else value
+        for field, value in record.items()
+    }
 
 
 @cache
-def _of_record(kind: type[msgspec.Struct]) -> _Rename | None:
-    """Return the function that renames values in records of a kind; None if such records hold no names."""
-    found: dict[str, _Rename] = {}
+def _of_record(kind: type[msgspec.Struct]) -> dict[str, _Rename]:
+    """Return the function that renames values in each field of such records that holds names."""
+    rows = FIELDS[kind]
+    found = {field.name: _of_type(field.type, rows[field.name].names) for field in _fields_of(kind)}
+    return {field: rename for field, rename in found.items() if rename is not None}
 
-    def rename(record: Any, names: dict[str, str]) -> Any:
-        if not isinstance(record, dict):  # an older schema may have a name alone here
-            return _name(record, names)
-        return {
-            field: found[field](value, names) if field in found and value is not None else value
-            for field, value in record.items()
-        }
 
+def _fields_of(kind: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    for field in info.fields:
-        below = _of_type(field.type)
-        row = FIELDS[kind][field.name]
-        if row.names:
-            found[field.name] = _name if below is None else _both(below)
-        elif below is not None:
-            found[field.name] = below
-    return rename if found else None
+    return info.fields
 
 
-def _both(below: _Rename) -> _Rename:
-    """Combine the renaming of a table's keys with that of its records."""
+def _of_type(kind: inspect.Type, named: bool) -> _Rename | None:
+    """Return the function that renames values in a field of this type; None if the field holds no names.
 
-    def rename(table: Any, names: dict[str, str]) -> Any:
-        return {names.get(key, key): item for key, item in below(table, names).items()}
-
-    return rename
-
-
-def _of_type(kind: inspect.Type) -> _Rename | None:
-    """Return the function that renames values in a field of this type; None if the field holds no names."""
-    if isinstance(kind, inspect.UnionType):
-        return next((found for each in kind.types if (found := _of_type(each)) is not None), None)
-    if isinstance(kind, (inspect.ListType, inspect.DictType)):
-        below = _of_type(kind.item_type if isinstance(kind, inspect.ListType) else kind.value_type)
-        if below is None:
-            return None
-        if isinstance(kind, inspect.ListType):
-            return lambda items, names: [below(item, names) for item in items]
-        return lambda table, names: {key: below(item, names) for key, item in table.items()}
-    if not isinstance(kind, inspect.StructType) or not _has_names(kind.cls, set()):
-        return None
-    # Arguments contain arguments, so the function for the inner ones is looked up when one occurs.
-    return lambda record, names: rename_values(kind.cls, record, names)
+    Args:
+        named: whether its texts, or the keys of its table, are names.
+    """
+    match kind:
+        case inspect.StrType() if named:
+            return lambda name, names: names.get(name, name)
+        case inspect.StructType(cls=cls) if _has_names(cls, set()):
+            # Arguments contain arguments, so the function for the inner ones is looked up when one occurs.
+            return lambda record, names: rename_values(cls, record, names)
+        case inspect.UnionType(types=types):
+            return next((found for each in types if (found := _of_type(each, named))), None)
+        case inspect.ListType(item_type=item) if below := _of_type(item, named):
+            return lambda items, names: [below(each, names) for each in items]
+        case inspect.DictType(value_type=value):
+            of_key, of_value = _of_type(kind.key_type, named), _of_type(value, named)
+            if of_key or of_value:
+                return lambda table, names: {
+                    of_key(key, names) if of_key else key: of_value(each, names) if of_value else each
+                    for key, each in table.items()
+                }
+    return None
 
 
 def _has_names(kind: type[msgspec.Struct], seen: set[type[msgspec.Struct]]) -> bool:
@@ -194,9 +168,7 @@ def _has_names(kind: type[msgspec.Struct], seen: set[type[msgspec.Struct]]) -> b
     seen.add(kind)
     if any(row.names for row in FIELDS[kind].values()):
         return True
-    info = inspect.type_info(kind)
-    assert isinstance(info, inspect.StructType)
-    return any(_has_names(inner, seen) for field in info.fields for inner in _structs(field.type))
+    return any(_has_names(inner, seen) for field in _fields_of(kind) for inner in _structs(field.type))
 
 
 def _structs(kind: inspect.Type) -> Iterator[type[msgspec.Struct]]:

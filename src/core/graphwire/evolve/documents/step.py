@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from graphwire.evolve.documents.trees import OURS, Edit, Edits, Record, Report, Where, arm_of, rewrite
-from graphwire.evolve.documents.versions import RELEASES, Version, first_release, with_version
+from graphwire.evolve.documents.trees import (
+    OURS,
+    Edits,
+    Record,
+    Refuse,
+    Report,
+    Where,
+    arm_of,
+    refusing,
+    rewrite,
+)
+from graphwire.evolve.documents.versions import DRAFT, RELEASES, Version, first_release, with_version
 from graphwire.evolve.documents.vocabulary import FIELDS, TYPES
 from graphwire.schema import ARMS, DTYPE_NAMES, PLACES, InputSpec, OutputSpec, Place, ScalarType
 
@@ -18,7 +28,7 @@ class Step(NamedTuple):
     newer: Version
     to_newer: Callable[[Record], Record] | None = None
     """Converts a document of `older` to `newer`, except for its version; None where nothing else changes."""
-    to_older: Callable[[Record, Report], Record] | None = None
+    to_older: Callable[[Record, Refuse], Record] | None = None
     """The reverse. It reports what `older` cannot express and leaves that unchanged."""
     derived: tuple[str, ...] = ()
     """The facts that only `newer` states and the step up derives from the rest."""
@@ -38,7 +48,10 @@ class Step(NamedTuple):
 
     def down(self, tree: Record, report: Report) -> Record:
         """Convert a document of `newer` to `older`. Report what `older` cannot express, and leave it unchanged."""
-        return with_version(tree if self.to_older is None else self.to_older(tree, report), self.older)
+        if self.to_older is not None:
+            first = str(self.newer) if self.older == DRAFT else first_release(self.newer)
+            tree = self.to_older(tree, refusing(report, first))
+        return with_version(tree, self.older)
 
 
 class AppliedStep(NamedTuple):
@@ -66,40 +79,26 @@ class _New(NamedTuple):
     places: dict[Place, dict[str, str]]
     """Arms that older versions have, in places where this version first reads them."""
     types: frozenset[ScalarType]
-    inputs: dict[str, str]
-    outputs: dict[str, str]
+    specs: dict[str, str]
+    """Arms of the specs of inputs and outputs."""
 
 
 def _new_with(version: Version | None) -> _New:
     """Return the constructs that a version added; with None, those that no release of torch reads."""
-    arguments = {
-        arm: row.says
-        for arm, row in ARMS.items()
-        if row.argument == version and not (row.resolved or row.feature)
-    }
-    places: dict[Place, dict[str, str]] = {}
-    for place, suffix in PLACES.items():
-        rows = ((arm, row) for arm, row in ARMS.items() if arm not in arguments and not row.feature)
-        found = {
+    rows = {arm: row for arm, row in ARMS.items() if not (row.resolved or row.feature)}
+    arguments = {arm: row.says for arm, row in rows.items() if row.argument == version}
+    places = {
+        place: {
             arm: f"{row.says}{suffix}"
-            for arm, row in rows
-            if row.since(place) == version and not row.resolved
+            for arm, row in rows.items()
+            if arm not in arguments and row.since(place) == version
         }
-        if found:
-            places[place] = found
-    return _New(
-        arguments,
-        places,
-        frozenset(kind for kind, since in TYPES.items() if since == version),
-        _new_specs(InputSpec, version),
-        _new_specs(OutputSpec, version),
-    )
-
-
-def _new_specs(kind: type[InputSpec | OutputSpec], version: Version | None) -> dict[str, str]:
-    return {
-        arm: row.says for arm, row in FIELDS[kind].items() if row.fate == "refused" and row.since == version
+        for place, suffix in PLACES.items()
     }
+    types = frozenset(kind for kind, since in TYPES.items() if since == version)
+    specs = FIELDS[InputSpec] | FIELDS[OutputSpec]
+    refused = {arm: row.says for arm, row in specs.items() if row.says and row.since == version}
+    return _New(arguments, places, types, refused)
 
 
 _NEW: Final = {version: _new_with(version) for version in (None, *RELEASES.values())}
@@ -112,56 +111,54 @@ def report_new_constructs(tree: Record, report: Report, version: Version | None)
         tree: the document, in that version.
         version: None for the constructs that no release of torch reads.
     """
-    new, first = _NEW[version], OURS if version is None else first_release(version)
+    new = _NEW[version]
+    refuse = refusing(report, OURS if version is None else first_release(version))
 
-    def of_argument(argument: Record, where: Where) -> Record:
+    def of_argument(argument: Record, where: Where) -> None:
         arm = arm_of(argument)
         if arm in new.arguments:
-            report(where.obstacle(new.arguments[arm], first))
-        elif arm == "as_scalar_type" and argument[arm] in new.types:
-            report(where.obstacle(_type_name(argument[arm]), first))
-        return argument
+            refuse(where, new.arguments[arm])
+        elif arm == "as_scalar_type":
+            of_type(argument[arm], where)
 
-    def of_meta(meta: Record, where: Where) -> Record:
-        if meta["dtype"] in new.types:
-            report(where.obstacle(_type_name(meta["dtype"]), first))
-        return meta
+    def of_type(kind: int, where: Where) -> None:
+        if kind in new.types:
+            refuse(where, f"the element type {DTYPE_NAMES[ScalarType(kind)]}")
 
     def in_place(arguments: list[Record], place: Place, where: Where, field: str) -> None:
-        constructs = new.places.get(place)
+        constructs = new.places[place]
         for index, argument in enumerate(arguments):
             arm = arm_of(argument)
-            construct = None if constructs is None else constructs.get(arm)
+            construct = constructs.get(arm)
             if construct is None and version is None:
                 construct = literal_as_value(arm, argument.get(arm), place)
             if construct is not None:
-                report(where.at(f"{field}[{index}]").obstacle(construct, first))
+                refuse(where.at(f"{field}[{index}]"), construct)
 
-    def of_node(node: Record, where: Where) -> Record:
-        in_place(node["outputs"], result_place(node), where, ".outputs")
-        return node
-
-    def of_graph(graph: Record, where: Where) -> Record:
+    def of_graph(graph: Record, where: Where) -> None:
         inner = where.path != "graph_module.graph"
         in_place(graph["inputs"], "inner_input" if inner else "input", where, ".inputs")
         in_place(graph["outputs"], "inner_output" if inner else "output", where, ".outputs")
-        return graph
 
-    def of_call(call: Record, where: Where) -> Record:
+    def of_call(call: Record, where: Where) -> None:
         in_place(call["inputs"], "call", where, ".inputs")
         in_place(call["outputs"], "call", where, ".outputs")
-        return call
+
+    def of_spec(spec: Record, where: Where) -> None:
+        for arm, construct in new.specs.items():
+            if spec.get(arm) is not None:
+                refuse(where, construct)
 
     rewrite(
         tree,
         Edits(
             argument=of_argument if new.arguments or new.types else None,
-            tensor_meta=of_meta if new.types else None,
-            node=of_node,
+            tensor_meta=(lambda meta, where: of_type(meta["dtype"], where)) if new.types else None,
+            node=lambda node, where: in_place(node["outputs"], result_place(node), where, ".outputs"),
             graph=of_graph,
-            call=of_call if "call" in new.places else None,
-            input_spec=_refused(new.inputs, report, first) if new.inputs else None,
-            output_spec=_refused(new.outputs, report, first) if new.outputs else None,
+            call=of_call if new.places["call"] else None,
+            input_spec=of_spec if new.specs else None,
+            output_spec=of_spec if new.specs else None,
         ),
     )
 
@@ -188,19 +185,3 @@ def literal_as_value(arm: str, content: Any, place: Place) -> str | None:
     if arm in ("as_sym_ints", "as_sym_floats") and any(item.get("as_name") is None for item in content):
         return f"a literal in {ARMS[arm].says}{PLACES[place]}"
     return None
-
-
-def _type_name(kind: int) -> str:
-    return f"the element type {DTYPE_NAMES[ScalarType(kind)]}"
-
-
-def _refused(arms: Mapping[str, str], report: Report, first: str) -> Edit:
-    """Return an edit of specs that reports the given arms and changes nothing."""
-
-    def check(spec: Record, where: Where) -> Record:
-        for arm, construct in arms.items():
-            if spec.get(arm) is not None:
-                report(where.obstacle(construct, first))
-        return spec
-
-    return check

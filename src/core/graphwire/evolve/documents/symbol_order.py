@@ -8,29 +8,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from graphwire.evolve.documents.trees import Record, Report, Where
+from graphwire.evolve.documents.record_edits import with_module
+from graphwire.evolve.documents.trees import Record, Refuse, Where
 
 _SYMBOL = re.compile(r"\bs\d+\b", re.ASCII)
 
 
 def sort_symbols_first(tree: Record) -> Record:
     """Order a program's tensors so that symbols appear alone before expressions use them, where such an order exists."""
-    module = tree["graph_module"]
-    values = module["graph"]["tensor_values"]
+    graph = tree["graph_module"]["graph"]
+    values = graph["tensor_values"]
     ordered, unmet = _in_order(values)
     if [*ordered, *unmet] == list(values):
         return tree
-    graph = {**module["graph"], "tensor_values": {name: values[name] for name in (*ordered, *unmet)}}
-    return {**tree, "graph_module": {**module, "graph": graph}}
+    values = {name: values[name] for name in (*ordered, *unmet)}
+    return with_module(tree, graph={**graph, "tensor_values": values})
 
 
-def report_unmet_symbols(graph: Record, where: Where, report: Report) -> Record:
+def report_unmet_symbols(refuse: Refuse, graph: Record, where: Where) -> None:
     """Report the first tensor with an expression of a symbol that is never a size by itself."""
     for name, text in _in_order(graph["tensor_values"])[1].items():
-        construct = f"the size {text}, of a symbol that is not a size by itself"
-        report(where.at(f".tensor_values[{name!r}]").obstacle(construct, "torch-2.3"))
+        place = where.at(f".tensor_values[{name!r}]")
+        refuse(place, f"the size {text}, of a symbol that is not a size by itself")
         break
-    return graph
 
 
 def _in_order(values: Record) -> tuple[list[str], dict[str, str]]:

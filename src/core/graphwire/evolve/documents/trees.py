@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from graphwire.errors import Obstacle
 from graphwire.schema import INSIDE, TREES, VALUE_ARMS, step_text
-from graphwire.schema.texts import TreeSpec, parse_treespec
 
 MALFORMED = (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError)
 """The errors that occur when a malformed tree is read as a record."""
@@ -21,7 +21,7 @@ Record: TypeAlias = dict[str, Any]
 """The tree of one record."""
 Node = Record
 Report: TypeAlias = Callable[[Obstacle], None]
-"""Receives each obstacle of a step down."""
+"""Receives each obstacle of a conversion to an older version."""
 
 
 class Where(NamedTuple):
@@ -46,19 +46,24 @@ class Where(NamedTuple):
             place = place.parent
         return "".join(reversed(steps)).removeprefix(".")
 
-    def obstacle(self, construct: str, first: str) -> Obstacle:
-        """Return an obstacle at this place."""
-        return Obstacle(self.path, self.node, construct, first)
-
-
-Edit: TypeAlias = Callable[[Record, Where], Record]
 
 ROOT = Where(None, "")
+Refuse: TypeAlias = Callable[[Where, str], None]
+"""Reports a construct that an older version cannot express, at its place."""
+
+
+def refusing(report: Report, first: str) -> Refuse:
+    """Return the function that reports obstacles whose first target is `first`."""
+    return lambda where, construct: report(Obstacle(where.path, where.node, construct, first))
+
+
+Edit: TypeAlias = Callable[[Record, Where], Record | None]
+"""Returns the record that replaces another; None where that one stays, as one that is only checked does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """The edit of each kind of record, inner records first; None for a kind that stays unchanged."""
+    """The edit of each kind of record, inner records first; None for a kind that nothing edits."""
 
     argument: Edit | None = None
     node: Edit | None = None
@@ -74,139 +79,118 @@ class Edits:
     output_spec: Edit | None = None
     call: Edit | None = None
     """The signature of a module call."""
-    program: Edit | None = None
 
 
 def rewrite(program: Record, edits: Edits) -> Record:
     """Apply `edits` everywhere in a program (schema 1 or later)."""
-    module = dict(program["graph_module"])
-    place = Where(ROOT, ".graph_module")
-    module["graph"] = rewrite_graph(module["graph"], edits, place.at(".graph"))
+    module, place = dict(program["graph_module"]), ROOT.at(".graph_module")
+    module["graph"] = _graph(edits, module["graph"], place.at(".graph"))
     signature = module.get("signature")
     if signature is not None and "input_specs" in signature:
-        module["signature"] = _signature(signature, edits, place.at(".signature"))
+        sides = (("input_specs", edits.input_spec), ("output_specs", edits.output_spec))
+        here = place.at(".signature")
+        specs = {
+            side: _each(signature[side], partial(_spec, edits, edit), here, f".{side}")
+            for side, edit in sides
+        }
+        module["signature"] = {**signature, **specs}
     entries = module.get("module_call_graph")
     if entries and (edits.call or edits.argument):
-        module["module_call_graph"] = [
-            _entry(entry, edits, place.at(f".module_call_graph[{index}]"))
-            for index, entry in enumerate(entries)
-        ]
+        module["module_call_graph"] = _each(entries, partial(_entry, edits), place, ".module_call_graph")
     program = {**program, "graph_module": module}
     if edits.argument and (examples := program.get("example_inputs")) and isinstance(examples, dict):
-        here = ROOT.at(".example_inputs")
-        program["example_inputs"] = {
-            **examples,
-            "leaves": _arguments(examples["leaves"], edits, here, ".leaves"),
-        }
-    return edits.program(program, ROOT) if edits.program else program
+        leaves = _each(examples["leaves"], partial(_argument, edits), ROOT.at(".example_inputs"), ".leaves")
+        program["example_inputs"] = {**examples, "leaves": leaves}
+    return program
 
 
-def rewrite_graph(graph: Record, edits: Edits, where: Where) -> Record:
-    """Apply `edits` to a graph and the graphs inside it."""
+def _each(records: list[Record], edit: Edit, where: Where, field: str) -> list[Record]:
+    """Edit the records of a list in a field of `where`."""
+    return [edit(record, where.at(f"{field}[{index}]")) or record for index, record in enumerate(records)]
+
+
+def _values(graph: Record, table: str, edit: Edit, where: Where) -> None:
+    """Edit the records of a table of a graph, which is a copy."""
+    graph[table] = {
+        name: edit(value, where.at(f".{table}[{name!r}]")) or value for name, value in graph[table].items()
+    }
+
+
+def _graph(edits: Edits, graph: Record, where: Where) -> Record:
     graph = dict(graph)
     graph["nodes"] = [
-        _node(node, edits, Where(where, f".nodes[{index}]", node_label(node)))
+        _node(edits, node, Where(where, f".nodes[{index}]", node_label(node)))
         for index, node in enumerate(graph["nodes"])
     ]
     if edits.argument:
         for side in ("inputs", "outputs"):
-            graph[side] = _arguments(graph[side], edits, where, f".{side}")
+            graph[side] = _each(graph[side], partial(_argument, edits), where, f".{side}")
     if edits.tensor_meta or edits.sym_int:
-        graph["tensor_values"] = {
-            name: _tensor_value(value, edits, where.at(f".tensor_values[{name!r}]"))
-            for name, value in graph["tensor_values"].items()
-        }
-    for table, edit in (
-        ("sym_int_values", edits.sym_int),
-        ("sym_float_values", edits.sym_float),
-        ("sym_bool_values", edits.sym_bool),
-    ):
-        if edit and graph.get(table):
-            graph[table] = {
-                name: edit(value, where.at(f".{table}[{name!r}]")) for name, value in graph[table].items()
-            }
-    return edits.graph(graph, where) if edits.graph else graph
+        _values(graph, "tensor_values", partial(_tensor_value, edits), where)
+    for kind in ("sym_int", "sym_float", "sym_bool"):
+        edit = getattr(edits, kind)
+        if edit and graph.get(f"{kind}_values"):
+            _values(graph, f"{kind}_values", edit, where)
+    return (edits.graph(graph, where) or graph) if edits.graph else graph
 
 
-def _node(node: Record, edits: Edits, where: Where) -> Record:
-    inputs = node["inputs"]
+def _node(edits: Edits, node: Record, where: Where) -> Record:
     edited = [
-        {**named, "arg": _argument(named["arg"], edits, where.at(f".inputs[{index}].arg"))}
+        {**named, "arg": _argument(edits, named["arg"], where.at(f".inputs[{index}].arg"))}
         if edits.argument or "as_graph" in named["arg"]
         else named
-        for index, named in enumerate(inputs)
+        for index, named in enumerate(node["inputs"])
     ]
     node = {**node, "inputs": edited}
     if edits.argument:
-        node["outputs"] = _arguments(node["outputs"], edits, where, ".outputs")
-    return edits.node(node, where) if edits.node else node
+        node["outputs"] = _each(node["outputs"], partial(_argument, edits), where, ".outputs")
+    return (edits.node(node, where) or node) if edits.node else node
 
 
-def _arguments(arguments: list[Record], edits: Edits, where: Where, field: str) -> list[Record]:
-    return [_argument(each, edits, where.at(f"{field}[{index}]")) for index, each in enumerate(arguments)]
-
-
-def _argument(argument: Record, edits: Edits, where: Where) -> Record:
+def _argument(edits: Edits, argument: Record, where: Where) -> Record:
     arm = arm_of(argument)
     if arm == "as_graph":
         held = argument[arm]
-        graph = rewrite_graph(held["graph"], edits, where.at(".as_graph.graph"))
+        graph = _graph(edits, held["graph"], where.at(".as_graph.graph"))
         argument = {**argument, arm: {**held, "graph": graph}}
     elif (inside := INSIDE.get(arm)) is not None:
         below = where.at(f".{arm}")
         items = [
-            _argument(item, edits, below.at(step_text(step)))
+            _argument(edits, item, below.at(step_text(step)))
             for step, item in inside.taken(TREES, argument[arm])
         ]
         argument = {**argument, arm: inside.put(TREES, argument[arm], items)}
-    return edits.argument(argument, where) if edits.argument else argument
+    return (edits.argument(argument, where) or argument) if edits.argument else argument
 
 
-def _tensor_value(value: Record, edits: Edits, where: Where) -> Record:
+def _tensor_value(edits: Edits, value: Record, where: Where) -> Record:
     if "meta" in value:  # schema 1 wraps it
-        return {**value, "meta": _tensor_value(value["meta"], edits, where.at(".meta"))}
+        return {**value, "meta": _tensor_value(edits, value["meta"], where.at(".meta"))}
     if edit := edits.sym_int:
-        value = {
-            **value,
-            "sizes": [edit(size, where.at(f".sizes[{index}]")) for index, size in enumerate(value["sizes"])],
-            "strides": [
-                edit(stride, where.at(f".strides[{index}]")) for index, stride in enumerate(value["strides"])
-            ],
-        }
-        if isinstance(value["storage_offset"], dict):
-            value["storage_offset"] = edit(value["storage_offset"], where.at(".storage_offset"))
-    return edits.tensor_meta(value, where) if edits.tensor_meta else value
+        extents = ("sizes", "strides")
+        value = {**value, **{field: _each(value[field], edit, where, f".{field}") for field in extents}}
+        if isinstance(offset := value["storage_offset"], dict):
+            value["storage_offset"] = edit(offset, where.at(".storage_offset")) or offset
+    return (edits.tensor_meta(value, where) or value) if edits.tensor_meta else value
 
 
-def _signature(signature: Record, edits: Edits, where: Where) -> Record:
-    result = {}
-    for side, edit in (("input_specs", edits.input_spec), ("output_specs", edits.output_spec)):
-        result[side] = [
-            _spec(spec, edits, edit, where.at(f".{side}[{index}]"))
-            for index, spec in enumerate(signature[side])
-        ]
-    return {**signature, **result}
-
-
-def _spec(spec: Record, edits: Edits, edit: Edit | None, where: Where) -> Record:
+def _spec(edits: Edits, edit: Edit | None, spec: Record, where: Where) -> Record:
     if edits.argument:
         for arm in ("user_input", "user_output"):
             if (user := spec.get(arm)) is not None:
-                spec = {**spec, arm: {**user, "arg": _argument(user["arg"], edits, where.at(f".{arm}.arg"))}}
-    return edit(spec, where) if edit else spec
+                spec = {**spec, arm: {**user, "arg": _argument(edits, user["arg"], where.at(f".{arm}.arg"))}}
+    return (edit(spec, where) or spec) if edit else spec
 
 
-def _entry(entry: Record, edits: Edits, where: Where) -> Record:
+def _entry(edits: Edits, entry: Record, where: Where) -> Record:
     signature = entry.get("signature")
     if signature is None:
         return entry
     where = where.at(".signature")
     if edits.argument:
-        signature = {
-            **signature,
-            **{side: _arguments(signature[side], edits, where, f".{side}") for side in ("inputs", "outputs")},
-        }
-    return {**entry, "signature": edits.call(signature, where) if edits.call else signature}
+        edit, sides = partial(_argument, edits), ("inputs", "outputs")
+        signature = {**signature, **{side: _each(signature[side], edit, where, f".{side}") for side in sides}}
+    return {**entry, "signature": (edits.call(signature, where) or signature) if edits.call else signature}
 
 
 # ------------------------------------------------------------------------------------------------ reading records
@@ -248,10 +232,10 @@ def subgraphs(node: Record) -> Iterator[Record]:
             yield inner["graph"]
 
 
-def treespecs(program: Record) -> Iterator[tuple[Where, TreeSpec]]:
-    """Return the tree specs of the inputs (`in_spec`) and outputs (`out_spec`) of module calls, each with its place."""
+def treespecs(program: Record) -> Iterator[tuple[Where, str]]:
+    """Return the texts of the tree specs of module calls (`in_spec`, `out_spec`), each with its place."""
     for index, entry in enumerate(program["graph_module"]["module_call_graph"]):
         for side in ("in_spec", "out_spec"):
             if text := (entry.get("signature") or {}).get(side):
                 where = ROOT.at(f".graph_module.module_call_graph[{index}].signature").at(f".{side}")
-                yield where, parse_treespec(text)
+                yield where, text

@@ -14,32 +14,32 @@ Weights: `evolve.early_steps.embedded` extracts them from a draft, and inserts t
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from graphwire.errors import SchemaError
-from graphwire.evolve.documents import DRAFT, ROOT, Record, Report, Step, Version, Where, name_of, node_label
+from graphwire.evolve.documents import DRAFT, ROOT, Record, Refuse, Step, Version, Where, name_of, node_label
 from graphwire.evolve.early_steps.draft_arguments import (
     argument_down,
     argument_up,
+    conversions_down,
+    conversions_up,
     literal_integers,
     meta_down,
     meta_up,
+    renamed,
     result_down,
     result_up,
     size_down,
     size_up,
     value_name,
 )
-from graphwire.schema.texts import LEAF, TreeSpec, format_treespec
-
-OLDER, NEWER = DRAFT, Version(1)
+from graphwire.evolve.early_steps.schema_1 import tuple_of
+from graphwire.schema.texts import LEAF, format_treespec
 
 KEPT = "graphwire.schema_1"
 """The key of `metadata` with the parts of a schema 1 document for which the draft has no field."""
 
 _MODULES = ("_operator.", "math.", "builtins.", "torch.")
 _OPS = "torch.ops."
-_FIRST = "1"
 
 
 # ------------------------------------------------------------------------------------------------------------- up
@@ -56,8 +56,9 @@ def up(tree: Record) -> Record:
         name: kept["names"].get(name) or value_name(name) for name in (*tree["parameters"], *tree["buffers"])
     }
     graph = _graph_up(tree["graph"], names)
-    user_inputs = [argument["name"] for argument in tree["graph"]["inputs"]]
-    user_outputs = [argument["name"] for argument in tree["graph"]["outputs"]]
+    user_inputs, user_outputs = (
+        [argument["name"] for argument in tree["graph"][side]] for side in ("inputs", "outputs")
+    )
     graph["inputs"] = [{"as_tensor": {"name": name}} for name in names.values()] + graph["inputs"]
     signature = {
         "inputs_to_parameters": {names[name]: name for name in tree["parameters"]},
@@ -67,14 +68,14 @@ def up(tree: Record) -> Record:
         "buffers_to_mutate": {},
         "backward_signature": None,
     }
+    call_spec = kept["call_spec"] or {
+        "in_spec": format_treespec(tuple_of(len(user_inputs))),
+        "out_spec": format_treespec(LEAF if len(user_outputs) == 1 else tuple_of(len(user_outputs))),
+    }
     module = {
         "graph": graph,
         "signature": signature,
-        "call_spec": kept["call_spec"]
-        or {
-            "in_spec": format_treespec(_tuple_of(len(user_inputs))),
-            "out_spec": format_treespec(LEAF if len(user_outputs) == 1 else _tuple_of(len(user_outputs))),
-        },
+        "call_spec": call_spec,
         "module_call_graph": kept["module_call_graph"],
     }
     return {
@@ -111,10 +112,6 @@ def _kept(metadata: dict[str, str]) -> Record:
         ) from error
 
 
-def _tuple_of(count: int) -> TreeSpec:
-    return TreeSpec("builtins.tuple", "null", [LEAF] * count)
-
-
 def _graph_up(graph: Record, names: dict[str, str]) -> Record:
     made = {
         content.get("as_symint", {}).get("name") for node in graph["nodes"] for content in node["outputs"]
@@ -124,41 +121,37 @@ def _graph_up(graph: Record, names: dict[str, str]) -> Record:
         for value in graph["symint_values"]
         if value["name"] not in made and value["value"].get("as_int") is not None
     }
+    conversions = conversions_up(names, literals, _module_up)
     nodes = []
     for node in graph["nodes"]:
+        target = node["target"]
         inputs = [("", argument) for argument in node["args"]] + list(node["kwargs"].items())
         nodes.append(
             {
-                "target": node["target"] if node["target"].startswith(_MODULES) else _OPS + node["target"],
-                "inputs": [
-                    {"name": name, "arg": argument_up(argument, names, literals, _module_up)}
-                    for name, argument in inputs
-                ],
+                "target": target if target.startswith(_MODULES) else _OPS + target,
+                "inputs": [{"name": name, "arg": argument_up(arg, conversions)} for name, arg in inputs],
                 "outputs": [result_up(result) for result in node["outputs"]],
                 "metadata": _metadata_up(node["metadata"]),
             }
         )
+    numbers = {
+        value["name"]: size_up(value["value"])
+        for value in graph["symint_values"]
+        if value["name"] not in literals
+    }
     return {
-        "inputs": _tensors(graph["inputs"], names),
-        "outputs": _tensors(graph["outputs"], names),
+        "inputs": [{"as_tensor": renamed(names, each)} for each in graph["inputs"]],
+        "outputs": [{"as_tensor": renamed(names, each)} for each in graph["outputs"]],
         "nodes": nodes,
         "tensor_values": {
-            names.get(value["name"], value["name"]): {"meta": meta_up(value["meta"])}
+            renamed(names, value)["name"]: {"meta": meta_up(value["meta"])}
             for value in graph["tensor_values"]
         },
-        "sym_int_values": {
-            value["name"]: size_up(value["value"])
-            for value in graph["symint_values"]
-            if value["name"] not in literals
-        },
+        "sym_int_values": numbers,
         "sym_bool_values": {},
         "is_single_tensor_return": False,
         "constants": {},
     }
-
-
-def _tensors(references: list[Record], names: dict[str, str]) -> list[Record]:
-    return [{"as_tensor": {"name": names.get(each["name"], each["name"])}} for each in references]
 
 
 def _module_up(module: Record) -> Record:
@@ -175,26 +168,21 @@ def _metadata_up(metadata: Record) -> dict[str, str]:
 # ----------------------------------------------------------------------------------------------------------- down
 
 
-def down(tree: Record, report: Report) -> Record:
+def down(tree: Record, refuse: Refuse) -> Record:
     """Convert schema 1 to the draft; weights record their location and hold no bytes yet."""
     module, place = tree["graph_module"], ROOT.at(".graph_module")
     signature = module["signature"]
     parameters, buffers = signature["inputs_to_parameters"], signature["inputs_to_buffers"]
     names = {**parameters, **buffers}
     for name in signature["buffers_to_mutate"].values():
-        report(place.at(".signature.buffers_to_mutate").obstacle(f"the buffer {name!r} that changes", _FIRST))
+        refuse(place.at(".signature.buffers_to_mutate"), f"the buffer {name!r} that changes")
     if signature.get("backward_signature") is not None:
-        report(place.at(".signature.backward_signature").obstacle("gradients as outputs", _FIRST))
-    graph = _graph_down(module["graph"], names, place.at(".graph"), report)
+        refuse(place.at(".signature.backward_signature"), "gradients as outputs")
+    graph = _graph_down(module["graph"], names, place.at(".graph"), refuse)
     weights = set(names.values())
     graph["inputs"] = [argument for argument in graph["inputs"] if argument["name"] not in weights]
-    kept = {
-        "names": {qualified: value for value, qualified in names.items()},
-        "call_spec": module["call_spec"],
-        "module_call_graph": module["module_call_graph"],
-        "opset_version": tree["opset_version"],
-        "range_constraints": tree["range_constraints"],
-    }
+    stored = {key: {**tree, **module}[key] for key in _WITHOUT_NOTE if key != "names"}
+    kept = {"names": {qualified: value for value, qualified in names.items()}, **stored}
     metas = {value["name"]: value["meta"] for value in graph["tensor_values"]}
     return {
         "name": "",
@@ -211,36 +199,39 @@ def _unread(name: str, metas: dict[str, Record]) -> Record:
     return {"storage": {"data_location": "External", "data": location}, "meta": metas.get(name)}
 
 
-def _graph_down(graph: Record, names: dict[str, str], where: Where, report: Report) -> Record:
+def _graph_down(graph: Record, names: dict[str, str], where: Where, refuse: Refuse) -> Record:
     literals = literal_integers(graph)
-    convert: Any = lambda value, place: _module_down(value, place, report)  # noqa: E731
+    conversions = conversions_down(names, literals)
+
+    def of_argument(argument: Record, where: Where) -> Record:
+        if (held := argument.get("as_graph")) is not None:
+            return {"as_gm": _module_down(held, where.at(".as_graph"), refuse)}
+        return argument_down(argument, conversions, where, refuse)
+
     nodes = []
     for index, node in enumerate(graph["nodes"]):
         here = Where(where, f".nodes[{index}]", node_label(node))
         arguments = [
-            (
-                each["name"],
-                argument_down(each["arg"], names, literals, here.at(f".inputs[{i}].arg"), report, convert),
-            )
+            (each["name"], of_argument(each["arg"], here.at(f".inputs[{i}].arg")))
             for i, each in enumerate(node["inputs"])
+        ]
+        outputs = [
+            result_down(output, here.at(f".outputs[{i}]"), refuse) for i, output in enumerate(node["outputs"])
         ]
         nodes.append(
             {
                 "target": node["target"].removeprefix(_OPS),
                 "args": [argument for name, argument in arguments if not name],
                 "kwargs": {name: argument for name, argument in arguments if name},
-                "outputs": [
-                    result_down(output, here.at(f".outputs[{i}]"), report)
-                    for i, output in enumerate(node["outputs"])
-                ],
+                "outputs": outputs,
                 "metadata": _metadata_down(node["metadata"]),
             }
         )
     values = [{"name": name, "value": size_down(value)} for name, value in graph["sym_int_values"].items()]
     values += [{"name": name, "value": {"as_int": number}} for number, name in literals.items()]
     return {
-        "inputs": _references(graph["inputs"], names, where.at(".inputs"), report),
-        "outputs": _references(graph["outputs"], names, where.at(".outputs"), report),
+        "inputs": _references(graph["inputs"], names, where.at(".inputs"), refuse),
+        "outputs": _references(graph["outputs"], names, where.at(".outputs"), refuse),
         "nodes": nodes,
         "tensor_values": [
             {"name": names.get(name, name), "meta": meta_down(value["meta"])}
@@ -250,19 +241,19 @@ def _graph_down(graph: Record, names: dict[str, str], where: Where, report: Repo
     }
 
 
-def _references(arguments: list[Record], names: dict[str, str], where: Where, report: Report) -> list[Record]:
+def _references(arguments: list[Record], names: dict[str, str], where: Where, refuse: Refuse) -> list[Record]:
     for index, argument in enumerate(arguments):
         if argument.get("as_tensor") is None:
-            report(where.at(f"[{index}]").obstacle("an input or output that is not a tensor", _FIRST))
+            refuse(where.at(f"[{index}]"), "an input or output that is not a tensor")
     given = [name_of(argument) or "" for argument in arguments]
     return [{"name": names.get(name, name)} for name in given]
 
 
-def _module_down(value: Record, where: Where, report: Report) -> Record:
+def _module_down(value: Record, where: Where, refuse: Refuse) -> Record:
     bare = "true" if value["graph"].get("is_single_tensor_return") else "false"
     return {
         "name": value["name"],
-        "graph": _graph_down(value["graph"], {}, where.at(".graph"), report),
+        "graph": _graph_down(value["graph"], {}, where.at(".graph"), refuse),
         "metadata": {"graphwire.is_single_tensor_return": bare},
         "parameters": {},
         "buffers": {},
@@ -276,8 +267,8 @@ def _metadata_down(metadata: dict[str, str]) -> Record:
 
 
 STEP = Step(
-    OLDER,
-    NEWER,
+    DRAFT,
+    Version(1),
     up,
     down,
     derived=(

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
-from graphwire.evolve.documents import Record, Report, Where, arm_of
+from graphwire.evolve.documents import Record, Refuse, Where, arm_of
 
-_FIRST = "1"
+_SAME = "as_bool as_bools as_int as_ints as_float as_floats as_scalar_type as_memory_format".split()
+"""The arms with the same name and content. Element types and memory formats have the same numbers."""
 
-_SAME = {
-    "as_bool": "as_bool",
-    "as_bools": "as_bools",
-    "as_int": "as_int",
-    "as_ints": "as_ints",
-    "as_float": "as_float",
-    "as_floats": "as_floats",
+_NEWER = {
+    **{arm: arm for arm in (*_SAME, "as_none", "as_tensor", "as_tensors", "as_layout", "as_device")},
     "as_str": "as_string",
-    "as_scalar_type": "as_scalar_type",
-    "as_memory_format": "as_memory_format",
+    "as_symint": "as_sym_int",
+    "as_symints": "as_sym_ints",
+    "as_gm": "as_graph",
 }
-"""The arms of the draft with the same content as an arm of schema 1. Element types and memory formats have the same numbers."""
-_SAME_DOWN = {new: old for old, new in _SAME.items()}
+"""The arms of the draft, and those of schema 1 with the same meaning."""
+_OLDER = {new: old for old, new in _NEWER.items()}
 
 _LAYOUTS = {1: 7, 2: 1, 3: 2, 4: 3, 5: 4, 6: 5, 7: 6}
 """Layout numbers: the draft's to schema 1's."""
@@ -32,6 +30,8 @@ NO_INDEX = -1
 """The draft's device index for the current device; the draft's field is not optional."""
 
 Names: TypeAlias = dict[str, str]
+Conversions: TypeAlias = dict[str, Callable[[Any], Any]]
+"""The conversion of each arm's content; arms that are not listed keep it."""
 
 
 def value_name(qualified: str) -> str:
@@ -40,76 +40,64 @@ def value_name(qualified: str) -> str:
     return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
 
 
-def argument_up(
-    argument: Record, names: Names, literals: dict[str, int], module: Callable[[Record], Record]
-) -> Record:
-    """Convert an argument of the draft to schema 1.
+def argument_up(argument: Record, conversions: Conversions) -> Record:
+    """Convert an argument of the draft to schema 1."""
+    return _converted(argument, _NEWER, conversions)
+
+
+def argument_down(argument: Record, conversions: Conversions, where: Where, refuse: Refuse) -> Record:
+    """Convert an argument of schema 1 to the draft."""
+    arm = arm_of(argument)
+    if arm in _OLDER:
+        return _converted(argument, _OLDER, conversions)
+    refuse(where, f"an argument of the kind {arm}")
+    return argument
+
+
+def _converted(argument: Record, arms: dict[str, str], conversions: Conversions) -> Record:
+    arm = arm_of(argument)
+    value = argument[arm]
+    return {arms[arm]: conversions[arm](value) if arm in conversions else value}
+
+
+def conversions_up(names: Names, literals: dict[str, int], module: Callable[[Record], Record]) -> Conversions:
+    """Return the conversions of arguments from the draft to schema 1.
 
     Args:
         names: value names by qualified name, for weights.
         literals: the integers that are values of the graph only to be in a list.
         module: converts a graph module.
     """
-    arm = arm_of(argument)
-    value = argument[arm]
-    if arm in _SAME:
-        return {_SAME[arm]: value}
-    match arm:
-        case "as_none":
-            return {"as_none": []}
-        case "as_tensor":
-            return {"as_tensor": _renamed(value, names)}
-        case "as_tensors":
-            return {"as_tensors": [_renamed(each, names) for each in value]}
-        case "as_symint":
-            return {"as_sym_int": _integer_up(value, literals)}
-        case "as_symints":
-            return {"as_sym_ints": [_integer_up(each, literals) for each in value]}
-        case "as_gm":
-            return {"as_graph": module(value)}
-        case "as_layout":
-            return {"as_layout": _LAYOUTS[value]}
-        case _:
-            return {"as_device": _device_up(value)}
+    tensor, integer = partial(renamed, names), partial(_integer_up, literals)
+    return {
+        "as_none": lambda _: [],
+        "as_tensor": tensor,
+        "as_tensors": lambda items: [tensor(item) for item in items],
+        "as_symint": integer,
+        "as_symints": lambda items: [integer(item) for item in items],
+        "as_gm": module,
+        "as_layout": _LAYOUTS.__getitem__,
+        "as_device": _device_up,
+    }
 
 
-def argument_down(
-    argument: Record,
-    names: Names,
-    literals: dict[int, str],
-    where: Where,
-    report: Report,
-    module: Callable[[Record, Where], Record],
-) -> Record:
-    """Convert an argument of schema 1 to the draft.
+def conversions_down(names: Names, literals: dict[int, str]) -> Conversions:
+    """Return the conversions of arguments from schema 1 to the draft, except for the one of graphs.
 
     Args:
         names: qualified names of weights by value name.
         literals: the names of integers that are values of the graph to be in a list.
     """
-    arm = arm_of(argument)
-    value: Any = argument.get(arm)
-    if arm in _SAME_DOWN:
-        return {_SAME_DOWN[arm]: value}
-    match arm:
-        case "as_none":
-            return {"as_none": True}
-        case "as_tensor":
-            return {"as_tensor": _renamed(value, names)}
-        case "as_tensors":
-            return {"as_tensors": [_renamed(each, names) for each in value]}
-        case "as_sym_int":
-            return {"as_symint": _integer_down(value, literals)}
-        case "as_sym_ints":
-            return {"as_symints": [_integer_down(each, literals) for each in value]}
-        case "as_graph":
-            return {"as_gm": module(value, where.at(".as_graph"))}
-        case "as_layout":
-            return {"as_layout": _LAYOUTS_DOWN[value]}
-        case "as_device":
-            return {"as_device": _device_down(value)}
-    report(where.obstacle(f"an argument of the kind {arm}", _FIRST))
-    return argument
+    tensor, integer = partial(renamed, names), partial(_integer_down, literals)
+    return {
+        "as_none": lambda _: True,
+        "as_tensor": tensor,
+        "as_tensors": lambda items: [tensor(item) for item in items],
+        "as_sym_int": integer,
+        "as_sym_ints": lambda items: [integer(item) for item in items],
+        "as_layout": _LAYOUTS_DOWN.__getitem__,
+        "as_device": _device_down,
+    }
 
 
 def result_up(result: Record) -> Record:
@@ -120,14 +108,14 @@ def result_up(result: Record) -> Record:
     )
 
 
-def result_down(result: Record, where: Where, report: Report) -> Record:
+def result_down(result: Record, where: Where, refuse: Refuse) -> Record:
     """Convert a result of a node of schema 1 to the draft."""
     arm = arm_of(result)
     if arm == "as_tensor":
         return {"as_tensor": result[arm]}
     if arm == "as_sym_int" and result[arm].get("as_name") is not None:
         return {"as_symint": {"name": result[arm]["as_name"]}}
-    report(where.obstacle(f"a result of the kind {arm}", _FIRST))
+    refuse(where, f"a result of the kind {arm}")
     return result
 
 
@@ -147,16 +135,17 @@ def literal_integers(graph: Record) -> dict[int, str]:
     return names
 
 
-def _renamed(value: Record, names: Names) -> Record:
+def renamed(names: Names, value: Record) -> Record:
+    """Return a reference to a value by its new name."""
     return {"name": names.get(value["name"], value["name"])}
 
 
-def _integer_up(value: Record, literals: dict[str, int]) -> Record:
+def _integer_up(literals: dict[str, int], value: Record) -> Record:
     name = value["name"]
     return {"as_int": literals[name]} if name in literals else {"as_name": name}
 
 
-def _integer_down(value: Record, literals: dict[int, str]) -> Record:
+def _integer_down(literals: dict[int, str], value: Record) -> Record:
     number = value.get("as_int")
     return {"name": value["as_name"] if number is None else literals[number]}
 
@@ -174,9 +163,7 @@ def _device_down(device: Record) -> Record:
 def meta_up(meta: Record) -> Record:
     """Convert a tensor's meta of the draft to schema 1."""
     return {
-        **meta,
-        "sizes": [size_up(size) for size in meta["sizes"]],
-        "strides": [size_up(stride) for stride in meta["strides"]],
+        **_with_extents(meta, size_up),
         "device": _device_up(meta["device"]),
         "storage_offset": meta["storage_offset"].get("as_int", 0),
         "layout": _LAYOUTS[meta["layout"]],
@@ -186,13 +173,15 @@ def meta_up(meta: Record) -> Record:
 def meta_down(meta: Record) -> Record:
     """Convert a tensor's meta of schema 1 to the draft."""
     return {
-        **meta,
-        "sizes": [size_down(size) for size in meta["sizes"]],
-        "strides": [size_down(stride) for stride in meta["strides"]],
+        **_with_extents(meta, size_down),
         "device": _device_down(meta["device"]),
         "storage_offset": {"as_int": meta["storage_offset"]},
         "layout": _LAYOUTS_DOWN.get(meta["layout"], 0),
     }
+
+
+def _with_extents(meta: Record, size: Callable[[Record], Record]) -> Record:
+    return {**meta, **{field: [size(each) for each in meta[field]] for field in ("sizes", "strides")}}
 
 
 def size_up(size: Record) -> Record:

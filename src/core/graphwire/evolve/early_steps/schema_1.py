@@ -16,18 +16,20 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 from graphwire.evolve.documents import (
     ROOT,
+    Edit,
     Edits,
     Record,
-    Report,
+    Refuse,
     Step,
     Version,
     Where,
     arm_edit,
-    first_release,
     greatest_integer_from_infinity,
     infinity_from_greatest_integer,
     report_small_sizes,
@@ -41,7 +43,7 @@ from graphwire.evolve.early_steps.tensor_constants import lift_constants
 from graphwire.evolve.operators import relax_size_assertions
 from graphwire.schema.texts import LEAF, TreeSpec, format_treespec, parse_treespec
 
-OLDER, NEWER = Version(1), Version(2)
+_Convert: TypeAlias = Callable[[str], str]
 
 DIALECT = "ATEN"
 _NO_KWARGS = TreeSpec("builtins.dict", "[]", [])
@@ -57,15 +59,8 @@ def up(tree: Record) -> Record:
     call = module.pop("call_spec")
     module["signature"] = signature_up(module["signature"], module["graph"])
     module["graph"], module["signature"] = lift_constants(module["graph"], module["signature"])
-    root = {
-        "fqn": "",
-        "signature": {
-            "inputs": [],
-            "outputs": [],
-            "in_spec": in_spec_up(call["in_spec"]),
-            "out_spec": call["out_spec"],
-        },
-    }
+    specs = {"in_spec": in_spec_up(call["in_spec"]), "out_spec": call["out_spec"]}
+    root = {"fqn": "", "signature": {"inputs": [], "outputs": [], **specs}}
     entries = [entry for entry in module["module_call_graph"] if entry["fqn"]]
     module["module_call_graph"] = [root, *entries]
     tree = without(tree, "equality_constraints", "example_inputs")
@@ -73,22 +68,22 @@ def up(tree: Record) -> Record:
     return infinity_from_greatest_integer(tree)
 
 
-def down(tree: Record, report: Report) -> Record:
+def down(tree: Record, refuse: Refuse) -> Record:
     """Convert 2 to 1."""
-    report_small_sizes(tree, report, _LEAST_SIZE, first_release(NEWER))
+    report_small_sizes(tree, refuse, _LEAST_SIZE)
     sizes: set[str] = set()
-    rewrite(tree, Edits(tensor_meta=lambda meta, where: _note_sizes(meta, sizes)))
+    rewrite(tree, Edits(tensor_meta=partial(_note_sizes, sizes)))
     tree = rewrite({**tree, "range_constraints": _as_sizes(tree["range_constraints"], sizes)}, _DOWN)
     module = dict(tree["graph_module"])
-    module["signature"] = signature_down(module["signature"], report)
+    module["signature"] = signature_down(module["signature"], refuse)
     root, *entries = module["module_call_graph"] or [{}]
     for index, entry in enumerate(entries, 1):
         if entry.get("signature") is not None:
             place = ROOT.at(f".graph_module.module_call_graph[{index}].signature")
-            report(place.obstacle(f"the call of the module {entry['fqn']}", first_release(NEWER)))
+            refuse(place, f"the call of the module {entry['fqn']}")
     call = root.get("signature") or {
-        "in_spec": format_treespec(_tuple_of(module["signature"]["user_inputs"])),
-        "out_spec": format_treespec(_tuple_of(module["signature"]["user_outputs"])),
+        f"{side}_spec": format_treespec(tuple_of(len(module["signature"][f"user_{side}puts"])))
+        for side in ("in", "out")
     }
     module["call_spec"] = {"in_spec": in_spec_down(call["in_spec"]), "out_spec": call["out_spec"]}
     module["module_call_graph"] = entries
@@ -97,12 +92,11 @@ def down(tree: Record, report: Report) -> Record:
     return with_all_arms(greatest_integer_from_infinity(tree))
 
 
-def _note_sizes(meta: Record, sizes: set[str]) -> Record:
+def _note_sizes(sizes: set[str], meta: Record, where: Where) -> None:
     """Add the unbacked symbols in a tensor's sizes to `sizes`."""
     for size in meta["sizes"]:
         if (expression := size.get("as_expr")) is not None:
             sizes.update(_UNBACKED.findall(expression["expr_str"]))
-    return meta
 
 
 def _as_sizes(ranges: dict[str, Record], sizes: set[str]) -> dict[str, Record]:
@@ -114,8 +108,9 @@ def _as_sizes(ranges: dict[str, Record], sizes: set[str]) -> dict[str, Record]:
     }
 
 
-def _tuple_of(leaves: list[str]) -> TreeSpec:
-    return TreeSpec("builtins.tuple", "null", [LEAF] * len(leaves))
+def tuple_of(count: int) -> TreeSpec:
+    """Return the structure of a tuple of tensors."""
+    return TreeSpec("builtins.tuple", "null", [LEAF] * count)
 
 
 def in_spec_up(text: str) -> str:
@@ -135,10 +130,8 @@ def in_spec_down(text: str) -> str:
 
 
 def _is_call(spec: TreeSpec) -> bool:
-    if spec.type != "builtins.tuple" or [child.type for child in spec.children] != [
-        "builtins.tuple",
-        "builtins.dict",
-    ]:
+    inner = [child.type for child in spec.children]
+    if spec.type != "builtins.tuple" or inner != ["builtins.tuple", "builtins.dict"]:
         return False
     try:
         keys = json.loads(spec.children[1].context)
@@ -178,42 +171,39 @@ def _graph_down(graph: Record, where: Where) -> Record:
     return {**graph, "tensor_values": values, "constants": {}}
 
 
-def _metadata_up(node: Record, where: Where) -> Record:
-    metadata: dict[str, Any] = {}
-    for key, text in node["metadata"].items():
-        if key == "source_fn":
-            metadata["source_fn_stack"] = text
-        else:
-            metadata[key] = module_stack_up(text) if key == "nn_module_stack" else text
-    return {**node, "metadata": metadata}
+def _metadata_edit(old: str, new: str, of_function: _Convert, of_stack: _Convert) -> Edit:
+    """Return an edit of nodes that renames and converts the text of the source function, and converts the module stack."""
 
+    def edit(node: Record, where: Where) -> Record:
+        metadata = {}
+        for key, text in node["metadata"].items():
+            if key == old:
+                metadata[new] = of_function(text)
+            else:
+                metadata[key] = of_stack(text) if key == "nn_module_stack" else text
+        return {**node, "metadata": metadata}
 
-def _metadata_down(node: Record, where: Where) -> Record:
-    metadata: dict[str, Any] = {}
-    for key, text in node["metadata"].items():
-        if key == "source_fn_stack":
-            metadata["source_fn"] = text.rsplit(";", 1)[-1]
-        else:
-            metadata[key] = module_stack_down(text) if key == "nn_module_stack" else text
-    return {**node, "metadata": metadata}
+    return edit
 
 
 _UP = Edits(
-    node=_metadata_up,
+    node=_metadata_edit("source_fn", "source_fn_stack", lambda text: text, module_stack_up),
     graph=_graph_up,
     sym_int=arm_edit("as_expr", _hint_up),
     sym_bool=arm_edit("as_expr", _condition_up),
 )
 _DOWN = Edits(
-    node=_metadata_down,
+    node=_metadata_edit(
+        "source_fn_stack", "source_fn", lambda text: text.rsplit(";", 1)[-1], module_stack_down
+    ),
     graph=_graph_down,
     sym_int=arm_edit("as_expr", _hint_down),
     sym_bool=arm_edit("as_expr", _condition_down),
 )
 
 STEP = Step(
-    OLDER,
-    NEWER,
+    Version(1),
+    Version(2),
     up,
     down,
     derived=(

@@ -11,18 +11,19 @@ program with the former nor read the latter; and it uses other names for contain
 
 from __future__ import annotations
 
+from functools import partial
+
 from graphwire.evolve.documents import (
-    Edit,
     Edits,
     Record,
-    Report,
+    Refuse,
     Step,
+    SureEdit,
     Version,
     Where,
     arm_edit,
     arm_of,
     expression_edit,
-    first_release,
     rename_symbols,
     rewrite,
     sort_symbols_first,
@@ -30,9 +31,7 @@ from graphwire.evolve.documents import (
     without,
 )
 from graphwire.evolve.early_steps.explicit_arms import with_all_arms, without_nulls
-from graphwire.schema.texts import treespec_nodes
-
-OLDER, NEWER = Version(2), Version(5, 1)
+from graphwire.schema.texts import parse_treespec, treespec_nodes
 
 _COMMON = ("builtins.", "collections.")
 """Prefixes of the names of containers that every release supports with the same name and context."""
@@ -56,17 +55,16 @@ def up(tree: Record) -> Record:
     return {**tree, "range_constraints": _renamed_keys(tree, "i", "u")}
 
 
-def down(tree: Record, report: Report) -> Record:
+def down(tree: Record, refuse: Refuse) -> Record:
     """Convert 5.1 to 2."""
-    _report_calls(tree, report)
-    rewrite(tree, Edits(node=lambda node, where: _tensor_results(node, where, report)))
-    tree = sort_symbols_first(tree)
+    _report_calls(tree, refuse)
+    rewrite(tree, Edits(node=partial(_check_results, refuse)))
     tree = rewrite(
-        tree,
+        sort_symbols_first(tree),
         Edits(
             argument=_OBJECT_DOWN,
             graph=lambda graph, where: without(graph, "custom_obj_values"),
-            tensor_meta=lambda meta, where: _plain_offset(meta, where, report),
+            tensor_meta=partial(_plain_offset, refuse),
             sym_int=_renamed("u", "i"),
             sym_bool=_renamed("u", "i"),
             input_spec=_NOT_PERSISTENT,
@@ -75,24 +73,22 @@ def down(tree: Record, report: Report) -> Record:
     return with_all_arms({**tree, "range_constraints": _renamed_keys(tree, "u", "i")})
 
 
-def _report_calls(tree: Record, report: Report) -> None:
-    first = first_release(NEWER)
-    for where, spec in treespecs(tree):
+def _report_calls(tree: Record, refuse: Refuse) -> None:
+    for where, text in treespecs(tree):
+        spec = parse_treespec(text)
         if where.step == ".in_spec" and len(spec.children) == 2 and spec.children[1].children:
-            report(where.obstacle("keyword arguments", first))
+            refuse(where, "keyword arguments")
         for _, node, _ in treespec_nodes(spec):
             if node.type is not None and not node.type.startswith(_COMMON):
-                report(where.obstacle(f"the container type {node.type}", first))
+                refuse(where, f"the container type {node.type}")
 
 
-def _tensor_results(node: Record, where: Where, report: Report) -> Record:
+def _check_results(refuse: Refuse, node: Record, where: Where) -> None:
     """Report a higher-order operator with other results than one tensor or one list of tensors, which are all that 2.2 reads."""
     arms = {arm_of(output) for output in node["outputs"]}
     plain = arms <= {"as_tensor"} or (arms == {"as_tensors"} and len(node["outputs"]) == 1)
     if node["target"].startswith("torch.ops.higher_order.") and not plain:
-        construct = "a result of a higher-order operator that is not a tensor"
-        report(where.obstacle(construct, first_release(NEWER)))
-    return node
+        refuse(where, "a result of a higher-order operator that is not a tensor")
 
 
 _OBJECT_UP = arm_edit("as_custom_obj", lambda each: {"as_custom_obj": {**each, "class_fqn": UNKNOWN_CLASS}})
@@ -106,15 +102,15 @@ def _objects(graph: Record) -> Record:
     return {described["name"]: described for described in found if described is not None}
 
 
-def _plain_offset(meta: Record, where: Where, report: Report) -> Record:
+def _plain_offset(refuse: Refuse, meta: Record, where: Where) -> Record | None:
     offset = meta["storage_offset"].get("as_int")
     if offset is None:
-        report(where.obstacle("a symbolic storage offset", first_release(NEWER)))
-        return meta
+        refuse(where, "a symbolic storage offset")
+        return None
     return {**meta, "storage_offset": offset}
 
 
-def _renamed(old: str, new: str) -> Edit:
+def _renamed(old: str, new: str) -> SureEdit:
     return expression_edit(lambda text: rename_symbols(text, old, new))
 
 
@@ -123,8 +119,8 @@ def _renamed_keys(tree: Record, old: str, new: str) -> Record:
 
 
 STEP = Step(
-    OLDER,
-    NEWER,
+    Version(2),
+    Version(5, 1),
     up,
     down,
     absent=(

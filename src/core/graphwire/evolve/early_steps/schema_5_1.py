@@ -21,13 +21,13 @@ from graphwire.evolve.documents import (
     Edit,
     Edits,
     Record,
-    Report,
+    Refuse,
     Step,
+    SureEdit,
     Version,
     Where,
     arm_edit,
     arm_of,
-    first_release,
     greatest_integer_from_infinity,
     infinity_from_greatest_integer,
     name_of,
@@ -35,12 +35,11 @@ from graphwire.evolve.documents import (
     report_small_sizes,
     rewrite,
     treespecs,
+    with_module,
 )
 from graphwire.evolve.early_steps.module_stacks import stack_with_commas, stack_without_commas
 from graphwire.schema import ConstantValue
-from graphwire.schema.texts import treespec_nodes
-
-OLDER, NEWER = Version(5, 1), Version(5, 3)
+from graphwire.schema.texts import parse_treespec, treespec_nodes
 
 LEAST_SIZE = 1
 """The lower bound of inputs' sizes in 2.2 and 2.3: they fail on 0."""
@@ -50,30 +49,25 @@ LITERALS = frozenset(ConstantValue.__struct_fields__)
 
 def up(tree: Record) -> Record:
     """Convert 5.1 to 5.3."""
-    tree = greatest_integer_from_infinity(
-        rewrite(tree, Edits(argument=_OPTIONAL_UP, node=_with_stack(stack_with_commas)))
-    )
-    module = tree["graph_module"]
-    names = {name_of(argument) for argument in module["graph"]["inputs"]} | set(
-        module["graph"]["tensor_values"]
-    )
+    edits = Edits(argument=_OPTIONAL_UP, node=_with_stack(stack_with_commas))
+    tree = greatest_integer_from_infinity(rewrite(tree, edits))
+    graph, signature = tree["graph_module"]["graph"], tree["graph_module"]["signature"]
+    names = {name_of(argument) for argument in graph["inputs"]} | set(graph["tensor_values"])
     specs = []
-    for index, spec in enumerate(module["signature"]["input_specs"]):
+    for index, spec in enumerate(signature["input_specs"]):
         user = spec.get("user_input")
         if user is not None and arm_of(user["arg"]) in LITERALS:
             name = next(n for n in (f"arg{i}" for i in itertools.count(index)) if n not in names)
             names.add(name)
-            specs.append({"constant_input": {"name": name, "value": user["arg"]}})
-        else:
-            specs.append(spec)
-    signature = {**module["signature"], "input_specs": specs}
-    return {**tree, "graph_module": {**module, "signature": signature}}
+            spec = {"constant_input": {"name": name, "value": user["arg"]}}  # noqa: PLW2901
+        specs.append(spec)
+    return with_module(tree, signature={**signature, "input_specs": specs})
 
 
-def down(tree: Record, report: Report) -> Record:
+def down(tree: Record, refuse: Refuse) -> Record:
     """Convert 5.3 to 5.1."""
-    report_small_sizes(tree, report, LEAST_SIZE, first_release(NEWER))
-    _report_namedtuples(tree, report)
+    report_small_sizes(tree, refuse, LEAST_SIZE)
+    _report_namedtuples(tree, refuse)
     tree = rewrite(
         rename_builtin_names(tree),
         Edits(argument=_OPTIONAL_DOWN, input_spec=_LITERAL_DOWN, node=_with_stack(stack_without_commas)),
@@ -81,16 +75,15 @@ def down(tree: Record, report: Report) -> Record:
     return infinity_from_greatest_integer(tree)
 
 
-def _report_namedtuples(tree: Record, report: Report) -> None:
+def _report_namedtuples(tree: Record, refuse: Refuse) -> None:
     """Report namedtuples: 2.3 does not look up their classes by name but makes a new class for each, which is not the user's."""
-    for where, spec in treespecs(tree):
-        for _, node, _ in treespec_nodes(spec):
+    for where, text in treespecs(tree):
+        for _, node, _ in treespec_nodes(parse_treespec(text)):
             if node.type == "collections.namedtuple" and isinstance(node.context, str):
-                construct = f"the container type {node.context}, a namedtuple"
-                report(where.obstacle(construct, first_release(NEWER)))
+                refuse(where, f"the container type {node.context}, a namedtuple")
 
 
-def _optional(convert: Callable[[Any], Any]) -> Edit:
+def _optional(convert: Callable[[Any], Any]) -> SureEdit:
     """Return an edit of lists of optional tensors that converts each tensor."""
 
     def of_item(item: Record) -> Record:
@@ -106,18 +99,11 @@ _LITERAL_DOWN = arm_edit("constant_input", lambda constant: {"user_input": {"arg
 
 
 def _with_stack(convert: Callable[[dict[str, str]], dict[str, str]]) -> Edit:
-    def of_node(node: Record, where: Where) -> Record:
-        return (
-            {**node, "metadata": convert(node["metadata"])} if "nn_module_stack" in node["metadata"] else node
-        )
+    def of_node(node: Record, where: Where) -> Record | None:
+        metadata = node["metadata"]
+        return {**node, "metadata": convert(metadata)} if "nn_module_stack" in metadata else None
 
     return of_node
 
 
-STEP = Step(
-    OLDER,
-    NEWER,
-    up,
-    down,
-    derived=("names for inputs that are literals",),
-)
+STEP = Step(Version(5, 1), Version(5, 3), up, down, derived=("names for inputs that are literals",))

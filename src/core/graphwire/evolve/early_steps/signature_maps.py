@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphwire.evolve.documents import ROOT, Record, Report, Where, arm_of, name_of
+from graphwire.evolve.documents import ROOT, Record, Refuse, arm_of, name_of
 from graphwire.schema import (
     Argument,
     BackwardSignature,
@@ -17,15 +17,13 @@ from graphwire.schema import (
 )
 from graphwire.schema.trees import to_tree
 
-_FIRST = "torch-2.2"
 _PLACE = ROOT.at(".graph_module.signature")
 
 
 def signature_up(signature: Record, graph: Record) -> Record:
     """Convert name maps to specs, in the order of the graph's inputs and outputs."""
     inputs, outputs = ([_bare(each) for each in graph[side]] for side in ("inputs", "outputs"))
-    backward: Record = signature.get("backward_signature") or {}
-    loss: Any = backward.get("loss_output")
+    backward: Any = signature.get("backward_signature") or {}
     maps = NameMaps(
         signature["inputs_to_parameters"],
         signature["inputs_to_buffers"],
@@ -33,7 +31,7 @@ def signature_up(signature: Record, graph: Record) -> Record:
         [name for each in outputs if (name := value_name(each)) is not None],
         signature["buffers_to_mutate"],
         BackwardSignature(
-            loss,
+            backward.get("loss_output"),
             backward.get("gradients_to_parameters", {}),
             backward.get("gradients_to_user_inputs", {}),
         ),
@@ -62,7 +60,18 @@ def _spec_up(spec: InputSpec | OutputSpec, argument: Record) -> Record:
     return tree
 
 
-def signature_down(signature: Record, report: Report) -> Record:
+_MAPS = {
+    "parameter": ("inputs_to_parameters", "parameter_name"),
+    "buffer": ("inputs_to_buffers", "buffer_name"),
+    "tensor_constant": ("inputs_to_buffers", "tensor_constant_name"),
+    "buffer_mutation": ("buffers_to_mutate", "buffer_name"),
+    "gradient_to_parameter": ("gradients_to_parameters", "parameter_name"),
+    "gradient_to_user_input": ("gradients_to_user_inputs", "user_input_name"),
+}
+"""The map that holds a kind of specs, and the field of the spec with the target of its value."""
+
+
+def signature_down(signature: Record, refuse: Refuse) -> Record:
     """Convert specs to name maps."""
     maps: dict[str, Any] = {
         "inputs_to_parameters": {},
@@ -72,64 +81,40 @@ def signature_down(signature: Record, report: Report) -> Record:
         "buffers_to_mutate": {},
         "backward_signature": None,
     }
-    for index, spec in enumerate(signature["input_specs"]):
-        _input_down(spec, maps, _PLACE.at(f".input_specs[{index}]"), report)
     backward: dict[str, Any] = {
         "gradients_to_parameters": {},
         "gradients_to_user_inputs": {},
         "loss_output": "",
     }
-    mutates_late = False
-    for index, spec in enumerate(signature["output_specs"]):
-        where = _PLACE.at(f".output_specs[{index}]")
-        arm = arm_of(spec)
-        content = spec[arm] if arm else {}
-        match arm:
-            case "buffer_mutation":
-                mutates_late = mutates_late or bool(maps["user_outputs"])
-                if "." in content["buffer_name"]:
-                    report(where.obstacle("a changed buffer of a submodule, which 2.1 loses", _FIRST))
-                _add(maps["buffers_to_mutate"], content["arg"]["name"], content["buffer_name"], where, report)
-            case "user_output":
-                maps["user_outputs"].append(_user_name(content["arg"], where, report, "output"))
-            case "loss_output":
-                backward["loss_output"] = content["arg"]["name"]
-                maps["user_outputs"].append(content["arg"]["name"])
-            case "gradient_to_parameter":
-                backward["gradients_to_parameters"][content["arg"]["name"]] = content["parameter_name"]
-            case "gradient_to_user_input":
-                backward["gradients_to_user_inputs"][content["arg"]["name"]] = content["user_input_name"]
-            case _:
-                report(where.obstacle(f"an output of the kind {arm}", _FIRST))
+    tables, changes_late = maps | backward, False
+    for side in ("input", "output"):
+        users = maps[f"user_{side}s"]
+        for index, spec in enumerate(signature[f"{side}_specs"]):
+            where = _PLACE.at(f".{side}_specs[{index}]")
+            arm = arm_of(spec)
+            argument: Any = spec[arm].get("arg") if arm else None
+            if arm == "buffer_mutation":
+                changes_late = changes_late or bool(users)
+                if "." in spec[arm]["buffer_name"]:
+                    refuse(where, "a changed buffer of a submodule, which 2.1 loses")
+                if argument["name"] in maps["buffers_to_mutate"]:
+                    refuse(where, "one value as the new content of two buffers")
+            if arm in _MAPS:
+                table, target = _MAPS[arm]
+                tables[table][argument["name"]] = spec[arm][target]
+            elif arm == f"user_{side}":
+                name = name_of(argument)
+                if name is None:
+                    refuse(where, f"an {side} that is a literal")
+                users.append(name or "")
+            elif arm == "loss_output":
+                backward["loss_output"] = argument["name"]
+                users.append(argument["name"])
+            else:
+                refuse(where, f"an {side} of the kind {arm}")
     if any(backward.values()):
         maps["backward_signature"] = backward
-        report(_PLACE.obstacle("gradients as outputs, which 2.1 writes but cannot read", _FIRST))
-    if mutates_late:
-        report(_PLACE.obstacle("a changed buffer after the program's own outputs", _FIRST))
+        refuse(_PLACE, "gradients as outputs, which 2.1 writes but cannot read")
+    if changes_late:
+        refuse(_PLACE, "a changed buffer after the program's own outputs")
     return maps
-
-
-def _input_down(spec: Record, maps: dict[str, Any], where: Where, report: Report) -> None:
-    arm = arm_of(spec)
-    match arm:
-        case "parameter" | "buffer" | "tensor_constant":
-            content = spec[arm]
-            table = "inputs_to_parameters" if arm == "parameter" else "inputs_to_buffers"
-            maps[table][content["arg"]["name"]] = content[f"{arm}_name"]
-        case "user_input":
-            maps["user_inputs"].append(_user_name(spec[arm]["arg"], where, report, "input"))
-        case _:
-            report(where.obstacle(f"an input of the kind {arm}", _FIRST))
-
-
-def _add(table: dict[str, str], name: str, target: str, where: Where, report: Report) -> None:
-    if name in table:
-        report(where.obstacle("one value as the new content of two buffers", _FIRST))
-    table[name] = target
-
-
-def _user_name(argument: Record, where: Where, report: Report, side: str) -> str:
-    name = name_of(argument)
-    if name is None:
-        report(where.obstacle(f"an {side} that is a literal", _FIRST))
-    return name or ""

@@ -7,7 +7,7 @@ libraries: the user decides whether the target has them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from graphwire.evolve.documents import (
@@ -18,6 +18,7 @@ from graphwire.evolve.documents import (
     Record,
     Report,
     Where,
+    refusing,
     rewrite,
     version_with,
 )
@@ -191,56 +192,51 @@ def newest_release(releases: Iterable[str]) -> str:
     return max(releases, key=_AGE.__getitem__)
 
 
-_NONE: Record = {"as_none": True}
-_FALSE: Record = {"as_bool": False}
+_DEFAULTS: Final[dict[str, Record | None]] = {
+    "None": {"as_none": True},
+    "False": {"as_bool": False},
+    "0": {"as_int": 0},
+    "1": {"as_int": 1},
+    "right": {"as_string": "right"},
+    "any": None,
+}
+"""The arguments that defaults in the next table stand for; None for one that may be omitted whatever its value."""
 
-_PARAMETERS: Final[dict[str, dict[str, dict[str, Record | None]]]] = {
-    "2.2": {
-        "_scaled_mm.default": {"use_fast_accum": _FALSE},
-        "_cslt_sparse_mm.default": {"alpha": _NONE, "out_dtype": _NONE},
-    },
-    "2.3": {
-        "_sparse_semi_structured_linear.default": {"out_dtype": _NONE},
-        "_cslt_sparse_mm.default": {"alg_id": {"as_int": 0}},
-    },
-    "2.4": {
-        "_foreach_norm.Scalar": {"dtype": _NONE},
-        "mkldnn_reorder_conv3d_weight.default": {"input_size": _NONE},
-        "_flash_attention_backward.default": {"window_size_left": _NONE, "window_size_right": _NONE},
-        "_flash_attention_forward.default": {
-            "window_size_left": _NONE,
-            "window_size_right": _NONE,
-            "seqused_k": _NONE,
-            "alibi_slopes": _NONE,
-        },
-        "_efficient_attention_forward.default": {"window_size": _NONE},
-        "_efficient_attention_backward.default": {"window_size": _NONE, "shared_storage_dqdkdv": _FALSE},
-    },
-    "2.5": {
-        "pad_sequence.default": {"padding_side": {"as_string": "right"}},
-        "scaled_dot_product_attention.default": {"enable_gqa": _FALSE},
-        "_scaled_dot_product_attention_math.default": {"enable_gqa": _FALSE},
-        "_fused_sdp_choice.default": {"enable_gqa": _FALSE},
-        "_nested_view_from_jagged.default": {"min_seqlen": _NONE, "max_seqlen": _NONE},
-        "_nested_view_from_jagged_copy.default": {"min_seqlen": _NONE, "max_seqlen": _NONE},
-    },
-    "2.6": {
-        "_assert_tensor_metadata.default": {"device": None, "layout": None},
-        "_cslt_sparse_mm.default": {"split_k": {"as_int": 1}},
-        f"{_PRIMS}device_put.default": {"non_blocking": _FALSE},
-    },
-    "2.7": {
-        "stft.default": {"align_to_window": _NONE},
-        "stft.center": {"align_to_window": _NONE},
-    },
-    "2.12": {
-        "_flash_attention_forward.default": {"block_table": _NONE, "num_splits": _NONE},
-        "_scaled_dot_product_attention_math_for_mps.default": {"enable_gqa": _FALSE},
-    },
+_PARAMETERS: Final[dict[str, str]] = {
+    "2.2": """
+        _scaled_mm.default use_fast_accum=False
+        _cslt_sparse_mm.default alpha=None out_dtype=None""",
+    "2.3": """
+        _sparse_semi_structured_linear.default out_dtype=None
+        _cslt_sparse_mm.default alg_id=0""",
+    "2.4": """
+        _foreach_norm.Scalar dtype=None
+        mkldnn_reorder_conv3d_weight.default input_size=None
+        _flash_attention_backward.default window_size_left=None window_size_right=None
+        _flash_attention_forward.default window_size_left=None window_size_right=None seqused_k=None alibi_slopes=None
+        _efficient_attention_forward.default window_size=None
+        _efficient_attention_backward.default window_size=None shared_storage_dqdkdv=False""",
+    "2.5": """
+        pad_sequence.default padding_side=right
+        scaled_dot_product_attention.default enable_gqa=False
+        _scaled_dot_product_attention_math.default enable_gqa=False
+        _fused_sdp_choice.default enable_gqa=False
+        _nested_view_from_jagged.default min_seqlen=None max_seqlen=None
+        _nested_view_from_jagged_copy.default min_seqlen=None max_seqlen=None""",
+    "2.6": f"""
+        _assert_tensor_metadata.default device=any layout=any
+        _cslt_sparse_mm.default split_k=1
+        {_PRIMS}device_put.default non_blocking=False""",
+    "2.7": """
+        stft.default align_to_window=None
+        stft.center align_to_window=None""",
+    "2.12": """
+        _flash_attention_forward.default block_table=None num_splits=None
+        _scaled_dot_product_attention_math_for_mps.default enable_gqa=False""",
 }
 """Parameters of ATen's overloads by the release that introduced them, each with the default with which it may be omitted.
 
-None marks a parameter that only adds to what an assertion checks and may always be omitted. `out` overloads, and assertions
+A parameter that only adds to what an assertion checks may always be omitted. `out` overloads, and assertions
 on the parts of sparse tensors, are in no exported graph.
 """
 
@@ -265,20 +261,17 @@ def report_newer_operators(tree: Record, release: str, report: Report) -> None:
     These are the operators that came later, with a release without a schema version of its own; the operators whose name no
     release resolves; and calls whose inputs lack names.
     """
-    age = _AGE.get(release, -1)
+    age, refuse = _AGE.get(release, -1), refusing(report, OURS)
 
-    def check(node: Node, where: Where) -> Node:
+    def check(node: Node, where: Where) -> None:
         target = node["target"]
         first = release_with(target)
         if first is None:
-            report(
-                where.obstacle(f"the operator {target}, by a name that torch's reader does not know", OURS)
-            )
+            refuse(where, f"the operator {target}, by a name that torch's reader does not know")
         elif version_with(first) is None and _AGE[first] > age:
-            report(where.obstacle(f"the operator {target}", f"torch-{first}"))
+            refusing(report, f"torch-{first}")(where, f"the operator {target}")
         if is_nameless(target, (named["name"] for named in node["inputs"])):
-            report(where.obstacle(f"inputs of {target} without their names", OURS))
-        return node
+            refuse(where, f"inputs of {target} without their names")
 
     rewrite(tree, Edits(node=check))
 
@@ -291,8 +284,9 @@ def _refuse_form(edit: FormEditor) -> None:
     edit.refuse(f"the operator {edit.target} in its present form")
 
 
-def _without(defaults: Mapping[str, Record | None]) -> Callable[[FormEditor], None]:
-    """Return a change down that omits parameters with their default value, and reports those with another value."""
+def _without(parameters: Iterable[str]) -> Callable[[FormEditor], None]:
+    """Return a change down that omits parameters (`NAME=DEFAULT`) with that value, and reports those with another one."""
+    defaults = {name: _DEFAULTS[value] for name, _, value in (each.partition("=") for each in parameters)}
 
     def leave_out(edit: FormEditor) -> None:
         kept = []
@@ -320,9 +314,9 @@ ARRIVALS: Final[tuple[Change, ...]] = (
         for name in names.split()
     ),
     *(
-        Change(release, _overload(name), down=_without(defaults))
-        for release, overloads in _PARAMETERS.items()
-        for name, defaults in overloads.items()
+        Change(release, _overload(name), down=_without(parameters))
+        for release, rows in _PARAMETERS.items()
+        for name, *parameters in map(str.split, rows.strip().splitlines())
     ),
 )
 """Operators and parameters that a release introduced, as changes that only have a way down."""

@@ -9,8 +9,17 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NoReturn
 
-from graphwire.errors import Obstacle, OpsetError
-from graphwire.evolve.documents import Node, Record, Where, arguments_of, free_name, value_names, without
+from graphwire.errors import OpsetError
+from graphwire.evolve.documents import (
+    Node,
+    Record,
+    Refuse,
+    Where,
+    arguments_of,
+    free_name,
+    value_names,
+    without,
+)
 
 
 class GraphValues:
@@ -69,14 +78,12 @@ def _names_in(value: Any) -> Iterator[str]:
 class FormEditor:
     """One node of a document and its edits. The walk makes it; a change must not keep it."""
 
-    def __init__(self, values: GraphValues, node: Node, where: Where, first: str) -> None:
+    def __init__(self, values: GraphValues, node: Node, where: Where, refuse: Refuse) -> None:
         self.values = values
         self.node = dict(node)
         """A copy of the node; its fields may be assigned."""
-        self.obstacles: list[Obstacle] = []
-        """The reported obstacles."""
         self._where = where
-        self._first = first
+        self._refuse = refuse
         self._target = node["target"]
         self._before: list[Node] = []
         self._after: list[Node] = []
@@ -143,7 +150,7 @@ class FormEditor:
 
     def report(self, construct: str, step: str = "") -> None:
         """Report a construct that the older release does not support, in the node or at a place inside it."""
-        self.obstacles.append(self._where.at(step).obstacle(construct, self._first))
+        self._refuse(self._where.at(step), construct)
 
     def apply(self, function: Callable[[FormEditor], None]) -> None:
         """Apply a function to the node, unless the node already calls another operator. For the walk."""

@@ -10,11 +10,13 @@ from graphwire.evolve.documents import (
     Edits,
     Node,
     Record,
+    Refuse,
     Report,
     Version,
     Where,
     first_release,
     node_label,
+    refusing,
     rewrite,
     version_with,
 )
@@ -49,7 +51,7 @@ def operators_up(tree: Record, newer: Version) -> tuple[Record, list[AppliedStep
             what = f"operator {edit.target.removeprefix('torch.ops.')} in the form of {newer}"
             done.setdefault(what, []).append(node_label(node))
 
-    tree = _edited(tree, _UP.get(newer), first_release(newer), note)
+    tree = _edited(tree, _UP.get(newer), lambda where, construct: None, note)
     return tree, [AppliedStep(what, tuple(nodes)) for what, nodes in done.items()]
 
 
@@ -58,24 +60,19 @@ def operators_down(tree: Record, newer: Version, report: Report) -> Record:
 
     Report operators and parameters that `newer` introduced, unless a node computes the same without them.
     """
-
-    def note(node: Node, edit: FormEditor) -> None:
-        for obstacle in edit.obstacles:
-            report(obstacle)
-
-    return _edited(tree, _DOWN.get(newer), first_release(newer), note)
+    return _edited(tree, _DOWN.get(newer), refusing(report, first_release(newer)), lambda node, edit: None)
 
 
 def _edited(
     tree: Record,
     functions: Mapping[str, Iterable[EditNode]] | None,
-    first: str,
+    refuse: Refuse,
     note: Callable[[Node, FormEditor], None],
 ) -> Record:
     """Edit the nodes of a document with the functions for their operators.
 
     Args:
-        first: the release that an obstacle names, such as `torch-2.9`.
+        refuse: receives what a function refuses.
         note: receives each edited node, as it was, and its editor.
     """
     if functions is None:
@@ -89,7 +86,7 @@ def _edited(
             if found is None:
                 nodes.append(node)
                 continue
-            edit = FormEditor(values, node, Where(where, f".nodes[{index}]", node_label(node)), first)
+            edit = FormEditor(values, node, Where(where, f".nodes[{index}]", node_label(node)), refuse)
             for function in found:
                 edit.apply(function)
             note(node, edit)

@@ -1,27 +1,18 @@
 """How do the schemas of torch 2.4 and later differ from their successors?"""
 
-from graphwire.evolve.steps import (
-    compact_5_3,
-    schema_5_3,
-    schema_7_3,
-    schema_8_2,
-    schema_8_7,
-    schema_8_8,
-    schema_8_14,
-    schema_8_15,
-    schema_8_17,
-)
+from graphwire.evolve.steps import compact_5_3, schema_5_3, schema_7_3, schema_8_2, schema_8_15
+from graphwire.evolve.steps.additions import TO_8_8, TO_8_14, TO_8_15, TO_8_20
 from graphwire.evolve.steps.extensions import resolve_extensions
 
 LATER_STEPS = (
     schema_5_3.STEP,
     schema_7_3.STEP,
     schema_8_2.STEP,
-    schema_8_7.STEP,
-    schema_8_8.STEP,
-    schema_8_14.STEP,
+    TO_8_8,
+    TO_8_14,
+    TO_8_15,
     schema_8_15.STEP,
-    schema_8_17.STEP,
+    TO_8_20,
 )
 """The steps from schema 5.3 on, oldest first."""
 COMPACT_5_3 = compact_5_3.STEP

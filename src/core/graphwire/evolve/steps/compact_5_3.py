@@ -9,6 +9,7 @@ table. A trace in another form, or with lines that the table cannot hold, stays 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from graphwire.errors import SchemaError
@@ -16,11 +17,12 @@ from graphwire.evolve.documents import (
     COMPACT_5_3,
     Edits,
     Record,
-    Report,
+    Refuse,
     Step,
     Version,
     Where,
     rewrite,
+    with_module,
     without,
 )
 
@@ -37,19 +39,14 @@ def up(tree: Record) -> Record:
         SchemaError: a trace refers to an entry that the table does not have.
     """
     table = tree["graph_module"]["graph"][TABLE]
-    return rewrite(
-        tree,
-        Edits(
-            node=lambda node, where: _restored(node, where, table),
-            graph=lambda graph, where: without(graph, TABLE),
-        ),
-    )
+    edits = Edits(node=partial(_restored, table), graph=lambda graph, where: without(graph, TABLE))
+    return rewrite(tree, edits)
 
 
-def _restored(node: Record, where: Where, table: list[Record]) -> Record:
+def _restored(table: list[Record], node: Record, where: Where) -> Record | None:
     trace = node["metadata"].get("stack_trace")
     if not isinstance(trace, list):
-        return node
+        return None
     try:
         text = "".join(_frame_text(table, int(file), int(line)) for file, line in trace)
     except (LookupError, TypeError, ValueError) as error:
@@ -68,29 +65,24 @@ def _frame_text(table: list[Record], file: int, line: int) -> str:
     return f'  File "{row["file_name"]}", line {line}, in {info["name"]}\n    {info["line"]}\n'
 
 
-def down(tree: Record, report: Report) -> Record:
+def down(tree: Record, refuse: Refuse) -> Record:
     """Convert 5.3 to compact 5.3."""
     files: dict[str, dict[str, Record]] = {}
-    order: list[str] = []
 
-    def compacted(node: Record, where: Where) -> Record:
+    def compacted(node: Record, where: Where) -> Record | None:
         trace = node["metadata"].get("stack_trace")
         frames = _frames(trace) if isinstance(trace, str) else None
         if frames is None or not _fits(files, frames):
-            return node
+            return None
         pairs = []
         for file, line, name, source in frames:
-            if file not in files:
-                files[file] = {}
-                order.append(file)
-            files[file].setdefault(line, {"name": name, "line": source})
-            pairs.append([order.index(file), int(line)])
+            files.setdefault(file, {}).setdefault(line, {"name": name, "line": source})
+            pairs.append([list(files).index(file), int(line)])
         return {**node, "metadata": {**node["metadata"], "stack_trace": pairs}}
 
     tree = rewrite(tree, Edits(node=compacted))
-    module = tree["graph_module"]
-    table = [{"file_name": file, "line_info_map": files[file]} for file in order]
-    return {**tree, "graph_module": {**module, "graph": {**module["graph"], TABLE: table}}}
+    table = [{"file_name": file, "line_info_map": lines} for file, lines in files.items()]
+    return with_module(tree, graph={**tree["graph_module"]["graph"], TABLE: table})
 
 
 def _frames(trace: str) -> list[tuple[str, str, str, str]] | None:

@@ -16,10 +16,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import asdict
 
+from graphwire import schema
 from graphwire.evolve.documents import (
     EXTENSIONS,
     FIELDS,
@@ -31,26 +34,12 @@ from graphwire.evolve.documents import (
     Where,
     arm_of,
     fields_of_torch,
+    refusing,
     rewrite,
+    treespecs,
 )
-from graphwire.evolve.steps.schema_8_7 import without_optional
-from graphwire.schema import (
-    ARMS,
-    FEATURES,
-    Graph,
-    GraphArgument,
-    GraphModule,
-    InputToTensorConstantSpec,
-    ModuleCallSignature,
-    NamedArgument,
-    Node,
-    NodeSource,
-    Program,
-    StackFrame,
-    TensorMeta,
-    UserInputSpec,
-    UserOutputSpec,
-)
+from graphwire.evolve.steps.additions import without_optional
+from graphwire.schema import ARMS
 from graphwire.schema.texts import TreeSpec, format_treespec, parse_treespec, split_version, treespec_nodes
 from graphwire.schema.trees import WHY_OMITTED, TraceTexts, Unfolding, from_tree, provenance_of
 
@@ -58,9 +47,9 @@ _RETURNED = "torch.return_types."
 """The prefix of operators' return types. Torch names these types since 2.15, whose schema version is that of 2.12."""
 
 _SPECS: Final[Mapping[str, type[msgspec.Struct]]] = {
-    "user_input": UserInputSpec,
-    "user_output": UserOutputSpec,
-    "tensor_constant": InputToTensorConstantSpec,
+    "user_input": schema.UserInputSpec,
+    "user_output": schema.UserOutputSpec,
+    "tensor_constant": schema.InputToTensorConstantSpec,
 }
 """The specs with fields of graphwire's own."""
 
@@ -69,14 +58,14 @@ class _Resolved:
     """One document during the conversion to torch's terms, and the extensions whose uses were reported."""
 
     def __init__(self, report: Report) -> None:
-        self._report = report
+        self._refuse = refusing(report, OURS)
         self.reported: set[str] = set()
 
     def refuse(self, feature: str, where: Where, detail: object = "") -> None:
         """Report the use of an extension."""
         self.reported.add(feature)
-        text = FEATURES.get(feature, f"the extension {feature}")
-        self._report(where.obstacle(f"{text}: {detail}" if detail else text, OURS))
+        text = schema.FEATURES.get(feature, f"the extension {feature}")
+        self._refuse(where, f"{text}: {detail}" if detail else text)
 
     def plain(self, kind: type[msgspec.Struct], record: Record, where: Where) -> Record:
         """Return a record without fields of graphwire's own. Report those that must not be left out, and unknown ones."""
@@ -87,7 +76,7 @@ class _Resolved:
         for name, value in record.items():
             row = rows.get(name)
             if row is None:
-                self._report(where.at(f".{name}").obstacle(f"{name} of a {kind.__name__}", OURS))
+                self._refuse(where.at(f".{name}"), f"{name} of a {kind.__name__}")
             elif row.feature and value not in (None, False):
                 self.refuse(row.feature, where, value if isinstance(value, str) else "")
         return {name: value for name, value in record.items() if name in known}
@@ -102,9 +91,9 @@ class _Resolved:
         arm = arm_of(argument)
         row = ARMS.get(arm)
         if row is None:
-            self._report(where.obstacle(f"an argument with {arm or 'no arm'}", OURS))
+            self._refuse(where, f"an argument with {arm or 'no arm'}")
         elif arm == "as_graph":
-            return {arm: self.plain(GraphArgument, argument[arm], where)}
+            return {arm: self.plain(schema.GraphArgument, argument[arm], where)}
         elif row.resolved:
             return without_optional(argument, where)
         elif row.feature:
@@ -115,19 +104,8 @@ class _Resolved:
         return argument
 
 
-_KINDS: Final[tuple[type[msgspec.Struct], ...]] = (
-    Program,
-    GraphModule,
-    Graph,
-    Node,
-    NamedArgument,
-    TensorMeta,
-    GraphArgument,
-    ModuleCallSignature,
-    *_SPECS.values(),
-)
-_KNOWN: Final = {kind: fields_of_torch(kind) for kind in _KINDS}
-"""The records with fields of graphwire's own, and torch's fields of each."""
+_KNOWN: Final = {kind: fields_of_torch(kind) for kind in FIELDS}
+"""Torch's fields of each record."""
 
 
 def resolve_extensions(tree: Record, report: Report, left_out: list[str] | None = None) -> Record:
@@ -138,14 +116,12 @@ def resolve_extensions(tree: Record, report: Report, left_out: list[str] | None 
     """
     resolved = _Resolved(report)
     module = tree["graph_module"]
-    traces = TraceTexts(from_tree(frame, StackFrame) for frame in module.get("stack_frames") or ())
+    traces = TraceTexts(from_tree(frame, schema.StackFrame) for frame in module.get("stack_frames") or ())
     sources, provenance = _source_records(module.get("node_sources") or ())
-    texts: dict[tuple[int, ...], str] = {}
-    """The texts of origins, by their rows: nodes share them."""
 
-    def origins(indices: list[int]) -> str:
-        key = tuple(indices)
-        return texts.get(key) or texts.setdefault(key, json.dumps([sources[index] for index in indices]))
+    @cache  # nodes share origins
+    def origins(indices: tuple[int, ...]) -> str:
+        return json.dumps([sources[index] for index in indices])
 
     required = tree.get("requires") or ()
     for name in tree.get("encoded_values") or ():
@@ -161,20 +137,20 @@ def resolve_extensions(tree: Record, report: Report, left_out: list[str] | None 
         if node.get("stack") is not None and (trace := traces.of(node["stack"])) is not None:
             metadata["stack_trace"] = trace
         if node.get("from_node") is not None and provenance.take(node["from_node"]):
-            metadata["from_node"] = origins(node["from_node"])
-        inputs = [resolved.plain(NamedArgument, named, where) for named in node["inputs"]]
-        return {**resolved.plain(Node, node, where), "inputs": inputs, "metadata": metadata}
+            metadata["from_node"] = origins(tuple(node["from_node"]))
+        inputs = [resolved.plain(schema.NamedArgument, named, where) for named in node["inputs"]]
+        return {**resolved.plain(schema.Node, node, where), "inputs": inputs, "metadata": metadata}
 
     def of_call(call: Record, where: Where) -> Record:
-        return contexts(resolved.plain(ModuleCallSignature, call, where))
+        return contexts(resolved.plain(schema.ModuleCallSignature, call, where))
 
     tree = rewrite(
         tree,
         Edits(
             argument=resolved.argument,
             node=of_node,
-            graph=lambda graph, where: resolved.plain(Graph, graph, where),
-            tensor_meta=lambda meta, where: resolved.plain(TensorMeta, meta, where),
+            graph=lambda graph, where: resolved.plain(schema.Graph, graph, where),
+            tensor_meta=lambda meta, where: resolved.plain(schema.TensorMeta, meta, where),
             input_spec=resolved.spec,
             output_spec=resolved.spec,
             call=of_call,
@@ -184,28 +160,24 @@ def resolve_extensions(tree: Record, report: Report, left_out: list[str] | None 
         fate = EXTENSIONS.get(feature)
         if fate is None or (fate == "refused" and feature not in resolved.reported):
             resolved.refuse(feature, ROOT.at(".requires"))
-    module = resolved.plain(GraphModule, tree["graph_module"], ROOT.at(".graph_module"))
+    module = resolved.plain(schema.GraphModule, tree["graph_module"], ROOT.at(".graph_module"))
     omitted = traces.omitted + provenance.omitted
     if omitted and left_out is not None:
         left_out.append(WHY_OMITTED.format(omitted))
-    return {**resolved.plain(Program, tree, ROOT), "graph_module": module}
+    return {**resolved.plain(schema.Program, tree, ROOT), "graph_module": module}
 
 
 def _report_containers(tree: Record, resolved: _Resolved) -> None:
     """Report the containers of the interface that torch's own reader does not support, once each."""
-    unknown: dict[str, str] = {}
-    for index, call in enumerate(tree["graph_module"]["module_call_graph"]):
-        for field in ("in_spec", "out_spec"):
-            text = (call.get("signature") or {}).get(field, "")
-            if _RETURNED in text or "@" in text:
-                for place, node, _ in treespec_nodes(parse_treespec(text)):
-                    if node.type and (
-                        node.type.startswith(_RETURNED) or split_version(node.type)[0] != node.type
-                    ):
-                        where = f".graph_module.module_call_graph[{index}].signature.{field}"
-                        unknown.setdefault(node.type, f"{where}.{place}" if place else where)
-    for name, place in unknown.items():
-        resolved.refuse("containers", ROOT.at(place), name)
+    unknown: dict[str, Where] = {}
+    for where, text in treespecs(tree):
+        if _RETURNED in text or "@" in text:
+            for place, node, _ in treespec_nodes(parse_treespec(text)):
+                name = node.type or ""
+                if name.startswith(_RETURNED) or split_version(name)[0] != name:
+                    unknown.setdefault(name, where.at(f".{place}") if place else where)
+    for name, where in unknown.items():
+        resolved.refuse("containers", where, name)
 
 
 def _with_contexts(call: Record) -> Record:
@@ -232,20 +204,12 @@ def _is_old_dataclass(spec: TreeSpec) -> bool:
 
 def _source_records(rows: Any) -> tuple[list[Record], Unfolding]:
     """Return each row of the table of sources as the nested record that torch writes, and which rows are written completely."""
-    sources = [from_tree(row, NodeSource) for row in rows]
+    sources = [from_tree(row, schema.NodeSource) for row in rows]
     unfolding = provenance_of(sources)
     records: list[Record] = []
     for source, whole in zip(sources, unfolding.whole, strict=True):
-        records.append(
-            {
-                "name": source.name,
-                "target": source.target,
-                "graph_id": source.graph_id,
-                "pass_name": source.pass_name,
-                "action": source.action,
-                "from_node": [records[index] for index in source.from_node if whole],
-            }
-        )
+        below = [records[index] for index in source.from_node if whole]
+        records.append({**asdict(source), "from_node": below})
     return records, unfolding
 
 

@@ -10,23 +10,23 @@ that does is an obstacle.
 
 from __future__ import annotations
 
+from functools import partial
+
 from graphwire.evolve.documents import (
     Edits,
     Record,
-    Report,
+    Refuse,
     Step,
     Version,
     Where,
-    first_release,
     greatest_integer_from_infinity,
     infinity_from_greatest_integer,
     name_symbols_by_operators,
     rewrite,
+    with_module,
     without,
 )
 from graphwire.evolve.operators import reshape_attention
-
-OLDER, NEWER = Version(5, 3), Version(7, 3)
 
 PRODUCER = "<=2.4"
 DIALECT = "ATEN"
@@ -34,29 +34,24 @@ DIALECT = "ATEN"
 
 def up(tree: Record) -> Record:
     """Convert 5.3 to 7.3."""
-    dialect = tree.get("dialect", DIALECT)
-    tree = without(tree, "dialect")
-    module = {**tree["graph_module"], "metadata": {}}
-    tree = {**tree, "graph_module": module, "verifiers": [dialect], "torch_version": PRODUCER}
-    return infinity_from_greatest_integer(tree)
+    verifiers = [tree.get("dialect", DIALECT)]
+    tree = with_module(without(tree, "dialect"), metadata={})
+    return infinity_from_greatest_integer({**tree, "verifiers": verifiers, "torch_version": PRODUCER})
 
 
-def down(tree: Record, report: Report) -> Record:
+def down(tree: Record, refuse: Refuse) -> Record:
     """Convert 7.3 to 5.3."""
-    rewrite(tree, Edits(node=lambda node, where: _functional(node, where, report)))
+    rewrite(tree, Edits(node=partial(_check_functional, refuse)))
     tree = name_symbols_by_operators(reshape_attention(tree))
     module = without(tree["graph_module"], "metadata")
     rest = without(tree, "verifiers", "torch_version", "graph_module")
     return greatest_integer_from_infinity({"graph_module": module, **rest, "dialect": DIALECT})
 
 
-def _functional(node: Record, where: Where, report: Report) -> Record:
+def _check_functional(refuse: Refuse, node: Record, where: Where) -> None:
     target = node["target"]
     if changes_inputs(target):
-        report(
-            where.obstacle(f"the operator {target}, which changes its input in place", first_release(NEWER))
-        )
-    return node
+        refuse(where, f"the operator {target}, which changes its input in place")
 
 
 def changes_inputs(target: str) -> bool:
@@ -69,8 +64,8 @@ def changes_inputs(target: str) -> bool:
 
 
 STEP = Step(
-    OLDER,
-    NEWER,
+    Version(5, 3),
+    Version(7, 3),
     up,
     down,
     absent=("the release of torch that wrote it", "metadata of the module"),

@@ -17,17 +17,16 @@ from functools import cache
 from typing import Any
 
 from graphwire.evolve.documents import (
-    Edit,
     Edits,
     Record,
-    Report,
+    Refuse,
     Step,
+    SureEdit,
     Version,
     Where,
     arm_edit,
     arm_of,
     expression_edit,
-    first_release,
     foreign_operations,
     infinity_to_unbounded,
     rewrite,
@@ -36,8 +35,6 @@ from graphwire.evolve.documents import (
     unbounded_to_infinity,
     without,
 )
-
-OLDER, NEWER = Version(7, 3), Version(8, 2)
 
 
 def up(tree: Record) -> Record:
@@ -60,18 +57,17 @@ def up(tree: Record) -> Record:
     return infinity_to_unbounded(tree)
 
 
-def down(tree: Record, report: Report) -> Record:
+def down(tree: Record, refuse: Refuse) -> Record:
     """Convert 8.2 to 7.3."""
     convert, foreign = cache(to_infix), cache(foreign_operations)
 
+    of_text = expression_edit(convert)
+
     def of_symbol(value: Record, where: Where) -> Record:
-        expression = value.get("as_expr")
-        if expression is None:
-            return value
-        text = expression["expr_str"]
-        for operation in foreign(text):
-            report(where.obstacle(f"the operation {operation} in an expression", first_release(NEWER)))
-        return {**value, "as_expr": {**expression, "expr_str": convert(text)}}
+        if (expression := value.get("as_expr")) is not None:
+            for operation in foreign(expression["expr_str"]):
+                refuse(where, f"the operation {operation} in an expression")
+        return of_text(value, where)
 
     tree = rewrite(
         tree,
@@ -98,7 +94,7 @@ def _none_arm(argument: Record, value: Any) -> Record:
     return argument
 
 
-def _constant(convert: Callable[[Record], Record]) -> Edit:
+def _constant(convert: Callable[[Record], Record]) -> SureEdit:
     """Return an edit of specs that converts the literal of a constant input."""
     return arm_edit(
         "constant_input", lambda spec: {"constant_input": {**spec, "value": convert(spec["value"])}}
@@ -110,8 +106,8 @@ def _constant_up(value: Record) -> Record:
 
 
 STEP = Step(
-    OLDER,
-    NEWER,
+    Version(7, 3),
+    Version(8, 2),
     up,
     down,
     derived=("what symbols are known to be, from how they are named",),

@@ -13,7 +13,7 @@ import re
 from graphwire.evolve.documents import (
     Edits,
     Record,
-    Report,
+    Refuse,
     Step,
     Version,
     Where,
@@ -74,15 +74,11 @@ def _free_name(target: str, taken: set[str | None]) -> str:
     return free_name(stem, taken)
 
 
-def down(tree: Record, report: Report) -> Record:
+def down(tree: Record, refuse: Refuse) -> Record:
     """Convert 8.17 to 8.15."""
     return rename_node_name_clashes(rewrite(tree, Edits(node=lambda node, where: without(node, "name"))))
 
 
 STEP = Step(
-    Version(8, 15),
-    Version(8, 17),
-    up,
-    down,
-    derived=("names of nodes, from the values that they make",),
+    Version(8, 15), Version(8, 17), up, down, derived=("names of nodes, from the values that they make",)
 )

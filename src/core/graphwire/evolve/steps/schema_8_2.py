@@ -9,7 +9,17 @@ arguments are passed; their schema decides. Downward kinds and the table are dro
 
 from __future__ import annotations
 
-from graphwire.evolve.documents import Edits, Record, Report, Step, Version, Where, rewrite, without
+from graphwire.evolve.documents import (
+    Edits,
+    Record,
+    Refuse,
+    Step,
+    Version,
+    Where,
+    rewrite,
+    with_module,
+    without,
+)
 from graphwire.evolve.steps.nonfinite_floats import floats_from_text, floats_to_text
 from graphwire.schema import ArgumentKind
 
@@ -18,13 +28,12 @@ HIGHER_ORDER = "torch.ops.higher_order."
 
 def up(tree: Record) -> Record:
     """Convert 8.2 to 8.7."""
-    tree = floats_to_text(rewrite(tree, Edits(node=_node_up)))
-    return {**tree, "graph_module": {**tree["graph_module"], "treespec_namedtuple_fields": {}}}
+    return with_module(floats_to_text(rewrite(tree, Edits(node=_node_up))), treespec_namedtuple_fields={})
 
 
-def _node_up(node: Record, where: Where) -> Record:
+def _node_up(node: Record, where: Where) -> Record | None:
     if not node["target"].startswith(HIGHER_ORDER):
-        return node
+        return None
     inputs = [
         {**named, "kind": int(ArgumentKind.KEYWORD if named["name"] else ArgumentKind.POSITIONAL)}
         for named in node["inputs"]
@@ -37,22 +46,20 @@ def _node_up(node: Record, where: Where) -> Record:
     return {**node, "inputs": inputs, "outputs": outputs, "is_hop_single_tensor_return": bare}
 
 
-def down(tree: Record, report: Report) -> Record:
+def down(tree: Record, refuse: Refuse) -> Record:
     """Convert 8.7 to 8.2."""
-    tree = floats_from_text(rewrite(tree, Edits(node=lambda node, where: _node_down(node, where, report))))
-    module = without(tree["graph_module"], "treespec_namedtuple_fields")
-    return {**tree, "graph_module": module}
+    tree = floats_from_text(rewrite(tree, Edits(node=_node_down)))
+    return {**tree, "graph_module": without(tree["graph_module"], "treespec_namedtuple_fields")}
 
 
-def _node_down(node: Record, where: Where, report: Report) -> Record:
+def _node_down(node: Record, where: Where) -> Record:
     outputs = node["outputs"]
     if node.get("is_hop_single_tensor_return") is False and len(outputs) == 1:
         tensor = outputs[0].get("as_tensor")
         if tensor is not None:
             outputs = [{"as_tensors": [tensor]}]
     inputs = [{"name": named["name"], "arg": named["arg"]} for named in node["inputs"]]
-    node = without(node, "is_hop_single_tensor_return")
-    return {**node, "inputs": inputs, "outputs": outputs}
+    return {**without(node, "is_hop_single_tensor_return"), "inputs": inputs, "outputs": outputs}
 
 
 STEP = Step(
