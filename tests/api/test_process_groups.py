@@ -15,8 +15,9 @@ import torch
 
 import graphwire
 from graphwire.analysis.inspection import LoadReport
+from graphwire.bridge.torch_compat import is_in_job, world_group, world_groups
 from graphwire.cli import main
-from graphwire.errors import DecodeError, EncodeError
+from graphwire.errors import DecodeError, EncodeError, GraphwireWarning
 
 distributed = pytest.importorskip("torch.distributed")
 if not distributed.is_available():
@@ -324,3 +325,42 @@ def test_a_process_group_in_a_functional_collective_is_written_by_its_name(job: 
     assert groups_of(tmp_path / "passed.pt2") == {job.group_name: ([], {ALL_REDUCE: 1})}
     program = graphwire.load(tmp_path / "passed.pt2", groups={job.group_name: job})
     assert torch.equal(program.module()(torch.ones(2)), torch.full((2,), 2.0))
+
+
+def test_example_inputs_that_belong_to_a_job_are_left_out_with_a_warning(
+    job: Any, program: Any, tmp_path: Path
+) -> None:
+    program._example_inputs = ((dtensor(),), {})
+    with pytest.warns(GraphwireWarning, match=r"example inputs are not saved: .* a DTensor"):
+        graphwire.save(program, tmp_path / "without.pt2")
+    assert graphwire.load(tmp_path / "without.pt2").example_inputs is None
+
+
+@pytest.mark.skipif(
+    not hasattr(getattr(distributed, "config", None), "compile_on_one_rank"),
+    reason="this torch exports names only",
+)
+def test_a_graph_that_finds_its_group_by_a_mesh_is_refused(job: Any, tmp_path: Path) -> None:
+    of_ranks = mesh()
+
+    class OfMesh(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return functional.all_reduce(x, "sum", (of_ranks, 0)) + 1
+
+    with distributed.config.patch(compile_on_one_rank=True):
+        program = torch.export.export(OfMesh(), (torch.ones(2),))
+    with pytest.raises(EncodeError, match=r"without `torch\.distributed\.config\.compile_on_one_rank`"):
+        graphwire.save(program, tmp_path / "refused.pt2")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_groups_of_this_process_are_those_that_torch_finds(job: Any) -> None:
+    made = distributed.new_group([0], group_desc="mine")
+    assert is_in_job()
+    assert world_groups() == [("0", 1, "default_pg"), (made.group_name, 1, "mine")]
+    assert [world_group(each.name) for each in world_groups()] == world_groups()
+    assert world_group("nowhere") is None
+
+
+def test_a_process_without_groups_is_in_no_job() -> None:
+    assert not is_in_job()
