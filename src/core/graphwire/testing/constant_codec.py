@@ -26,8 +26,6 @@ from graphwire.testing.programs import assert_same_values
 from graphwire.testing.strategies import same_tree
 from graphwire.wire import measure_tree
 
-__all__ = ["ConstantCodecContract"]
-
 _PLAIN: tuple[Any, ...] = (
     None,
     True,

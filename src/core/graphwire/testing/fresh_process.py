@@ -13,8 +13,6 @@ from typing import Any
 
 from graphwire.hooks import ConstantCodec, Registry, default_registry, hookimpl
 
-__all__ = ["registry_with", "saved_again"]
-
 _SECONDS = 300
 _METHODS = multiprocessing.get_all_start_methods()
 

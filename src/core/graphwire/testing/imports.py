@@ -6,8 +6,6 @@ import os
 import subprocess
 import sys
 
-__all__ = ["HEAVY_MODULES", "heavy_imports"]
-
 HEAVY_MODULES = ("torch", "sympy", "numpy", "transformers")
 """Modules that a plugin's module must import only inside its functions."""
 

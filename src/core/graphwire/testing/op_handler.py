@@ -31,8 +31,6 @@ from graphwire.hooks import NodeCodec, OpHandler, OpsetUpgrader, Registry, defau
 from graphwire.schema import ArgumentKind, NamedArgument
 from graphwire.testing.imports import heavy_imports
 
-__all__ = ["OpHandlerContract"]
-
 _ENDINGS = (
     "",
     "no_such_operator",

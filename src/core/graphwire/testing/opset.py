@@ -37,8 +37,6 @@ from graphwire.schema import SignatureNames
 from graphwire.testing.imports import heavy_imports
 from graphwire.testing.programs import assert_same_values
 
-__all__ = ["OpsetContract"]
-
 
 class OpsetContract:
     """Contract tests of a namespace's opset upgraders. Subclass it as `TestSomething`, and set the first three attributes."""

@@ -27,8 +27,6 @@ from graphwire.bridge.torch_compat import (
 )
 from graphwire.hooks import default_registry
 
-__all__ = ["Portrait", "portrait", "tree_of_values"]
-
 Portrait: TypeAlias = dict[str, Any]
 """A program as nested dicts and lists, whose leaves are compared by `==` and by type."""
 

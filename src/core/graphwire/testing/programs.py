@@ -14,8 +14,6 @@ from torch.export import ExportedProgram
 
 from graphwire.testing.portraits import Portrait, portrait, tree_of_values
 
-__all__ = ["assert_same_portrait", "assert_same_program", "assert_same_values", "differences"]
-
 
 def assert_same_program(actual: ExportedProgram, expected: ExportedProgram | Portrait) -> None:
     """Assert that two exported programs are the same in everything that a file must keep.

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from graphwire.hooks import Tree
 
-__all__ = ["same_tree", "scalars", "trees"]
-
 _AWKWARD_KEYS = (
     "",
     "$",

@@ -25,8 +25,6 @@ from graphwire.hooks import Registry, Tree, TreespecSerializer, hookimpl
 from graphwire.schema.texts import parse_treespec, split_version
 from graphwire.testing.imports import heavy_imports
 
-__all__ = ["TreespecContract", "identical"]
-
 _JUNK: tuple[Any, ...] = (
     *(
         None,

@@ -9,20 +9,6 @@ from typing import Any
 
 from graphwire.hooks import Tree
 
-__all__ = [
-    "BYTES",
-    "CONTAINERS",
-    "FLOATS",
-    "FOREIGN",
-    "FOREIGN_KEYS",
-    "INTS",
-    "IN_TAGS",
-    "KEYS",
-    "SMALL",
-    "STRANGERS",
-    "TEXTS",
-]
-
 
 class _Text(str):
     """A subclass of `str`, which a format would decode as a plain `str`."""

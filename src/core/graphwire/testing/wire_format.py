@@ -29,8 +29,6 @@ from graphwire.testing.imports import heavy_imports
 from graphwire.testing.strategies import same_tree, trees
 from graphwire.wire import MAX_DEPTH, measure_tree
 
-__all__ = ["WireFormatContract"]
-
 _property = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors],

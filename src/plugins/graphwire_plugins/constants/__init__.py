@@ -9,17 +9,6 @@ from graphwire_plugins.constants.quantized import QuantizedTensors
 from graphwire_plugins.constants.sparse import SparseTensors
 from graphwire_plugins.constants.subclasses import PlainSubclasses, TensorSubclasses
 
-__all__ = [
-    "JaggedTensors",
-    "OpaqueValues",
-    "PlainSubclasses",
-    "QuantizedTensors",
-    "ScriptObjects",
-    "SparseTensors",
-    "TensorSubclasses",
-    "graphwire_constant_codecs",
-]
-
 
 @hookimpl
 def graphwire_constant_codecs() -> list[ConstantCodec]:

@@ -18,16 +18,6 @@ from graphwire.hooks import Tree
 from graphwire.schema import texts
 from graphwire.wire import check_expanded_size
 
-__all__ = [
-    "declared_classes",
-    "decode_data",
-    "encode_data",
-    "importable_name",
-    "rebuild",
-    "refuse_job_value",
-    "state_of",
-]
-
 
 def encode_data(value: Any, tensors: list[Any]) -> Tree:
     """Encode a value as a tree.

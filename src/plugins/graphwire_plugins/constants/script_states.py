@@ -14,8 +14,6 @@ from typing import Any
 
 from graphwire.errors import DecodeError
 
-__all__ = ["STATES", "check_memory", "check_state"]
-
 _MOST = 2**31 - 1
 """The largest size or number in a state: torch passes them to libraries that use 32 bits."""
 

@@ -10,8 +10,6 @@ from graphwire_plugins.ops.functions import PredispatchFunctions, SymbolFunction
 from graphwire_plugins.ops.higher_order import HigherOrderOperators
 from graphwire_plugins.ops.overloads import LibraryOverloads
 
-__all__ = ["graphwire_metadata_keys", "graphwire_op_handlers"]
-
 _KEYS = (
     "ac_graph_id",
     "dynamo_flat_name_to_original_fqn",

@@ -18,8 +18,6 @@ from typing import Any
 from graphwire.errors import DecodeError, EncodeError, UnknownOperatorError
 from graphwire.schema import Argument, ArgumentKind, NamedArgument
 
-__all__ = ["MissingKernel", "TritonType", "decode_launch", "encode_launch", "is_launch"]
-
 _INPUT = "launch"
 _TYPE = "triton.language"
 """The only key of the data that represents an element type of Triton."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from graphwire.hooks import OpsetUpgrader, hookimpl
 from graphwire_plugins.opsets.aten import ATEN_STEPS
 
-__all__ = ["graphwire_opset_upgraders"]
-
 
 @hookimpl
 def graphwire_opset_upgraders() -> list[OpsetUpgrader]:

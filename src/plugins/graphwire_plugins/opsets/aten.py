@@ -22,8 +22,6 @@ from graphwire.evolve.opsets import Change, EditNode, NodeEditor, Value, opset_s
 from graphwire.hooks import OpsetStep
 from graphwire.schema import ScalarType, SymExpr, SymExprHint, SymFloat, SymInt, TensorMeta
 
-__all__ = ["ATEN_STEPS"]
-
 _ATEN = "torch.ops.aten."
 _OVERLOADS = ("default", "out")
 _TRUE_DIVISION = ("float", "bfloat", "complex")

@@ -11,21 +11,6 @@ from graphwire_plugins.treespecs.constants import ConstantFunctions, FunctionSch
 from graphwire_plugins.treespecs.mappings import DefaultDict, Dict, OrderedDict
 from graphwire_plugins.treespecs.sequences import Deque, List, NamedTuple, ReturnTypes, Size, Tuple
 
-__all__ = [
-    "ConstantFunctions",
-    "DefaultDict",
-    "Deque",
-    "Dict",
-    "FunctionSchemas",
-    "List",
-    "NamedTuple",
-    "OrderedDict",
-    "ReturnTypes",
-    "Size",
-    "Tuple",
-    "graphwire_treespec_serializers",
-]
-
 
 @hookimpl
 def graphwire_treespec_serializers() -> list[TreespecSerializer]:
