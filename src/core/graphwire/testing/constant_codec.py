@@ -26,28 +26,13 @@ from graphwire.testing.programs import assert_same_values
 from graphwire.testing.strategies import same_tree
 from graphwire.wire import measure_tree
 
-_PLAIN: tuple[Any, ...] = (
-    None,
-    True,
-    3,
-    2.5,
-    "text",
-    b"bytes",
-    [],
-    {},
-    object(),
-    torch.ones(2),
-    torch.nn.ReLU(),
-)
+_PLAIN: list[Any] = [None, True, 3, 2.5, "text", b"bytes", [], {}, object(), torch.ones(2), torch.nn.ReLU()]
 """Values that no codec owns. Plain tensors need no codec."""
 
 _JUNK: tuple[Any, ...] = (
     *(None, True, -1, 3.5, "", "text", b"", [], {}, [[]], {"x": 1}, [None], "os.system"),
-    *(
-        {"class": "os.system"},
-        {"class": "builtins.eval", "state": ["1"]},
-        {"object": "os:system", "state": {}},
-    ),
+    *({"class": "os.system"}, {"class": "builtins.eval", "state": ["1"]}),
+    {"object": "os:system", "state": {}},
 )
 
 

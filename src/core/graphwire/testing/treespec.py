@@ -26,22 +26,8 @@ from graphwire.schema.texts import parse_treespec, split_version
 from graphwire.testing.imports import heavy_imports
 
 _JUNK: tuple[Any, ...] = (
-    *(
-        None,
-        True,
-        -1,
-        3.5,
-        2**80,
-        "",
-        "[",
-        "nul",
-        "{}",
-        '"text"',
-        '["a", "a"]',
-        '[{"b": 1}]',
-        "[" * 100_000,
-        "9" * 9999,
-    ),
+    *(None, True, -1, 3.5, 2**80, "", "[", "nul", "{}", '"text"', '["a", "a"]', '[{"b": 1}]'),
+    *("[" * 100_000, "9" * 9999),
     *([], {}, [[]], {"x": 1}, [None], ["a", ["b"], 3], {"__enum__": True}, '[{"__enum__": true}]'),
     *('[{"__enum__": true, "fqn": "os:system", "name": "x"}]', [{"tuple": [1]}], {"float": "1e9"}, "\ud800"),
 )
