@@ -20,8 +20,7 @@ import torch
 
 from graphwire.errors import DecodeError, GraphwireError
 from graphwire.hooks import ConstantCodec, Registry, Tree
-from graphwire.testing.fresh_process import registry_with, saved_again
-from graphwire.testing.imports import heavy_imports
+from graphwire.testing.fresh_process import assert_light_imports, registry_with, saved_again
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.strategies import same_tree
 from graphwire.wire import measure_tree
@@ -170,10 +169,7 @@ class ConstantCodecContract:
             list(pool.map(work, range(16)))
 
     def test_its_module_imports_nothing_heavy(self) -> None:
-        module = self.module or type(self.codec).__module__
-        assert heavy_imports(module) == [], (
-            f"{module} imports them at module level: import them inside functions"
-        )
+        assert_light_imports(self.module or type(self.codec).__module__)
 
 
 def _damaged(tree: Tree) -> list[Tree]:

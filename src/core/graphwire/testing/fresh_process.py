@@ -1,27 +1,51 @@
-"""Load and save a file in a new process, which lacks the state of the process that wrote it."""
+"""What a provider does in a new process: which modules its own imports, and whether a file loads there."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import multiprocessing
+import os
+import subprocess
 import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from graphwire.hooks import ConstantCodec, Registry, default_registry, hookimpl
+from graphwire.hooks import ConstantCodec, Registry, default_registry
+from graphwire.testing.suites import plugin_of
+
+HEAVY_MODULES = ("torch", "sympy", "numpy", "transformers")
+"""Modules that a plugin's module must import only inside its functions."""
 
 _SECONDS = 300
 _METHODS = multiprocessing.get_all_start_methods()
+
+
+def assert_light_imports(module: str, heavy: tuple[str, ...] = HEAVY_MODULES) -> None:
+    """Assert that a module loads none of the heavy modules when a new process imports it.
+
+    Raises:
+        AssertionError: it does, or it cannot be imported.
+    """
+    code = (
+        f"import sys, importlib; importlib.import_module({module!r}); "
+        f"print(*(name for name in {heavy!r} if name in sys.modules))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    found = ", ".join(done.stdout.split())
+    assert not found, f"{module} imports {found} at module level: import them inside functions"
 
 
 def registry_with(codec: ConstantCodec) -> Registry:
     """Return the installed plugins, with this codec added if it is not among them."""
     registry = default_registry()
     known = codec.name in registry.constant_codecs
-    return registry if known else registry.extended(_Plugin(codec))
+    return registry if known else registry.extended(plugin_of("graphwire_constant_codecs", codec))
 
 
 def saved_again(suite: type, file: Path) -> Path:
@@ -77,14 +101,3 @@ def _imported(name: str, source: str | None) -> ModuleType:
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module
-
-
-class _Plugin:
-    """A plugin with one codec."""
-
-    def __init__(self, codec: ConstantCodec) -> None:
-        self._codec = codec
-
-    @hookimpl
-    def graphwire_constant_codecs(self) -> list[ConstantCodec]:
-        return [self._codec]

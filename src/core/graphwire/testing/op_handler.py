@@ -12,8 +12,6 @@ class TestDoubling(OpHandlerContract):
 
 from __future__ import annotations
 
-import copy
-import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,14 +20,15 @@ from typing import Any
 import pytest
 import torch
 from torch.export import ExportedProgram
-from torch.utils import _pytree as pytree
 
 import graphwire
 from graphwire.errors import GraphwireError
 from graphwire.evolve.opsets import encode_value, walk_nodes
-from graphwire.hooks import NodeCodec, OpHandler, OpsetUpgrader, Registry, default_registry, hookimpl
+from graphwire.hooks import NodeCodec, OpHandler, OpsetUpgrader, Registry, default_registry
 from graphwire.schema import ArgumentKind, NamedArgument
-from graphwire.testing.imports import heavy_imports
+from graphwire.testing.fresh_process import assert_light_imports
+from graphwire.testing.programs import assert_same_values
+from graphwire.testing.suites import ProgramSuite, plugin_of, run_program
 
 _ENDINGS = (
     *("no_such_operator", "no.such.operator", "__class__", "__class__.__init__.__globals__"),
@@ -43,7 +42,7 @@ _NO_TARGETS += [torch, torch.Tensor]
 """Values that are not operators."""
 
 
-class OpHandlerContract:
+class OpHandlerContract(ProgramSuite):
     """Contract tests of an operator handler. Subclass it as `TestSomething`, and set the first two attributes."""
 
     handler: OpHandler
@@ -64,18 +63,9 @@ class OpHandlerContract:
     def registry(self) -> Registry:
         """Return the installed plugins, with this handler added if it is not among them."""
         registry = default_registry()
-        if any(
-            registry.op_handler(prefix) is not None and self._owns(registry, prefix)
-            for prefix in self.handler.prefixes
-        ):
+        if any(self._owns(registry, prefix) for prefix in self.handler.prefixes):
             return registry
-        return registry.extended(_Plugin(self.handler) if self.plugin is None else self.plugin)
-
-    @pytest.fixture
-    def exported(self) -> list[ExportedProgram]:
-        """Return the programs, exported once."""
-        assert self.programs
-        return _exported(tuple(self.programs))
+        return registry.extended(self.plugin or plugin_of("graphwire_op_handlers", self.handler))
 
     def test_it_is_a_handler(self) -> None:
         handler = self.handler
@@ -127,11 +117,11 @@ class OpHandlerContract:
 
     def test_programs_round_trip(self, registry: Registry, exported: list[ExportedProgram]) -> None:
         for program in exported:
-            expected = _run(program)
+            expected = run_program(program)
             for format in ("json", "msgpack"):
                 data = graphwire.dumps(program, format=format, registry=registry)
                 loaded = graphwire.loads(data, registry=registry)
-                _assert_equal(expected, _run(loaded, program.example_inputs))
+                assert_same_values(run_program(loaded, program.example_inputs), expected)
                 assert graphwire.dumps(loaded, format=format, registry=registry) == data, (
                     "the second save differs"
                 )
@@ -173,24 +163,17 @@ class OpHandlerContract:
                 assert call is None or list(map(type, call)) == [tuple, dict]
 
     def test_its_module_imports_nothing_heavy(self) -> None:
-        module = self.module or type(self.handler).__module__
-        assert heavy_imports(module) == [], (
-            f"{module} imports them at module level: import them inside functions"
-        )
+        assert_light_imports(self.module or type(self.handler).__module__)
 
-    def _owns(self, registry: Registry, prefix: str) -> bool:
-        return type(registry.op_handler(prefix)) is type(self.handler)
+    def _owns(self, registry: Registry, name: str) -> bool:
+        owner: Any = registry.op_handler(name)
+        return type(owner) is type(self.handler) and owner.prefixes == self.handler.prefixes
 
     def _names(self, registry: Registry, program: ExportedProgram) -> Iterator[str]:
         """Yield the names of the handler's operators in a program."""
         record, _ = graphwire.to_schema(program, registry=registry)
         for _, node in walk_nodes(record.graph_module.graph):
-            owner = registry.op_handler(node.target)
-            if (
-                owner is not None
-                and type(owner) is type(self.handler)
-                and owner.prefixes == self.handler.prefixes
-            ):
+            if self._owns(registry, node.target):
                 yield node.target
 
 
@@ -204,38 +187,5 @@ _JUNK: tuple[tuple[str, Any, ArgumentKind | None], ...] = (
 )
 
 
-@functools.cache
-def _exported(makers: tuple[Callable[[], ExportedProgram], ...]) -> list[ExportedProgram]:
-    return [make() for make in makers]
-
-
 def _nodes(module: torch.nn.Module) -> Iterator[Any]:
     yield from module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ()
-
-
-def _run(program: ExportedProgram, inputs: Any = None) -> Any:
-    args, kwargs = copy.deepcopy(inputs or program.example_inputs)
-    torch.manual_seed(0)
-    return program.module()(*args, **kwargs)
-
-
-def _assert_equal(expected: Any, actual: Any) -> None:
-    leaves, spec = pytree.tree_flatten(expected)
-    others, other_spec = pytree.tree_flatten(actual)
-    assert spec == other_spec
-    for leaf, other in zip(leaves, others, strict=True):
-        if isinstance(leaf, torch.Tensor):
-            torch.testing.assert_close(other, leaf, rtol=0, atol=0, equal_nan=True)
-        else:
-            assert other == leaf
-
-
-class _Plugin:
-    """A plugin with one handler."""
-
-    def __init__(self, handler: OpHandler) -> None:
-        self._handler = handler
-
-    @hookimpl
-    def graphwire_op_handlers(self) -> list[OpHandler]:
-        return [self._handler]

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import io
 import itertools
 import re
@@ -34,11 +33,12 @@ from graphwire.errors import GraphwireError, OpsetError, Problem
 from graphwire.evolve.opsets import apply, marked_operators, plan, plan_for
 from graphwire.hooks import OpsetUpgrader, Registry, default_registry
 from graphwire.schema import SignatureNames
-from graphwire.testing.imports import heavy_imports
+from graphwire.testing.fresh_process import assert_light_imports
 from graphwire.testing.programs import assert_same_values
+from graphwire.testing.suites import ProgramSuite, run_program
 
 
-class OpsetContract:
+class OpsetContract(ProgramSuite):
     """Contract tests of a namespace's opset upgraders. Subclass it as `TestSomething`, and set the first three attributes."""
 
     steps: Sequence[OpsetUpgrader]
@@ -59,12 +59,6 @@ class OpsetContract:
         registry = default_registry()
         known = any(each.namespace == self.namespace for each in registry.opset_upgraders)
         return registry if known else registry.extended(self.plugin)
-
-    @pytest.fixture
-    def exported(self) -> list[ExportedProgram]:
-        """Return the programs, exported once."""
-        assert self.programs
-        return _exported(tuple(self.programs))
 
     @property
     def namespace(self) -> str:
@@ -114,9 +108,8 @@ class OpsetContract:
 
     def test_its_modules_import_nothing_heavy(self) -> None:
         functions = [function for step in self.steps for function in step.operators.values()]
-        modules = {getattr(function, "func", function).__module__ for function in functions}
-        for module in modules:
-            assert heavy_imports(module) == [], f"{module} imports them before a function needs it"
+        for module in {getattr(function, "func", function).__module__ for function in functions}:
+            assert_light_imports(module)
 
     # Files of older versions
 
@@ -141,7 +134,7 @@ class OpsetContract:
             before = graphwire.loads(self._upgraded(path, registry), registry=registry)
             meanwhile = graphwire.load(path, registry=registry)
             if meanwhile.example_inputs is not None:
-                assert_same_values(_run(before, meanwhile.example_inputs), _run(meanwhile))
+                assert_same_values(run_program(before, meanwhile.example_inputs), run_program(meanwhile))
 
     def test_the_plan_names_the_nodes_that_it_touches(self, registry: Registry) -> None:
         for path in self.documents:
@@ -163,7 +156,8 @@ class OpsetContract:
             with graphwire.open(data, registry=registry) as archive:
                 assert archive.program.opset_version[self.namespace] == version
             torch.testing.assert_close(
-                _run(graphwire.loads(data, registry=registry), program.example_inputs), _run(program)
+                run_program(graphwire.loads(data, registry=registry), program.example_inputs),
+                run_program(program),
             )
 
     def test_outputs_keep_their_names(self, registry: Registry, exported: list[ExportedProgram]) -> None:
@@ -247,14 +241,3 @@ class OpsetContract:
     def _fail_of_failures(problems: Sequence[Problem]) -> None:
         failed = [str(problem) for problem in problems if problem.kind == "failed"]
         assert not failed, f"a step raises an exception instead of calling refuse(): {'; '.join(failed)}"
-
-
-@functools.cache
-def _exported(makers: tuple[Callable[[], ExportedProgram], ...]) -> list[ExportedProgram]:
-    return [make() for make in makers]
-
-
-def _run(program: ExportedProgram, inputs: Any = None) -> Any:
-    args, kwargs = copy.deepcopy(inputs or program.example_inputs)
-    torch.manual_seed(0)
-    return program.module()(*args, **kwargs)

@@ -21,9 +21,10 @@ from torch.utils import _pytree as pytree
 from graphwire.bridge import torch_compat
 from graphwire.bridge.graph import decode_treespec, encode_treespec
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.hooks import Registry, Tree, TreespecSerializer, hookimpl
+from graphwire.hooks import Registry, Tree, TreespecSerializer
 from graphwire.schema.texts import parse_treespec, split_version
-from graphwire.testing.imports import heavy_imports
+from graphwire.testing.fresh_process import assert_light_imports
+from graphwire.testing.suites import plugin_of
 
 _JUNK: tuple[Any, ...] = (
     *(None, True, -1, 3.5, 2**80, "", "[", "nul", "{}", '"text"', '["a", "a"]', '[{"b": 1}]'),
@@ -50,7 +51,7 @@ class TreespecContract:
     @pytest.fixture
     def registry(self) -> Registry:
         """Return a registry with this serializer only."""
-        return Registry.of(_Plugin(self.serializer))
+        return Registry.of(plugin_of("graphwire_treespec_serializers", self.serializer))
 
     def test_it_is_a_serializer(self) -> None:
         assert isinstance(self.serializer, TreespecSerializer)
@@ -169,10 +170,7 @@ class TreespecContract:
             assert all(pool.map(work, range(64)))
 
     def test_its_module_imports_nothing_heavy(self) -> None:
-        module = self.module or type(self.serializer).__module__
-        assert heavy_imports(module) == [], (
-            f"{module} imports them at module level: import them inside functions"
-        )
+        assert_light_imports(self.module or type(self.serializer).__module__)
 
 
 def identical(one: Any, other: Any) -> bool:
@@ -197,14 +195,3 @@ def _is_again(one: Any, other: Any) -> bool:
         each is another or (isinstance(each, torch.Tensor) and torch.equal(each, another))
         for each, another in zip(leaves, others, strict=True)
     )
-
-
-class _Plugin:
-    """A plugin with one serializer."""
-
-    def __init__(self, serializer: TreespecSerializer) -> None:
-        self._serializer = serializer
-
-    @hookimpl
-    def graphwire_treespec_serializers(self) -> list[TreespecSerializer]:
-        return [self._serializer]
