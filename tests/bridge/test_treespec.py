@@ -29,7 +29,7 @@ from graphwire.errors import (
 )
 from graphwire.hooks.registry import Registry
 from graphwire.schema.texts.treespec import MAX_DEPTH, format_treespec, parse_treespec
-from graphwire.testing.treespec import identical
+from graphwire.testing.strategies import same_tree
 from graphwire_plugins import treespecs
 
 REGISTRY = Registry.of(treespecs)
@@ -494,7 +494,7 @@ def same(one: Any, other: Any) -> bool:
     """Whether two specs agree in every type and context, exactly."""
     return (
         one.type is other.type
-        and identical(one.context, other.context)
+        and same_tree(one.context, other.context)
         and one.num_children == other.num_children
         and all(
             same(a, b)

@@ -12,7 +12,8 @@ from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils import _pytree as pytree
 
 from graphwire.schema.texts.treespec import parse_treespec
-from graphwire.testing.treespec import TreespecContract, identical
+from graphwire.testing.strategies import same_tree
+from graphwire.testing.treespec import TreespecContract
 from graphwire_plugins import treespecs
 from graphwire_plugins.ops.functions import PredispatchFunctions
 
@@ -91,7 +92,7 @@ class TestDict(TreespecContract):
     @pytest.mark.parametrize("key", [math.nan, (1, math.nan)])
     def test_nan_comes_back_though_it_equals_nothing(self, key: object) -> None:
         version, tree = self.serializer.dump_context([key])
-        assert identical(self.serializer.load_context(tree, version), [key])
+        assert same_tree(self.serializer.load_context(tree, version), [key])
 
     def test_tuple_keys_that_torch_wrote_come_back_as_tuples(self) -> None:
         text = pytree.treespec_dumps(pytree.tree_structure({(1, ("a", 2)): 0}))

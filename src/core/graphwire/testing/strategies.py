@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import struct
 from typing import Any
 
 from hypothesis import strategies as st
@@ -37,25 +35,23 @@ def trees(*, max_leaves: int = 30) -> st.SearchStrategy[Tree]:
 
 
 def same_tree(left: Any, right: Any) -> bool:
-    """Return whether two trees are identical: exact types, dict order, and the bits of floats, except that all nans are equal."""
+    """Return whether two values are identical: exact types, dict order, and the bits of floats, except that all nans are equal.
+
+    Lists, tuples and dicts are compared by their elements, however deep they are.
+    """
     rest = [(left, right)]
     while rest:
         one, other = rest.pop()
         if type(one) is not type(other):
             return False
-        if type(one) is dict:
-            if list(one) != list(other):
-                return False
-            rest.extend(zip(one.values(), other.values(), strict=True))
-        elif type(one) is list:
+        if isinstance(one, dict):
+            one, other = list(one.items()), list(other.items())
+        elif isinstance(one, float):  # The text differs for -0.0 and 0.0, and is the same for every nan.
+            one, other = repr(one), repr(other)
+        if isinstance(one, (list, tuple)):
             if len(one) != len(other):
                 return False
             rest.extend(zip(one, other, strict=True))
-        elif type(one) is float:
-            if not (math.isnan(one) and math.isnan(other)) and struct.pack("<d", one) != struct.pack(
-                "<d", other
-            ):
-                return False
         elif one != other:
             return False
     return True

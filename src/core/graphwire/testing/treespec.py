@@ -24,6 +24,7 @@ from graphwire.errors import DecodeError, EncodeError
 from graphwire.hooks import Registry, Tree, TreespecSerializer
 from graphwire.schema.texts import parse_treespec, split_version
 from graphwire.testing.fresh_process import assert_light_imports
+from graphwire.testing.strategies import same_tree
 from graphwire.testing.suites import plugin_of
 
 _JUNK: tuple[Any, ...] = (
@@ -82,11 +83,11 @@ class TreespecContract:
             context = torch_compat.context_of(spec)
             version, tree = self.serializer.dump_context(context)
             assert 1 <= version <= self.serializer.version
-            assert identical(json.loads(json.dumps(tree)), tree), (
+            assert same_tree(json.loads(json.dumps(tree)), tree), (
                 f"the context of {example!r} is not JSON: {tree!r}"
             )
             again = self.serializer.load_context(tree, version)
-            assert identical(again, context), f"{example!r}: {again!r} is not {context!r}"
+            assert same_tree(again, context), f"{example!r}: {again!r} is not {context!r}"
 
     def test_a_container_comes_back_with_its_leaves_in_order(self, registry: Registry) -> None:
         for example in self.examples:
@@ -171,18 +172,6 @@ class TreespecContract:
 
     def test_its_module_imports_nothing_heavy(self) -> None:
         assert_light_imports(self.module or type(self.serializer).__module__)
-
-
-def identical(one: Any, other: Any) -> bool:
-    """Return whether two values are equal with exact types: `True` differs from 1, and a list from a tuple."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(identical, one, other))
-    if isinstance(one, dict):
-        return identical(list(one.items()), list(other.items()))
-    # The text of a float distinguishes -0.0 from 0.0, and makes nan equal to nan.
-    return repr(one) == repr(other) if isinstance(one, float) else bool(one == other)
 
 
 def _is_again(one: Any, other: Any) -> bool:
