@@ -17,7 +17,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch.export import ExportedProgram
 
+import graphwire
 from graphwire.errors import DecodeError, GraphwireError
 from graphwire.hooks import ConstantCodec, Registry, Tree
 from graphwire.testing.fresh_process import assert_light_imports, registry_with, saved_again
@@ -70,9 +72,7 @@ class ConstantCodecContract:
     def test_a_constant_comes_back(self) -> None:
         for make in self.examples:
             value = make()
-            again = self.codec.decode(*self.codec.encode(value))
-            assert type(again) is type(value)
-            self.assert_same(again, value)
+            self._assert_again(self.codec.decode(*self.codec.encode(value)), value)
 
     def test_a_constant_is_a_tree_and_tensors(self) -> None:
         for make in self.examples:
@@ -91,17 +91,14 @@ class ConstantCodecContract:
                 assert first is second or not self.shares_memory or _storage(first) == _storage(second)
 
     def test_a_file_keeps_it(self, registry: Registry) -> None:
-        import graphwire
-
         for make in self.examples:
             value = make()
-            program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+            program = _program()
             program.constants["kept"] = value
             record, payloads = graphwire.to_schema(program, registry=registry)
             assert [each.codec for each in record.encoded_values.values()][:1] == [self.codec.name]
-            again = graphwire.from_schema(record, payloads, registry=registry).constants["kept"]
-            assert type(again) is type(value)
-            self.assert_same(again, value)
+            loaded = graphwire.from_schema(record, payloads, registry=registry)
+            self._assert_again(loaded.constants["kept"], value)
 
     @pytest.mark.parametrize("requires_grad", [False, True])
     @pytest.mark.parametrize("is_param", [False, True])
@@ -109,19 +106,16 @@ class ConstantCodecContract:
         self, is_param: bool, requires_grad: bool, registry: Registry
     ) -> None:
         """A codec encodes only the value. The framework stores whether it is a parameter, requires gradients or has two names."""
-        import graphwire
-
         for make in self.examples:
             value = _as_weight(make(), is_param, requires_grad)
             if value is None:
                 continue
-            program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+            program = _program()
             program.state_dict.update(kept=value, tied=value)
             program.constants["kept_too"] = value
             loaded = graphwire.loads(graphwire.dumps(program, registry=registry), registry=registry)
             again = loaded.state_dict["kept"]
-            assert type(again) is type(value)
-            self.assert_same(again, value)
+            self._assert_again(again, value)
             assert isinstance(again, torch.nn.Parameter) == is_param
             assert again.requires_grad == requires_grad
             assert loaded.state_dict["tied"] is again
@@ -130,17 +124,14 @@ class ConstantCodecContract:
     def test_another_process_loads_what_this_one_wrote(self, registry: Registry, tmp_path: Path) -> None:
         """The tree and tensors must contain the whole value: state of a codec or its classes does not reach the process that
         loads the file."""
-        import graphwire
-
-        program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+        program = _program()
         values = {f"kept_{index}": make() for index, make in enumerate(self.examples)}
         program.constants.update(values)
         file = tmp_path / "kept.pt2"
         graphwire.save(program, file, registry=registry)
         again = graphwire.load(saved_again(type(self), file), registry=registry).constants
         for name, value in values.items():
-            assert type(again[name]) is type(value)
-            self.assert_same(again[name], value)
+            self._assert_again(again[name], value)
 
     def test_whatever_stands_in_a_file_is_a_constant_or_refused(self) -> None:
         for make in self.examples:
@@ -170,6 +161,14 @@ class ConstantCodecContract:
 
     def test_its_module_imports_nothing_heavy(self) -> None:
         assert_light_imports(self.module or type(self.codec).__module__)
+
+    def _assert_again(self, again: Any, value: Any) -> None:
+        assert type(again) is type(value)
+        self.assert_same(again, value)
+
+
+def _program() -> ExportedProgram:
+    return torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
 
 
 def _damaged(tree: Tree) -> list[Tree]:
