@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -138,10 +139,8 @@ class ConstantCodecContract:
             tree, tensors = self.codec.encode(make())
             for junk in (*_JUNK, *_damaged(tree)):
                 for given in (tensors, [], [*tensors, *tensors], [torch.ones(3)] * len(tensors)):
-                    try:
+                    with suppress(GraphwireError):
                         self.codec.decode(junk, given)
-                    except GraphwireError:
-                        continue
 
     def test_what_is_no_tree_of_its_own_is_refused(self) -> None:
         trees: list[Tree] = ["os.system", {"class": "builtins.eval", "state": ["1"]}]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from graphwire.evolve.opsets import encode_value, walk_nodes
 from graphwire.hooks import NodeCodec, OpHandler, OpsetUpgrader, Registry, default_registry
 from graphwire.schema import ArgumentKind, NamedArgument
 from graphwire.testing.fresh_process import assert_light_imports
+from graphwire.testing.portraits import graph_nodes
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.suites import ProgramSuite, plugin_of, run_program
 
@@ -91,15 +93,12 @@ class OpHandlerContract(ProgramSuite):
         self, registry: Registry, exported: list[ExportedProgram]
     ) -> None:
         for program in exported:
-            targets = {
-                id(node.target) for module in program.graph_module.modules() for node in _nodes(module)
-            }
+            targets = {id(node.target) for node in graph_nodes(program)}
             for name in self._names(registry, program):
                 target = self.handler.resolve(name)
                 assert target is not None, f"{name} is not resolved"
-                assert id(target) in targets, (
-                    f"{name} resolves to {target!r}, which no node of the program calls"
-                )
+                problem = f"{name} resolves to {target!r}, which no node of the program calls"
+                assert id(target) in targets, problem
                 assert self.handler.resolve(name) is target
                 # Another handler may name the target; this one then returns None.
                 assert self.handler.name_of(target) in {name, None}
@@ -122,9 +121,8 @@ class OpHandlerContract(ProgramSuite):
                 data = graphwire.dumps(program, format=format, registry=registry)
                 loaded = graphwire.loads(data, registry=registry)
                 assert_same_values(run_program(loaded, program.example_inputs), expected)
-                assert graphwire.dumps(loaded, format=format, registry=registry) == data, (
-                    "the second save differs"
-                )
+                again = graphwire.dumps(loaded, format=format, registry=registry)
+                assert again == data, "the second save differs"
 
     def test_the_file_says_its_version(self, registry: Registry, exported: list[ExportedProgram]) -> None:
         for program in exported:
@@ -156,11 +154,9 @@ class OpHandlerContract(ProgramSuite):
         for name in {name for program in exported for name in self._names(registry, program)}:
             target = self.handler.resolve(name)
             for inputs in ([], junk[:1], junk, list(reversed(junk)), junk * 20):
-                try:
+                with suppress(GraphwireError):
                     call = self.handler.decode_node(target, inputs, lambda argument: argument)
-                except GraphwireError:
-                    continue
-                assert call is None or list(map(type, call)) == [tuple, dict]
+                    assert call is None or list(map(type, call)) == [tuple, dict]
 
     def test_its_module_imports_nothing_heavy(self) -> None:
         assert_light_imports(self.module or type(self.handler).__module__)
@@ -185,7 +181,3 @@ _JUNK: tuple[tuple[str, Any, ArgumentKind | None], ...] = (
     ("", 2**70, ArgumentKind.UNKNOWN),
     ("", [1, "a", None], ArgumentKind.POSITIONAL),
 )
-
-
-def _nodes(module: torch.nn.Module) -> Iterator[Any]:
-    yield from module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ()

@@ -30,6 +30,8 @@ from graphwire.hooks import default_registry
 Portrait: TypeAlias = dict[str, Any]
 """A program as nested dicts and lists, whose leaves are compared by `==` and by type."""
 
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
 
 def portrait(program: ExportedProgram) -> Portrait:
     """Return an exported program as plain data, with digests in place of weights."""
@@ -60,7 +62,7 @@ def _ranges(ranges: Mapping[Any, Any] | None) -> Portrait | None:
 
 def _replacements(program: ExportedProgram) -> Portrait:
     """Return the expression that replaces each symbol that has a range but occurs in no value."""
-    value = next(_symbolic_values(program.graph_module), None)
+    value = next(_symbolic_values(program), None)
     if value is None:
         return {}
     found = torch_compat.replacements(torch_compat.symbolic_node(value).shape_env, program.range_constraints)
@@ -114,7 +116,7 @@ def tree_of_values(values: Any) -> Portrait:
 def _symbols(program: ExportedProgram) -> Portrait:
     """Return the assumptions of each symbol, by name."""
     symbols = {}
-    values = map(torch_compat.symbolic_parts, _symbolic_values(program.graph_module))
+    values = map(torch_compat.symbolic_parts, _symbolic_values(program))
     for expression in [*(expression for expression, _ in values), *program.range_constraints]:
         for symbol in expression.free_symbols:
             symbols[str(symbol)] = {
@@ -123,17 +125,21 @@ def _symbols(program: ExportedProgram) -> Portrait:
     return dict(sorted(symbols.items()))
 
 
-def _symbolic_values(module: torch.fx.GraphModule) -> Iterator[Any]:
-    for owner in module.modules():
-        for node in owner.graph.nodes if isinstance(owner, torch.fx.GraphModule) else ():
-            for value in pytree.tree_leaves(node.meta.get("val")):
-                parts = [*value.shape] if isinstance(value, torch.Tensor) else [value]
-                for part in parts:
-                    if isinstance(part, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-                        yield part
+def _symbolic_values(program: ExportedProgram) -> Iterator[Any]:
+    for node in graph_nodes(program):
+        for value in pytree.tree_leaves(node.meta.get("val")):
+            parts = value.shape if isinstance(value, torch.Tensor) else [value]
+            yield from (part for part in parts if isinstance(part, _SYMBOLIC))
 
 
 # ------------------------------------------------------------------------------------------------------- graphs
+
+
+def graph_nodes(program: ExportedProgram) -> Iterator[torch.fx.Node]:
+    """Yield the nodes of a program's graph and of its subgraphs."""
+    for owner in program.graph_module.modules():
+        if isinstance(owner, torch.fx.GraphModule):
+            yield from owner.graph.nodes
 
 
 def _graph_module(module: torch.fx.GraphModule) -> Portrait:
@@ -225,7 +231,7 @@ def _value(value: Any) -> Any:
             described["inner"] = {name: _value(getattr(value, name)) for name in attributes}
             described["context"] = _data(context, _value)
         return described
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+    if isinstance(value, _SYMBOLIC):
         expression, hint = torch_compat.symbolic_parts(value)
         # torch's schema has no hint for a SymBool.
         known = "" if isinstance(value, torch.SymBool) else f" = {hint!r}"

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import torch
 from torch.export import ExportedProgram
 
-from graphwire.testing.portraits import Portrait, portrait, tree_of_values
+from graphwire.testing.portraits import Portrait, graph_nodes, portrait, tree_of_values
 
 
 def assert_same_program(actual: ExportedProgram, expected: ExportedProgram | Portrait) -> None:
@@ -62,12 +61,11 @@ def _fail_of_differences(what: str, found: Iterator[str]) -> None:
 
 
 def _wrong_users(program: ExportedProgram) -> Iterator[str]:
-    for owner in program.graph_module.modules():
-        for node in owner.graph.nodes if isinstance(owner, torch.fx.GraphModule) else ():
-            missing = [each.name for each in node.all_input_nodes if node not in each.users]
-            unused = [each.name for each in node.users if node not in each.all_input_nodes]
-            if missing or unused:
-                yield f"{node.name} is not listed as a user of {missing}, or lists {unused}, which do not use it"
+    for node in graph_nodes(program):
+        missing = [each.name for each in node.all_input_nodes if node not in each.users]
+        unused = [each.name for each in node.users if node not in each.all_input_nodes]
+        if missing or unused:
+            yield f"{node.name} is not listed as a user of {missing}, or lists {unused}, which do not use it"
 
 
 def differences(actual: Any, expected: Any, place: str = "program") -> Iterator[str]:
