@@ -18,13 +18,6 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from graphwire.bridge import torch_compat
-from graphwire.bridge.torch_compat import (
-    children_of,
-    context_of,
-    function_table,
-    is_treespec,
-    name_of_function,
-)
 from graphwire.hooks import default_registry
 
 Portrait: TypeAlias = dict[str, Any]
@@ -102,8 +95,8 @@ def _module_call(entry: Any) -> Portrait:
 def _treespec(spec: Any) -> Portrait:
     return {
         "class": spec.type,
-        "context": _data(context_of(spec)),
-        "children": [_treespec(child) for child in children_of(spec)],
+        "context": _data(torch_compat.context_of(spec)),
+        "children": [_treespec(child) for child in torch_compat.children_of(spec)],
     }
 
 
@@ -113,15 +106,16 @@ def tree_of_values(values: Any) -> Portrait:
     return {"spec": _treespec(spec), "leaves": [_payload(leaf) for leaf in leaves]}
 
 
+_ASSUMPTIONS = ("is_integer", "is_positive", "is_nonnegative")
+
+
 def _symbols(program: ExportedProgram) -> Portrait:
     """Return the assumptions of each symbol, by name."""
     symbols = {}
     values = map(torch_compat.symbolic_parts, _symbolic_values(program))
     for expression in [*(expression for expression, _ in values), *program.range_constraints]:
         for symbol in expression.free_symbols:
-            symbols[str(symbol)] = {
-                key: getattr(symbol, key) for key in ("is_integer", "is_positive", "is_nonnegative")
-            }
+            symbols[str(symbol)] = {key: getattr(symbol, key) for key in _ASSUMPTIONS}
     return dict(sorted(symbols.items()))
 
 
@@ -158,21 +152,17 @@ def _attribute(module: torch.fx.GraphModule, path: str) -> Any:
         value = getattr(value, part)
     if isinstance(value, torch.fx.GraphModule):
         return _graph_module(value)
-    return _treespec(value) if is_treespec(value) else _payload(value)
+    return _treespec(value) if torch_compat.is_treespec(value) else _payload(value)
 
 
 def _node(node: torch.fx.Node) -> Portrait:
-    described = {
-        "op": node.op,
-        "target": node.target,
-        "args": [_argument(argument) for argument in node.args],
-        "kwargs": {name: _argument(argument) for name, argument in node.kwargs.items()},
-    }
+    args = [_argument(argument) for argument in node.args]
+    kwargs = {name: _argument(argument) for name, argument in node.kwargs.items()}
     meta = {key: describe(node.meta[key]) for key, describe in _META.items() if node.meta.get(key)}
     if node.meta.get("val") is not None:  # A node without results may have None here, or no entry.
         meta["val"] = _value(node.meta["val"])
     meta |= _declared(node.meta)
-    return {**described, "meta": meta}
+    return {"op": node.op, "target": node.target, "args": args, "kwargs": kwargs, "meta": meta}
 
 
 def _declared(meta: Mapping[str, Any]) -> Portrait:
@@ -199,21 +189,16 @@ def _data(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
     inner = inner or _data
     kind = _FROZEN.get(type(value), type(value))
     if isinstance(value, Mapping):
-        return {
-            "class": kind,
-            "keys": [inner(key) for key in value],
-            "values": [inner(v) for v in value.values()],
-        }
+        keys, values = map(inner, value), map(inner, value.values())
+        return {"class": kind, "keys": list(keys), "values": list(values)}
+    if isinstance(value, slice):
+        value = (value.start, value.stop, value.step)
     if isinstance(value, (list, tuple)):
         return {"class": kind, "items": [inner(item) for item in value]}
-    if isinstance(value, slice):
-        return {"class": kind, "items": [inner(part) for part in (value.start, value.stop, value.step)]}
     if isinstance(value, torch.ScriptObject):
         return _payload(value)
-    if isinstance(value, (float, complex)):
-        return (
-            f"{kind.__name__} {value!r}"  # The text distinguishes 0.0 from -0.0, and makes nan equal to nan.
-        )
+    if isinstance(value, (float, complex)):  # Their text distinguishes 0.0 from -0.0, and is equal for nans.
+        return f"{kind.__name__} {value!r}"
     return value
 
 
@@ -227,9 +212,7 @@ def _value(value: Any) -> Any:
         if isinstance(value, torch.nn.Buffer):
             described["buffer"] = True
         if is_traceable_wrapper_subclass(value) and not value.is_nested:
-            attributes, context = value.__tensor_flatten__()
-            described["inner"] = {name: _value(getattr(value, name)) for name in attributes}
-            described["context"] = _data(context, _value)
+            described |= _composition(value, _value)
         return described
     if isinstance(value, _SYMBOLIC):
         expression, hint = torch_compat.symbolic_parts(value)
@@ -275,8 +258,8 @@ def _function(function: Any) -> Any:
     operators = (torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator)
     if isinstance(function, (str, *operators)):
         return function
-    name = name_of_function(function)
-    return function if function_table().get(name) is function else name
+    name = torch_compat.name_of_function(function)
+    return function if torch_compat.function_table().get(name) is function else name
 
 
 def _source(source: Any) -> Portrait:
@@ -322,12 +305,11 @@ def _memory(program: ExportedProgram) -> Portrait:
         for name, value in values.items()
         if isinstance(value, torch.Tensor)
     }
-    stored = {
-        name: value
+    places = {
+        name: value.untyped_storage().data_ptr()
         for name, value in tensors.items()
         if _has_elements(value) and value.layout is torch.strided and not _is_composed(value)
     }
-    places = {name: value.untyped_storage().data_ptr() for name, value in stored.items()}
     return {
         "identical": _groups({name: id(value) for name, value in tensors.items()}),
         "sharing": _groups({name: place for name, place in places.items() if place}),
@@ -353,19 +335,20 @@ def _payload(value: Any) -> Any:
         return {"class": name, "state": _data(state, _payload)}
     if not isinstance(value, torch.Tensor):
         return _data(value, _payload)
-    described = {
-        "class": _class_of(value),
-        **_tensor_meta(value),
-        "conj": value.is_conj(),
-        "neg": value.is_neg(),
-    }
+    described = {"class": _class_of(value), **_tensor_meta(value)}
+    described |= {"conj": value.is_conj(), "neg": value.is_neg()}
     if _is_composed(value):
-        attributes, context = value.__tensor_flatten__()
-        described["inner"] = {name: _payload(getattr(value, name)) for name in attributes}
-        described["context"] = _data(context, _payload)
+        described |= _composition(value, _payload)
     elif _has_elements(value):
         described["elements"] = [_digest(part) for part in _parts(value.detach())]
     return described
+
+
+def _composition(tensor: torch.Tensor, inner: Callable[[Any], Any]) -> Portrait:
+    """Return the tensors and the context that a wrapper subclass consists of."""
+    attributes, context = tensor.__tensor_flatten__()
+    parts = {name: inner(getattr(tensor, name)) for name in attributes}
+    return {"inner": parts, "context": _data(context, inner)}
 
 
 def _class_of(tensor: torch.Tensor) -> list[type]:
@@ -403,6 +386,5 @@ def _digest(tensor: torch.Tensor) -> str:
     plain = tensor.cpu().resolve_conj().resolve_neg().contiguous()
     if plain.numel() == 0:
         return "empty"
-    return hashlib.sha256(
-        ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size())
-    ).hexdigest()
+    data = ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size())
+    return hashlib.sha256(data).hexdigest()
