@@ -7,7 +7,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError
 from graphwire.hooks import Tree
-from graphwire_plugins.constants.script_states import check_memory
+from graphwire_plugins.constants.weights import as_weight, check_memory, weight_fields
 
 
 class JaggedTensors:
@@ -27,16 +27,13 @@ class JaggedTensors:
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
         """Return the tree and the plain tensors, which share the value's memory."""
-        import torch
-
         lengths = value.lengths()
         tree: Tree = {
             "dimension": value._ragged_idx,
             "shortest": value._maybe_min_seqlen,
             "longest": value._maybe_max_seqlen,
             "lengths": lengths is not None,
-            "parameter": isinstance(value, torch.nn.Parameter),
-            "requires_grad": value.requires_grad,
+            **weight_fields(value),
         }
         return tree, [value.values().detach(), value.offsets(), *([] if lengths is None else [lengths])]
 
@@ -64,19 +61,11 @@ class JaggedTensors:
                 )
         _check(values, offsets, lengths)
         try:
-            made = torch.nested.nested_tensor_from_jagged(
-                values,
-                offsets,
-                *(lengths or [None]),
-                jagged_dim=dimension,
-                min_seqlen=shortest,
-                max_seqlen=longest,
-            )
+            sizes = {"jagged_dim": dimension, "min_seqlen": shortest, "max_seqlen": longest}
+            made = torch.nested.nested_tensor_from_jagged(values, offsets, *(lengths or [None]), **sizes)
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise DecodeError(f"the parts of a jagged tensor are wrong: {error}") from error
-        if parameter:
-            return torch.nn.Parameter(made, requires_grad=requires_grad)
-        return made.requires_grad_() if requires_grad else made
+        return as_weight(made, parameter, requires_grad)
 
 
 def _check(values: Any, offsets: Any, lengths: Sequence[Any]) -> None:

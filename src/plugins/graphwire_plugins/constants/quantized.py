@@ -7,7 +7,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError
 from graphwire.hooks import Tree
-from graphwire_plugins.constants.script_states import check_memory
+from graphwire_plugins.constants.weights import check_memory
 
 
 class QuantizedTensors:

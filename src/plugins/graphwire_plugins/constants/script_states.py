@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from graphwire.errors import DecodeError
+from graphwire_plugins.constants.weights import check_memory
 
 _MOST = 2**31 - 1
 """The largest size or number in a state: torch passes them to libraries that use 32 bits."""
@@ -29,24 +30,6 @@ def check_state(name: str, state: Any) -> None:
     """
     if not STATES[name](state):
         raise DecodeError(f"the state is not valid for a {name}")
-
-
-def check_memory(*tensors: Any) -> None:
-    """Check that tensors are no larger than their memory, so that a copy takes no more memory than the file contains.
-
-    Raises:
-        DecodeError: a tensor repeats its elements.
-    """
-    for tensor in tensors:
-        if (
-            not _is_meta(tensor)
-            and tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes()
-        ):
-            raise DecodeError(f"a tensor of {tensor.numel():,} elements is larger than its memory")
-
-
-def _is_meta(tensor: Any) -> bool:
-    return bool(tensor.device.type == "meta")
 
 
 def _is_plain(value: Any, dtypes: str, rank: int) -> bool:

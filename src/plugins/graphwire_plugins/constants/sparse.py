@@ -12,7 +12,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError
 from graphwire.hooks import Tree
-from graphwire_plugins.constants.script_states import check_memory
+from graphwire_plugins.constants.weights import as_weight, check_memory, weight_fields
 
 _INDICES = {
     "sparse_coo": ("_indices", "_values"),
@@ -22,14 +22,6 @@ _INDICES = {
     "sparse_bsc": ("ccol_indices", "row_indices", "values"),
 }
 """For each layout, the methods that return its plain tensors, in order."""
-
-_FIELDS: dict[str, tuple[type, ...]] = {
-    "layout": (str,),
-    "sizes": (list,),
-    "coalesced": (bool, type(None)),
-    "parameter": (bool,),
-    "requires_grad": (bool,),
-}
 
 
 class SparseTensors:
@@ -45,15 +37,12 @@ class SparseTensors:
 
     def encode(self, value: Any) -> tuple[Tree, Sequence[Any]]:
         """Return the tree and the plain tensors of a sparse tensor, which share its memory."""
-        import torch
-
         layout = _layout_name(value.layout)
         tree: Tree = {
             "layout": layout,
             "sizes": list(value.shape),
             "coalesced": value.is_coalesced() if layout == "sparse_coo" else None,
-            "parameter": isinstance(value, torch.nn.Parameter),
-            "requires_grad": value.requires_grad,
+            **weight_fields(value),
         }
         return tree, [getattr(value.detach(), part)() for part in _INDICES[layout]]
 
@@ -63,33 +52,35 @@ class SparseTensors:
         Raises:
             DecodeError: `encode` does not make such a tree or tensors.
         """
-        import torch
-
-        if not isinstance(tree, dict) or not all(
-            key in tree and isinstance(tree[key], types) for key, types in _FIELDS.items()
-        ):
-            raise DecodeError(f"no sparse tensor is described by {tree!r:.200}")
-        layout = tree["layout"]
+        match tree:
+            case {
+                "layout": str(layout),
+                "sizes": list(sizes),
+                "coalesced": bool() | None as coalesced,
+                "parameter": bool(parameter),
+                "requires_grad": bool(requires_grad),
+            }:
+                pass
+            case _:
+                raise DecodeError(f"no sparse tensor is described by {tree!r:.200}")
         if layout not in _INDICES or len(tensors) != len(_INDICES[layout]):
             raise DecodeError(f"a tensor of layout {layout!r:.80} does not consist of {len(tensors)} tensors")
         check_memory(*tensors)
         try:
-            sparse = _made(torch, layout, tree["sizes"], tree["coalesced"], tensors)
+            sparse = _made(layout, sizes, coalesced, tensors)
         except (RuntimeError, ValueError, TypeError) as error:
             raise DecodeError(f"the indices or elements of a sparse tensor are wrong: {error}") from error
-        if tree["parameter"]:
-            return torch.nn.Parameter(sparse, requires_grad=tree["requires_grad"])
-        return sparse.requires_grad_() if tree["requires_grad"] else sparse
+        return as_weight(sparse, parameter, requires_grad)
 
 
-def _made(torch: Any, layout: str, sizes: Any, coalesced: Any, tensors: Sequence[Any]) -> Any:
+def _made(layout: str, sizes: Any, coalesced: Any, tensors: Sequence[Any]) -> Any:
+    import torch
+
     # Tensors without elements cannot be checked.
-    checked = all(tensor.device.type != "meta" for tensor in tensors)
+    checked = {"check_invariants": all(tensor.device.type != "meta" for tensor in tensors)}
     if layout == "sparse_coo":
-        return torch.sparse_coo_tensor(*tensors, sizes, is_coalesced=coalesced, check_invariants=checked)
-    return torch.sparse_compressed_tensor(
-        *tensors, sizes, layout=getattr(torch, layout), check_invariants=checked
-    )
+        return torch.sparse_coo_tensor(*tensors, sizes, is_coalesced=coalesced, **checked)
+    return torch.sparse_compressed_tensor(*tensors, sizes, layout=getattr(torch, layout), **checked)
 
 
 def _layout_name(layout: Any) -> str:

@@ -21,15 +21,7 @@ from typing import Any
 from graphwire.errors import DecodeError, UnknownTypeError
 from graphwire.hooks import Tree
 from graphwire_plugins.constants.plain_data import decode_data, encode_data, importable_name, refuse_job_value
-
-_FIELDS: dict[str, type] = {
-    "class": str,
-    "attributes": list,
-    "sizes": list,
-    "strides": list,
-    "parameter": bool,
-    "requires_grad": bool,
-}
+from graphwire_plugins.constants.weights import as_weight, weight_fields
 
 
 class TensorSubclasses:
@@ -50,8 +42,6 @@ class TensorSubclasses:
         Raises:
             EncodeError: the value is a DTensor, or its context is not data.
         """
-        import torch
-
         refuse_job_value(value)
         attributes, context = value.__tensor_flatten__()
         tensors = [getattr(value, attribute) for attribute in attributes]
@@ -61,8 +51,7 @@ class TensorSubclasses:
             "context": encode_data(context, tensors),
             "sizes": list(value.shape),
             "strides": list(value.stride()),
-            "parameter": isinstance(value, torch.nn.Parameter),
-            "requires_grad": value.requires_grad,
+            **weight_fields(value),
         }
         return tree, tensors
 
@@ -75,34 +64,35 @@ class TensorSubclasses:
         """
         import torch
 
-        if (
-            not isinstance(tree, dict)
-            or "context" not in tree
-            or not all(isinstance(tree.get(key), types) for key, types in _FIELDS.items())
-        ):
-            raise DecodeError(f"no tensor subclass is described by {tree!r:.200}")
-        described: dict[str, Any] = tree
-        attributes = described["attributes"]
+        match tree:
+            case {
+                "class": str(name),
+                "attributes": list(attributes),
+                "context": context_tree,
+                "sizes": list(sizes),
+                "strides": list(strides),
+                "parameter": bool(parameter),
+                "requires_grad": bool(requires_grad),
+            }:
+                pass
+            case _:
+                raise DecodeError(f"no tensor subclass is described by {tree!r:.200}")
         if len(attributes) > len(tensors) or not all(isinstance(each, str) for each in attributes):
             raise DecodeError(f"{len(tensors)} tensors are given for the attributes {attributes!r:.200}")
-        kind = _class_of(described["class"])
+        kind = _class_of(name)
         if not hasattr(kind, "__tensor_unflatten__"):
-            raise DecodeError(f"{described['class']} has no `__tensor_unflatten__`")
-        context = decode_data(described["context"], tensors)
+            raise DecodeError(f"{name} has no `__tensor_unflatten__`")
+        context = decode_data(context_tree, tensors)
         inner = dict(zip(attributes, tensors, strict=False))
         try:
-            made = kind.__tensor_unflatten__(
-                inner, context, torch.Size(described["sizes"]), tuple(described["strides"])
-            )
+            made = kind.__tensor_unflatten__(inner, context, torch.Size(sizes), tuple(strides))
         except Exception as error:
             raise DecodeError(
-                f"{described['class']} cannot be rebuilt from its parts: {type(error).__name__}: {error}"
+                f"{name} cannot be rebuilt from its parts: {type(error).__name__}: {error}"
             ) from error
         if not isinstance(made, torch.Tensor):
-            raise DecodeError(f"{described['class']} does not return a tensor from `__tensor_unflatten__`")
-        if described["parameter"]:
-            return torch.nn.Parameter(made, requires_grad=described["requires_grad"])
-        return made.requires_grad_() if described["requires_grad"] and not made.requires_grad else made
+            raise DecodeError(f"{name} does not return a tensor from `__tensor_unflatten__`")
+        return as_weight(made, parameter, requires_grad)
 
 
 class PlainSubclasses:
