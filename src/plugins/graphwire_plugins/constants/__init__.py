@@ -13,12 +13,5 @@ from graphwire_plugins.constants.subclasses import PlainSubclasses, TensorSubcla
 @hookimpl
 def graphwire_constant_codecs() -> list[ConstantCodec]:
     """Return the codecs for torch's own kinds of tensors and objects. The first that owns a value encodes it."""
-    return [
-        SparseTensors(),
-        QuantizedTensors(),
-        JaggedTensors(),
-        TensorSubclasses(),
-        PlainSubclasses(),
-        ScriptObjects(),
-        OpaqueValues(),
-    ]
+    tensors: list[ConstantCodec] = [SparseTensors(), QuantizedTensors(), JaggedTensors(), TensorSubclasses()]
+    return [*tensors, PlainSubclasses(), ScriptObjects(), OpaqueValues()]

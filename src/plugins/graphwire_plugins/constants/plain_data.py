@@ -10,13 +10,14 @@ from __future__ import annotations
 import dataclasses
 import enum
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.hooks import Tree
 from graphwire.schema import texts
 from graphwire.wire import check_expanded_size
+from graphwire_plugins.names import qualified_name
 
 
 def encode_data(value: Any, tensors: list[Any]) -> Tree:
@@ -50,11 +51,10 @@ def _encode(value: Any, tensors: list[Any], left: list[int]) -> Tree:
         items: list[Tree] = [_encode(item, tensors, left) for item in value]
         return items if type(value) is list else {type(value).__name__: items}
     if type(value) is dict:
-        return {
-            "dict": [
-                [_encode(key, tensors, left), _encode(item, tensors, left)] for key, item in value.items()
-            ]
-        }
+        pairs: list[Tree] = []
+        for key, item in value.items():
+            pairs.append([_encode(key, tensors, left), _encode(item, tensors, left)])
+        return {"dict": pairs}
     if isinstance(value, enum.Enum):
         importable_name(type(value))
         return texts.encode_value(value)
@@ -110,7 +110,8 @@ def decode_data(tree: Tree, tensors: Sequence[Any]) -> Any:
         case [("tensor", int(index))] if 0 <= index < len(tensors):
             return tensors[index]
         case [("tuple" | "set" | "frozenset" | "Size" as kind, list(items))]:
-            return {**_CONTAINERS, "Size": torch.Size}[kind](decode_data(item, tensors) for item in items)
+            kinds = {"tuple": tuple, "set": set, "frozenset": frozenset, "Size": torch.Size}
+            return kinds[kind](decode_data(item, tensors) for item in items)
         case [("dict", list(pairs))] if all(type(pair) is list and len(pair) == 2 for pair in pairs):
             return {
                 texts.hashable(decode_data(key, tensors)): decode_data(item, tensors) for key, item in pairs
@@ -129,7 +130,6 @@ def decode_data(tree: Tree, tensors: Sequence[Any]) -> Any:
 _MOST_VALUES = 1 << 20
 """Values of a state, each as often as it is written."""
 _PLAIN = frozenset({int, float, bool, str, bytes, type(None)})
-_CONTAINERS: Mapping[str, Callable[[Any], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 def _torch_kinds() -> dict[type, tuple[str, Callable[[Any], Tree]]]:
@@ -177,7 +177,7 @@ def declared_classes() -> dict[str, Any]:
     from graphwire.bridge.torch_compat import opaque_types
 
     found = [*opaque_types(), *_pytree.SUPPORTED_NODES, *torch.serialization.get_safe_globals()]
-    return {_name(each[0] if isinstance(each, tuple) else each): each for each in found}
+    return {qualified_name(each[0] if isinstance(each, tuple) else each): each for each in found}
 
 
 def importable_name(declared: Any) -> str:
@@ -186,7 +186,7 @@ def importable_name(declared: Any) -> str:
     Raises:
         EncodeError: they cannot: it is local to a function or to the running program.
     """
-    name, module = _name(declared), getattr(declared, "__module__", None)
+    name, module = qualified_name(declared), getattr(declared, "__module__", None)
     found = None if module in (None, "__main__", "__mp_main__") else sys.modules.get(module)
     for part in declared.__qualname__.split("."):
         found = getattr(found, part, None)
@@ -198,12 +198,8 @@ def importable_name(declared: Any) -> str:
     return name
 
 
-def _name(declared: Any) -> str:
-    return f"{getattr(declared, '__module__', '')}.{getattr(declared, '__qualname__', '')}"
-
-
 def _declared_name(declared: Any) -> str:
-    name = _name(declared)
+    name = qualified_name(declared)
     if declared_classes().get(name) is not declared:
         raise EncodeError(
             f"{name} is not data, and is not declared as safe to create from a file",
@@ -242,7 +238,7 @@ def rebuild(kind: Any, state: Any) -> Any:
         DecodeError: the state does not belong to this class.
     """
     if not isinstance(kind, type):
-        raise DecodeError(f"{_name(kind)} is not a class")
+        raise DecodeError(f"{qualified_name(kind)} is not a class")
     try:
         if issubclass(kind, tuple):
             return kind(*state) if hasattr(kind, "_fields") else kind(state)
@@ -253,5 +249,5 @@ def rebuild(kind: Any, state: Any) -> Any:
             for name, item in state.items():
                 object.__setattr__(made, name, item)
     except (TypeError, AttributeError, ValueError) as error:
-        raise DecodeError(f"no {_name(kind)} is described by its state: {error}") from error
+        raise DecodeError(f"no {qualified_name(kind)} is described by its state: {error}") from error
     return made

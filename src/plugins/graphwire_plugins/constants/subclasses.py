@@ -15,13 +15,14 @@ loading program has defined or imported. A name in a file never causes an import
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from graphwire.errors import DecodeError, UnknownTypeError
 from graphwire.hooks import Tree
 from graphwire_plugins.constants.plain_data import decode_data, encode_data, importable_name, refuse_job_value
 from graphwire_plugins.constants.weights import as_weight, weight_fields
+from graphwire_plugins.names import qualified_name, subclasses
 
 
 class TensorSubclasses:
@@ -163,25 +164,14 @@ def _is_behaviour(kind: type, name: str) -> bool:
     return callable(found) or hasattr(type(found), "__get__")
 
 
-def _name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
 def _class_of(name: str) -> Any:
     import torch
 
     # The newest one, if a class was defined repeatedly (in a notebook, for example).
-    for kind in reversed(list(_subclasses(torch.Tensor))):
-        if _name(kind) == name:
+    for kind in reversed(list(subclasses(torch.Tensor))):
+        if qualified_name(kind) == name:
             return kind
     raise UnknownTypeError(
         f"this process has no tensor subclass {name!r:.200}",
         remedy="Before you load, import the library that defines it",
     )
-
-
-def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
-    each: type[Any]
-    for each in type.__subclasses__(kind):
-        yield each
-        yield from _subclasses(each)

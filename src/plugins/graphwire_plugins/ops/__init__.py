@@ -11,14 +11,9 @@ from graphwire_plugins.ops.higher_order import HigherOrderOperators
 from graphwire_plugins.ops.overloads import LibraryOverloads
 
 _KEYS = (
-    "ac_graph_id",
-    "dynamo_flat_name_to_original_fqn",
-    "has_backward_hook",
-    "partitioner_tag",
-    "quantization_tag",
-    "recompute",
-    "_numeric_debug_handle",
-)
+    "ac_graph_id dynamo_flat_name_to_original_fqn has_backward_hook partitioner_tag quantization_tag recompute "
+    "_numeric_debug_handle"
+).split()
 """The keys that `torch.fx` copies when it retraces a graph (`torch/fx/proxy.py`), and that the inductor reads from a
 graph module."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
@@ -49,51 +52,35 @@ class SymbolFunctions(_FunctionTable):
 
     @cached_property
     def _functions(self) -> Mapping[str, Callable[..., Any]]:
-        import math
-        import operator
-
         import torch
 
-        operators = (
-            "abs add and_ eq floordiv ge getitem gt index inv invert le lshift lt matmul mod mul ne neg not_ or_ pos "
-            "pow rshift sub truediv xor"
-        ).split()
         symbolic = [
-            name for name in dir(torch) if name.startswith(("sym_", "_sym_")) and "constrain" not in name
+            getattr(torch, name)
+            for name in dir(torch)
+            if name.startswith(("sym_", "_sym_")) and "constrain" not in name
         ]
         return _by_name(
             [
-                *(getattr(operator, name) for name in operators),
-                *(getattr(math, name) for name in ("ceil", "floor", "trunc", "sqrt", "log2", "pow")),
-                *(
-                    f
-                    for name in symbolic
-                    if not isinstance(f := getattr(torch, name), torch._ops.OpOverloadPacket)
-                ),
-                round,
-                abs,
-                min,
-                max,
-                pow,
-                bool,
-                int,
-                float,
+                *(getattr(module, name) for module, names in _FUNCTIONS.items() for name in names.split()),
+                *(each for each in symbolic if not isinstance(each, torch._ops.OpOverloadPacket)),
             ]
         )
+
+
+_FUNCTIONS = {
+    operator: "abs add and_ eq floordiv ge getitem gt index inv invert le lshift lt matmul mod mul ne neg not_ or_ pos "
+    "pow rshift sub truediv xor",
+    math: "ceil floor trunc sqrt log2 pow",
+    builtins: "round abs min max pow bool int float",
+}
+"""The functions of each module that occur in graphs as operators on symbols."""
 
 
 class PredispatchFunctions(_FunctionTable):
     """Functions that `torch.export` leaves in graphs for vmap, jvp, autocast and gradient modes before dispatch."""
 
     namespace = "predispatch"
-    prefixes = (
-        "torch._functorch.predispatch.",
-        "torch._C.",
-        "torch.amp.",
-        "torch.export.",
-        "torch.fx.",
-        "torch.autograd.",
-    )
+    prefixes = tuple(f"torch.{name}." for name in "_functorch.predispatch _C amp export fx autograd".split())
     opset_version = 0
     convention = "generic"
 

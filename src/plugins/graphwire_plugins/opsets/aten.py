@@ -122,13 +122,8 @@ def _full_of_its_type(edit: NodeEditor) -> None:
     if edit.value("dtype", None) is not None:
         return
     fill = edit.value("fill_value")
-    kind = fill.kind if isinstance(fill, Value) else type(fill).__name__
-    dtypes = {
-        "bool": ScalarType.BOOL,
-        "sym_bool": ScalarType.BOOL,
-        "int": ScalarType.LONG,
-        "sym_int": ScalarType.LONG,
-    }
+    kind = fill.kind.removeprefix("sym_") if isinstance(fill, Value) else type(fill).__name__
+    dtypes = {"bool": ScalarType.BOOL, "int": ScalarType.LONG}
     if kind in dtypes:
         edit.set("dtype", dtypes[kind], keyword=True)
 

@@ -15,16 +15,5 @@ from graphwire_plugins.treespecs.sequences import Deque, List, NamedTuple, Retur
 @hookimpl
 def graphwire_treespec_serializers() -> list[TreespecSerializer]:
     """Return the built-in serializers."""
-    return [
-        Tuple(),
-        List(),
-        Dict(),
-        OrderedDict(),
-        DefaultDict(),
-        Deque(),
-        NamedTuple(),
-        Size(),
-        ReturnTypes(),
-        ConstantFunctions(),
-        FunctionSchemas(),
-    ]
+    containers: list[TreespecSerializer] = [Tuple(), List(), Dict(), OrderedDict(), DefaultDict(), Deque()]
+    return [*containers, NamedTuple(), Size(), ReturnTypes(), ConstantFunctions(), FunctionSchemas()]

@@ -6,11 +6,11 @@ graphs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.hooks import Tree
+from graphwire_plugins.names import qualified_name, subclasses
 from graphwire_plugins.ops.functions import PredispatchFunctions
 
 
@@ -28,8 +28,7 @@ class ConstantFunctions:
     def container(self) -> type:
         from torch._higher_order_ops.flat_apply import _ConstantFunction
 
-        container: type = _ConstantFunction
-        return container
+        return _ConstantFunction
 
     def dump_context(self, context: Any) -> tuple[int, Tree]:
         function = context.value.func
@@ -104,7 +103,7 @@ def _is_shallow(text: str) -> bool:
 
 
 def _name(function: Any) -> str:
-    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}"
+    return qualified_name(function, unnamed=function)
 
 
 def _callables() -> dict[str, Any]:
@@ -113,12 +112,5 @@ def _callables() -> dict[str, Any]:
     declared = [
         each[0] if isinstance(each, tuple) else each for each in torch.serialization.get_safe_globals()
     ]
-    alive = [*_subclasses(torch.Tensor), *_subclasses(torch.autograd.Function)]
+    alive = [*subclasses(torch.Tensor), *subclasses(torch.autograd.Function)]
     return {_name(each): each for each in [*PredispatchFunctions().functions, *declared, *alive]}
-
-
-def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
-    each: type[Any]
-    for each in type.__subclasses__(kind):
-        yield each
-        yield from _subclasses(each)

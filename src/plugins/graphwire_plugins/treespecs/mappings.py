@@ -14,6 +14,7 @@ from typing import Any
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.hooks import Tree
 from graphwire.schema.texts import decode_value, dump_json, encode_value, hashable, is_plain_json, load_json
+from graphwire_plugins.names import qualified_name
 
 
 class Dict:
@@ -47,25 +48,10 @@ class OrderedDict(Dict):
         return collections.OrderedDict
 
 
+_FACTORIES = (bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)
+_OF_COLLECTIONS = (collections.Counter, collections.OrderedDict, collections.defaultdict, collections.deque)
 FACTORIES: dict[str, Callable[[], Any]] = {
-    f"{each.__module__}.{each.__qualname__}": each
-    for each in (
-        bool,
-        bytes,
-        complex,
-        dict,
-        float,
-        frozenset,
-        int,
-        list,
-        set,
-        str,
-        tuple,
-        collections.Counter,
-        collections.OrderedDict,
-        collections.defaultdict,
-        collections.deque,
-    )
+    qualified_name(each): each for each in (*_FACTORIES, *_OF_COLLECTIONS)
 }
 """The supported default factories, by name. A file can only select one of these; nothing is imported."""
 
@@ -83,17 +69,9 @@ class DefaultDict:
         factory, keys = context
         name = None if factory is None else _factory_name(factory)
         # torch looks for enum members in contexts that are JSON text, which this one is not.
-        if (
-            factory is not None
-            and is_plain_json(keys)
-            and not any(isinstance(key, enum.Enum) for key in keys)
-        ):
-            module, _, qualname = str(name).rpartition(".")
-            return 1, {
-                "default_factory_module": module,
-                "default_factory_name": qualname,
-                "dict_context": keys,
-            }
+        if name is not None and is_plain_json(keys) and not any(isinstance(key, enum.Enum) for key in keys):
+            module, _, name = name.rpartition(".")
+            return 1, {"default_factory_module": module, "default_factory_name": name, "dict_context": keys}
         return 2, {"factory": name, "keys": encode_value(keys)}
 
     def load_context(self, tree: Tree, version: int) -> list[Any]:
@@ -104,10 +82,8 @@ class DefaultDict:
                 "dict_context": keys,
             }, 1:
                 return [_factory(f"{module}.{name}"), _keys(keys)]
-            case {"factory": None, "keys": keys}, 2:
-                return [None, _keys(decode_value(keys))]
-            case {"factory": str(name), "keys": keys}, 2:
-                return [_factory(name), _keys(decode_value(keys))]
+            case {"factory": None | str() as name, "keys": keys}, 2:
+                return [None if name is None else _factory(name), _keys(decode_value(keys))]
         raise DecodeError(f"not a default factory and keys of a defaultdict: {tree!r:.80}")
 
     def arity(self, container: Any, context: Any) -> int | None:
@@ -118,9 +94,8 @@ def _factory_name(factory: Any) -> str:
     for name, each in FACTORIES.items():
         if each is factory:
             return name
-    module, name = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", repr(factory))
     raise EncodeError(
-        f"the default factory {module}.{name} of a defaultdict cannot be written",
+        f"the default factory {qualified_name(factory, repr(factory))} of a defaultdict cannot be written",
         remedy=f"Use one of {', '.join(sorted(FACTORIES))} or None, or pass a plain dict; "
         'or save with containers="plain", which writes plain dicts',
     )

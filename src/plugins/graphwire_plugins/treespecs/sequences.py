@@ -56,8 +56,7 @@ class Size(_Plain):
     def container(self) -> type:
         import torch
 
-        size: type = torch.Size
-        return size
+        return torch.Size
 
 
 class ReturnTypes(_Plain):
@@ -78,8 +77,7 @@ class ReturnTypes(_Plain):
         }
 
     def arity(self, container: Any, context: Any) -> int | None:
-        fields: int = container.n_sequence_fields
-        return fields
+        return container.n_sequence_fields
 
 
 class Deque:
@@ -120,12 +118,11 @@ class NamedTuple:
         if (registered := registration_of(context)) is not None:
             return 1, registered.name
         name = class_name(context)
-        call = (
-            f"torch.utils._pytree._register_namedtuple({context.__qualname__}, serialized_type_name={name!r})"
-        )
+        arguments = f"{context.__qualname__}, serialized_type_name={name!r}"
         raise EncodeError(
             f"the namedtuple {name} has no serialized name",
-            remedy=f"Register it in the program that saves and in the one that loads: `{call}`. "
+            remedy="Register it in the program that saves and in the one that loads: "
+            f"`torch.utils._pytree._register_namedtuple({arguments})`. "
             'Or save with containers="plain", which writes plain tuples',
         )
 
