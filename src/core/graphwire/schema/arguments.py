@@ -58,6 +58,8 @@ PLACES: Final[dict[Place, str]] = {
 }
 """The places, and how messages name each."""
 
+ValueKind = Literal["tensor", "sym_int", "sym_float", "sym_bool", "custom_obj"]
+
 VALUE_TABLES: Final[dict[str, str]] = {
     "tensor": "tensor_values",
     "sym_int": "sym_int_values",
@@ -70,19 +72,7 @@ VALUE_TABLES: Final[dict[str, str]] = {
 VALUE_ARMS: Final = tuple(f"as_{kind}" for kind in VALUE_TABLES)
 """The arms that refer to one value by name."""
 
-Reference = Literal[
-    "",
-    "tensor",
-    "sym_int",
-    "sym_float",
-    "sym_bool",
-    "custom_obj",
-    "graph",
-    "results",
-    "constant",
-    "operator",
-    "treespec",
-]
+Reference = Literal["", ValueKind, "graph", "results", "constant", "operator", "treespec"]
 """What an arm refers to: a value (a key of `VALUE_TABLES`; an object may also be a constant), a subgraph, all results
 of a node, a constant, an operator, or an attribute that holds a container structure. Empty for a literal."""
 

@@ -167,10 +167,7 @@ def call(head: str, operands: Sequence[Expression]) -> Expression:
     """
     arity = HEADS.get(head)
     if arity is None:
-        refuse(
-            f"{head[:80]!r} is not an operation of the expression grammar",
-            remedy=_OPERATIONS_LISTED,
-        )
+        refuse(f"{head[:80]!r} is not an operation of the expression grammar", remedy=_OPERATIONS_LISTED)
     least, most = arity
     count = len(operands)
     if count < least or (most is not None and count > most):

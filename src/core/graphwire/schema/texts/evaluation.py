@@ -75,18 +75,14 @@ def _bounded(value: Number) -> Number:
     return value
 
 
-def _sum(*operands: Number) -> Number:
-    total: Number = 0
-    for operand in operands:
-        total = _bounded(total + operand)
-    return total
+def _joined(join: Callable[[Number, Number], Number], start: Number) -> Operation:
+    def compute(*operands: Number) -> Number:
+        value = start
+        for operand in operands:
+            value = _bounded(join(value, operand))
+        return value
 
-
-def _product(*operands: Number) -> Number:
-    product: Number = 1
-    for operand in operands:
-        product = _bounded(product * operand)
-    return product
+    return compute
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -150,8 +146,8 @@ def _choice(condition: Number, chosen: Number, otherwise: Number) -> Number:
 
 
 _OPERATIONS: dict[str, Operation] = {
-    "Add": _sum,
-    "Mul": _product,
+    "Add": _joined(operator.add, 0),
+    "Mul": _joined(operator.mul, 1),
     "Pow": _power,
     "PowByNatural": _natural_power,
     "FloatPow": _float_power,

@@ -132,7 +132,11 @@ def _operands(node: ast.expr) -> list[ast.expr]:
     if _name_of(node) in CONSTANTS:
         return []
     if isinstance(node, ast.Call) and (name := _name_of(node.func)) in FUNCTIONS:
-        return _arguments(node, name)
+        least, most = FUNCTIONS[name]
+        count = len(node.args)
+        if node.keywords or count < least or (most is not None and count > most):
+            _refuse(node, f"a call of {name} with arguments that it does not take")
+        return node.args
     _check_source(node)
     return []
 
@@ -168,14 +172,6 @@ def _name_of(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         return f"{node.value.id}.{node.attr}"
     return ""
-
-
-def _arguments(node: ast.Call, name: str) -> list[ast.expr]:
-    least, most = FUNCTIONS[name]
-    count = len(node.args)
-    if node.keywords or count < least or (most is not None and count > most):
-        _refuse(node, f"a call of {name} with arguments that it does not take")
-    return node.args
 
 
 def _check_source(node: ast.expr) -> None:

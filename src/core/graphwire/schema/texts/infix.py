@@ -31,31 +31,21 @@ _TOKEN = re.compile(
     )\s*""",
     re.VERBOSE | re.ASCII,
 )
-_RELATIONS = {
-    "<=": "LessThan",
-    "<": "StrictLessThan",
-    ">=": "GreaterThan",
-    ">": "StrictGreaterThan",
-    "==": "Equality",
-    "!=": "Unequality",
-}
-_NAMES = {"Eq": "Equality", "Ne": "Unequality", "Le": "LessThan", "Lt": "StrictLessThan"} | {
-    "Ge": "GreaterThan",
-    "Gt": "StrictGreaterThan",
-}
+_RELATIONS = (
+    ("<=", "Le", "LessThan"),
+    ("<", "Lt", "StrictLessThan"),
+    (">=", "Ge", "GreaterThan"),
+    (">", "Gt", "StrictGreaterThan"),
+    ("==", "Eq", "Equality"),
+    ("!=", "Ne", "Unequality"),
+)
+"""Each relation as a sign, as a call, and as the head of its tree."""
+_RELATED = {sign: head for sign, _, head in _RELATIONS}
+_NAMES = {name: head for _, name, head in _RELATIONS}
 _CONNECTIVES = {"|": "Or", "^": "Xor", "&": "And"}
-_POWER: dict[str, int] = dict.fromkeys(_RELATIONS, 1) | {
-    "|": 2,
-    "^": 3,
-    "&": 4,
-    "+": 5,
-    "-": 5,
-    "*": 6,
-    "/": 6,
-    "//": 6,
-    "**": 8,
-}
-"""How tightly each operator binds, as in Python. The sign (7) lies between product and power."""
+_SIGNS = {1: "<= < >= > == !=", 2: "|", 3: "^", 4: "&", 5: "+ -", 6: "* / //", 8: "**"}
+"""The operators by how tightly they bind, as in Python. The sign of a number (7) lies between product and power."""
+_POWER = {sign: power for power, signs in _SIGNS.items() for sign in signs.split()}
 
 MINUS_ONE = integer(-1)
 _NUMBERS = frozenset({"Integer", "Rational", "Float"})
@@ -159,9 +149,9 @@ class _InfixReader:
         if binding == 1:
             self.index += 1
             operands.append(self.read(2, depth + 1))
-            if self.words[self.index] in _RELATIONS:
+            if self.words[self.index] in _RELATED:
                 self.refuse("a chain of relations", "Write the relations one by one, joined by &")
-            return call(_RELATIONS[word], operands)
+            return call(_RELATED[word], operands)
         while _POWER.get(self.words[self.index]) == binding:
             minus = self.words[self.index] == "-"
             self.index += 1
@@ -286,7 +276,7 @@ def parse_infix(text: str, limits: ExpressionLimits = DEFAULT_LIMITS) -> Express
 _BINDING = {"Mod": 4, "PythonMod": 4, "ModularIndexing": 4, "Where": 4, "PowByNatural": 6, "FloatPow": 8}
 """Calls that sympy's `str` parenthesizes like operators of low precedence."""
 
-_OPERATORS = {head: word for word, head in _RELATIONS.items() if word not in ("==", "!=")}
+_OPERATORS = {head: sign for sign, _, head in _RELATIONS if sign not in ("==", "!=")}
 _CALLED = {head: name for name, head in _NAMES.items()} | {"true": "True", "false": "False"}
 _ATOM = 9
 

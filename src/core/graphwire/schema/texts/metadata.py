@@ -79,15 +79,15 @@ def split_modules(
         known: the rows of other stacks by their text, for lookup and additions: stacks share the rows of their outer
             modules.
     """
+    known = {} if known is None else known
     rows: list[tuple[str, str, str]] = []
     for item in text.split(";"):
-        row = None if known is None else known.get(item)
+        row = known.get(item)
         if row is None:
             row = _split_row(item)
             if row is None:
                 return None
-            if known is not None:
-                known[item] = row
+            known[item] = row
         rows.append(row)
     return rows
 
