@@ -161,12 +161,11 @@ def write_pieces(file: io.FileIO, pieces: Sequence[bytes | memoryview]) -> None:
         except BlockingIOError:  # `write_all` reports it with a remedy
             taken = 0
         for piece in some:
+            done += 1
             if taken < len(piece):
                 write_all(file, memoryview(piece)[taken:])
-                done += 1
                 break
             taken -= len(piece)
-            done += 1
 
 
 def write_all(stream: BinaryIO | io.FileIO, data: bytes | memoryview) -> None:

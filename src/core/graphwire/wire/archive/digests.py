@@ -186,22 +186,21 @@ class Digests(Closing):
             ArchiveError: the length differs from the announced one.
         """
         group = self._group_of.get(name)
-        if group is None:
-            if data.nbytes < _MIN_THREAD_BYTES or _processors() == 1:
-                self._digests[name] = hashlib.sha256(data)
-            else:
-                record = self._hash_in_thread(name)
-                # Fixes its place in the manifest, whichever thread hashes it.
-                self._digests[name] = record.digest
-                record.add(data)
-            return
-        if data.nbytes != group.sizes[name]:
-            raise ArchiveError(
-                f"the record was announced with {group.sizes[name]:,} bytes but has {data.nbytes:,}",
-                place=f"record {name!r}",
-                remedy="Its `nbytes` has to be the length of its view",
-            )
-        group.update(data)
+        if group is not None:
+            if data.nbytes != group.sizes[name]:
+                raise ArchiveError(
+                    f"the record was announced with {group.sizes[name]:,} bytes but has {data.nbytes:,}",
+                    place=f"record {name!r}",
+                    remedy="Its `nbytes` has to be the length of its view",
+                )
+            group.update(data)
+        elif data.nbytes < _MIN_THREAD_BYTES or _processors() == 1:
+            self._digests[name] = hashlib.sha256(data)
+        else:
+            record = self._hash_in_thread(name)
+            # Fixes its place in the manifest, whichever thread hashes it.
+            self._digests[name] = record.digest
+            record.add(data)
 
     def begin(self, name: str, nbytes: int, *, lent: bool) -> None:
         """Start the digest of a record of `nbytes` bytes, which `add` extends.

@@ -107,10 +107,8 @@ def _find_end(source: Source) -> _End:
     at = tail_size - zip_layout.END.size
     while at >= 0:  # find the last end record whose comment ends with the file; graphwire writes no comment
         at = tail.rfind(zip_layout.END_MAGIC, 0, at + 4)
-        if at < 0 or (
-            tail_size - at >= zip_layout.END.size
-            and at + zip_layout.END.size + int.from_bytes(tail[at + 20 : at + 22], "little") == tail_size
-        ):
+        comment_bytes = int.from_bytes(tail[at + 20 : at + 22], "little")
+        if at < 0 or at + zip_layout.END.size + comment_bytes == tail_size:
             break
         at -= 1
     if at < 0:
@@ -139,13 +137,8 @@ def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) ->
     magic, rest, _, _, disk, start_disk, here, count, size, offset = zip_layout.END64.unpack(
         source.read_at(at, zip_layout.END64.size)
     )
-    if (
-        magic != zip_layout.END64_MAGIC
-        or at + 12 + rest != locator_at
-        or disk != 0
-        or start_disk != 0
-        or here != count
-    ):
+    expected = zip_layout.END64_MAGIC, locator_at, 0, 0, count
+    if (magic, at + 12 + rest, disk, start_disk, here) != expected:
         raise _damaged("the archive's zip64 end record is damaged")
     full = _End(count, size, offset, short.spare_bytes + rest - (zip_layout.END64.size - 12))
     for narrow, value, ones in zip(

@@ -146,8 +146,7 @@ class ArchiveReader(Closing):
                 place=f"record {name!r}",
                 remedy="Raise Limits.program_bytes for a file that you trust",
             )
-        pieces = list(self._pieces(entry, whole=True))
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        data = b"".join(self._pieces(entry, whole=True))  # a single piece is not copied
         _check(entry, crc32(data))
         return data
 

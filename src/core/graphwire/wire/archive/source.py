@@ -65,18 +65,14 @@ class FileSource:
         reader = object()
         try:
             descriptor = self._descriptor_for(reader)
-            whole = part = os.pread(descriptor, size, offset)
-            if len(part) == size:
-                return whole
-            parts = [part]
-            while size > len(part):
-                if not part:
+            parts = [os.pread(descriptor, size, offset)]
+            while size > (count := len(parts[-1])):
+                if not count:
                     raise ArchiveError("the file became shorter while it was read")
-                offset += len(part)
-                size -= len(part)
-                part = os.pread(descriptor, size, offset)
-                parts.append(part)
-            return b"".join(parts)
+                offset += count
+                size -= count
+                parts.append(os.pread(descriptor, size, offset))
+            return b"".join(parts)  # a single part is not copied
         finally:
             self._leave(reader)
 
