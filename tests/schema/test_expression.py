@@ -151,6 +151,7 @@ HOSTILE = [
     "s0 s1", "s0 +", "Max(", "Max(1,,2)", "Max(,1)", "a < b < c", "a % b", "\uff530", "\u0455\u0030", "s\u0660", "\u0661",
     "Piecewise(1, 2)", "FloorDiv(1)", "Mod(1, 2, 3)", "Float(1)", "Float('x', precision=53)", "Float('1', precision=0)",
     "Rational(1, 0)", "Add()", "class", "None", "__s0", "Symbol('__class__')", "ExprCondPair(Max(ExprCondPair(1, 2)), 1)",
+    "Float(", "Float('1', precision=",
 ]  # fmt: skip
 
 

@@ -105,9 +105,10 @@ class _InfixReader:
             self.words.append(found[kind])
             self.places.append(position)
             position = found.end()
-        self.kinds.append("end")
-        self.words.append("")
-        self.places.append(len(text))
+        # Twice, because `called` moves past a part of a Float before it checks it.
+        self.kinds += "end", "end"
+        self.words += "", ""
+        self.places += len(text), len(text)
 
     def refuse(self, problem: str, remedy: str = "") -> NoReturn:
         refuse(problem, self.text, self.places[self.index], remedy)
