@@ -1,3 +1,5 @@
+"""A file is replaced whole or not at all, whatever fails meanwhile."""
+
 from __future__ import annotations
 
 import ctypes
@@ -15,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.archive import atomic_file as atomic
+from graphwire.wire.archive import atomic_file
 from graphwire.wire.archive.atomic_file import atomic_write, write_pieces
 
 
@@ -176,7 +178,7 @@ def test_a_pipe_that_does_not_wait_is_told_with_what_to_do(filled: int) -> None:
 
 def test_the_disk_begins_before_the_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each part of the file once, in order; a system that cannot do so writes the same file."""
-    begin = atomic._sync_file_range
+    begin = atomic_file._sync_file_range
     parts: list[tuple[int, int]] = []
 
     def told(file: int, start: int, nbytes: int, how: int) -> int:
@@ -186,10 +188,10 @@ def test_the_disk_begins_before_the_sync(tmp_path: Path, monkeypatch: pytest.Mon
 
     pieces = [bytes([index]) * 300_000 for index in range(60)]
     for call in (told, None) if sys.platform == "linux" else (None,):
-        monkeypatch.setattr(atomic, "_sync_file_range", call)
+        monkeypatch.setattr(atomic_file, "_sync_file_range", call)
         with atomic_write(tmp_path / "new.pt2") as file:
             for piece in pieces:
-                assert isinstance(file, atomic.Replacement)
+                assert isinstance(file, atomic_file.Replacement)
                 file.write_many([piece, b"x"])
         assert (tmp_path / "new.pt2").read_bytes() == b"".join(piece + b"x" for piece in pieces)
     if sys.platform == "linux":
@@ -210,12 +212,12 @@ def test_what_the_disk_cannot_take_is_told_before_the_old_file_goes(
 
     def replace() -> None:
         with atomic_write(path) as file:
-            assert isinstance(file, atomic.Replacement)
+            assert isinstance(file, atomic_file.Replacement)
             file.write_many([bytes(3 << 20)])
 
     path = tmp_path / "model.pt2"
     path.write_bytes(b"old")
-    monkeypatch.setattr(atomic, "_sync_file_range", fails)
+    monkeypatch.setattr(atomic_file, "_sync_file_range", fails)
     if told:
         with pytest.raises(OSError, match=os.strerror(failed)) as raised:
             replace()
@@ -231,11 +233,11 @@ KILLER = """
 import os, random, signal, sys, time
 from pathlib import Path
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter
-from graphwire.wire.archive import atomic_file as atomic
+from graphwire.wire.archive import atomic_file
 from graphwire.wire.archive.atomic_file import atomic_write
 from graphwire.wire.archive.digests import Digests
 
-atomic._WRITE_OUT_BYTES = 1 << 18
+atomic_file._WRITE_OUT_BYTES = 1 << 18
 
 def write(turn):
     with atomic_write(path) as file, ArchiveWriter(file, digests=Digests()) as archive:

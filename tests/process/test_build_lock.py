@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from graphwire.process import build_lock as turns
+from graphwire.process import build_lock
 from graphwire.process.build_lock import one_build_at_a_time
 
 
@@ -42,7 +42,7 @@ def test_a_thread_that_has_the_turn_may_take_it_again() -> None:
     started = time.monotonic()
     with one_build_at_a_time(), one_build_at_a_time():
         pass
-    assert time.monotonic() - started < turns._PATIENCE, "it waited for itself"
+    assert time.monotonic() - started < build_lock._PATIENCE, "it waited for itself"
 
 
 def test_an_error_ends_the_turn() -> None:
@@ -61,9 +61,9 @@ def test_an_error_ends_the_turn() -> None:
 def test_a_process_that_was_forked_from_an_other_threads_turn_has_turns_of_its_own() -> None:
     code = """
 import os, threading, time
-from graphwire.process import build_lock as turns
+from graphwire.process import build_lock
 from graphwire.process.build_lock import one_build_at_a_time
-turns._PATIENCE = 20
+build_lock._PATIENCE = 20
 inside, done = threading.Event(), threading.Event()
 def hold():
     with one_build_at_a_time():
@@ -85,7 +85,7 @@ raise SystemExit(status)
 
 def test_a_thread_goes_on_when_its_turn_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that has the turn may be waiting for it: a plugin that loads in a thread of its own."""
-    monkeypatch.setattr(turns, "_PATIENCE", 0.01)
+    monkeypatch.setattr(build_lock, "_PATIENCE", 0.01)
     done = threading.Event()
 
     def enter() -> None:
