@@ -27,14 +27,12 @@ from graphwire.schema import (
     Argument,
     ComplexValue,
     CustomObjArgument,
-    Device,
     Graph,
     GraphArgument,
     Layout,
     MappingEntry,
     MemoryFormat,
     OptionalTensorArgument,
-    ScalarType,
     SequenceValue,
     SliceValue,
     SymBoolArgument,
@@ -85,19 +83,9 @@ def argument_content(argument: Argument, found: References) -> Any:
     return ["nothing"]
 
 
-def dtype_content(dtype: ScalarType, name: str | None = None) -> str:
-    """Return torch's name of an element type, including types without a number in the schema."""
-    return name or DTYPE_NAMES.get(dtype, "unknown")
-
-
 def layout_content(layout: Layout, name: str | None = None) -> str:
     """Return torch's name of a layout, including layouts without a number in the schema."""
     return name or _LAYOUTS.get(layout, "unknown")
-
-
-def device_content(device: Device) -> list[Any]:
-    """Return the content of a device: type and index."""
-    return [device.type, device.index]
 
 
 def _value(name: str, found: References) -> list[Any]:
@@ -196,7 +184,7 @@ _CONTENT: Final[dict[str, Content]] = {
     "as_sym_int": _sym_int,
     "as_none": lambda _value, _found: None,
     "as_float": _float,
-    "as_scalar_type": _kind("dtype", dtype_content),
+    "as_scalar_type": _kind("dtype", lambda value: DTYPE_NAMES.get(value, "unknown")),
     "as_graph": _graph,
     "as_memory_format": _kind("memory format", lambda value: _MEMORY_FORMATS.get(value, "unknown")),
     "as_layout": _kind("layout", layout_content),

@@ -13,13 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from graphwire.analysis.canonical.argument_forms import (
-    References,
-    argument_content,
-    device_content,
-    dtype_content,
-    layout_content,
-)
+from graphwire.analysis.canonical.argument_forms import References, argument_content, layout_content
 from graphwire.analysis.canonical.effects import Effect, effect_of
 from graphwire.analysis.canonical.encoding import content_bytes, content_float, digest
 from graphwire.analysis.canonical.node_order import Step, node_order
@@ -183,19 +177,14 @@ def walk(form: ArrangedGraph) -> Iterator[ArrangedGraph]:
 def expressions_of(form: ArrangedGraph) -> Iterator[str]:
     """Yield the text of every expression in a graph's values, in canonical order of the values."""
     graph = form.graph
+    numbers = (graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values)
     for name in form.names:
         meta = graph.tensor_values.get(name)
         values: Iterable[SymInt | SymFloat | SymBool | None]
         if meta is not None:
             values = (*meta.sizes, *meta.strides, meta.storage_offset)
-        elif name in graph.sym_int_values or name in graph.sym_float_values or name in graph.sym_bool_values:
-            values = (
-                graph.sym_int_values.get(name),
-                graph.sym_float_values.get(name),
-                graph.sym_bool_values.get(name),
-            )
         else:
-            continue
+            values = [table.get(name) for table in numbers]
         for value in values:
             if value is not None and value.as_expr is not None:
                 yield value.as_expr.expr_str
@@ -235,8 +224,8 @@ def add_known_values(
 def tensor_content(meta: TensorMeta, expression: ExpressionContent) -> dict[str, Any]:
     """Return the content of a tensor's metadata."""
     return {
-        "device": device_content(meta.device),
-        "dtype": dtype_content(meta.dtype, meta.dtype_name),
+        "device": [meta.device.type, meta.device.index],
+        "dtype": meta.dtype_text,
         "layout": layout_content(meta.layout, meta.layout_name),
         "offset": _sym_int(meta.storage_offset, expression),
         "requires_grad": meta.requires_grad,

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from graphwire.analysis.canonical.argument_forms import dtype_content, layout_content
+from graphwire.analysis.canonical.argument_forms import layout_content
 from graphwire.analysis.canonical.encoding import content_bytes
 from graphwire.errors import MissingRecordError
 from graphwire.schema import ITEM_SIZES, PayloadMeta, TensorMeta
@@ -38,9 +38,6 @@ class PayloadSet(Protocol):
         ...
 
 
-_FOLDERS = {"weight": "data/weights/", "constant": "data/constants/"}
-
-
 def payload_contents(payloads: PayloadSet) -> list[Any]:
     """Return the content of all payloads: a list of kind (`weight` or `constant`), qualified name and digest for each.
 
@@ -59,56 +56,50 @@ def payload_digests(payloads: PayloadSet) -> dict[tuple[str, str], str]:
     Raises:
         MissingRecordError: a payload has no record, or its record is too short.
     """
-    found = {}
-    held = {"weight": payloads.weights, "constant": payloads.constants}
+    named = [
+        (kind, name, folder + meta.path_name, meta)
+        for kind, folder, metas in (
+            ("weight", "data/weights/", payloads.weights),
+            ("constant", "data/constants/", payloads.constants),
+        )
+        for name, meta in metas.items()
+    ]
     sharing: dict[str, list[str]] = {}
-    elements: set[str] = set()
-    for kind, folder in _FOLDERS.items():
-        for name, meta in held[kind].items():
-            sharing.setdefault(meta.shared or folder + meta.path_name, []).append(name)
-            if not _is_empty(meta):
-                elements.add(meta.shared or folder + meta.path_name)
-    for kind, folder in _FOLDERS.items():
-        for name, meta in held[kind].items():
-            storage = meta.shared or folder + meta.path_name
-            # torch writes one record for all weights without elements, even if they are different tensors.
-            shared = sorted(sharing[storage]) if meta.placement is None and storage in elements else []
-            digest = hashlib.sha256(content_bytes(_content(meta, shared)))
-            if meta.placement is None:
-                for part in _parts(payloads, folder + meta.path_name, meta):
-                    digest.update(part)
-            found[kind, name] = digest.hexdigest()
+    for _, name, record, meta in named:
+        sharing.setdefault(meta.shared or record, []).append(name)
+    # torch writes one record for all weights without elements, even if they are different tensors.
+    elements = {meta.shared or record for *_, record, meta in named if not _is_empty(meta)}
+    found = {}
+    for kind, name, record, meta in named:
+        storage = meta.shared or record
+        is_shared = meta.placement is None and storage in elements
+        digest = hashlib.sha256(content_bytes(_content(meta, sorted(sharing[storage]) if is_shared else [])))
+        if meta.placement is None:
+            for part in _parts(payloads, record, meta):
+                digest.update(part)
+        found[kind, name] = digest.hexdigest()
     return found
 
 
 def _content(meta: PayloadMeta, shared: list[str]) -> dict[str, Any]:
-    """Return the content of a payload's metadata, independent of its position in the file. Keys that do not apply are omitted."""
-    content: dict[str, Any] = {}
-    tensor = meta.tensor_meta
-    if meta.conj:
-        content["conjugated"] = True
-    if tensor is not None:
-        content["dtype"] = dtype_content(tensor.dtype, tensor.dtype_name)
-        if any(stride == 0 for _, stride in _dimensions(tensor)):
-            content["expanded"] = [stride.as_int for stride in tensor.strides]
+    """Return the content of a payload's metadata, independent of its position in the file. Facts that do not apply are
+    omitted."""
+    content: dict[str, Any] = {
+        "conjugated": meta.conj,
+        "negated": meta.neg,
+        "parameter": meta.is_param,
+        "pickled": meta.use_pickle,
+        "placement": meta.placement,
+        "shared": shared if len(shared) > 1 else None,
+    }
+    content = {name: fact for name, fact in content.items() if fact is not None and fact is not False}
+    if (tensor := meta.tensor_meta) is not None:
+        content["dtype"] = tensor.dtype_text
         content["layout"] = layout_content(tensor.layout, tensor.layout_name)
-    if meta.neg:
-        content["negated"] = True
-    if tensor is not None and (order := _stride_order(tensor)) != sorted(order):
-        content["order"] = order
-    if meta.is_param:
-        content["parameter"] = True
-    if meta.use_pickle:
-        content["pickled"] = True
-    if meta.placement is not None:
-        content["placement"] = meta.placement
-    if tensor is not None:
         content["requires_grad"] = tensor.requires_grad
-    if len(shared) > 1:
-        content["shared"] = shared
-    if tensor is not None:
         content["sizes"] = [size.as_int for size in tensor.sizes]
-    return content
+        content |= _unusual_strides(tensor)
+    return dict(sorted(content.items()))
 
 
 def _is_empty(meta: PayloadMeta) -> bool:
@@ -118,16 +109,12 @@ def _is_empty(meta: PayloadMeta) -> bool:
 def payload_facts(meta: PayloadMeta) -> dict[str, str]:
     """Return the facts about a payload's metadata as text, independent of its position in the file."""
     facts = {"parameter": "yes" if meta.is_param else "no"}
-    tensor = meta.tensor_meta
-    if tensor is not None:
-        sizes = [size.as_int for size in tensor.sizes]
+    if (tensor := meta.tensor_meta) is not None:
         facts["dtype"] = tensor.dtype_text
-        facts["shape"] = f"[{', '.join(map(str, sizes))}]"
+        facts["shape"] = str([size.as_int for size in tensor.sizes])
         facts["layout"] = tensor.layout_name or tensor.layout.name
-        if (order := _stride_order(tensor)) != sorted(order):
-            facts["stride order"] = f"[{', '.join(map(str, order))}]"
-        if any(stride == 0 for _, stride in _dimensions(tensor)):
-            facts["expanded"] = f"[{', '.join(str(stride.as_int) for stride in tensor.strides)}]"
+        unusual = _unusual_strides(tensor)
+        facts |= {what.replace("order", "stride order"): str(numbers) for what, numbers in unusual.items()}
         facts["requires grad"] = "yes" if tensor.requires_grad else "no"
     marks = (("conjugated", meta.conj), ("negated", meta.neg), ("pickled", meta.use_pickle))
     facts |= {name: "yes" for name, is_so in marks if is_so}
@@ -143,10 +130,15 @@ def _dimensions(tensor: TensorMeta) -> list[tuple[int, int]]:
     ]
 
 
-def _stride_order(tensor: TensorMeta) -> list[int]:
-    """Return the dimensions whose size is not 1, numbered among these, the greatest stride first."""
+def _unusual_strides(tensor: TensorMeta) -> dict[str, list[Any]]:
+    """Return two facts, each only if it applies: `order`, the dimensions whose size is not 1, numbered among these, the
+    greatest stride first; and `expanded`, all strides, if one of these dimensions has the stride 0."""
     dimensions = _dimensions(tensor)
-    return sorted(range(len(dimensions)), key=lambda index: -dimensions[index][1])
+    order = sorted(range(len(dimensions)), key=lambda index: -dimensions[index][1])
+    found: dict[str, list[Any]] = {} if order == sorted(order) else {"order": order}
+    if any(stride == 0 for _, stride in dimensions):
+        found["expanded"] = [stride.as_int for stride in tensor.strides]
+    return found
 
 
 def _parts(payloads: PayloadSet, record_name: str, meta: PayloadMeta) -> Iterator[memoryview]:
