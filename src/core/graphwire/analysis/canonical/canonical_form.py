@@ -18,8 +18,7 @@ tuple or a list. So a file from torch and a file from graphwire of the same prog
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -31,7 +30,6 @@ from graphwire.schema import (
     SCHEMA_VERSION,
     Argument,
     Graph,
-    GraphArgument,
     GraphModule,
     GraphSignature,
     InputSpec,
@@ -53,16 +51,6 @@ from graphwire.schema import (
 from graphwire.schema.texts import format_treespec, parse_treespec
 
 
-class CanonicalForm(NamedTuple):
-    """A program in canonical form, with maps from the old names to the new ones."""
-
-    program: Program
-    values: Mapping[str, str]
-    """The new name of each value of the top-level graph."""
-    symbols: Mapping[str, str]
-    """The new name of each symbol."""
-
-
 def canonicalize(program: Program) -> Program:
     """Return the canonical form of a valid program, as a program. Does not change `program`.
 
@@ -73,19 +61,18 @@ def canonicalize(program: Program) -> Program:
         LimitError: the program nests too deeply.
     """
     try:
-        return canonical_form(program).program
+        return _canonical(program)
     except RecursionError:
         raise LimitError("the program nests too deeply to be made canonical") from None
 
 
-def canonical_form(program: Program) -> CanonicalForm:
-    """Return the canonical form and the map of names. Raises what `canonicalize` raises."""
+def _canonical(program: Program) -> Program:
     module = program.graph_module
     ordered = arrangement(program)
     signature, symbols = ordered.signature, ordered.symbols
     graph, names = canonical_graph(ordered.form), ordered.form.names
     _rename_symbols(graph, symbols)
-    canonical = Program(
+    return Program(
         graph_module=GraphModule(
             graph,
             _renamed_signature(signature, graph, names),
@@ -100,7 +87,6 @@ def canonical_form(program: Program) -> CanonicalForm:
         requires=sorted(set(program.requires)),
         encoded_values=dict(sorted(program.encoded_values.items())),
     )
-    return CanonicalForm(canonical, names, symbols.names)
 
 
 # ------------------------------------------------------------------------------------------------------- interface
@@ -134,31 +120,29 @@ def _renamed_spec(spec: Any, argument: Argument, names: dict[str, str], literal:
 # -------------------------------------------------------------------------------------------------------- symbols
 
 
+Symbolic = TypeVar("Symbolic", SymInt, SymFloat, SymBool)
+
+_LITERALS: dict[type, tuple[str, Any]] = {
+    SymInt: ("as_int", int),
+    SymFloat: ("as_float", float),
+    SymBool: ("as_bool", bool),
+}
+"""The arm of a literal in each kind of symbolic value, and the literal's type."""
+
+
 def _rename_symbols(graph: Graph, symbols: SymbolNames) -> None:
     """Rename the symbols in a graph and its subgraphs, and remove hints. Changes the graph, which must not be shared."""
 
-    def expression(value: SymExpr) -> SymExpr:
-        return SymExpr(symbols.expression(value.expr_str))
-
-    def sym_int(value: SymInt) -> SymInt:
+    def renamed(value: Symbolic) -> Symbolic:
         if value.as_expr is None:
             return value
-        known = symbols.content(value.as_expr.expr_str)
-        return SymInt(as_int=known) if type(known) is int else SymInt(as_expr=expression(value.as_expr))
-
-    def sym_bool(value: SymBool) -> SymBool:
-        if value.as_expr is None:
-            return value
-        known = symbols.content(value.as_expr.expr_str)
-        return SymBool(as_bool=known) if type(known) is bool else SymBool(as_expr=expression(value.as_expr))
-
-    def sym_float(value: SymFloat) -> SymFloat:
-        if value.as_expr is None:
-            return value
-        known = symbols.content(value.as_expr.expr_str)
-        if type(known) is float:
-            return SymFloat(as_float=encode_float(known))
-        return SymFloat(as_expr=expression(value.as_expr))
+        text = value.as_expr.expr_str
+        known = symbols.content(text)
+        arm, kind = _LITERALS[type(value)]
+        if type(known) is kind:
+            literal: dict[str, Any] = {arm: encode_float(known) if arm == "as_float" else known}
+            return type(value)(**literal)
+        return type(value)(as_expr=SymExpr(symbols.expression(text)))
 
     def meta(value: TensorMeta) -> TensorMeta:
         parts = (*value.sizes, *value.strides, value.storage_offset)
@@ -166,16 +150,16 @@ def _rename_symbols(graph: Graph, symbols: SymbolNames) -> None:
             return value
         return replace(
             value,
-            sizes=list(map(sym_int, value.sizes)),
-            strides=list(map(sym_int, value.strides)),
-            storage_offset=sym_int(value.storage_offset),
+            sizes=list(map(renamed, value.sizes)),
+            strides=list(map(renamed, value.strides)),
+            storage_offset=renamed(value.storage_offset),
             sparse=None,
         )
 
     graph.tensor_values = {name: meta(value) for name, value in graph.tensor_values.items()}
-    graph.sym_int_values = {name: sym_int(value) for name, value in graph.sym_int_values.items()}
-    graph.sym_bool_values = {name: sym_bool(value) for name, value in graph.sym_bool_values.items()}
-    graph.sym_float_values = {name: sym_float(value) for name, value in graph.sym_float_values.items()}
+    graph.sym_int_values = {name: renamed(value) for name, value in graph.sym_int_values.items()}
+    graph.sym_bool_values = {name: renamed(value) for name, value in graph.sym_bool_values.items()}
+    graph.sym_float_values = {name: renamed(value) for name, value in graph.sym_float_values.items()}
     for node in graph.nodes:
         for named in node.inputs:
             for subgraph in subgraphs_in(named.arg):
@@ -192,7 +176,7 @@ def _module_calls(entries: list[ModuleCallEntry], names: dict[str, str]) -> list
     def rename(name: str) -> str:
         return names.get(name) or stale.setdefault(name, f"absent_{len(stale)}")
 
-    renaming = Renaming(rename, _no_graph)
+    renaming = Renaming(rename, lambda held: held)
     return [
         ModuleCallEntry(
             entry.fqn, None if entry.signature is None else _module_call(entry.signature, renaming)
@@ -216,7 +200,3 @@ def _treespec(text: str) -> str:
         return format_treespec(parse_treespec(text))
     except GraphwireError:
         return text
-
-
-def _no_graph(argument: GraphArgument) -> GraphArgument:
-    return argument

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from graphwire.analysis.canonical.argument_forms import References, argument_content
-from graphwire.analysis.canonical.encoding import content_bytes, content_float
+from graphwire.analysis.canonical.encoding import content_bytes, content_float, plain_content
 from graphwire.analysis.canonical.graph_content import (
     ArrangedGraph,
     add_known_values,
@@ -32,7 +32,6 @@ from graphwire.errors import LimitError, SchemaError
 from graphwire.schema import (
     Argument,
     ConstantValue,
-    EncodedValue,
     Graph,
     GraphSignature,
     InputSpec,
@@ -46,44 +45,25 @@ HASH_VERSION = 1
 """The version of the content tree and of its hash. Hashes of one version never change: a changed rule needs a new version,
 beside this one."""
 
-INPUT_RANKS: dict[str, tuple[int, str]] = {
-    "token": (0, ""),
-    "parameter": (1, "parameter_name"),
-    "buffer": (2, "buffer_name"),
-    "tensor_constant": (3, "tensor_constant_name"),
-    "custom_obj": (4, "custom_obj_name"),
-    "user_input": (5, ""),
-    "constant_input": (5, ""),
+SPEC_KINDS: dict[str, tuple[int, str, str]] = {
+    "token": (0, "token", ""),
+    "parameter": (1, "parameter", "parameter_name"),
+    "buffer": (2, "buffer", "buffer_name"),
+    "tensor_constant": (3, "constant", "tensor_constant_name"),
+    "custom_obj": (4, "object", "custom_obj_name"),
+    "user_input": (5, "argument", ""),
+    "constant_input": (5, "literal", ""),
+    "buffer_mutation": (1, "new buffer", "buffer_name"),
+    "parameter_mutation": (2, "new parameter", "parameter_name"),
+    "user_input_mutation": (3, "new argument", ""),
+    "user_output": (4, "result", ""),
+    "loss_output": (4, "loss", ""),
+    "gradient_to_parameter": (5, "gradient of parameter", "parameter_name"),
+    "gradient_to_user_input": (6, "gradient of argument", ""),
 }
-"""For each kind of input: its position among the kinds, and the field to sort by. Kinds without a field keep their order."""
-
-OUTPUT_RANKS: dict[str, tuple[int, str]] = {
-    "token": (0, ""),
-    "buffer_mutation": (1, "buffer_name"),
-    "parameter_mutation": (2, "parameter_name"),
-    "user_input_mutation": (3, ""),
-    "user_output": (4, ""),
-    "loss_output": (4, ""),
-    "gradient_to_parameter": (5, "parameter_name"),
-    "gradient_to_user_input": (6, ""),
-}
-"""For each kind of output: its position among the kinds, and the field to sort by. Mutations of user inputs and gradients
-with respect to them have the order of the user inputs."""
-
-_KINDS = {
-    "tensor_constant": "constant",
-    "custom_obj": "object",
-    "user_input": "argument",
-    "constant_input": "literal",
-    "buffer_mutation": "new buffer",
-    "parameter_mutation": "new parameter",
-    "user_input_mutation": "new argument",
-    "user_output": "result",
-    "loss_output": "loss",
-    "gradient_to_parameter": "gradient of parameter",
-    "gradient_to_user_input": "gradient of argument",
-}
-"""The name that the content uses for an arm of a spec, if it is not the arm's own name."""
+"""For each kind of input and output: its position among the kinds, its name in the content, and the field with the qualified
+name that the content contains and by which the kind is sorted. Kinds without a field keep their order; mutations of user
+inputs and gradients with respect to them have the order of the user inputs."""
 
 
 class Arrangement(NamedTuple):
@@ -115,7 +95,10 @@ def document_hash(content: bytes, program: Program, payloads: PayloadSet | None 
     name = f"gw{HASH_VERSION}{letter}"
     found = hashlib.sha256(f"graphwire content {name}\0".encode() + content)
     if payloads is not None:
-        encoded = [_encoded(key, value) for key, value in sorted(program.encoded_values.items())]
+        encoded = [
+            [name, value.codec, plain_content(value.tree), value.tensors]
+            for name, value in sorted(program.encoded_values.items())
+        ]
         found.update(content_bytes([payload_contents(payloads), encoded]))
     return f"{name}:{found.hexdigest()}"
 
@@ -188,11 +171,11 @@ def _number_objects(form: ArrangedGraph) -> None:
 
 def _spec(spec: InputSpec | OutputSpec, names: Mapping[str, str]) -> list[Any]:
     arm, held = arm_of_spec(spec)
-    content = [_KINDS.get(arm, arm)]
-    for field in ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name"):
-        if (name := getattr(held, field, None)) is not None:
-            content.append(name)
-    if (name := getattr(held, "user_input_name", None)) is not None:
+    _, kind, field = SPEC_KINDS[arm]
+    content = [kind]
+    if field:
+        content.append(getattr(held, field))
+    elif (name := getattr(held, "user_input_name", None)) is not None:
         # If torch renames an input later, the gradient's spec keeps the old name. It is not a value, so it stays unchanged.
         content.append(names.get(name, name))
     if arm == "buffer":
@@ -232,27 +215,6 @@ def _module_calls(entries: Sequence[ModuleCallEntry], names: Mapping[str, str]) 
     return calls
 
 
-def _encoded(name: str, value: EncodedValue) -> list[Any]:
-    return [name, value.codec, _plain(value.tree), value.tensors]
-
-
-def _plain(tree: Any) -> Any:
-    """Return a codec's data tree as content: lists and mappings begin with their kind, keys ascend."""
-    if isinstance(tree, (bytearray, memoryview)):
-        return bytes(tree)
-    if isinstance(tree, float):
-        return content_float(tree)
-    if isinstance(tree, dict):
-        return ["mapping", *sorted(([key, _plain(value)] for key, value in tree.items()), key=_first)]
-    if isinstance(tree, list):
-        return ["list", *map(_plain, tree)]
-    return tree
-
-
-def _first(pair: list[Any]) -> Any:
-    return pair[0]
-
-
 # ------------------------------------------------------------------------------------------------------- interface
 
 
@@ -271,25 +233,17 @@ def arm_of_spec(spec: InputSpec | OutputSpec) -> tuple[str, Any]:
 def _ordered_interface(signature: GraphSignature, graph: Graph) -> tuple[GraphSignature, Graph]:
     """Return the signature and the graph with inputs and outputs in canonical order, which does not depend on the order of
     registration and tracing."""
-    inputs = list(zip(signature.input_specs, graph.inputs, strict=True))
-    places: dict[str, int] = {}
-    for place, (spec, argument) in enumerate(inputs):
-        if spec.user_input is not None:
-            places[value_name(argument) or ""] = place
+    pairs = list(zip(signature.input_specs, graph.inputs, strict=True))
+    places = {value_name(argument): place for place, (spec, argument) in enumerate(pairs) if spec.user_input}
 
-    def input_rank(pair: tuple[InputSpec, Argument]) -> tuple[int, str]:
+    def rank(pair: tuple[InputSpec | OutputSpec, Argument]) -> tuple[int, str, int]:
         arm, held = arm_of_spec(pair[0])
-        rank, field = INPUT_RANKS[arm]
-        return rank, getattr(held, field) if field else ""
+        position, _, field = SPEC_KINDS[arm]
+        place = places.get(getattr(held, "user_input_name", None), 0)
+        return position, getattr(held, field) if field else "", place
 
-    def output_rank(pair: tuple[OutputSpec, Argument]) -> tuple[int, str, int]:
-        arm, held = arm_of_spec(pair[0])
-        rank, field = OUTPUT_RANKS[arm]
-        user_input = getattr(held, "user_input_name", None)
-        return rank, getattr(held, field) if field else "", places.get(user_input or "", 0)
-
-    inputs.sort(key=input_rank)
-    outputs = sorted(zip(signature.output_specs, graph.outputs, strict=True), key=output_rank)
+    inputs = sorted(pairs, key=rank)
+    outputs = sorted(zip(signature.output_specs, graph.outputs, strict=True), key=rank)
     ordered = GraphSignature([spec for spec, _ in inputs], [spec for spec, _ in outputs])
     arguments = [argument for _, argument in inputs], [argument for _, argument in outputs]
     return ordered, replace(graph, inputs=arguments[0], outputs=arguments[1])
@@ -297,8 +251,5 @@ def _ordered_interface(signature: GraphSignature, graph: Graph) -> tuple[GraphSi
 
 def _interface_names(signature: GraphSignature) -> list[str | None]:
     """Return the name in the spec of each input, by position. Inputs that are literals have no name in the graph."""
-    found: list[str | None] = []
-    for spec in signature.input_specs:
-        named = spec.constant_input or spec.user_input
-        found.append(None if named is None else named.name)
-    return found
+    named = [spec.constant_input or spec.user_input for spec in signature.input_specs]
+    return [None if each is None else each.name for each in named]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -39,6 +40,18 @@ def content_float(value: Float) -> float:
     """Return the value of a float in a document. Every NaN becomes the same NaN."""
     value = decode_float(value)
     return math.nan if math.isnan(value) else value
+
+
+def plain_content(tree: Any) -> Any:
+    """Return plain data as content: lists and mappings begin with their kind, the keys of mappings ascend."""
+    if isinstance(tree, list):
+        return ["list", *map(plain_content, tree)]
+    if isinstance(tree, dict):
+        pairs = [[key, plain_content(value)] for key, value in tree.items()]
+        return ["mapping", *sorted(pairs, key=itemgetter(0))]
+    if isinstance(tree, (bytearray, memoryview)):
+        return bytes(tree)
+    return content_float(tree) if isinstance(tree, float) else tree
 
 
 def digest(*parts: bytes) -> bytes:

@@ -12,7 +12,7 @@ import binascii
 import json
 from typing import Any
 
-from graphwire.analysis.canonical.encoding import content_float
+from graphwire.analysis.canonical.encoding import plain_content
 from graphwire.errors import GraphwireError
 from graphwire.schema.texts import TreeSpec, parse_treespec, split_version
 
@@ -53,7 +53,7 @@ def _context(name: str, version: int, context: Any) -> Any:
             "default_factory_name": factory,
             "dict_context": _untagged(context.get("keys")),
         }
-    return _plain(_untagged(context) if version > 1 else context)
+    return plain_content(_untagged(context) if version > 1 else context)
 
 
 def _untagged(tree: Any) -> Any:
@@ -83,13 +83,3 @@ def _untagged(tree: Any) -> Any:
 
 def _key(tree: Any) -> str:
     return tree if isinstance(tree, str) else json.dumps(_untagged(tree), default=repr)
-
-
-def _plain(tree: Any) -> Any:
-    """Return JSON data as content: lists and objects begin with their kind, the keys of objects ascend."""
-    if isinstance(tree, list):
-        return ["list", *map(_plain, tree)]
-    if isinstance(tree, dict):
-        pairs = [[key, _plain(value)] for key, value in tree.items()]
-        return ["mapping", *sorted(pairs, key=lambda pair: pair[0])]
-    return content_float(tree) if isinstance(tree, float) else tree
