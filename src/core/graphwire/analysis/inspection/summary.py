@@ -25,6 +25,7 @@ from graphwire.errors import GraphwireError
 from graphwire.schema import (
     VALUE_TABLES,
     Argument,
+    ConstantValue,
     Graph,
     PayloadMeta,
     PluginRequirement,
@@ -36,17 +37,6 @@ from graphwire.schema import (
     arguments_in,
 )
 from graphwire.schema.texts import format_infix, parse_expression
-
-__all__ = [
-    "Inspection",
-    "MethodInspection",
-    "ModuleSummary",
-    "Summary",
-    "SymbolSummary",
-    "TensorSizes",
-    "ValueSummary",
-    "summarize",
-]
 
 UNKNOWN = "?"
 
@@ -189,7 +179,7 @@ def summarize(
         nodes=sum(operators.values()),
         operators=dict(sorted(operators.items(), key=lambda each: (-each[1], each[0]))),
         subgraphs=len(graphs) - 1,
-        values=sum(_count_values(graph) for graph in graphs),
+        values=sum(len(getattr(graph, table)) for graph in graphs for table in VALUE_TABLES.values()),
         inputs=_inputs(program, write),
         outputs=_outputs(program, write),
         symbols=[_symbol(text, limits) for text, limits in program.range_constraints.items()],
@@ -216,10 +206,6 @@ def _graphs(root: Graph) -> Iterator[Graph]:
             if argument.as_graph is not None:
                 pending.append(argument.as_graph.graph)
             arguments.extend(item for _, item in arguments_in(argument))
-
-
-def _count_values(graph: Graph) -> int:
-    return sum(len(getattr(graph, table)) for table in VALUE_TABLES.values())
 
 
 # ------------------------------------------------------------------------------------------------ inputs and outputs
@@ -261,7 +247,9 @@ def _literal(value: Any) -> str:
     return UNKNOWN
 
 
-def _value(write: _Writer, graph: Graph, role: str, argument: Argument, name: str = "") -> ValueSummary:
+def _value(
+    write: _Writer, graph: Graph, role: str, argument: Argument | ConstantValue, name: str
+) -> ValueSummary:
     arm, held = _arm(argument)
     kind = arm.removeprefix("as_")
     if kind == "tensor":
@@ -273,9 +261,7 @@ def _value(write: _Writer, graph: Graph, role: str, argument: Argument, name: st
         return ValueSummary(held.as_name, role, kind, value=write.symbol(known))
     if kind == "custom_obj":
         return ValueSummary(held.name, role, kind, value=held.class_fqn)
-    if kind == "none":
-        return ValueSummary(name, role, kind, value="None")
-    return ValueSummary(name, role, kind, value=_literal(held))
+    return ValueSummary(name, role, kind, value="None" if kind == "none" else _literal(held))
 
 
 def _tensor_value(write: _Writer, graph: Graph, role: str, name: str, value: str = "") -> ValueSummary:
@@ -316,9 +302,7 @@ def _inputs(program: Program, write: _Writer) -> list[ValueSummary]:
         if role == "token":
             found.append(ValueSummary(held.arg.name, role, "token"))
         elif role == "constant_input":
-            arm, literal = _arm(held.value)
-            text = "None" if arm == "as_none" else _literal(literal)
-            found.append(ValueSummary(held.name, role, arm.removeprefix("as_"), value=text))
+            found.append(_value(write, graph, role, held.value, held.name))
         else:
             listed = graph.input_names or []
             name = held.name or (listed[index] if index < len(listed) else None) or ""
