@@ -80,8 +80,7 @@ class SymbolNames:
         return dict(sorted(found.items()))
 
     def _parse(self, text: str) -> tuple[Expression | None, Callable[[Expression], str]]:
-        found = self._parsed.get(text)
-        return parsed(text) if found is None else found
+        return self._parsed.get(text) or parsed(text)
 
     def _name(self, name: str) -> str:
         return self.names.get(name, name)

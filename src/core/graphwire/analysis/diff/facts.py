@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from graphwire.analysis.canonical import arm_of_spec, parsed, renamed_expression
 from graphwire.errors import GraphwireError
 from graphwire.schema import (
+    VALUE_TABLES,
     Argument,
     Graph,
     Program,
@@ -39,19 +40,18 @@ Entries = dict[str, Facts]
 class Labels:
     """Readable names for the symbols of a program: `x.shape[0]` for a size of an input."""
 
-    def __init__(self, program: Program, numbers: Mapping[str, str], inputs: Mapping[int, str]) -> None:
+    def __init__(self, program: Program, numbers: Mapping[str, str], inputs: Sequence[str]) -> None:
         """Name the symbols.
 
         Args:
             numbers: the name of each symbol in the canonical form, used for symbols that are not the size of an input.
-            inputs: the names of the user inputs by position.
+            inputs: the names of the user inputs by position, and perhaps of more.
         """
         self._texts: dict[str, str] = {}
         self._labels: dict[str, str] = {}
         graph = program.graph_module.graph
-        for position, spec in enumerate(_user_inputs(program)):
-            name = value_name(spec) or ""
-            label = inputs.get(position, name)
+        for argument, label in zip(user_inputs(program), inputs, strict=False):
+            name = value_name(argument) or ""
             meta = graph.tensor_values.get(name)
             if meta is not None:
                 for dimension, size in enumerate(meta.sizes):
@@ -90,7 +90,8 @@ class Labels:
         return str(next((part for part in msgspec.structs.astuple(value) if part is not None), "?"))
 
 
-def _user_inputs(program: Program) -> list[Argument]:
+def user_inputs(program: Program) -> list[Argument]:
+    """Return the arguments that the caller passes, in order."""
     pairs = zip(program.graph_module.signature.input_specs, program.graph_module.graph.inputs, strict=True)
     return [argument for spec, argument in pairs if spec.user_input or spec.constant_input]
 
@@ -102,14 +103,9 @@ def value_facts(graph: Graph, name: str, labels: Labels) -> Facts:
     """Return the facts about a value; empty if the graph has none."""
     if (meta := graph.tensor_values.get(name)) is not None:
         return _tensor_facts(meta, labels)
-    tables: tuple[tuple[str, Mapping[str, SymInt | SymFloat | SymBool]], ...] = (
-        ("int", graph.sym_int_values),
-        ("float", graph.sym_float_values),
-        ("bool", graph.sym_bool_values),
-    )
-    for kind, table in tables:
-        if name in table:
-            return {"kind": kind, "value": labels.value(table[name])}
+    for kind in ("int", "float", "bool"):
+        if (value := getattr(graph, VALUE_TABLES[f"sym_{kind}"]).get(name)) is not None:
+            return {"kind": kind, "value": labels.value(value)}
     if name in graph.custom_obj_values:
         return {"kind": "object", "class": graph.custom_obj_values[name].class_fqn}
     return {}
@@ -250,7 +246,8 @@ def _guards(program: Program, _labels: Labels) -> Entries:
     return {text: {} for text in program.guards_code}
 
 
-def _encoded(program: Program, _labels: Labels) -> Entries:
+def encoded_entries(program: Program, _labels: Labels | None = None) -> Entries:
+    """Return the values that codecs encoded."""
     return {
         name: {"codec": value.codec, "data": _plain([value.tree]), "tensors": ", ".join(value.tensors)}
         for name, value in program.encoded_values.items()
@@ -270,6 +267,6 @@ SECTIONS: Final[dict[str, Callable[[Program, Labels], Entries]]] = {
     "guard": _guards,
     "module call": _module_calls,
     "namedtuple": _namedtuples,
-    "encoded value": _encoded,
+    "encoded value": encoded_entries,
 }
 """The sections of a program, in display order. Nodes, weights and constants come after them."""

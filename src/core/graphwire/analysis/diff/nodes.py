@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from graphwire.analysis.canonical import Effect, References, Step, argument_content, content_bytes, steps_of
-from graphwire.analysis.diff.facts import Labels, value_facts
+from graphwire.analysis.diff.facts import Facts, Labels, value_facts
 from graphwire.analysis.diff.matching import increasing_run, match
 from graphwire.schema import Argument, Graph, GraphArgument, Node, arm_of, named_subgraphs_in, names_in
 
@@ -49,6 +49,12 @@ class Side(NamedTuple):
     identities: Mapping[str, str]
     """For each input, by name, a text that identifies it and is the same on both sides."""
     labels: Labels
+
+
+def fact_details(a: Facts, b: Facts, prefix: str = "") -> list[Detail]:
+    """Return the facts about an entry that differ."""
+    pairs = {fact: (a.get(fact, ""), b.get(fact, "")) for fact in [*a, *b]}
+    return [Detail(f"{prefix}{fact}", one, other) for fact, (one, other) in pairs.items() if one != other]
 
 
 def diff_graphs(a: Side, b: Side, place: str = "") -> tuple[list[NodeChange], dict[str, str]]:
@@ -96,7 +102,7 @@ def _change(
     details: Sequence[Detail] = (),
     derived: bool = False,
 ) -> NodeChange:
-    name = node.name or next((name for output in node.outputs for name in names_in(output)), "")
+    name = node.name or next(iter(_names(node.outputs)), "")
     return NodeChange(
         kind, node.target, module_path(node), name, place, one, other, list(details), derived=derived
     )
@@ -182,18 +188,13 @@ def _node_details(a: Side, b: Side, node_a: Node, node_b: Node, names: Mapping[s
             yield Detail(
                 name, "" if one is None else argument_text(one), "" if other is None else argument_text(other)
             )
-    made_a, made_b = ([name for o in node.outputs for name in names_in(o)] for node in (node_a, node_b))
+    made_a, made_b = _names(node_a.outputs), _names(node_b.outputs)
     if len(made_a) != len(made_b):
         yield Detail("results", str(len(made_a)), str(len(made_b)))
     for position, (one_name, other_name) in enumerate(zip(made_a, made_b, strict=False)):
-        facts_a, facts_b = (
-            value_facts(a.graph, one_name, a.labels),
-            value_facts(b.graph, other_name, b.labels),
-        )
-        which = f"result {position}" if len(made_a) > 1 else "result"
-        for fact in dict.fromkeys([*facts_a, *facts_b]):
-            if facts_a.get(fact) != facts_b.get(fact):
-                yield Detail(f"{which} {fact}", facts_a.get(fact, ""), facts_b.get(fact, ""))
+        facts_a = value_facts(a.graph, one_name, a.labels)
+        facts_b = value_facts(b.graph, other_name, b.labels)
+        yield from fact_details(facts_a, facts_b, f"result {position} " if len(made_a) > 1 else "result ")
 
 
 def _input_name(name: str, index: int) -> str:
@@ -239,8 +240,7 @@ def _text(tree: Any) -> str:
 
 
 def _subgraph_changes(a: Side, b: Side, node_a: Node, node_b: Node, place: str) -> Iterator[NodeChange]:
-    graphs_a, graphs_b = _subgraphs_of(node_a), _subgraphs_of(node_b)
-    for one, other in zip(graphs_a, graphs_b, strict=False):
+    for one, other in zip(_subgraphs_of(node_a), _subgraphs_of(node_b), strict=False):
         inner = f"{place}/{other.name}" if place else other.name
         side_a = Side(one.graph, _positions(one.graph), a.labels)
         side_b = Side(other.graph, _positions(other.graph), b.labels)
@@ -262,5 +262,8 @@ def _subgraphs_of(node: Node) -> list[GraphArgument]:
 
 
 def _positions(graph: Graph) -> dict[str, str]:
-    inputs = [name for argument in graph.inputs for name in names_in(argument)]
-    return {name: str(position) for position, name in enumerate(inputs)}
+    return {name: str(position) for position, name in enumerate(_names(graph.inputs))}
+
+
+def _names(arguments: Sequence[Argument]) -> list[str]:
+    return [name for argument in arguments for name in names_in(argument)]

@@ -7,6 +7,7 @@ names that the programs themselves use. A node whose results differ only because
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any, Literal
 
 import msgspec
@@ -20,11 +21,9 @@ from graphwire.analysis.canonical import (
     payload_facts,
     program_content,
 )
-from graphwire.analysis.diff.facts import SECTIONS, Entries, Labels
-from graphwire.analysis.diff.nodes import Detail, NodeChange, Side, diff_graphs
+from graphwire.analysis.diff.facts import SECTIONS, Entries, Labels, encoded_entries, user_inputs
+from graphwire.analysis.diff.nodes import Detail, NodeChange, Side, diff_graphs, fact_details
 from graphwire.schema import Program, SignatureNames, names_in, value_name
-
-__all__ = ["Change", "Detail", "Diff", "NodeChange", "diff"]
 
 MAX_OTHERS = 50
 """The largest number of differing places in the documents to list if no other change explains the difference."""
@@ -80,8 +79,9 @@ def diff(
     else:
         changes += _encoded_changes(a, b, every=elements)
     if payloads is not None:
-        for kind in ("weight", "constant"):
-            changes += _entry_changes(kind, *(_payload_entries(each, kind, elements) for each in payloads))
+        held_a, held_b = (_payload_entries(each, elements) for each in payloads)
+        for kind, entries in held_a.items():
+            changes += _entry_changes(kind, entries, held_b[kind])
     return Diff(
         same=documents[0] == documents[1] and not changes,
         hash_a=document_hash(documents[0], a, read_a),
@@ -96,23 +96,22 @@ def diff(
 def _program_changes(
     a: Program, b: Program, forms: tuple[Arrangement, Arrangement]
 ) -> tuple[list[Change], list[NodeChange]]:
-    called = {position: name for position, name in enumerate(_user_input_names(a)) if name}
-    called = dict(enumerate(_user_input_names(b))) | called
-    labels = [
+    named = zip_longest(_user_input_names(a), _user_input_names(b), fillvalue="")
+    called = [one or other for one, other in named]
+    labels_a, labels_b = (
         Labels(program, form.symbols.names, called) for program, form in zip((a, b), forms, strict=True)
-    ]
-    sides = [
-        Side(program.graph_module.graph, _identities(program), label)
-        for program, label in zip((a, b), labels, strict=True)
-    ]
-    nodes, names = diff_graphs(sides[0], sides[1])
+    )
+    nodes, names = diff_graphs(
+        Side(a.graph_module.graph, _identities(a), labels_a),
+        Side(b.graph_module.graph, _identities(b), labels_b),
+    )
     changes: list[Change] = []
     for section, entries in SECTIONS.items():
-        both = (entries(a, labels[0]), entries(b, labels[1]))
+        entries_a, entries_b = entries(a, labels_a), entries(b, labels_b)
         if section == "output":
-            _note_sources(a, both[0], names)
-            _note_sources(b, both[1], None)
-        changes += _entry_changes(section, *both)
+            _note_sources(a, entries_a, names)
+            _note_sources(b, entries_b, None)
+        changes += _entry_changes(section, entries_a, entries_b)
     return changes, nodes
 
 
@@ -128,8 +127,7 @@ def _user_input_names(program: Program) -> list[str]:
 
 def _identities(program: Program) -> dict[str, str]:
     """Return for each input, by name, a text that identifies it and is the same in both programs."""
-    signature, graph = program.graph_module.signature, program.graph_module.graph
-    names = SignatureNames(signature)
+    names = SignatureNames(program.graph_module.signature)
     found = {name: f"token {position}" for position, name in enumerate(names.input_tokens)}
     for kind, held in (
         ("parameter", names.inputs_to_parameters),
@@ -138,12 +136,7 @@ def _identities(program: Program) -> dict[str, str]:
         ("object", names.inputs_to_lifted_custom_objs),
     ):
         found |= {name: f"{kind} {target}" for name, target in held.items()}
-    passed = [
-        argument
-        for spec, argument in zip(signature.input_specs, graph.inputs, strict=True)
-        if spec.user_input or spec.constant_input
-    ]
-    for position, argument in enumerate(passed):
+    for position, argument in enumerate(user_inputs(program)):
         found |= {name: f"argument {position}" for name in names_in(argument)}
     return found
 
@@ -161,37 +154,28 @@ def _entry_changes(section: str, a: Entries, b: Entries) -> Iterator[Change]:
             yield Change(section, "removed", name, [Detail(what, each, "") for what, each in a[name].items()])
         elif name not in a:
             yield Change(section, "added", name, [Detail(what, "", each) for what, each in b[name].items()])
-        else:
-            whats = dict.fromkeys([*a[name], *b[name]])
-            details = [Detail(what, a[name].get(what, ""), b[name].get(what, "")) for what in whats]
-            details = [each for each in details if each.a != each.b]
-            if details:
-                yield Change(section, "changed", name, details)
+        elif details := fact_details(a[name], b[name]):
+            yield Change(section, "changed", name, details)
 
 
-def _payload_entries(payloads: PayloadSet, kind: str, elements: bool) -> Entries:
-    metas = payloads.weights if kind == "weight" else payloads.constants
-    found = {name: payload_facts(meta) for name, meta in metas.items()}
+def _payload_entries(payloads: PayloadSet, elements: bool) -> dict[str, Entries]:
+    """Return the facts about the payloads of each kind."""
+    kinds = {"weight": payloads.weights, "constant": payloads.constants}
+    found = {
+        kind: {name: payload_facts(meta) for name, meta in metas.items()} for kind, metas in kinds.items()
+    }
     if elements:
-        for (of, name), digest in payload_digests(payloads).items():
-            if of == kind:
-                found[name]["elements"] = digest[:16]
+        for (kind, name), digest in payload_digests(payloads).items():
+            found[kind][name]["elements"] = digest[:16]
     return found
 
 
 def _encoded_changes(a: Program, b: Program, *, every: bool) -> Iterator[Change]:
-    """Yield the differences between encoded values that both programs have; with `every`, between all.
+    """Return the differences between encoded values that both programs have; with `every`, between all.
 
     A side without an encoded value may simply not support it."""
-    nobody: dict[int, str] = {}
-    entries = SECTIONS["encoded value"]
-    both = [entries(program, Labels(program, {}, nobody)) for program in (a, b)]
-    if not every:
-        both = [
-            {name: facts for name, facts in each.items() if name in both[0] and name in both[1]}
-            for each in both
-        ]
-    yield from _entry_changes("encoded value", both[0], both[1])
+    changes = _entry_changes("encoded value", encoded_entries(a), encoded_entries(b))
+    return (change for change in changes if every or change.change == "changed")
 
 
 def _other_changes(a: Any, b: Any, place: str = "") -> Iterator[Change]:

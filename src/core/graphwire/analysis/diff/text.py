@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from graphwire.analysis.diff.program_diff import Change, Detail, Diff, NodeChange
+from graphwire.analysis.diff.nodes import Detail, NodeChange
+from graphwire.analysis.diff.program_diff import Change, Diff
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
 
