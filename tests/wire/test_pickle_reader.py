@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from graphwire.errors import DecodeError, GraphwireError, LimitError
+from graphwire.wire import PickleLimits
 from graphwire.wire.torch_files.pickle_globals import ALLOWED
-from graphwire.wire.torch_files.pickle_reader import PickleLimits, read_pickle
+from graphwire.wire.torch_files.pickle_reader import read_pickle
 from graphwire.wire.torch_files.pickle_values import (
     DefaultDictData,
     DequeData,

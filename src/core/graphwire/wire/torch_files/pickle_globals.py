@@ -79,48 +79,43 @@ def _math_bits(metadata: Any) -> dict[str, bool]:
 
 
 def _strided(
-    storage: Any, dtype: str, offset: Any, sizes: Any, strides: Any, requires_grad: Any, metadata: Any
+    storage: Storage | None,
+    dtype: str,
+    offset: Any,
+    sizes: Any,
+    strides: Any,
+    requires_grad: Any,
+    hooks: Any = None,
+    bits: Any = None,
 ) -> StridedTensor:
+    _hooks(hooks)
     sizes, strides = _sizes(sizes), _sizes(strides)
     if len(sizes) != len(strides):
         raise _fail("shape of a tensor")
-    bits = _math_bits(metadata)
-    return StridedTensor(storage, dtype, _size(offset), sizes, strides, _flag(requires_grad), **bits)
+    known = _math_bits(bits)
+    return StridedTensor(storage, dtype, _size(offset), sizes, strides, _flag(requires_grad), **known)
 
 
 def _rebuild_tensor_v2(arguments: tuple[Any, ...]) -> StridedTensor:
     match arguments:
-        case (Storage() as storage, offset, sizes, strides, requires_grad, hooks, *metadata) if (
-            storage.dtype is not None and len(metadata) < 2
-        ):
-            _hooks(hooks)
-            bits = metadata[0] if metadata else None
-            return _strided(storage, storage.dtype, offset, sizes, strides, requires_grad, bits)
+        case (Storage(dtype=str(dtype)) as storage, offset, sizes, strides, requires_grad, hooks, *bits):
+            if len(bits) < 2:
+                return _strided(storage, dtype, offset, sizes, strides, requires_grad, hooks, *bits)
     raise _fail("tensor")
 
 
 def _rebuild_tensor_v3(arguments: tuple[Any, ...]) -> StridedTensor:
     match arguments:
-        case (
-            Storage() as storage,
-            offset,
-            sizes,
-            strides,
-            requires_grad,
-            hooks,
-            DTypeName() as dtype,
-            *rest,
-        ) if len(rest) < 2:
-            _hooks(hooks)
-            bits = rest[0] if rest else None
-            return _strided(storage, dtype.name, offset, sizes, strides, requires_grad, bits)
+        case (Storage() as storage, offset, sizes, strides, requires_grad, hooks, DTypeName(dtype), *bits):
+            if len(bits) < 2:
+                return _strided(storage, dtype, offset, sizes, strides, requires_grad, hooks, *bits)
     raise _fail("tensor")
 
 
 def _rebuild_meta_tensor(arguments: tuple[Any, ...]) -> StridedTensor:
     match arguments:
-        case (DTypeName() as dtype, sizes, strides, requires_grad):
-            return _strided(None, dtype.name, 0, sizes, strides, requires_grad, None)
+        case (DTypeName(dtype), sizes, strides, requires_grad):
+            return _strided(None, dtype, 0, sizes, strides, requires_grad)
     raise _fail("tensor")
 
 
@@ -191,10 +186,15 @@ def _torch_size(arguments: tuple[Any, ...]) -> tuple[int, ...]:
     return _sizes(arguments[0])
 
 
-def _ordered_dict(arguments: tuple[Any, ...]) -> OrderedDict[Any, Any]:
-    if arguments:  # CPython adds the items after the call, one by one
-        raise _fail("OrderedDict")
-    return OrderedDict()
+def _empty(kind: type, what: str) -> Callable[[tuple[Any, ...]], Any]:
+    """Return a function that makes an empty value. CPython adds the items of an OrderedDict after the call, one by one."""
+
+    def make(arguments: tuple[Any, ...]) -> Any:
+        if arguments:
+            raise _fail(what)
+        return kind()
+
+    return make
 
 
 def _default_dict(arguments: tuple[Any, ...]) -> DefaultDictData:
@@ -237,12 +237,6 @@ def _bytes_of_text(arguments: tuple[Any, ...]) -> bytes:
     raise _fail("byte string")
 
 
-def _empty_bytes(arguments: tuple[Any, ...]) -> bytes:
-    if arguments:
-        raise _fail("byte string")
-    return b""
-
-
 # --------------------------------------------------------------------------------------------- allow-list
 
 DTYPES_OF_STORAGES: Mapping[str, str] = MappingProxyType(
@@ -281,12 +275,12 @@ _FUNCTIONS: Mapping[str, Callable[[tuple[Any, ...]], Any]] = MappingProxyType(
         "torch.serialization._get_layout": _get_layout,
         "torch.Size": _torch_size,
         "torch.device": _device,
-        "collections.OrderedDict": _ordered_dict,
+        "collections.OrderedDict": _empty(OrderedDict, "OrderedDict"),
         "collections.defaultdict": _default_dict,
         "collections.deque": _deque,
         "builtins.set": _set,
         "builtins.frozenset": _set,
-        "builtins.bytes": _empty_bytes,
+        "builtins.bytes": _empty(bytes, "byte string"),
         "_codecs.encode": _bytes_of_text,
     }
 )

@@ -10,17 +10,14 @@ from __future__ import annotations
 import re
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 from graphwire.errors import DecodeError, LimitError
 from graphwire.wire import DEFAULT_PICKLE_LIMITS, PickleLimits, check_pickle_value
 from graphwire.wire.torch_files.pickle_globals import ALLOWED
-from graphwire.wire.torch_files.pickle_opcodes import OPCODE_NAMES
 from graphwire.wire.torch_files.pickle_values import Function, Storage, StorageType, UnknownGlobal
-
-__all__ = ["DEFAULT_PICKLE_LIMITS", "PickleLimits", "read_pickle"]
 
 
 def read_pickle(data: bytes, *, limits: PickleLimits = DEFAULT_PICKLE_LIMITS, foreign: bool = False) -> Any:
@@ -83,10 +80,8 @@ class _Machine:
                 return self._result()
             step = _OPCODES.get(code)
             if step is None:
-                name = OPCODE_NAMES.get(code, f"{code:#04x}")
-                raise DecodeError(
-                    f"the pickle uses the opcode {name}, which is not read", place=self._place()
-                )
+                what = f"the pickle uses the opcode {_opcode_name(code)}, which is not read"
+                raise DecodeError(what, place=self._place())
             self._spend(1)
             step(self)
         return self._cut()
@@ -238,15 +233,10 @@ class _Machine:
             self._damaged("it adds to a value that is not a set")
         target.update(map(self._key, items))
 
-    def empty_set(self) -> None:
-        """Push an empty set."""
+    def new_set(self, items: Iterable[Any]) -> None:
+        """Push a set."""
         self._spend(_LARGE)
-        self._push(set())
-
-    def frozen_set(self) -> None:
-        """Push a set of the values above the last mark."""
-        self._spend(_LARGE)
-        self._push(set(map(self._key, self._since_mark())))
+        self._push(set(map(self._key, items)))
 
     def _key(self, value: Any) -> Any:
         kind = type(value)
@@ -327,6 +317,12 @@ class _Machine:
                 self._damaged("a persistent id does not refer to a storage")
 
 
+def _opcode_name(code: int) -> str:
+    import pickletools  # only a message needs it
+
+    return next((each.name for each in pickletools.opcodes if each.code == chr(code)), f"{code:#04x}")
+
+
 def _refused(name: str, place: str) -> DecodeError:
     return DecodeError(
         f"the pickle names {name!r}, which is not read because reading it would run code",
@@ -371,9 +367,9 @@ _OPCODES: Mapping[int, Callable[[_Machine], None]] = MappingProxyType(
         ord("}"): lambda m: m._push({}),
         ord("s"): lambda m: m.assign([m._pop(), m._pop()][::-1]),
         ord("u"): lambda m: m.assign(m._since_mark()),
-        0x8F: _Machine.empty_set,
+        0x8F: lambda m: m.new_set(()),
         0x90: lambda m: m.include(m._since_mark()),
-        0x91: _Machine.frozen_set,
+        0x91: lambda m: m.new_set(m._since_mark()),
         # the memo
         ord("q"): lambda m: m.remember(m._byte()),
         ord("r"): lambda m: m.remember(m._number(_U4)),

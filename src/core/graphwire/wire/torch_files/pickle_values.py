@@ -17,18 +17,17 @@ class StorageType:
     """The element type; None for the untyped class, whose lengths are in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class DTypeName:
+@dataclass(frozen=True)
+class _Named:
+    name: str
+
+
+class DTypeName(_Named):
     """An element type, by torch's name without the prefix `torch.`."""
 
-    name: str
 
-
-@dataclass(frozen=True, slots=True)
-class LayoutName:
+class LayoutName(_Named):
     """A tensor layout, by torch's name with the prefix `torch.`."""
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,8 @@ class DeviceName:
     index: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class TypeName:
+class TypeName(_Named):
     """A class that a pickle may name but not instantiate."""
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +50,8 @@ class Function:
     make: Callable[[tuple[Any, ...]], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownGlobal:
+class UnknownGlobal(_Named):
     """A value whose class is not on the allow-list. Only the name of the class is kept."""
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True)

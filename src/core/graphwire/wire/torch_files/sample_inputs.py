@@ -106,10 +106,8 @@ def _flatten(
 
 def _container(value: Any) -> tuple[str | None, Any, Any]:
     """Return the serialized type of a container, its context as torch writes it, and its children; None for a leaf."""
-    if type(value) is tuple:
-        return "builtins.tuple", dump_json(None), value
-    if type(value) is list:
-        return "builtins.list", dump_json(None), value
+    if type(value) in (tuple, list):
+        return f"builtins.{type(value).__name__}", dump_json(None), value
     if isinstance(value, DequeData):
         return "collections.deque", dump_json(value.maxlen), value
     if not isinstance(value, dict):

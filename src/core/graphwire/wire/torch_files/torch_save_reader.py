@@ -36,12 +36,10 @@ SCALAR_TYPES: dict[str, ScalarType] = {name: kind for kind, name in DTYPE_NAMES.
 SPARSE_CODEC = "sparse"
 """The name of the constant codec for sparse tensors."""
 
-_HALVED = {"complex32": 2, "complex64": 4, "complex128": 8}
-
 
 def number_width(dtype: str) -> int:
     """Return the size of one number in bytes, the unit of a byte-order swap: half an element if the type is complex."""
-    return _HALVED.get(dtype) or ITEM_SIZES[dtype]
+    return ITEM_SIZES[dtype] // (2 if dtype.startswith("complex") else 1)
 
 
 _REMEDY = "Raise Limits.pickle for a file that you trust"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import BinaryIO, cast
 
 from graphwire.errors import EncodeError, MissingRecordError
@@ -11,8 +11,8 @@ from graphwire.schema import ITEM_SIZES, EncodedValue, ExampleInputs, Layout, Pa
 from graphwire.wire import Record, known_integers
 from graphwire.wire.archive import ArchiveWriter
 from graphwire.wire.torch_files.pickle_globals import DTYPES_OF_STORAGES
-from graphwire.wire.torch_files.pickle_values import Storage, StridedTensor
-from graphwire.wire.torch_files.pickle_writer import PickleWriter
+from graphwire.wire.torch_files.pickle_values import SparseTensor, Storage, StridedTensor
+from graphwire.wire.torch_files.pickle_writer import PickleWriter, Shared
 from graphwire.wire.torch_files.sample_inputs import examples_tree
 from graphwire.wire.torch_files.torch_save_reader import SPARSE_CODEC
 
@@ -61,24 +61,21 @@ class PackedFile:
         self._lent = None
 
 
+@dataclass
 class _Storages:
     """The storages of one file, numbered in the order of first use."""
 
-    def __init__(
-        self,
-        metas: Mapping[str, PayloadMeta],
-        records: Mapping[str, Record],
-        folder: str,
-        untyped: frozenset[str],
-    ) -> None:
-        self._untyped = untyped
-        self._records = records
-        self._folder = folder
-        self._numbers: dict[str, int] = {}
-        self._dtypes: dict[str, set[str]] = {}
-        for meta in metas.values():
+    metas: Mapping[str, PayloadMeta]
+    records: Mapping[str, Record]
+    folder: str
+    untyped: frozenset[str]
+
+    def __post_init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.dtypes: dict[str, set[str]] = {}
+        for meta in self.metas.values():
             if meta.tensor_meta is not None:
-                self._dtypes.setdefault(meta.path_name, set()).add(meta.tensor_meta.dtype_text)
+                self.dtypes.setdefault(meta.path_name, set()).add(meta.tensor_meta.dtype_text)
 
     def tensor(self, meta: PayloadMeta) -> StridedTensor:
         """Convert a payload to the tensor that is pickled; for a parameter, the tensor inside it.
@@ -110,15 +107,15 @@ class _Storages:
 
     def _storage(self, meta: PayloadMeta) -> Storage:
         path = meta.path_name
-        record = self._records.get(self._folder + path)
+        record = self.records.get(self.folder + path)
         if record is None or meta.tensor_meta is None:
-            raise MissingRecordError(f"there is no record {self._folder + path!r}")
-        number = self._numbers.setdefault(path, len(self._numbers))
-        dtypes = self._dtypes[path]
+            raise MissingRecordError(f"there is no record {self.folder + path!r}")
+        number = self.numbers.setdefault(path, len(self.numbers))
+        dtypes = self.dtypes[path]
         dtype = next(iter(dtypes))
         # A typed storage cannot represent two element types, a type without a class, or an incomplete last element.
         typed = len(dtypes) == 1 and dtype in _TYPED and record.nbytes % ITEM_SIZES[dtype] == 0
-        if not typed and (not self._untyped or not dtypes <= self._untyped | _TYPED):
+        if not typed and (not self.untyped or not dtypes <= self.untyped | _TYPED):
             raise EncodeError(f"this release of torch has no storage of {' and '.join(sorted(dtypes))}")
         device = meta.tensor_meta.device
         location = device.type if device.index is None else f"{device.type}:{device.index}"
@@ -131,8 +128,8 @@ class _Storages:
         with ArchiveWriter(cast(BinaryIO, file), root="archive", records={}) as archive:
             archive.write("data.pkl", pickled, compress=False)
             archive.write("byteorder", b"little", compress=False)
-            for path, number in self._numbers.items():
-                file.lend(archive, f"data/{number}", self._records[self._folder + path])
+            for path, number in self.numbers.items():
+                file.lend(archive, f"data/{number}", self.records[self.folder + path])
             archive.write("version", b"3\n", compress=False)
         return file
 
@@ -162,18 +159,23 @@ def pack_state_dict(
     storages = _Storages(metas, records, folder, untyped)
     pickle = PickleWriter()
     firsts = _first_names(metas)
+    made: dict[str, Shared] = {}
 
-    def write(name: str) -> None:
+    def tensor(name: str) -> Shared | SparseTensor:
+        if name in sparse:
+            return _sparse_tensor(sparse[name], metas, storages)
+        if firsts[name] not in made:
+            made[firsts[name]] = Shared(_tensor(metas[name], storages))
+        return made[firsts[name]]
+
+    pickle.put(b"}(")
+    for name in [name for name in metas if name not in parts] + list(sparse):
+        pickle.value(name)
         try:
-            if name in sparse:
-                _write_sparse(pickle, sparse[name], metas, storages)
-            else:
-                pickle.shared(("value", firsts[name]), lambda: _write_tensor(pickle, metas[name], storages))
+            pickle.value(tensor(name))
         except (EncodeError, MissingRecordError) as error:
             raise error.within(name) from None
-
-    names = [name for name in metas if name not in parts] + list(sparse)
-    pickle.mapping({name: partial(write, name) for name in names})
+    pickle.put(b"u")
     return storages.pack(pickle.finish())
 
 
@@ -193,54 +195,27 @@ def _first_names(metas: Mapping[str, PayloadMeta]) -> dict[str, str]:
     return firsts
 
 
-def _write_tensor(pickle: PickleWriter, meta: PayloadMeta, storages: _Storages) -> None:
+def _tensor(meta: PayloadMeta, storages: _Storages) -> StridedTensor:
     tensor = storages.tensor(meta)
-    if not meta.is_param:
-        pickle.tensor(tensor)
-        return
-    described = meta.tensor_meta
-    pickle.parameter(lambda: pickle.tensor(tensor), described is not None and described.requires_grad)
+    if not meta.is_param or meta.tensor_meta is None:
+        return tensor
+    return replace(tensor, is_param=True, requires_grad=meta.tensor_meta.requires_grad)
 
 
-def _write_sparse(
-    pickle: PickleWriter, value: EncodedValue, metas: Mapping[str, PayloadMeta], storages: _Storages
-) -> None:
-    tree = value.tree
+def _sparse_tensor(
+    value: EncodedValue, metas: Mapping[str, PayloadMeta], storages: _Storages
+) -> SparseTensor:
     if value.codec != SPARSE_CODEC:
         raise EncodeError(f"old torch has no form for what the codec {value.codec!r} wrote")
-
-    def data() -> None:
-        pickle.value((*(metas[part] for part in value.tensors), _Size(tree["sizes"]), *coalesced), leaf)
-
-    def leaf(item: object) -> bool:
-        if isinstance(item, PayloadMeta):
-            pickle.tensor(storages.tensor(item))
-        elif isinstance(item, _Size):
-            pickle.call("torch", "Size", lambda: pickle.value(tuple(item.sizes)))
-        else:
-            return False
-        return True
-
-    def tensor() -> None:
-        pickle.call(
-            "torch._utils",
-            "_rebuild_sparse_tensor",
-            lambda: pickle.call(
-                "torch.serialization", "_get_layout", lambda: pickle.value(f"torch.{tree['layout']}")
-            ),
-            data,
-        )
-
-    coalesced = () if tree["layout"] != "sparse_coo" or tree["coalesced"] is None else (tree["coalesced"],)
-    if tree["parameter"]:
-        pickle.parameter(tensor, tree["requires_grad"])
-    else:
-        tensor()
-
-
-class _Size:
-    def __init__(self, sizes: list[int]) -> None:
-        self.sizes = sizes
+    tree = value.tree
+    return SparseTensor(
+        f"torch.{tree['layout']}",
+        tuple(storages.tensor(metas[part]) for part in value.tensors),
+        tuple(tree["sizes"]),
+        tree["coalesced"] if tree["layout"] == "sparse_coo" else None,
+        tree["parameter"],
+        tree["parameter"] and tree["requires_grad"],
+    )
 
 
 def pack_examples(
@@ -258,13 +233,12 @@ def pack_examples(
         SchemaError: their treespec is malformed.
     """
     storages = _Storages(metas, records, folder, untyped)
-    pickle = PickleWriter()
 
-    def leaf(item: object) -> bool:
-        if not isinstance(item, TensorArgument) or item.name not in metas:
-            return False
-        _write_tensor(pickle, metas[item.name], storages)
-        return True
+    def tensor(leaf: object) -> StridedTensor | None:
+        if not isinstance(leaf, TensorArgument) or leaf.name not in metas:
+            return None
+        return _tensor(metas[leaf.name], storages)
 
-    pickle.value(examples_tree(examples), leaf)
+    pickle = PickleWriter(tensor)
+    pickle.value(examples_tree(examples))
     return storages.pack(pickle.finish())
