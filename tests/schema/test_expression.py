@@ -15,7 +15,6 @@ from graphwire.schema.texts.constructor import (
     CONSTANTS,
     HEADS,
     Expression,
-    ExpressionLimits,
     call,
     float_number,
     format_expression,
@@ -208,9 +207,10 @@ def test_a_wide_sum_is_no_deep_one():
     assert format_infix(parse_infix(wide)) == wide
 
 
-def test_the_caller_chooses_the_limits():
-    with pytest.raises(ExpressionError, match="deeper than 1"):
-        parse_expression("Not(Not(Not(true)))", ExpressionLimits(depth=1))
+def test_operations_nest_as_deeply_as_the_limit():
+    parse_expression("Not(" * 200 + "true" + ")" * 200)
+    with pytest.raises(ExpressionError, match="deeper than 200"):
+        parse_expression("Not(" * 201 + "true" + ")" * 201)
 
 
 def test_the_error_shows_the_offending_piece_and_where_it_stands():

@@ -41,18 +41,12 @@ class Expression(NamedTuple):
         return tuple(part for part in self.args if isinstance(part, Expression))
 
 
-class ExpressionLimits(NamedTuple):
-    """Bounds on an expression's text. A larger text is rejected."""
-
-    characters: int = 1_000_000
-    """Length of the whole text."""
-    depth: int = 200
-    """Nesting depth of operations."""
-    digits: int = 4300
-    """Digits of one number. Python's own `int` accepts as many by default."""
-
-
-DEFAULT_LIMITS = ExpressionLimits()
+MAX_CHARACTERS = 1_000_000
+"""Length of an expression's text."""
+MAX_DEPTH = 200
+"""Nesting depth of operations."""
+MAX_DIGITS = 4300
+"""Digits of one number. Python's own `int` accepts as many by default."""
 
 _OPAQUE = "sqrt cos cosh sin sinh tan tanh asin acos atan exp log asinh log2"
 _UNARY = (
@@ -216,16 +210,20 @@ _SPELLED = {"Integer": "Integer(5)", "Symbol": "Symbol('s0', integer=True)", "Ra
 }
 
 
-def parse_digits(digits: str, limits: ExpressionLimits) -> int:
-    if len(digits) > limits.digits:
-        refuse(f"a number of {len(digits)} digits; at most {limits.digits} are read")
+def parse_digits(digits: str) -> int:
+    check_digits(digits)
     return int(digits)
 
 
-def _leaf(found: re.Match[str], limits: ExpressionLimits) -> Expression:
+def check_digits(number: str) -> None:
+    if len(number) > MAX_DIGITS:
+        refuse(f"a number of {len(number)} digits; at most {MAX_DIGITS} are read")
+
+
+def _leaf(found: re.Match[str]) -> Expression:
     kind, value = str(found.lastgroup), found[found.lastgroup or 0]
     if kind == "Integer":
-        return Expression("Integer", (parse_digits(value, limits),))
+        return Expression("Integer", (parse_digits(value),))
     if kind == "constant":
         if value not in CONSTANTS:
             refuse(
@@ -234,10 +232,9 @@ def _leaf(found: re.Match[str], limits: ExpressionLimits) -> Expression:
             )
         return Expression(value, ())
     if kind == "Rational":
-        return rational(parse_digits(found["numerator"], limits), parse_digits(value, limits))
+        return rational(parse_digits(found["numerator"]), parse_digits(value))
     if kind == "precision":
-        if len(found["Float"]) > limits.digits:
-            parse_digits(found["Float"], limits)
+        check_digits(found["Float"])
         return float_number(found["Float"], int(value))
     pairs = [(key, word == "True") for key, word in _ASSUMPTION.findall(found["assumptions"])]
     return symbol(found["Symbol"], pairs)
@@ -249,13 +246,13 @@ def _refuse_head(head: str, text: str, position: int) -> NoReturn:
     refuse(f"{head[:80]!r} is not an operation of the expression grammar", text, position, _OPERATIONS_LISTED)
 
 
-def parse_expression(text: str, limits: ExpressionLimits = DEFAULT_LIMITS) -> Expression:
+def parse_expression(text: str) -> Expression:
     """Parse constructor text, such as `Add(Symbol('s0', integer=True), Integer(-1))`.
 
     Raises:
         ExpressionError: the text violates the grammar or the limits; the message quotes the offending piece.
     """
-    check_length(text, limits)
+    check_length(text)
     match = _PIECE.match
     stack: list[tuple[str, list[Expression]]] = []
     operands: list[Expression] = []
@@ -281,12 +278,12 @@ def parse_expression(text: str, limits: ExpressionLimits = DEFAULT_LIMITS) -> Ex
             head = found["open"]
             if head not in HEADS:
                 _refuse_head(head, text, position)
-            if len(stack) >= limits.depth:
-                refuse(f"operations nested deeper than {limits.depth}", text, position)
+            if len(stack) >= MAX_DEPTH:
+                refuse(f"operations nested deeper than {MAX_DEPTH}", text, position)
             stack.append((head, operands))
             operands = []
         else:
-            operands.append(_leaf(found, limits))
+            operands.append(_leaf(found))
             wanted = False
         position = found.end()
     if stack or len(operands) != 1:
@@ -294,11 +291,11 @@ def parse_expression(text: str, limits: ExpressionLimits = DEFAULT_LIMITS) -> Ex
     return operands[0]
 
 
-def check_length(text: str, limits: ExpressionLimits) -> None:
+def check_length(text: str) -> None:
     if not isinstance(text, str):
         refuse(f"an expression is text, not {type(text).__name__}")
-    if len(text) > limits.characters:
-        refuse(f"an expression of {len(text)} characters; at most {limits.characters} are read")
+    if len(text) > MAX_CHARACTERS:
+        refuse(f"an expression of {len(text)} characters; at most {MAX_CHARACTERS} are read")
 
 
 def format_expression(expression: Expression) -> str:

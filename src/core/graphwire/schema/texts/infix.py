@@ -8,10 +8,10 @@ from typing import NoReturn
 
 from graphwire.schema.texts.constructor import (
     CONSTANTS,
-    DEFAULT_LIMITS,
+    MAX_DEPTH,
     Expression,
-    ExpressionLimits,
     call,
+    check_digits,
     check_length,
     float_number,
     format_expression,
@@ -90,8 +90,8 @@ class _InfixReader:
     A chain of one operator makes one node, or a loop, rather than a recursion.
     """
 
-    def __init__(self, text: str, limits: ExpressionLimits) -> None:
-        self.text, self.limits, self.index = text, limits, 0
+    def __init__(self, text: str) -> None:
+        self.text, self.index = text, 0
         self.kinds: list[str] = []
         self.words: list[str] = []
         self.places: list[int] = []
@@ -126,8 +126,8 @@ class _InfixReader:
 
     def read(self, power: int, depth: int) -> Expression:
         """Parse an operand and every operator after it that binds at least as tightly as `power`."""
-        if depth > self.limits.depth:
-            self.refuse(f"operations nested deeper than {self.limits.depth}")
+        if depth > MAX_DEPTH:
+            self.refuse(f"operations nested deeper than {MAX_DEPTH}")
         negative = power <= 7 and self.take("-")
         left = self.read(8, depth + 1) if negative else self.operand(depth)
         if self.words[self.index] == "**" and power <= 8:
@@ -171,8 +171,8 @@ class _InfixReader:
                 factors.append(operand)
             elif word == "//":
                 nested += 1
-                if depth + nested > self.limits.depth:
-                    self.refuse(f"operations nested deeper than {self.limits.depth}")
+                if depth + nested > MAX_DEPTH:
+                    self.refuse(f"operations nested deeper than {MAX_DEPTH}")
                 factors = [Expression("FloorDiv", (self.joined(factors, negative), operand))]
                 negative = False
             else:
@@ -200,9 +200,8 @@ class _InfixReader:
         if kind == "number":
             self.index += 1
             if word.isdigit():
-                return integer(parse_digits(word, self.limits))
-            if len(word) > self.limits.digits:
-                parse_digits(word, self.limits)
+                return integer(parse_digits(word))
+            check_digits(word)
             return float_number(word.lower() if word[0] != "." else f"0{word.lower()}")
         if kind == "name":
             self.index += 1
@@ -230,9 +229,7 @@ class _InfixReader:
             self.index += 1
             for word in (",", "precision", "="):
                 self.expect(word)
-            precision = (
-                parse_digits(self.words[self.index], self.limits) if self.kinds[self.index] == "number" else 0
-            )
+            precision = parse_digits(self.words[self.index]) if self.kinds[self.index] == "number" else 0
             self.index += 1
             self.expect(")")
             return float_number(decimal, precision)
@@ -256,15 +253,15 @@ class _InfixReader:
         return Expression("ExprCondPair", (value, condition))
 
 
-def parse_infix(text: str, limits: ExpressionLimits = DEFAULT_LIMITS) -> Expression:
+def parse_infix(text: str) -> Expression:
     """Parse infix text, such as `2*s0 - 1`, into the tree of the same constructor text, with symbols without
     assumptions.
 
     Raises:
         ExpressionError: the text violates the grammar or the limits; the message quotes the offending piece.
     """
-    check_length(text, limits)
-    reader = _InfixReader(text, limits)
+    check_length(text)
+    reader = _InfixReader(text)
     try:
         tree = reader.read(1, 0)
     except RecursionError:
