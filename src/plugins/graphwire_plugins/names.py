@@ -15,6 +15,14 @@ def qualified_name(thing: Any, unnamed: object = "") -> str:
     return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', unnamed)}"
 
 
+def safe_globals() -> list[Any]:
+    """Return the classes and functions that were passed to `torch.serialization.add_safe_globals`, alone or with a name."""
+    import torch
+
+    passed = torch.serialization.get_safe_globals()
+    return [each[0] if isinstance(each, tuple) else each for each in passed]
+
+
 def subclasses(kind: type[Any]) -> Iterator[type[Any]]:
     """Yield the classes that are derived from a class, directly or not."""
     each: type[Any]

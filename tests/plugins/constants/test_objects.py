@@ -67,8 +67,8 @@ VALUES: dict[str, Any] = {
 
 @pytest.fixture
 def declared() -> Any:
-    """This module's classes, declared to torch as it asks for."""
-    with torch.serialization.safe_globals([Layout, Range]):
+    """This module's classes, declared to torch as it asks for: alone, or with a name."""
+    with torch.serialization.safe_globals([Layout, (Range, f"{__name__}.Range")]):
         yield
 
 

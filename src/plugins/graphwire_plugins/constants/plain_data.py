@@ -17,7 +17,7 @@ from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.hooks import Tree
 from graphwire.schema import texts
 from graphwire.wire import check_expanded_size
-from graphwire_plugins.names import qualified_name
+from graphwire_plugins.names import qualified_name, safe_globals
 
 
 def encode_data(value: Any, tensors: list[Any]) -> Tree:
@@ -171,13 +171,13 @@ def declared_classes() -> dict[str, Any]:
 
     They are those passed to `torch.serialization.add_safe_globals`, and the types registered as opaque or with pytree.
     """
-    import torch
     from torch.utils import _pytree
 
     from graphwire.bridge.torch_compat import opaque_types
 
-    found = [*opaque_types(), *_pytree.SUPPORTED_NODES, *torch.serialization.get_safe_globals()]
-    return {qualified_name(each[0] if isinstance(each, tuple) else each): each for each in found}
+    return {
+        qualified_name(each): each for each in (*opaque_types(), *_pytree.SUPPORTED_NODES, *safe_globals())
+    }
 
 
 def importable_name(declared: Any) -> str:

@@ -15,7 +15,7 @@ import json
 import math
 import re
 from base64 import b64decode, b64encode
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
@@ -213,11 +213,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _finite(text: str) -> float:
     number = float(text)
-    return number if math.isfinite(number) else _out_of_range(text)
-
-
-def _out_of_range(text: str) -> NoReturn:
-    raise ValueError(f"the number {text[:40]} is out of range")
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text[:40]} is out of range")
+    return number
 
 
 @hookimpl

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphwire.errors import DecodeError, EncodeError, UnknownTypeError
 from graphwire.hooks import Tree
-from graphwire_plugins.names import qualified_name, subclasses
+from graphwire_plugins.names import qualified_name, safe_globals, subclasses
 from graphwire_plugins.ops.functions import PredispatchFunctions
 
 
@@ -109,8 +109,5 @@ def _name(function: Any) -> str:
 def _callables() -> dict[str, Any]:
     import torch
 
-    declared = [
-        each[0] if isinstance(each, tuple) else each for each in torch.serialization.get_safe_globals()
-    ]
     alive = [*subclasses(torch.Tensor), *subclasses(torch.autograd.Function)]
-    return {_name(each): each for each in [*PredispatchFunctions().functions, *declared, *alive]}
+    return {_name(each): each for each in [*PredispatchFunctions().functions, *safe_globals(), *alive]}
