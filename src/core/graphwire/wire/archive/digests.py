@@ -12,7 +12,7 @@ import hashlib
 import io
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
@@ -65,15 +65,14 @@ class _ThreadedDigest:
         """Submit the next chunk to the thread."""
         self._chunks.append(chunk)
         try:
-            self._steps.append(self._thread.submit(self._hash, chunk, first=len(self._chunks) == 1))
+            self._steps.append(self._thread.submit(self._hash, chunk))
         except RuntimeError:  # no thread can start, for example at interpreter shutdown
             self._lost = True
             # Keeps out a thread that starts later and finds the chunk in its queue.
             self._claim.acquire(blocking=False)
 
-    def _hash(self, chunk: memoryview, *, first: bool) -> None:
-        if first:
-            self._by_thread = self._claim.acquire(blocking=False)
+    def _hash(self, chunk: memoryview) -> None:
+        self._by_thread = self._by_thread or self._claim.acquire(blocking=False)
         if self._by_thread:
             self.digest.update(chunk)
 
@@ -161,7 +160,7 @@ class Digests(Closing):
 
         Records are grouped in the given order. Which of them share a digest depends on their sizes only.
         """
-        groups = list(_grouped(records))
+        groups = _grouped(records)
         ahead = sum(sum(group.sizes.values()) for group in groups) >= _MIN_THREAD_BYTES and _processors() > 1
         for group in groups:
             self._groups.append(group)
@@ -261,21 +260,19 @@ class Digests(Closing):
         return self._threads[self._assigned % len(self._threads)]
 
 
-def _grouped(records: Mapping[str, Record]) -> Iterator[_Group]:
-    """Yield the groups of records that share a digest. A record that would be alone in a group has its own digest."""
-    group, filled = _Group(), 0
+def _grouped(records: Mapping[str, Record]) -> list[_Group]:
+    """Return the groups of records that share a digest. A record that would be alone in a group has its own digest."""
+    groups, filled = [_Group()], 0
     for name, record in records.items():
         nbytes = record.nbytes
         if nbytes >= THREAD_HASH_BYTES:
             continue
         if filled + nbytes > _GROUP_BYTES:
-            if len(group.sizes) > 1:
-                yield group
-            group, filled = _Group(), 0
-        group.sizes[name] = nbytes
+            groups.append(_Group())
+            filled = 0
+        groups[-1].sizes[name] = nbytes
         filled += nbytes
-    if len(group.sizes) > 1:
-        yield group
+    return [group for group in groups if len(group.sizes) > 1]
 
 
 def _processors() -> int:
