@@ -29,13 +29,24 @@ from graphwire.hooks.remedies import (
     unavailable_error,
 )
 from graphwire.hooks.treespec_types import TreespecType
+from graphwire.hooks.weight_stores import (
+    Chunk,
+    NewTensor,
+    StoredTensor,
+    StoreFile,
+    StoreFolder,
+    StoreIndex,
+    WeightStore,
+)
 
 __all__ = [
     "PROJECT",
     "BoundedFormat",
+    "Chunk",
     "ConstantCodec",
     "FittingTreespecSerializer",
     "MetadataKey",
+    "NewTensor",
     "NodeCodec",
     "OpHandler",
     "OpsetStep",
@@ -45,9 +56,14 @@ __all__ = [
     "PropagatingUpgrader",
     "RecordFormat",
     "Registry",
+    "StoreFile",
+    "StoreFolder",
+    "StoreIndex",
+    "StoredTensor",
     "Tree",
     "TreespecSerializer",
     "TreespecType",
+    "WeightStore",
     "WireFormat",
     "default_registry",
     "discover_plugins",

@@ -106,6 +106,12 @@ def _number(first: int) -> Callable[[Any], int]:
     return check
 
 
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise RefusedError(f"{_shown(value)}, not True or False")
+    return value
+
+
 _operator_name = _text(r"[A-Za-z_][\w.:]*", "a name of letters, digits, dots and colons")
 
 
@@ -163,6 +169,7 @@ ATTRIBUTES: dict[str, dict[str, Callable[[Any], Any]]] = {
     },
     "constant_codec": {"name": _plain_name},
     "metadata_key": {"name": _word},
+    "weight_store": {"name": _plain_name, "takes_storages": _flag},
 }
 """The check of each required attribute, by kind and name. It returns the value to keep, or raises RefusedError."""
 OPTIONAL: dict[str, dict[str, Callable[[Any], Any]]] = {

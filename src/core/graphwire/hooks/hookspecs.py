@@ -1,4 +1,4 @@
-"""The six hooks. Building a registry calls each once; it returns what the plugin provides."""
+"""The seven hooks. Building a registry calls each once; it returns what the plugin provides."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from graphwire.hooks.interfaces import (
     TreespecSerializer,
     WireFormat,
 )
+from graphwire.hooks.weight_stores import WeightStore
 
 PROJECT = "graphwire"
 """The pluggy project name, and the entry-point group that plugins register under."""
@@ -56,3 +57,8 @@ def graphwire_constant_codecs() -> Iterable[ConstantCodec]:  # type: ignore[empt
 @hookspec
 def graphwire_metadata_keys() -> Iterable[MetadataKey]:  # type: ignore[empty-body]
     """Return metadata keys: entries of `node.meta` and `graph_module.meta` that files keep."""
+
+
+@hookspec
+def graphwire_weight_stores() -> Iterable[WeightStore]:  # type: ignore[empty-body]
+    """Return weight stores: where the weights of programs are, if not in the program's file."""

@@ -36,12 +36,13 @@ from graphwire.hooks.interfaces import (
     TreespecSerializer,
     WireFormat,
 )
+from graphwire.hooks.weight_stores import WeightStore
 
 __all__ = ["HOOKS", "Hook", "Provision", "Provisions", "Refusal", "error_text", "provisions_of", "step_name"]
 
 
 class Hook(NamedTuple):
-    """One of the six hooks, and the interface of its providers."""
+    """One of the seven hooks, and the interface of its providers."""
 
     kind: str
     """The kind of provider, such as `wire_format`."""
@@ -64,6 +65,7 @@ HOOKS: tuple[Hook, ...] = (
     Hook("opset_upgrader", "graphwire_opset_upgraders", OpsetUpgrader),
     Hook("constant_codec", "graphwire_constant_codecs", ConstantCodec),
     Hook("metadata_key", "graphwire_metadata_keys", MetadataKey),
+    Hook("weight_store", "graphwire_weight_stores", WeightStore),
 )
 
 

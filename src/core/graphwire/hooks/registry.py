@@ -34,6 +34,7 @@ from graphwire.hooks.interfaces import (
 from graphwire.hooks.provisions import HOOKS, Provision
 from graphwire.hooks.remedies import remedy_for_plugin
 from graphwire.hooks.treespec_types import ContainerTypes
+from graphwire.hooks.weight_stores import WeightStore
 
 __all__ = ["GraphwirePluginWarning", "PluginInfo", "Registry", "default_registry", "registry_or_installed"]
 
@@ -65,6 +66,7 @@ class Registry:
         "opset_upgraders",
         "opset_versions",
         "plugins",
+        "weight_stores",
         "wire_formats",
         "wire_formats_by_suffix",
     )
@@ -88,6 +90,8 @@ class Registry:
     """The keys of `node.meta` that plugins declare, by name."""
     constant_codecs: Mapping[str, ConstantCodec]
     """Constant codecs by name, the built-in ones last."""
+    weight_stores: Mapping[str, WeightStore]
+    """Weight stores by name, the built-in ones first."""
     plugins: tuple[PluginInfo, ...]
     """Every plugin found, including blocked and broken ones, ordered by distribution and name."""
 
@@ -166,6 +170,9 @@ class Registry:
             "constant_codecs": MappingProxyType({each.facts["name"]: each.provider for each in codecs}),
             "metadata_keys": MappingProxyType(
                 {each.facts["name"]: each.provider for each in provided["metadata_key"]}
+            ),
+            "weight_stores": MappingProxyType(
+                {each.facts["name"]: each.provider for each in provided["weight_store"]}
             ),
             "plugins": found.infos,
             "_loaded": loaded,
@@ -334,7 +341,8 @@ class Registry:
         """Return the plugin that provides a name.
 
         Args:
-            kind: `wire_format`, `op_handler`, `treespec_serializer`, `opset_upgrader` or `constant_codec`.
+            kind: `wire_format`, `op_handler`, `treespec_serializer`, `opset_upgrader`, `constant_codec` or
+                `weight_store`.
             name: a name as the plugin claims it, or a longer one that a prefix (of an operator handler) or a family (of
                 a treespec serializer) covers.
         """

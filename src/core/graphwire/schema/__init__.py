@@ -118,6 +118,13 @@ from graphwire.schema.tensor import (
     TensorMeta,
     fault_of_extents,
 )
+from graphwire.schema.weight_references import (
+    FileFacts,
+    RecordReference,
+    Region,
+    StoreReference,
+    WeightReferences,
+)
 
 __all__ = [
     "ARGUMENT_ARMS",
@@ -149,6 +156,7 @@ __all__ = [
     "ElementCopy",
     "EncodedValue",
     "ExampleInputs",
+    "FileFacts",
     "Float",
     "GradientToParameterSpec",
     "GradientToUserInputSpec",
@@ -187,6 +195,8 @@ __all__ = [
     "Program",
     "RangeConstraint",
     "RangeValue",
+    "RecordReference",
+    "Region",
     "Renaming",
     "ScalarType",
     "SchemaVersion",
@@ -195,6 +205,7 @@ __all__ = [
     "SliceValue",
     "SparseMeta",
     "StackFrame",
+    "StoreReference",
     "SymBool",
     "SymBoolArgument",
     "SymExpr",
@@ -212,6 +223,7 @@ __all__ = [
     "UserOutputSpec",
     "ValueMetadata",
     "Version",
+    "WeightReferences",
     "arguments_in",
     "arm_of",
     "by_arm",

@@ -1,0 +1,148 @@
+"""The interface of weight stores (hook `graphwire_weight_stores`): where tensors lie outside of a program's file.
+
+A store says where elements are; graphwire opens the files, maps and reads them. So a store needs no torch, and cannot read
+outside of its folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
+
+from graphwire.schema import FileFacts
+
+
+class Chunk(NamedTuple):
+    """A box of a stored tensor whose elements lie together in one file: row-major, little-endian, without gaps."""
+
+    file: str
+    """The file's location, relative to the folder of the store, with `/` between names."""
+    offset: int
+    """Where the first element is, in bytes from the start of the file."""
+    start: tuple[int, ...]
+    """The index of the first element in each dimension of the tensor."""
+    sizes: tuple[int, ...]
+    """The sizes of the box."""
+
+
+class StoredTensor(NamedTuple):
+    """A tensor of a store. Its chunks cover each element once."""
+
+    dtype: str
+    """torch's name of the element type, such as `float32`."""
+    shape: tuple[int, ...]
+    chunks: tuple[Chunk, ...]
+
+
+class StoreIndex(NamedTuple):
+    """What an opened store contains."""
+
+    tensors: Mapping[str, StoredTensor]
+    files: Mapping[str, FileFacts]
+    """Each file that chunks refer to, by location."""
+
+
+class NewTensor(NamedTuple):
+    """A tensor to write: contiguous, row-major, little-endian."""
+
+    dtype: str
+    """torch's name of the element type, such as `float32`."""
+    shape: tuple[int, ...]
+    nbytes: int
+    view: Callable[[], memoryview]
+    """Returns the elements as bytes, each time it is called; a view of the program's memory where that is possible."""
+
+
+class StoreFile(Protocol):
+    """An open file of a store."""
+
+    size: int
+    """In bytes."""
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return exactly the bytes of a range within `size`."""
+        ...
+
+
+class StoreFolder(Protocol):
+    """The folder of a store. Locations are relative, with `/` between names; nothing outside of the folder can be reached."""
+
+    def names(self, location: str = "") -> Sequence[str]:
+        """Return the names in the folder or in one below it, sorted; folders end with `/`. Empty if it does not exist.
+
+        Raises:
+            ArchiveError: the location leaves the folder.
+        """
+        ...
+
+    def open(self, location: str) -> StoreFile:
+        """Open a file. graphwire closes it.
+
+        Raises:
+            MissingRecordError: there is no such file.
+            ArchiveError: the location leaves the folder, or is not a regular file.
+        """
+        ...
+
+    def create(self, location: str) -> AbstractContextManager[BinaryIO]:
+        """Return a context manager for a new file, which appears whole, and synced, when the `with` block ends.
+
+        Folders are made as needed. A file that exists is never replaced.
+
+        Raises:
+            FileExistsError: there is such a file already.
+            ArchiveError: the location leaves the folder.
+        """
+        ...
+
+
+@runtime_checkable
+class WeightStore(Protocol):
+    """Finds and writes tensors in a folder (hook `graphwire_weight_stores`)."""
+
+    @property
+    def name(self) -> str:
+        """The name that references contain, such as `safetensors`: lower case, a plain identifier."""
+        ...
+
+    @property
+    def takes_storages(self) -> bool:
+        """Whether `write` receives whole storages as tensors of `uint8`, named by their digest. Otherwise it receives each
+        tensor under its name in the program; whatever it cannot keep stays in the program's file."""
+        ...
+
+    def find(self, folder: StoreFolder, location: str) -> str | None:
+        """Return the location that `open` takes, if `location` (a file, or empty for the folder) is of this store's kind;
+        None otherwise. Decide by names, and by the first bytes where names do not tell. The file need not exist: a location
+        of a file to be written is found by its name alone."""
+        ...
+
+    def open(self, folder: StoreFolder, location: str) -> StoreIndex:
+        """Read the index of a store, not its elements.
+
+        Raises:
+            ArchiveError: the index is damaged, or a file that it names is missing; the error lists all missing files.
+        """
+        ...
+
+    def keeps(self, dtype: str) -> bool:
+        """Whether `write` can store elements of this type, by torch's name for it."""
+        ...
+
+    def write(
+        self, folder: StoreFolder, location: str, tensors: Mapping[str, NewTensor]
+    ) -> tuple[str, Mapping[str, str]]:
+        """Write tensors to new files, and return the location that `open` takes, and each tensor's name in the store.
+
+        A file that exists is never replaced: a file with equal content is used as it is, and otherwise the store picks
+        another name (see `StoreFolder.create`).
+
+        Args:
+            location: what the caller asked for, as `find` returned it.
+            tensors: the tensors by name.
+
+        Raises:
+            EncodeError: the store cannot hold one of them, though `keeps` is true for its type.
+        """
+        ...
