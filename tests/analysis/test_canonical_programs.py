@@ -60,7 +60,7 @@ def test_the_canonical_program_is_valid_and_computes_the_same(name) -> None:
         loaded = graphwire.from_schema(canonical, archive.payloads_of("model", copied=True))
     actual, expected = (
         pytree.tree_leaves(_results(each, shared_example(name)))
-        for each in (loaded, graphwire.loads(_data(name), weights="copy"))
+        for each in (loaded, graphwire.loads(_data(name), copy=True))
     )
     for one, other in zip(actual, expected, strict=True):
         if isinstance(one, torch.Tensor):

@@ -104,7 +104,7 @@ def test_a_flipped_bit_in_a_weight_is_noticed_when_asked(data: bytes) -> None:
     with pytest.raises(errors.ChecksumError, match="weight_1"):
         graphwire.loads(flipped, verify=True)
     with pytest.raises(errors.ChecksumError, match="weight_1"):
-        graphwire.loads(flipped, weights="copy")
+        graphwire.loads(flipped, copy=True)
     assert [problem.kind for problem in graphwire.verify(flipped)] == ["record"]
 
 

@@ -73,7 +73,7 @@ def test_an_edited_program_is_saved_with_a_warning_and_loads_as_it_is(
     with pytest.warns(GraphwireWarning, match=f"{name}: it is .*{told}"):
         data = graphwire.dumps(program)
     assert graphwire.verify(data) == []
-    for options in ({}, {"weights": "copy"}, {"weights": None}):
+    for options in ({}, {"copy": True}, {"weights": None}):
         loaded = graphwire.loads(data, **options)
         assert loaded.state_dict[name].dtype == program.state_dict[name].dtype
         assert loaded.state_dict[name].shape == program.state_dict[name].shape

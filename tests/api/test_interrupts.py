@@ -69,7 +69,7 @@ def calls() -> dict[str, Callable[[], object]]:
         "save": partial(graphwire.save, program, folder() / "saved.pt2"),
         "save over": partial(graphwire.save, large, folder() / "large.pt2"),
         "load": partial(graphwire.load, folder() / "model.pt2"),
-        "load copies": partial(graphwire.load, folder() / "large.pt2", weights="copy", verify=True),
+        "load copies": partial(graphwire.load, folder() / "large.pt2", copy=True, verify=True),
         "convert": partial(graphwire.convert, folder() / "model.pt2", folder() / "c.pt2", format="cbor"),
         "verify": partial(graphwire.verify, folder() / "model.pt2"),
     }

@@ -177,6 +177,6 @@ def test_saving_into_the_file_that_is_mapped_is_refused(tmp_path: Path) -> None:
         graphwire.save(program, file)  # nothing shows it any more
     assert graphwire.verify(path) == []
     with path.open("r+b") as file:
-        graphwire.save(graphwire.load(file, weights="copy"), file)
+        graphwire.save(graphwire.load(file, copy=True), file)
     graphwire.save(graphwire.load(path), path)
     assert graphwire.verify(path) == []

@@ -33,7 +33,7 @@ def _programs(corpus: Path | None, cases: Path) -> Iterator[tuple[str, Any]]:
     for file in sorted(corpus.glob("*.pt2")) if corpus is not None else ():
         for suffix in (".io.json", ".io.npz"):
             shutil.copy(file.with_suffix(suffix), cases / f"corpus-{file.stem}{suffix}")
-        yield f"corpus-{file.stem}", graphwire.load(file, weights="copy")
+        yield f"corpus-{file.stem}", graphwire.load(file, copy=True)
     for name, make in test_programs().items():
         try:
             example = make()

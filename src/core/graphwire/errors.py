@@ -16,6 +16,7 @@
     ├── ArchiveError                 a file is not an archive, or is damaged
     │   ├── MissingRecordError       the archive lacks a record that the program needs
     │   └── ChecksumError            a record's bytes differ from those that were written
+    ├── WeightsError                 weights outside of a file are missing, changed or unsuitable; all of them in `.problems`
     ├── LimitError                   a size, depth or count exceeds the limits
     ├── OpsetError                   operators cannot be converted to another opset version; reasons in `.problems`
     ├── TorchReleaseError            the installed torch is older than the oldest supported release
@@ -63,6 +64,7 @@ __all__ = [
     "UnknownTypeError",
     "UnsupportedFeatureError",
     "ValidationError",
+    "WeightsError",
 ]
 
 _MOST_TOLD = 2_000
@@ -305,6 +307,15 @@ class ValidationError(_ProblemsError, SchemaError):
     def __init__(self, problems: Sequence[Problem], *, place: str = "", remedy: str = "") -> None:
         count = len(problems)
         head = f"{count} problem{'s' if count != 1 else ''} in the program"
+        super().__init__(head, problems=problems, place=place, remedy=remedy)
+
+
+class WeightsError(_ProblemsError):
+    """Weights outside of a program's file are missing, changed, or do not fit; `problems` lists all of them."""
+
+    def __init__(self, problems: Sequence[Problem], *, place: str = "", remedy: str = "") -> None:
+        count = len(problems)
+        head = f"{count} problem{'s' if count != 1 else ''} with the weights"
         super().__init__(head, problems=problems, place=place, remedy=remedy)
 
 

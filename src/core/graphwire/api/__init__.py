@@ -15,23 +15,31 @@ from graphwire.api.compare import canonicalize, content_hash, diff, supports, ta
 from graphwire.api.documents import decode, encode, treespec_dumps, treespec_loads
 from graphwire.api.files import convert, inspect, plan_upgrade, plugins, upgrade, verify
 from graphwire.api.options import LoadOptions, OpenOptions, SaveOptions
-from graphwire.api.programs import dumps, from_schema, load, loads, save, to_schema
+from graphwire.api.programs import bind, dumps, from_schema, load, loads, save, to_schema
+from graphwire.api.weights import AS_SAVED, IN_FILE, Blobs, Checkpoint
 from graphwire.hooks import PluginInfo, Registry, hookimpl
 from graphwire.version import __version__
 from graphwire.wire import Limits, PickleLimits
+from graphwire.wire.weights import Piece
 
 __all__ = [
+    "AS_SAVED",
+    "IN_FILE",
     "Archive",
+    "Blobs",
+    "Checkpoint",
     "Limits",
     "LoadOptions",
     "LoadReport",
     "OpenOptions",
     "PickleLimits",
+    "Piece",
     "PluginInfo",
     "Registry",
     "SaveOptions",
     "WriteReport",
     "__version__",
+    "bind",
     "canonicalize",
     "content_hash",
     "convert",

@@ -15,6 +15,7 @@ from graphwire.api.bare_document import BareDocument, add_embedded, find_bare_do
 from graphwire.api.documents import program_at_current_schema
 from graphwire.api.error_boundary import Boundary, reading
 from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
+from graphwire.api.weights import AS_SAVED, AttachedWeights, LoadWeights, check_weights_choice
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem
 from graphwire.evolve.targets import obstacles_by_target as targets_of
 from graphwire.hooks import Registry, registry_or_installed
@@ -55,8 +56,16 @@ class Archive(Closing):
     `graphwire.open` returns it. It is thread-safe. Mapped payloads stay valid after it is closed.
     """
 
-    def __init__(self, file: Readable, registry: Registry, limits: Limits) -> None:
+    def __init__(
+        self,
+        file: Readable,
+        registry: Registry,
+        limits: Limits,
+        weights_from: LoadWeights = AS_SAVED,
+        rank: int | None = None,
+    ) -> None:
         check_limits(limits)
+        check_weights_choice(weights_from, tensors=True)
         self.registry = registry
         self.file = file_name(file)
         """The name of the file in messages: its path, or a description of its source."""
@@ -70,6 +79,9 @@ class Archive(Closing):
             if self._bare is None:
                 raise
             self._package = Package(self._bare.archive, registry, limits=limits)
+        references = None if self._bare is not None else self._package.references
+        self.weights = AttachedWeights(references, file, weights_from, rank, registry)
+        """The weights that are not in the file."""
         self._programs: dict[str, Program] = {}
         self._origins: dict[str, Origin] = {}
 
@@ -229,7 +241,17 @@ class Archive(Closing):
             add_embedded(payloads, self._package.tree_of(method), None, self._package.archive.limits)
         if self._package.layout.spec.is_flat:
             sanitize_payload_names(payloads)
+        self.weights.attach(payloads, copied=copied)
         return payloads
+
+    @_bounded
+    def check_weights(self, method: str) -> None:
+        """Check that the weights of a program that are outside of the file are there, without reading their elements.
+
+        Raises:
+            WeightsError: files or tensors are missing or changed; the error lists all of them.
+        """
+        self.weights.check(self.payloads_of(method))
 
     @_bounded
     def format_of(self, method: str) -> str:
@@ -308,20 +330,35 @@ class Archive(Closing):
                 payloads.complete(program)
                 held = weight_problems(program, payloads.weights, payloads.constants, payloads.unread)
                 problems += [p._replace(place=f"{method}: {p.place}") for p in (*payloads.problems(), *held)]
+        if payloads is not None:
+            with collected:
+                outside = self.weights.problems(payloads)
+                if not outside:
+                    damage = self.weights.damage(payloads)
+                    outside = [Problem(each.place, "weights", each.problem) for each in damage]
+                problems += [p._replace(place=f"{method}: {p.place}") for p in outside]
         return problems
 
     @_bounded
-    def check_payloads(self) -> None:
+    def check_payloads(self, *, outside: bool = True) -> None:
         """Verify the checksum of every payload.
+
+        Args:
+            outside: whether to verify weights outside of the file, too.
 
         Raises:
             ChecksumError: the bytes of a record differ from those that were written.
         """
         self._package.check_payloads()
+        for method in self.methods if outside else ():
+            self.check_weights(method)
+            for error in self.weights.damage(self.payloads_of(method)):
+                raise error
 
     def close(self) -> None:
         """Close the file."""
         self._package.close()
+        self.weights.close()
 
 
 class _ProblemCollector:
@@ -359,6 +396,8 @@ def open(
     *,
     registry: Registry | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    weights_from: LoadWeights = AS_SAVED,
+    rank: int | None = None,
 ) -> Archive:
     """Open a file to read its programs as schema records, without torch.
 
@@ -369,8 +408,11 @@ def open(
         file: a path, a readable binary file object, or the file's bytes.
         registry: the plugins to use. None uses the installed ones.
         limits: bounds on the time and memory that reading the file may take.
+        weights_from: where the weights are: a file or folder of weights, a `Checkpoint`, or `Blobs`. By default they are where
+            the file states.
+        rank: for a program that is divided between ranks, the rank whose weights are read.
 
     Raises:
         ArchiveError: the file is neither an archive nor a document, or it is damaged.
     """
-    return Archive(file, registry_or_installed(registry), limits)
+    return Archive(file, registry_or_installed(registry), limits, weights_from, rank)

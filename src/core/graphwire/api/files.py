@@ -12,6 +12,16 @@ from graphwire.api.error_boundary import reading
 from graphwire.api.opsets import program_after_plan
 from graphwire.api.options import OpenOptions, Ranges, options_of
 from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dropped
+from graphwire.api.weights import (
+    AS_SAVED,
+    IN_FILE,
+    Default,
+    SaveWeights,
+    check_target_weights,
+    references_for,
+    requires_external,
+    without_external,
+)
 from graphwire.errors import GraphwireError, Problem
 from graphwire.evolve.opsets import Plan, check_plugins, plan_for
 from graphwire.evolve.targets import target_named
@@ -35,6 +45,7 @@ def convert(
     opset_version: Mapping[str, int] | None = None,
     ranges: Ranges = "exact",
     compress: bool = True,
+    weights: SaveWeights = AS_SAVED,
     report: Callable[[WriteReport], object] | None = None,
     **options: Unpack[OpenOptions],
 ) -> None:
@@ -51,6 +62,8 @@ def convert(
         opset_version: operator versions to bring the programs to, by namespace. By default they keep theirs.
         ranges: as in `save`.
         compress: as in `save`.
+        weights: as in `save`. By default weights stay where they are: in the file, or where it refers to. With `weights_from` or
+            `target` they are written into the new file.
         report: as in `save`.
 
     Raises:
@@ -66,7 +79,9 @@ def convert(
                     plan = plan_for(program, archive.registry, wanted=opset_version)
                     programs[name] = program_after_plan(program, plan, archive.registry)
         formats = dict.fromkeys(programs, format)
-        written = _rewrite(archive, programs, dst, formats, target, ranges, compress)
+        if weights is AS_SAVED and (target is not None or archive.weights.is_given):
+            weights = IN_FILE
+        written = _rewrite(archive, programs, dst, formats, target, ranges, compress, weights)
     warn_of_dropped(written.dropped)
     if report is not None:
         report(written)
@@ -145,16 +160,21 @@ def _rewrite(
     target: str | None = None,
     ranges: Ranges = "exact",
     compress: bool = True,
+    weights: SaveWeights = AS_SAVED,
 ) -> WriteReport:
     """Write programs with the payloads and extra files of an archive.
 
     Checksums are verified first: the written payloads get new checksums, which would hide damage.
     """
-    archive.check_payloads()
+    check_target_weights(target, weights)
+    archive.check_payloads(outside=weights is not AS_SAVED)
     documents: dict[str, Document] = {}
     layout, found, dropped = OWN_LAYOUT, [], []
-    for name, program in programs.items():
-        payloads = archive.payloads_of(name)
+    held = {name: (without_external(each), archive.payloads_of(name)) for name, each in programs.items()}
+    references = archive.weights.references_from(dst) if weights is AS_SAVED else None
+    if references is not None or not isinstance(weights, Default):
+        held = requires_external(held)
+    for name, (program, payloads) in held.items():
         with archive.boundary(name):
             if archive.is_bare:  # A missing file beside the document would lose its weights.
                 payloads.check_read(program)
@@ -167,7 +187,17 @@ def _rewrite(
         dropped += report.dropped
     extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
     unpacked: list[tuple[str, str]] = []
-    save_package(dst, documents, extra_files, layout=layout, compress=compress, dropped_examples=unpacked)
+    if references is None:
+        references = references_for(held, dst, weights, archive.registry)
+    save_package(
+        dst,
+        documents,
+        extra_files,
+        layout=layout,
+        compress=compress,
+        references=references,
+        dropped_examples=unpacked,
+    )
     written = WriteReport("" if target is None else target_named(target).name, found, dropped)
     return written.with_unpacked(unpacked)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from graphwire.analysis.inspection import LoadReport, WriteReport
+from graphwire.api.weights import LoadWeights, SaveWeights
 from graphwire.evolve.opsets import UnknownOps
 from graphwire.hooks import Registry
 from graphwire.wire import Limits
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 Containers: TypeAlias = Literal["named", "plain"]
 Ranges: TypeAlias = Literal["exact", "narrowed"]
-Weights: TypeAlias = Literal["map", "copy"]
 Groups: TypeAlias = "Mapping[str, str | torch.distributed.ProcessGroup]"
 
 
@@ -34,6 +34,7 @@ class SaveOptions(TypedDict, total=False):
     ranges: Ranges
     extra_files: Mapping[str, bytes | str] | None
     compress: bool
+    weights: SaveWeights
     report: Callable[[WriteReport], object] | None
     registry: Registry | None
 
@@ -43,14 +44,20 @@ class OpenOptions(TypedDict, total=False):
 
     registry: Registry | None
     limits: Limits
+    weights_from: LoadWeights
+    rank: int | None
 
 
-class LoadOptions(OpenOptions, total=False):
+class LoadOptions(TypedDict, total=False):
     """The options of `load`."""
 
+    registry: Registry | None
+    limits: Limits
     method: str | None
     device: str | int | torch.device | None
-    weights: Weights | None
+    weights: LoadWeights
+    copy: bool
+    rank: int | None
     verify: bool
     unknown_ops: UnknownOps
     groups: Groups | None

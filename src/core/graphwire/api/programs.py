@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import nullcontext
@@ -23,9 +24,25 @@ from graphwire.api.argument_checks import (
 from graphwire.api.error_boundary import Boundary, reading, writing
 from graphwire.api.files import PathOrFile
 from graphwire.api.opsets import at_installed_opsets, program_after_plan
-from graphwire.api.options import Containers, Groups, LoadOptions, Ranges, SaveOptions, Weights, options_of
+from graphwire.api.options import Containers, Groups, LoadOptions, Ranges, SaveOptions, options_of
 from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dropped
+from graphwire.api.weights import (
+    AS_SAVED,
+    IN_FILE,
+    Blobs,
+    Checkpoint,
+    Default,
+    LoadWeights,
+    SaveWeights,
+    check_target_weights,
+    check_weights_choice,
+    chosen_checkpoint,
+    records_in_store,
+    references_for,
+    requires_external,
+)
 from graphwire.errors import (
+    ArchiveError,
     DecodeError,
     EncodeError,
     GraphwireWarning,
@@ -39,6 +56,7 @@ from graphwire.schema import Program
 from graphwire.wire import DEFAULT_LIMITS, Limits, Payloads
 from graphwire.wire.archive import PieceBuffer, Readable
 from graphwire.wire.package import begin_digests, save_package
+from graphwire.wire.weights import ExternalRecord, OpenedStores, WeightRecord, find_store
 
 if TYPE_CHECKING:
     import torch
@@ -61,6 +79,7 @@ def save(
     ranges: Ranges = "exact",
     extra_files: Mapping[str, bytes | str] | None = None,
     compress: bool = True,
+    weights: SaveWeights = IN_FILE,
     report: Callable[[WriteReport], object] | None = None,
     registry: Registry | None = None,
 ) -> None:
@@ -92,6 +111,10 @@ def save(
         extra_files: bytes or text (stored as UTF-8) to store with the program, by relative path.
         compress: whether to deflate documents, configs and extra files. False is for readers that cannot inflate. Weights
             are never compressed.
+        weights: where the weights go. By default into the file. A path, such as "model.safetensors", is written beside it and
+            referred to; `Blobs(folder)` is a content-addressed folder that any number of programs share. `Checkpoint(path)`
+            exists already: it is compared and not written. None writes no weights: whoever loads the file brings them.
+            Constants and non-persistent buffers are always in the file. See docs/weights.md.
         report: a function, called once after the file is written, with a `WriteReport` of what was changed for `target`.
             `report=print` prints it.
         registry: the plugins to use. None uses the installed ones.
@@ -103,8 +126,10 @@ def save(
         UnknownFormatError: no installed plugin provides the format. Nothing is written.
         ArchiveError: the file object does not accept bytes, or a loaded program maps its weights from that file. Nothing is
             written.
+        WeightsError: weights differ from those of the `Checkpoint`; the error lists all of them. Nothing is written.
         OSError: the path cannot be written.
     """
+    check_target_weights(target, weights)
     registry = registry_or_installed(registry)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
     check_ranges(ranges, target)
@@ -112,10 +137,17 @@ def save(
     pause = paused_gc()
     with pause, pause:  # Until the records are freed: a collection then finds nothing of them.
         encoded = _encoded(program, registry, opset_version, containers)
-        hashing = begin_digests(each for _, each in encoded.values()) if target is None else nullcontext()
+        if not isinstance(weights, Default):
+            encoded = requires_external(encoded)
+        hashing = (
+            begin_digests(each for _, each in encoded.values())
+            if target is None and isinstance(weights, Default)
+            else nullcontext()
+        )
         unpacked: list[tuple[str, str]] = []
         with hashing as digests:
             documents, layout, done = documents_for_target(encoded, format, target, registry, ranges)
+            references = references_for(encoded, file, weights, registry)
             save_package(
                 file,
                 documents,
@@ -123,6 +155,7 @@ def save(
                 layout=layout,
                 compress=compress,
                 digests=digests,
+                references=references,
                 dropped_examples=unpacked,
             )
         del encoded, documents, hashing, digests
@@ -146,7 +179,9 @@ def load(
     *,
     method: str | None = None,
     device: str | int | torch.device | None = None,
-    weights: Weights | None = "map",
+    weights: LoadWeights = AS_SAVED,
+    copy: bool = False,
+    rank: int | None = None,
     verify: bool = False,
     unknown_ops: UnknownOps = "error",
     groups: Groups | None = None,
@@ -163,8 +198,13 @@ def load(
         file: a path, a readable binary file object, or the file's bytes.
         method: the name of the program to load, for a file with several.
         device: the device to move weights, metadata and the device arguments of nodes to. By default they keep theirs.
-        weights: "map" maps the file into memory, copy-on-write, and reads each page on first access. "copy" reads all
-            weights now. None reads no weights and creates tensors without elements, on the meta device.
+        weights: where the weights are. By default where the file states: in it, or in files below its folder. A file or folder
+            of weights, a `Checkpoint` or `Blobs` has others; a mapping has tensors by name, which the program shares. Names,
+            shapes and types are checked. None reads no weights and creates tensors without elements, on the meta device;
+            `bind` gives them elements.
+        copy: whether to read all weights now. By default the files are mapped into memory, copy-on-write, and each page is
+            read on first access.
+        rank: for a program that is divided between ranks, the rank whose weights to load.
         verify: whether to verify the checksums of weights, constants and example inputs now, which reads all of them. The
             checksum of the program itself is always verified.
         unknown_ops: how to load operators that are not installed, or not in a version that upgrades can reach. "error"
@@ -185,18 +225,29 @@ def load(
         MissingPluginError: the program needs plugins that are not available; the message names all of them.
         OpsetError: its operators cannot be brought to the installed versions.
         DecodeError: this installation lacks something that the program needs.
+        WeightsError: weights are missing, changed, or do not fit; the error lists all of them.
         LimitError: the file exceeds `limits`.
     """
-    from graphwire.bridge.program import check_process_groups, decode_program
+    from graphwire.bridge.program import (
+        bind_weights,
+        check_are_tensors,
+        check_process_groups,
+        decode_program,
+    )
     from graphwire.bridge.tensors import target_device
 
     names = group_names(groups)
-    check_choice("weights", weights, ("map", "copy", None))
+    check_weights_choice(weights, tensors=True)
+    given = weights if isinstance(weights, Mapping) else None
+    if given is not None:
+        check_are_tensors(given)
+    graph_only = weights is None or given is not None
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
     check_extra_files_dict(extra_files)
     pause = paused_gc()
     with pause, pause:
-        with open(file, registry=registry, limits=limits) as archive:
+        source = AS_SAVED if graph_only else weights
+        with open(file, registry=registry, limits=limits, weights_from=source, rank=rank) as archive:
             name = archive.method(method)
             kept = (
                 {}
@@ -204,15 +255,17 @@ def load(
                 else {each: archive.read_extra(each) for each in archive.extra_files}
             )
             archive.fetch(name)
-            if verify and weights is not None:
+            if verify and not graph_only:
                 archive.program_of(name)  # Its own problems are reported before all weights are read.
                 archive.check_payloads()
             # Copies are read while the lock is free: threads can read in parallel.
-            turn = nullcontext() if weights == "copy" else one_build_at_a_time()
+            turn = nullcontext() if copy else one_build_at_a_time()
             with archive.boundary(name), turn, turn:
                 program = archive.program_of(name)
-                payloads = archive.payloads_of(name, copied=weights == "copy")
+                payloads = archive.payloads_of(name, copied=copy)
                 payloads.check_read(program)
+                if not graph_only:
+                    archive.check_weights(name)
                 for warning in payloads.warnings:
                     warnings.warn(message_text(warning), GraphwireWarning, stacklevel=3)
                 findings = archive.report(name) if report is not None else None
@@ -228,11 +281,13 @@ def load(
                     payloads,
                     archive.registry,
                     device=target_device(device),
-                    graph_only=weights is None,
+                    graph_only=graph_only,
                     origin=origin,
                     left_out=left_out,
                     propagates=propagates,
                 )
+                if given is not None:
+                    bind_weights(loaded, given)
                 del program, payloads
         del archive  # The garbage collector then has only the program to traverse.
     for omission in left_out:
@@ -253,6 +308,61 @@ def load(
 def loads(data: bytes | bytearray | memoryview, **options: Unpack[LoadOptions]) -> ExportedProgram:
     """Load a program from the bytes of a file. Options and errors are those of `load`."""
     return load(data, **options)
+
+
+@reading("program")
+def bind(
+    program: ExportedProgram,
+    weights: str | os.PathLike[str] | Checkpoint | Blobs | Mapping[str, Any],
+    *,
+    registry: Registry | None = None,
+) -> None:
+    """Give a program that was loaded without weights its weights.
+
+    The program is changed in place. Tied parameters, views and constants that share memory with weights do so again.
+
+    Args:
+        program: a program whose weights have no elements, such as one of `load(file, weights=None)`.
+        weights: tensors by name, which the program shares; or a file or folder of weights, a `Checkpoint` or `Blobs`. A tied
+            weight needs one of its names.
+        registry: the plugins to use. None uses the installed ones.
+
+    Raises:
+        WeightsError: weights are missing, or have other shapes or types; the error lists all of them. Nothing is changed.
+        ArchiveError: no store recognizes the path.
+    """
+    from graphwire.bridge.program import (
+        bind_weights,
+        check_are_tensors,
+        check_is_exported_program,
+        tensors_from_store,
+    )
+
+    check_is_exported_program(program)
+    check_weights_choice(weights, tensors=True)
+    if isinstance(weights, Mapping):
+        check_are_tensors(weights)
+        bind_weights(program, weights)
+        return
+    if not isinstance(weights, (str, os.PathLike, Checkpoint, Blobs)):
+        raise ArchiveError(
+            "bind needs weights", remedy="Pass a path, a Checkpoint, Blobs, or a mapping of names to tensors"
+        )
+    registry = registry_or_installed(registry)
+    chosen = chosen_checkpoint(weights)
+    place = find_store(registry, chosen.location, chosen.kind, links=True)
+    opened: list[OpenedStores] = []
+
+    def records(wanted: dict[str, WeightRecord]) -> Mapping[str, ExternalRecord]:
+        stores, found = records_in_store(wanted, chosen, place, registry)
+        opened.append(stores)
+        return found
+
+    try:
+        bind_weights(program, tensors_from_store(program, records))
+    finally:
+        for each in opened:
+            each.close()
 
 
 @writing("program")

@@ -21,6 +21,7 @@ FEATURES: dict[str, str] = {
     "calls": "a node whose inputs its operator's handler wrote in a way of its own",
     "codecs": "a weight or constant that is no plain strided tensor, written by a constant codec",
     "containers": "a container type, or a context of one, that torch has no serialized name for",
+    "external-weights": "weights that are not in the file: it refers to them, or whoever loads it gives them",
     "lazy-bits": "a weight that is read through a pending conjugation or negation",
     "outputs": "an output that torch's reader has no place for (text, a symbolic truth value)",
     "placement": "a weight without elements (meta or fake)",

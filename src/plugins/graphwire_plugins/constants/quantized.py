@@ -52,7 +52,7 @@ class QuantizedTensors:
         if any(tensor.is_meta for tensor in tensors):
             raise DecodeError(
                 "torch has no quantized tensors without elements",
-                remedy='Load it with its weights: weights="map" reads none of them before they are touched',
+                remedy="Load it with its weights: a load maps them and reads none of them before they are touched",
             )
         try:
             match tree, list(tensors):

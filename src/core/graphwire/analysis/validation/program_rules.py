@@ -500,7 +500,17 @@ def _check_encoded(walk: Walk, place: Place, values: Mapping[str, EncodedValue])
 
 
 _UNSEEN = frozenset(
-    {"calls", "containers", "dtypes", "lazy-bits", "layouts", "outputs", "placement", "results"}
+    {
+        "calls",
+        "containers",
+        "dtypes",
+        "external-weights",
+        "lazy-bits",
+        "layouts",
+        "outputs",
+        "placement",
+        "results",
+    }
 )
 """Features that payloads or only writers can know of: a program may require them although its records do not show it."""
 

@@ -1,5 +1,6 @@
 """How is an `ExportedProgram` converted to a record and payloads, and back?"""
 
+from graphwire.bridge.program.binding import bind_weights, check_are_tensors, tensors_from_store
 from graphwire.bridge.program.process_groups import check_process_groups
 from graphwire.bridge.program.program import decode_program, encode_program, record_tables
 from graphwire.bridge.program.program_check import check_is_exported_program

@@ -2,7 +2,7 @@
 
 from graphwire.bridge.tensors.codecs import codec_for
 from graphwire.bridge.tensors.payloads import decode_payloads, encode_payloads
-from graphwire.bridge.tensors.storages import RecordTable, StorageTable
+from graphwire.bridge.tensors.storages import RecordTable, StorageTable, byte_span, is_plain, storage_key
 from graphwire.bridge.tensors.symbols import (
     decode_int,
     decode_ranges,

@@ -22,7 +22,7 @@ from graphwire.bridge.tensors.tensor_metas import (
 )
 from graphwire.errors import ArchiveError, DecodeError, locate
 from graphwire.schema import EncodedValue, PayloadMeta, SymInt
-from graphwire.wire import WEIGHTS, known_integers, strided_bytes
+from graphwire.wire import CONSTANTS, WEIGHTS, known_integers, strided_bytes
 
 
 def encode_payloads(
@@ -286,10 +286,14 @@ def _strided(context: DecodeContext, meta: PayloadMeta, folder: str, table: Stor
     needed = strided_bytes(sizes, strides, offset, dtype.itemsize)
     if needed is None:
         raise ArchiveError("the sizes, strides and offset describe no tensor")
-    if meta.placement == "meta" or table.graph_only:
+    if meta.placement == "meta":
         return torch.empty(0, dtype=dtype, device="meta").as_strided(sizes, strides, offset)
-    device = decode_device(context, described.device)
-    storage = table.storage(meta.shared or folder + meta.path_name, device)
+    name = meta.shared or folder + meta.path_name
+    if table.graph_only and (folder != CONSTANTS or meta.shared is not None):
+        device, storage = torch.device("meta"), table.empty_storage(name, needed)
+    else:
+        device = decode_device(context, described.device)
+        storage = table.storage(name, device)
     if needed > storage.nbytes():
         raise ArchiveError(f"the tensor needs {needed:,} bytes, its record has {storage.nbytes():,}")
     return torch.empty(0, dtype=dtype, device=device).set_(storage, offset, sizes, strides)

@@ -73,9 +73,9 @@ class RecordTable:
         for tensor in values:
             if id(tensor) not in self._measured and is_plain(tensor) and placement_of(tensor) is None:
                 storage = tensor.untyped_storage()
-                key = _storage_key(tensor, storage)
+                key = storage_key(tensor, storage)
                 self._measured[id(tensor)] = tensor, storage, key
-                low, high = _span(tensor)
+                low, high = byte_span(tensor)
                 known = self._spans.get(key)
                 self._spans[key] = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
 
@@ -110,12 +110,18 @@ class RecordTable:
         return name, low, shared
 
 
-def _storage_key(tensor: torch.Tensor, storage: torch.UntypedStorage) -> _StorageKey:
+def storage_key(tensor: torch.Tensor, storage: torch.UntypedStorage | None = None) -> _StorageKey:
+    """Return what tensors with the same storage have in common.
+
+    Args:
+        storage: the tensor's storage, if it is known.
+    """
+    storage = tensor.untyped_storage() if storage is None else storage
     pointer = storage.data_ptr()
     return (tensor.device, pointer) if pointer else (None, storage._cdata)
 
 
-def _span(tensor: torch.Tensor) -> tuple[int, int]:
+def byte_span(tensor: torch.Tensor) -> tuple[int, int]:
     """Return the byte range of its storage that a tensor uses: the first byte, and one past the last."""
     item, count = tensor.element_size(), tensor.numel()
     start = tensor.storage_offset()
@@ -156,6 +162,20 @@ class StorageTable:
     graph_only: bool
     """Whether tensors are made without elements and no record is read."""
     _bytes: dict[tuple[str, torch.device], torch.Tensor] = field(default_factory=dict)
+
+    def empty_storage(self, name: str, nbytes: int) -> torch.UntypedStorage:
+        """Return a storage without elements for a record, on the meta device.
+
+        Args:
+            nbytes: its size if the record is not there.
+        """
+        key = (name, torch.device("meta"))
+        whole = self._bytes.get(key)
+        if whole is None:
+            record = self.records.get(name)
+            size = nbytes if record is None else record.nbytes
+            whole = self._bytes[key] = torch.empty(size, dtype=torch.uint8, device="meta")
+        return whole.untyped_storage()
 
     def storage(self, name: str, device: torch.device) -> torch.UntypedStorage:
         """Return the storage of a record, on `device`."""

@@ -5,5 +5,13 @@ from graphwire.wire.archive.atomic_file import PieceBuffer, atomic_write, sync, 
 from graphwire.wire.archive.digests import THREAD_HASH_BYTES, Digests
 from graphwire.wire.archive.manifest import MANIFEST, Manifest, manifest_errors, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader
-from graphwire.wire.archive.source import Readable, file_name, is_mapped, open_source, type_text
+from graphwire.wire.archive.source import (
+    BufferSource,
+    FileSource,
+    Readable,
+    file_name,
+    is_mapped,
+    open_source,
+    type_text,
+)
 from graphwire.wire.archive.writer import ArchiveWriter

@@ -29,6 +29,7 @@ from graphwire.wire.torch_files import (
     read_state_dict,
     read_tensor,
 )
+from graphwire.wire.weights import REFERENCES
 
 MODELS = "models/"
 _ONLY = "model"
@@ -260,7 +261,8 @@ class Layout:
         if self.spec.is_flat:
             wanted = (self.spec.weights, self.spec.constants, self.spec.sample_inputs)
             return tuple(name for name in wanted if name and name in self.reader)
-        return tuple(n for n in self.reader.names if n.startswith("data/") and not n.endswith(CONFIG_SUFFIX))
+        names = (name for name in self.reader.names if name.startswith("data/") and name != REFERENCES)
+        return tuple(name for name in names if not name.endswith(CONFIG_SUFFIX))
 
     def payloads_of(self, name: str, *, copied: bool = False) -> Payloads:
         """Return a program's payloads, without reading any tensor's elements.

@@ -6,6 +6,7 @@
     data/constants/NAME_constants_config.json, tensor_I     likewise for tensors outside the state dict
     data/sample_inputs/NAME_sample_inputs_config.json       likewise for the tensors of the example inputs
     data/sample_inputs/NAME.pt                              the example inputs for torch, or empty: torch requires the record
+    data/weights/references.json                            where weights are that the archive lacks
     data/wire_formats.json                                  which distribution provides a wire format of a plugin
     extra/PATH                                              the caller's extra files
 
@@ -21,11 +22,12 @@ import msgspec
 
 from graphwire.errors import GraphwireError, MissingRecordError, Problem, UnknownFormatError
 from graphwire.hooks import Registry, Tree, WireFormat, remedy_for_requirements
-from graphwire.schema import PluginRequirement, Program
+from graphwire.schema import PluginRequirement, Program, WeightReferences
 from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, Payloads
 from graphwire.wire.archive import MANIFEST, ArchiveReader, Manifest, Readable, manifest_errors, read_manifest
 from graphwire.wire.package.document import read_document, read_program
 from graphwire.wire.package.layouts import PROVIDERS, Layout, executable_members, open_layout
+from graphwire.wire.weights import REFERENCES, read_references
 
 NO_MANIFEST = Problem(
     f"record {MANIFEST!r}",
@@ -152,6 +154,16 @@ class Package(Closing):
         """
         self.member_of(name)
         return self.layout.payloads_of(name, copied=copied)
+
+    @cached_property
+    def references(self) -> WeightReferences | None:
+        """Where the weights are that the archive lacks; None if it has all of them.
+
+        Raises:
+            ArchiveError: the record with the references is damaged.
+            WeightsError: references leave the folder of the file, or do not fit; the error lists all problems.
+        """
+        return read_references(self.archive.read(REFERENCES)) if REFERENCES in self.archive else None
 
     @cached_property
     def manifest(self) -> Manifest:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
 from graphwire.errors import ArchiveError, GraphwireError
-from graphwire.schema import PayloadConfig, PayloadMeta, PluginRequirement
+from graphwire.schema import PayloadConfig, PayloadMeta, PluginRequirement, WeightReferences
 from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record
 from graphwire.wire.archive import (
     THREAD_HASH_BYTES,
@@ -34,6 +34,7 @@ from graphwire.wire.package.layouts import (
     schema_version_text,
 )
 from graphwire.wire.torch_files import PackedFile, pack_examples, pack_state_dict, record_chunks
+from graphwire.wire.weights import REFERENCES, write_references
 
 
 class Document(NamedTuple):
@@ -55,6 +56,7 @@ def write_package(
     layout: str = OWN_LAYOUT,
     compress: bool = True,
     digests: Digests | None = None,
+    references: WeightReferences | None = None,
     settle: Callable[[], object] | None = None,
     dropped_examples: list[tuple[str, str]] | None = None,
 ) -> None:
@@ -67,6 +69,7 @@ def write_package(
         extra_files: other files to add to the archive, by path.
         layout: a key of `layouts.LAYOUTS`, `pt2` for the newest, or `BARE_DOCUMENT`.
         compress: deflate documents, configs and extra files; otherwise they are stored, for readers that cannot inflate.
+        references: where the weights are that the package does not contain. Their records are not written.
         digests: the digests of the payloads, if started already (see `begin_digests`). Used if the layout has a manifest.
         settle: see `ArchiveWriter`.
         dropped_examples: receives the name of each program whose example inputs are dropped from torch's record, and why.
@@ -86,9 +89,16 @@ def write_package(
     spec = layout_named(layout)
     if spec.has_configs:
         if digests is None:
-            digests = begin_digests(document.payloads for document in documents.values())
+            digests = begin_digests((document.payloads for document in documents.values()), references)
         with digests, ArchiveWriter(stream, digests=digests, settle=settle) as archive:
-            _write_records(archive, digests, documents, extra_files or {}, spec, compress, dropped_examples)
+            if references is not None:
+                archive.write(REFERENCES, write_references(references), compress=compress)
+            absent = absent_records((each.payloads for each in documents.values()), references)
+            _write_records(
+                archive, digests, documents, extra_files or {}, spec, compress, dropped_examples, absent
+            )
+    elif references is not None:
+        raise ArchiveError(f"the layout of torch {spec.releases} has all weights inside")
     else:
         _write_packed(stream, documents, extra_files or {}, spec, dropped_examples)
 
@@ -101,6 +111,7 @@ def save_package(
     layout: str = OWN_LAYOUT,
     compress: bool = True,
     digests: Digests | None = None,
+    references: WeightReferences | None = None,
     dropped_examples: list[tuple[str, str]] | None = None,
 ) -> None:
     """Write a package to a stream, or atomically to a path, which is replaced after all bytes have reached the disk.
@@ -117,6 +128,7 @@ def save_package(
             layout=layout,
             compress=compress,
             digests=digests,
+            references=references,
             dropped_examples=dropped_examples,
         )
         return
@@ -130,28 +142,46 @@ def save_package(
             layout=layout,
             compress=compress,
             digests=digests,
+            references=references,
             settle=settle,
             dropped_examples=dropped_examples,
         )
 
 
-def begin_digests(payloads: Iterable[Payloads]) -> Digests:
-    """Start computing the digests of payloads in threads. Pass the result to `write_package`, or close it."""
+def begin_digests(payloads: Iterable[Payloads], references: WeightReferences | None = None) -> Digests:
+    """Start computing the digests of payloads in threads. Pass the result to `write_package`, or close it.
+
+    Args:
+        references: as in `write_package`.
+    """
     digests = Digests()
+    payloads = list(payloads)
     try:
-        digests.begin_groups(_records(payloads))
+        digests.begin_groups(_records(payloads, absent_records(payloads, references)))
     except BaseException:
         digests.close()
         raise
     return digests
 
 
-def _records(payloads: Iterable[Payloads]) -> dict[str, Record]:
+def _records(payloads: Iterable[Payloads], absent: Collection[str] = ()) -> dict[str, Record]:
     """Return the records of all programs by name, in the order in which they are written."""
     records: dict[str, Record] = {}
     for each in payloads:
         records.update(each.records)
-    return records
+    return {name: each for name, each in records.items() if name not in absent} if absent else records
+
+
+def absent_records(payloads: Iterable[Payloads], references: WeightReferences | None) -> set[str]:
+    """Return the records that a package with references does not contain: those of the references, and the copies of them that
+    constants have for readers that know no references."""
+    if references is None:
+        return set()
+    absent = {*references.records, *(name for table in references.ranks for name in table)}
+    copies = {
+        CONSTANTS + meta.path_name: meta.shared for each in payloads for meta in each.constants.values()
+    }
+    return absent | {name for name, shared in copies.items() if shared in absent}
 
 
 def _check_stream(stream: Any) -> None:
@@ -177,7 +207,7 @@ def _check_stream(stream: Any) -> None:
     if is_mapped(stream):
         raise ArchiveError(
             "a loaded program still maps this file: its weights would change while they are written",
-            remedy='Save to the file\'s path, which replaces the file, or load with weights="copy"',
+            remedy="Save to the file's path, which replaces the file, or load with copy=True",
         ).of(file_name(stream))
 
 
@@ -189,6 +219,7 @@ def _write_records(
     spec: LayoutSpec,
     compress: bool,
     dropped_examples: list[tuple[str, str]] | None,
+    absent: Collection[str],
 ) -> None:
     for name, document in documents.items():
         member = spec.member("document", name).removesuffix(".json") + document.suffix
@@ -211,7 +242,7 @@ def _write_records(
         archive.write(PROVIDERS, msgspec.json.encode(providers), compress=compress)
     for path, data in extra_files.items():
         archive.write(spec.extra + path, data, compress=compress)
-    for member, record in _records(document.payloads for document in documents.values()).items():
+    for member, record in _records((each.payloads for each in documents.values()), absent).items():
         if (
             record.nbytes < THREAD_HASH_BYTES
         ):  # small enough to compute the checksum before writing the header

@@ -1,0 +1,15 @@
+"""Where does the caller want the weights of a program, and where are they?"""
+
+from graphwire.api.weights.attached import AttachedWeights, chosen_checkpoint, records_in_store
+from graphwire.api.weights.choices import (
+    AS_SAVED,
+    IN_FILE,
+    Blobs,
+    Checkpoint,
+    Default,
+    LoadWeights,
+    SaveWeights,
+    check_target_weights,
+    check_weights_choice,
+)
+from graphwire.api.weights.saving import references_for, requires_external, without_external

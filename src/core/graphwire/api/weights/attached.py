@@ -1,0 +1,254 @@
+"""The weights of an open file that are not in it: found where the file states, or where the caller says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import msgspec
+
+from graphwire.api.weights.choices import Blobs, Checkpoint, LoadWeights, WeightChoice
+from graphwire.api.weights.saving import folder_of, relative_folder
+from graphwire.errors import ArchiveError, GraphwireError, Problem, WeightsError
+from graphwire.hooks import Registry, remedy_for_requirements
+from graphwire.schema import StoreReference, WeightReferences
+from graphwire.wire import WEIGHTS, Closing, Payloads
+from graphwire.wire.weights import (
+    ExternalRecord,
+    Folder,
+    OpenedStores,
+    StorePlace,
+    WeightRecord,
+    find_store,
+    match_records,
+    records_of_rank,
+    store_named,
+    weight_records,
+)
+
+_NONE = "the file was saved without weights"
+_GIVE = "Pass weights=: a file or folder of weights, or a mapping of names to tensors; weights=None loads the graph alone"
+
+
+class AttachedWeights(Closing):
+    """The weights of an open file that are not in it.
+
+    Args:
+        references: where the file states that they are; None if all weights are in the file.
+        file: the file, as the caller gave it. Its folder is where references start.
+        choice: where the caller says that the weights are.
+        rank: the rank of a program that is divided between ranks; None for any other.
+    """
+
+    def __init__(
+        self,
+        references: WeightReferences | None,
+        file: object,
+        choice: LoadWeights,
+        rank: int | None,
+        registry: Registry,
+    ) -> None:
+        self.references = references
+        self._choice = choice
+        self._rank = rank
+        self._registry = registry
+        self._table = {} if references is None else dict(records_of_rank(references, rank))
+        self._folder = _folder_of(file)
+        self._stores: list[OpenedStores] = []
+        self._saved: OpenedStores | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the caller names a store that replaces the weights."""
+        return isinstance(self._choice, (str, os.PathLike, Checkpoint, Blobs))
+
+    def attach(self, payloads: Payloads, *, copied: bool) -> None:
+        """Add the records that a program needs and its file lacks to its payloads.
+
+        Raises:
+            WeightsError: weights are not where the caller says, or have other types or shapes; the error lists all.
+            ArchiveError: no store recognizes the place.
+        """
+        wanted = {WEIGHTS + meta.path_name for meta in payloads.weights.values()}
+        wanted |= {meta.shared for meta in payloads.constants.values() if meta.shared is not None}
+        table = {name: each for name, each in self._table.items() if name in wanted}
+        if not table and not self.is_given:
+            return
+        records = {**payloads.records}
+        stores = self._saved_stores() if not self.is_given else None
+        if stores is not None:
+            records |= {
+                name: ExternalRecord(stores, name, each, copied=copied) for name, each in table.items()
+            }
+        else:
+            sized = self._saved_stores()
+            records |= {name: ExternalRecord(sized, name, each) for name, each in table.items()}
+            payloads.records = records
+            records |= self._given(payloads, table, copied)
+        payloads.records = records
+
+    def check(self, payloads: Payloads) -> None:
+        """Check that the weights are there, without reading elements.
+
+        Raises:
+            WeightsError: files or tensors are missing or changed; the error lists all of them.
+        """
+        if problems := self.problems(payloads):
+            raise WeightsError(problems, remedy=_REMEDIES.get(problems[0].kind, _FETCH))
+
+    def problems(self, payloads: Payloads) -> list[Problem]:
+        """Return what is wrong with the files of a program's weights, without reading elements."""
+        external = [each for each in payloads.records.values() if isinstance(each, ExternalRecord)]
+        empty = [each for each in external if each.nbytes and not each.reference.regions]
+        if empty:
+            return [Problem(WEIGHTS.rstrip("/"), "no-weights", f"{_NONE} ({len(empty)} are missing)")]
+        found: list[Problem] = []
+        for stores in dict.fromkeys(each.stores for each in external):
+            missing = self._missing_plugin()
+            found += missing or stores.problems(
+                [each.reference for each in external if each.stores is stores]
+            )
+        return found
+
+    def damage(self, payloads: Payloads) -> list[GraphwireError]:
+        """Read all external weights, and return an error for each record whose bytes are not those that were saved."""
+        errors: list[GraphwireError] = []
+        for record in payloads.records.values():
+            if isinstance(record, ExternalRecord):
+                try:
+                    record.verify()
+                except GraphwireError as error:
+                    errors.append(error)
+        return errors
+
+    def references_from(self, file: object) -> WeightReferences | None:
+        """Return the references as a file in another folder has them.
+
+        Raises:
+            ArchiveError: a store is not below that folder.
+        """
+        if self.references is None or self._folder is None:
+            return self.references
+        here, there = self._folder.path, folder_of(file)
+        stores = []
+        for each in self.references.stores:
+            folder = None if each.folder is None else relative_folder(here / each.folder, there)
+            if folder is None and each.folder is not None:
+                raise ArchiveError(
+                    f"the weights in {self._folder.shown(each.folder)!r} are not below the folder of the new file",
+                    remedy="Write it beside the old one, or pass weights=graphwire.IN_FILE to write them into it",
+                )
+            stores.append(msgspec.structs.replace(each, folder=folder))
+        return msgspec.structs.replace(self.references, stores=stores)
+
+    def close(self) -> None:
+        """Close the stores. Mapped memory stays valid."""
+        for stores in self._stores:
+            stores.close()
+
+    # ---------------------------------------------------------------------------------------------------------- places
+
+    def _saved_stores(self) -> OpenedStores:
+        """Return the stores that the file names."""
+        if self._saved is None:
+            references = self.references or WeightReferences()
+            places = [
+                None
+                if each.folder is None or self._folder is None
+                else StorePlace(each.kind, self._folder.at(each.folder), each.location)
+                for each in references.stores
+            ]
+            ranks = len(references.ranks)
+            lost = f"the weights are divided between {ranks} ranks" if ranks and self._rank is None else ""
+            self._saved = OpenedStores(references, places, self._registry, unusable=lost)
+            self._stores.append(self._saved)
+        return self._saved
+
+    def _missing_plugin(self) -> list[Problem]:
+        references = self.references
+        if references is None:
+            return []
+        return [
+            Problem(
+                each.kind,
+                "plugin",
+                remedy_for_requirements([(provider, [("weight_store", each.kind)])], self._registry),
+            )
+            for each in references.stores
+            if each.kind not in self._registry.weight_stores
+            and (provider := references.providers.get(each.kind)) is not None
+            and provider.is_installable
+        ]
+
+    def _given(self, payloads: Payloads, table: Collection[str], copied: bool) -> dict[str, ExternalRecord]:
+        """Return the records of a program as tensors of the store that the caller names."""
+        choice = self._choice
+        assert isinstance(choice, (str, os.PathLike, Checkpoint, Blobs))  # `is_given`
+        chosen = chosen_checkpoint(choice)
+        place = find_store(self._registry, chosen.location, chosen.kind, links=True)
+        store = store_named(self._registry, place.kind)
+        references = self.references
+        if references is not None and references.stores and chosen.names is None and table:
+            kinds = {self._registry.weight_stores.get(each.kind) for each in references.stores}
+            if all(each is not None and each.takes_storages == store.takes_storages for each in kinds):
+                stores = OpenedStores(
+                    references, [place] * len(references.stores), self._registry, checked=store.takes_storages
+                )
+                self._stores.append(stores)
+                return {
+                    name: ExternalRecord(stores, name, self._table[name], copied=copied) for name in table
+                }
+        stores, found = records_in_store(
+            weight_records([payloads]), chosen, place, self._registry, copied=copied
+        )
+        self._stores.append(stores)
+        return found
+
+
+_FETCH = "Fetch the files, or pass weights= with the place of the weights"
+_REMEDIES = {"no-weights": _GIVE}
+
+
+def _folder_of(file: object) -> Folder | None:
+    return Folder(Path(os.fsdecode(file)).absolute().parent) if isinstance(file, (str, os.PathLike)) else None
+
+
+def chosen_checkpoint(choice: WeightChoice) -> Checkpoint:
+    """Return a choice of weights to read as a `Checkpoint`."""
+    if isinstance(choice, Checkpoint):
+        return choice
+    return Checkpoint(choice.location, kind="blobs") if isinstance(choice, Blobs) else Checkpoint(choice)
+
+
+def records_in_store(
+    records: Mapping[str, WeightRecord],
+    chosen: Checkpoint,
+    place: StorePlace,
+    registry: Registry,
+    *,
+    copied: bool = False,
+) -> tuple[OpenedStores, dict[str, ExternalRecord]]:
+    """Return records of weights as tensors of a store, found by name.
+
+    Raises:
+        WeightsError: weights are missing there, or have other shapes or types; the error lists all of them.
+    """
+    index = store_named(registry, place.kind).open(place.folder, place.location)
+    match = match_records(
+        records,
+        index.tensors,
+        chosen.names,
+        rank=(chosen.rank, chosen.ranks),
+        shard=chosen.shard,
+        partly=True,
+    )
+    if match.missing:
+        raise WeightsError(
+            match.missing, remedy=f"{place.shown} has other weights; Checkpoint(…, names=) renames them"
+        )
+    references = WeightReferences([StoreReference(place.kind, place.location, None)])
+    stores = OpenedStores(references, [place], registry, checked=False)
+    return stores, {
+        name: ExternalRecord(stores, name, each, copied=copied) for name, each in match.records.items()
+    }

@@ -1,0 +1,108 @@
+"""How callers say where weights are: `Checkpoint`, `Blobs`, and the two defaults."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from graphwire.errors import ArchiveError, EncodeError
+from graphwire.wire.archive import type_text
+from graphwire.wire.weights import Names
+
+
+class Default(Enum):
+    """The default places of weights."""
+
+    IN_FILE = "in the program's file"
+    AS_SAVED = "where the file states"
+
+    def __repr__(self) -> str:
+        return f"graphwire.{self.name}"
+
+
+IN_FILE: Final = Default.IN_FILE
+"""`save` and `convert` write the weights into the program's file."""
+AS_SAVED: Final = Default.AS_SAVED
+"""`load`, `open` and `convert` take the weights from where the file states: its own records, or the files it refers to."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Weights that exist already: a file or folder of a weight store, such as safetensors shards with their index.
+
+    `save` compares them with the program's weights and writes a reference. `load` takes weights from it.
+    """
+
+    location: str | os.PathLike[str]
+    """The file, index file or folder. The caller names it, so it may consist of symbolic links, as a hub cache does."""
+    names: Names | None = None
+    """How weights are named there: a mapping from names in the program, or a function. A value is a name, or `Piece`s of the
+    weight. By default names are equal, apart from one common prefix, which a warning reports."""
+    check: Literal["bytes", "names"] = "bytes"
+    """What `save` compares. "bytes" reads everything once, and records digests. "names" compares names, types and shapes, and
+    reads no elements; `verify` then has nothing to compare."""
+    rest: Literal["error", "file"] = "error"
+    """What `save` does with weights that are not there, or differ: an error that lists them, or the program's file keeps them."""
+    ranks: int = 1
+    """For a tensor-parallel program: between how many ranks the stored tensors of `shard` are divided."""
+    rank: int = 0
+    """The rank whose weights the saved program has."""
+    shard: Mapping[str, int] = field(default_factory=dict)
+    """For each pattern of stored names (`*` matches anything) the dimension that ranks divide equally."""
+    kind: str | None = None
+    """The name of the weight store. None finds it by the location."""
+
+
+@dataclass(frozen=True)
+class Blobs:
+    """A content-addressed folder: each storage is a file named by its digest, written once for any number of programs."""
+
+    location: str | os.PathLike[str]
+
+
+WeightChoice: TypeAlias = str | os.PathLike[str] | Checkpoint | Blobs
+"""Where weights are. A path is that of a store: `save` writes it, `load` reads it."""
+SaveWeights: TypeAlias = WeightChoice | Default | None
+LoadWeights: TypeAlias = WeightChoice | Mapping[str, Any] | Default | None
+
+
+def check_weights_choice(weights: object, *, tensors: bool) -> None:
+    """Check the option `weights`.
+
+    Args:
+        tensors: whether it may be a mapping of names to tensors.
+
+    Raises:
+        ArchiveError: it is something else.
+    """
+    if isinstance(weights, str) and weights in ("map", "copy") and not Path(weights).exists():
+        raise ArchiveError(
+            f"weights={weights!r} is the path of weights, and there is none",
+            remedy=f"Use copy={weights == 'copy'}",
+        )
+    if weights is None or isinstance(weights, (str, os.PathLike, Checkpoint, Blobs, Default)):
+        return
+    if tensors and isinstance(weights, Mapping):
+        return
+    also = ", a mapping of names to tensors" if tensors else ""
+    raise ArchiveError(
+        f"weights= is {type_text(weights)}", remedy=f"Pass a path, a Checkpoint, Blobs{also}, or None"
+    )
+
+
+def check_target_weights(target: str | None, weights: object) -> None:
+    """Check where weights are written, for a target.
+
+    Raises:
+        ArchiveError: it is no place of weights.
+        EncodeError: no torch release reads weights outside of the file.
+    """
+    check_weights_choice(weights, tensors=False)
+    if target is not None and not isinstance(weights, Default):
+        raise EncodeError(
+            f"{target} reads weights inside the file only", remedy="Leave weights= out, or target="
+        )

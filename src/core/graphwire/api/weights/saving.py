@@ -1,0 +1,240 @@
+"""Puts the weights of saved programs where the caller wants them, and describes where they are."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from graphwire.api.weights.choices import Blobs, Checkpoint, Default, SaveWeights
+from graphwire.errors import ArchiveError, GraphwireWarning, Problem, WeightsError
+from graphwire.hooks import PROJECT, Registry
+from graphwire.schema import PluginRequirement, Program, RecordReference, StoreReference, WeightReferences
+from graphwire.wire import Payloads, Record
+from graphwire.wire.weights import (
+    ExternalRecord,
+    Folder,
+    OpenedStores,
+    StorePlace,
+    WeightRecord,
+    digests_of,
+    find_store,
+    location_problem,
+    match_records,
+    store_named,
+    weight_records,
+    write_weights,
+)
+
+EXTERNAL = "external-weights"
+"""The feature of programs whose weights are not all in their file."""
+_COMPARED_BYTES = 1 << 20
+
+
+def references_for(
+    programs: Mapping[str, tuple[Program, Payloads]], file: object, weights: SaveWeights, registry: Registry
+) -> WeightReferences | None:
+    """Write or find the weights of programs outside of their file, and return references to them; None if they go into the file.
+
+    Args:
+        programs: records and payloads by name.
+        file: the file that is going to be written: a path, or an object without a folder.
+        weights: where the weights are.
+
+    Raises:
+        WeightsError: weights of a `Checkpoint` are missing or differ; the error lists all of them.
+        ArchiveError: no store recognizes the place.
+    """
+    if isinstance(weights, Default):
+        return None
+    payloads = [each for _, each in programs.values()]
+    records = weight_records(payloads)
+    views: dict[str, Record] = {
+        name: each.records[name] for each in payloads for name in records if name in each.records
+    }
+    if weights is None:
+        return WeightReferences(
+            records={name: RecordReference(each.nbytes) for name, each in records.items()}
+        )
+    folder = folder_of(file)
+    if isinstance(weights, Checkpoint):
+        return _refer(weights, folder, records, views, registry)
+    kind = "blobs" if isinstance(weights, Blobs) else None
+    location = weights.location if isinstance(weights, Blobs) else weights
+    place = _new_place(location, kind, registry)
+    written = write_weights(store_named(registry, place.kind), place, records, views)
+    place = place._replace(location=written.location)
+    return _with_files(place, folder, registry, written.records)
+
+
+def requires_external(
+    programs: Mapping[str, tuple[Program, Payloads]],
+) -> dict[str, tuple[Program, Payloads]]:
+    """Return programs that state that not all of their weights are in the file."""
+    return {
+        name: (msgspec.structs.replace(each, requires=sorted({*each.requires, EXTERNAL})), payloads)
+        for name, (each, payloads) in programs.items()
+    }
+
+
+def without_external(program: Program) -> Program:
+    """Return a program that states that all of its weights are in the file."""
+    if EXTERNAL not in program.requires:
+        return program
+    return msgspec.structs.replace(program, requires=[each for each in program.requires if each != EXTERNAL])
+
+
+def folder_of(file: object) -> Path | None:
+    """Return the folder of a file that is going to be written; None for an object without a path."""
+    if not isinstance(file, (str, os.PathLike)):
+        return None
+    return Path(os.fsdecode(file)).absolute().parent.resolve()
+
+
+def _new_place(location: str | os.PathLike[str], kind: str | None, registry: Registry) -> StorePlace:
+    """Return the place of a store that may not exist yet."""
+    text = os.fspath(location)
+    if kind is not None:
+        return StorePlace(kind, Folder(text), "")
+    return find_store(registry, text, None, links=False)
+
+
+def _with_files(
+    place: StorePlace, folder: Path | None, registry: Registry, records: dict[str, RecordReference]
+) -> WeightReferences:
+    """Return references to a store's records, with what identifies the files."""
+    index = store_named(registry, place.kind).open(place.folder, place.location)
+    used = {region.tensor for each in records.values() for region in each.regions}
+    files = {chunk.file for name in used for chunk in index.tensors[name].chunks}
+    reference = StoreReference(
+        place.kind,
+        place.location,
+        relative_folder(place.folder.path, folder),
+        {name: index.files[name] for name in sorted(files)},
+    )
+    return WeightReferences([reference], records, providers=providers_of([place.kind], registry))
+
+
+def relative_folder(path: Path, folder: Path | None) -> str | None:
+    """Return the folder of a store relative to that of the program's file; None if it is not at or below it.
+
+    Raises:
+        ArchiveError: it is below, and a name on the way is not portable.
+    """
+    if folder is None:
+        return None
+    relative = os.path.relpath(os.path.realpath(path), folder).replace(os.sep, "/")
+    if relative == ".":
+        return ""
+    if relative == ".." or relative.startswith("../") or Path(relative).is_absolute():
+        return None
+    if problem := location_problem(relative):
+        raise ArchiveError(f"the file cannot refer to the folder {relative!r:.200}: {problem}")
+    return relative
+
+
+def providers_of(kinds: list[str], registry: Registry) -> dict[str, PluginRequirement]:
+    """Return the distributions that provide stores which graphwire does not include."""
+    found = {}
+    for kind in kinds:
+        owner = registry.owner_of("weight_store", kind)
+        if owner is not None and owner.distribution not in ("", PROJECT):
+            found[kind] = PluginRequirement(owner.distribution, owner.version, [f"weight_store:{kind}"])
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------- checkpoints
+
+
+def _refer(
+    chosen: Checkpoint,
+    folder: Path | None,
+    records: Mapping[str, WeightRecord],
+    views: Mapping[str, Record],
+    registry: Registry,
+) -> WeightReferences:
+    """Return references to weights that exist, after a comparison."""
+    if not 0 <= chosen.rank < chosen.ranks:
+        raise ArchiveError(f"rank {chosen.rank} is none of {chosen.ranks} ranks")
+    place = find_store(registry, chosen.location, chosen.kind, links=True)
+    index = store_named(registry, place.kind).open(place.folder, place.location)
+    tables, problems = [], list[Problem]()
+    for rank in range(chosen.ranks):
+        match = match_records(
+            records, index.tensors, chosen.names, rank=(rank, chosen.ranks), shard=chosen.shard
+        )
+        tables.append(match.records)
+        if rank == chosen.rank:
+            problems = match.missing
+            if any(match.prefix):
+                old, new = match.prefix
+                warnings.warn(
+                    f"the weights are stored under names with {f'{new!r} before them' if new else f'no {old!r}'}: {place.shown}",
+                    GraphwireWarning,
+                    stacklevel=4,
+                )
+    table = tables[chosen.rank]
+    stores = [StoreReference(place.kind, place.location, None)]
+    digests: dict[str, str] = {}
+    if chosen.check == "bytes":
+        with OpenedStores(WeightReferences(stores), [place], registry) as opened:
+            differing = list(_differences(table, views, records, opened))
+        problems += [problem for _, problem in differing]
+        for name, _ in differing:
+            for each in tables:
+                each.pop(name, None)
+        digests = digests_of({name: views[name].view for name in table})
+    if problems and chosen.rest == "error":
+        raise WeightsError(
+            problems,
+            remedy='Pass Checkpoint(…, names=) with their names there, or rest="file" to keep them in the program\'s file',
+        )
+    return _divided(place, folder, registry, tables, chosen.rank, digests)
+
+
+def _divided(
+    place: StorePlace,
+    folder: Path | None,
+    registry: Registry,
+    tables: list[dict[str, RecordReference]],
+    rank: int,
+    digests: Mapping[str, str],
+) -> WeightReferences:
+    """Return references with the records that all ranks have, and those that differ."""
+    own = tables[rank]
+    same = {name: each for name, each in own.items() if all(table.get(name) == each for table in tables)}
+    common = {
+        name: msgspec.structs.replace(each, sha256=digests.get(name, "")) for name, each in same.items()
+    }
+    references = _with_files(place, folder, registry, own)
+    ranks = []
+    for number, table in enumerate(tables):
+        rest = {name: each for name, each in table.items() if name not in same}
+        if number == rank:
+            rest = {
+                name: msgspec.structs.replace(each, sha256=digests.get(name, ""))
+                for name, each in rest.items()
+            }
+        ranks.append(rest)
+    return msgspec.structs.replace(references, records=common, ranks=ranks if any(ranks) else [])
+
+
+def _differences(
+    table: Mapping[str, RecordReference],
+    views: Mapping[str, Record],
+    records: Mapping[str, WeightRecord],
+    opened: OpenedStores,
+) -> Iterator[tuple[str, Problem]]:
+    """Yield each record whose stored bytes differ from the program's."""
+    for name, reference in table.items():
+        stored = ExternalRecord(opened, name, reference).view()
+        own = views[name].view()
+        for start in range(0, own.nbytes, _COMPARED_BYTES):
+            end = start + _COMPARED_BYTES
+            if bytes(own[start:end]) != bytes(stored[start:end]):
+                weight = records[name].weights[0].name
+                yield name, Problem(weight, "weight", "its elements differ from the stored ones")
+                break

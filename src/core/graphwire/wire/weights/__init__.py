@@ -1,0 +1,22 @@
+"""Where are the weights that a file only refers to, and how are they found, checked and read?"""
+
+from graphwire.wire.weights.external_record import ExternalRecord
+from graphwire.wire.weights.folder import Folder, check_location, location_problem
+from graphwire.wire.weights.matching import (
+    Match,
+    Names,
+    Piece,
+    Weight,
+    WeightRecord,
+    match_records,
+    weight_records,
+)
+from graphwire.wire.weights.opened_stores import OpenedStores, StorePlace, find_store, store_named
+from graphwire.wire.weights.piece_digests import PIECE_BYTES, digests_of, piece_digest
+from graphwire.wire.weights.reference_table import (
+    REFERENCES,
+    read_references,
+    records_of_rank,
+    write_references,
+)
+from graphwire.wire.weights.writing import write_weights

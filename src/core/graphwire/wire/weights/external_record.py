@@ -1,0 +1,175 @@
+"""A record whose bytes are in a weight store: mapped if it is one stored tensor, otherwise copied together from regions."""
+
+from __future__ import annotations
+
+from graphwire.errors import ChecksumError, GraphwireError
+from graphwire.hooks import Chunk
+from graphwire.schema import ITEM_SIZES, RecordReference, Region
+from graphwire.wire import allocate
+from graphwire.wire.archive import FileSource
+from graphwire.wire.weights.boxes import Axis, copy_box, is_contiguous, row_major
+from graphwire.wire.weights.opened_stores import OpenedStores
+from graphwire.wire.weights.piece_digests import PIECE_BYTES, piece_digest
+from graphwire.wire.weights.reference_table import counts_of, strides_of
+
+
+class ExternalRecord:
+    """A record of weights outside of the program's file.
+
+    Args:
+        stores: the stores, open.
+        name: the record's name, for messages.
+        reference: the regions that make it.
+        copied: whether each view is a checked copy in memory, not a mapping.
+    """
+
+    __slots__ = ("_copied", "_name", "nbytes", "reference", "stores")
+
+    def __init__(
+        self, stores: OpenedStores, name: str, reference: RecordReference, *, copied: bool = False
+    ) -> None:
+        self.stores = stores
+        self._name = name
+        self._copied = copied
+        self.reference = reference
+        self.nbytes = reference.nbytes
+
+    @property
+    def lends(self) -> bool:
+        """Whether views are mapped from a file; otherwise each view is a copy."""
+        return not self._copied and self._mapped_range() is not None
+
+    def view(self) -> memoryview:
+        """Return the bytes: mapped if the record is one whole stored tensor, otherwise copied.
+
+        Raises:
+            WeightsError: a tensor is missing, or has another type or shape.
+            ChecksumError: the caller asked for checked copies, and the bytes are not those that were saved.
+            ArchiveError: a file is missing or became shorter.
+        """
+        found = None if self._copied else self._mapped_range()
+        if found is not None:
+            source, offset = found
+            return source.map(offset, self.nbytes)
+        memory = self._copy()
+        if self._copied:
+            self._check_digest(piece_digest(memory))
+        return memory
+
+    def verify(self) -> None:
+        """Compare the bytes with the recorded digest, if there is one. Reads them in pieces where they are together.
+
+        Raises:
+            ChecksumError: they are not those that were saved.
+        """
+        found = self._range()
+        if not self.reference.sha256 or not self.stores.checked:
+            if found is None:
+                self._copy()
+            return
+        self._check_digest(piece_digest(self._copy() if found is None else _bytes_at(*found, self.nbytes)))
+
+    def _check_digest(self, digest: str) -> None:
+        stated = self.reference.sha256
+        if stated and self.stores.checked and digest != stated:
+            tensors = ", ".join(dict.fromkeys(repr(each.tensor) for each in self.reference.regions[:3]))
+            raise ChecksumError(
+                f"the elements are not those that were saved (stored tensor {tensors}; SHA-256 {digest}, not {stated})",
+                place=f"record {self._name!r}",
+                remedy="Restore the file, or pass weights= to use other weights on purpose",
+            )
+
+    # ---------------------------------------------------------------------------------------------------------- regions
+
+    def _mapped_range(self) -> tuple[FileSource, int] | None:
+        """Return where the record can be mapped: it is a whole tensor, which begins at a multiple of its element size."""
+        (region, *others) = self.reference.regions or (None,)
+        if region is None or others or region.box is not None or self.nbytes == 0:
+            return None
+        found = self._range()
+        return found if found is not None and found[1] % ITEM_SIZES[region.dtype] == 0 else None
+
+    def _range(self) -> tuple[FileSource, int] | None:
+        """Return the file and the offset of the record's bytes, if they are together."""
+        if len(self.reference.regions) != 1:
+            return None
+        (region,) = self.reference.regions
+        counts = counts_of(region)
+        if region.offset or not is_contiguous(counts, strides_of(region)):
+            return None
+        tensor = self.stores.tensor(region)
+        if len(tensor.chunks) != 1 or not _is_run(region):
+            return None
+        chunk = tensor.chunks[0]
+        if self.nbytes != _box_bytes(counts, region.dtype):
+            return None
+        firsts = [0] * len(counts) if region.box is None else [first for first, _, _ in region.box]
+        skipped = sum(first * stride for first, stride in zip(firsts, row_major(region.shape), strict=True))
+        return self.stores.source(region.store, chunk.file), chunk.offset + skipped * ITEM_SIZES[region.dtype]
+
+    def _copy(self) -> memoryview:
+        memory = allocate(self.nbytes)
+        for region in self.reference.regions:
+            try:
+                self._copy_region(region, memory)
+            except GraphwireError as error:
+                raise error.within(self._name) if not error.place else error from None
+        return memory
+
+    def _copy_region(self, region: Region, memory: memoryview) -> None:
+        item = ITEM_SIZES[region.dtype]
+        for chunk in self.stores.tensor(region).chunks:
+            found = _meet(region, chunk)
+            if found is not None:
+                axes, there, here = found
+                source = self.stores.source(region.store, chunk.file)
+                copy_box(source, chunk.offset + there * item, memory, here * item, axes, item)
+
+
+def _box_bytes(counts: list[int], dtype: str) -> int:
+    total = ITEM_SIZES[dtype]
+    for count in counts:
+        total *= count
+    return total
+
+
+def _is_run(region: Region) -> bool:
+    """Return whether the box of a region is contiguous in the stored tensor."""
+    if region.box is None:
+        return True
+    whole = True  # of the dimensions further in
+    for size, (_, count, step) in reversed(list(zip(region.shape, region.box, strict=True))):
+        if count != 1 and not whole:
+            return False
+        if count != 1 and step != 1:
+            return False
+        whole = whole and count == size
+    return True
+
+
+def _meet(region: Region, chunk: Chunk) -> tuple[list[Axis], int, int] | None:
+    """Return the part of a region's box that lies in a chunk: its dimensions, and the first element in the chunk and in the
+    record. None if there is none."""
+    axes: list[Axis] = []
+    there, here = 0, region.offset
+    sides = region.box or [[0, size, 1] for size in region.shape]
+    inside = row_major(chunk.sizes)
+    strides = strides_of(region)
+    for (first, count, step), start, size, source, target in zip(
+        sides, chunk.start, chunk.sizes, inside, strides, strict=True
+    ):
+        low = max(0, -((first - start) // step))
+        high = min(count - 1, (start + size - 1 - first) // step)
+        if high < low:
+            return None
+        axes.append(Axis(high - low + 1, step * source, target))
+        there += (first + low * step - start) * source
+        here += low * target
+    return axes, there, here
+
+
+def _bytes_at(source: FileSource, offset: int, nbytes: int) -> memoryview:
+    """Return bytes of a file: in memory if they are few, and mapped if they are many."""
+    if nbytes <= PIECE_BYTES:
+        return memoryview(source.read_at(offset, nbytes))
+    return source.map(offset, nbytes)

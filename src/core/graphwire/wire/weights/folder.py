@@ -1,0 +1,359 @@
+"""A folder of weights, opened so that no name leads out of it."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+import sys
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+from graphwire.errors import ArchiveError, MissingRecordError
+from graphwire.process import InterruptSafe
+from graphwire.wire import Closing
+from graphwire.wire.archive import FileSource, sync
+
+_MOST_CHARACTERS = 4096
+_MOST_NAME_BYTES = 255
+_RESERVED: Final = frozenset(
+    "con prn aux nul com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 lpt8 lpt9".split()
+)
+"""Names of devices on Windows, with any ending."""
+_FORBIDDEN: Final = frozenset('\\:*?"<>|')
+_HAS_DIR_FD = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+_FOLDER_FLAGS = (
+    getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+)
+_FILE_FLAGS = (
+    os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+
+def location_problem(location: str) -> str:
+    """Return why a location is not a plain relative one that every system accepts; empty if it is.
+
+    A plain location has names of printable characters, with `/` between them: no `..`, no root, drive, URL or stream.
+    """
+    if not location or len(location) > _MOST_CHARACTERS:
+        return "it is empty" if not location else f"it has more than {_MOST_CHARACTERS:,} characters"
+    if "://" in location:
+        return "it is a URL"
+    for name in location.split("/"):
+        if name in ("", ".", ".."):
+            return "it is absolute, or has an empty name, `.` or `..`"
+        if not name.isprintable() or not _FORBIDDEN.isdisjoint(name):
+            return 'it has characters that a portable name lacks (\\ : * ? " < > |, or unprintable ones)'
+        if name.endswith((".", " ")) or name.partition(".")[0].lower() in _RESERVED:
+            return "it has a name that some systems do not allow"
+        try:
+            if len(name.encode()) > _MOST_NAME_BYTES:
+                return f"it has a name of more than {_MOST_NAME_BYTES} bytes"
+        except UnicodeEncodeError:
+            return "it is not valid Unicode"
+    return ""
+
+
+def check_location(location: str) -> list[str]:
+    """Return the names of a plain relative location.
+
+    Raises:
+        ArchiveError: it is not one.
+    """
+    if problem := location_problem(location):
+        raise ArchiveError(
+            f"{location!r:.200} is not a location below the folder: {problem}",
+            remedy="A location has plain names with `/` between them. To use other files, pass weights=",
+        )
+    return location.split("/")
+
+
+class Folder(Closing):
+    """A folder whose files are opened name by name, without following symbolic links.
+
+    On Linux and macOS each name is checked and opened in one step, relative to the folder that was opened before, so that
+    nobody can exchange a name in between. On a system without `openat` (Windows), each name is checked, and then the path is
+    opened; do not use folders there that others can change at the same time.
+
+    Args:
+        path: the folder itself. It may be a symbolic link: the caller chose it.
+        links: whether symbolic links in it are followed. Folders of hub caches consist of links.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, links: bool = False) -> None:
+        self.path = Path(path)
+        self.links = links
+
+    def at(self, location: str) -> Folder:
+        """Return the folder below this one.
+
+        Raises:
+            ArchiveError: the location leaves this folder.
+        """
+        return _Below(self, check_location(location)) if location else self
+
+    def shown(self, location: str) -> str:
+        """Return the path of a file, for messages."""
+        return os.fspath(self.path / location)
+
+    def names(self, location: str = "") -> Sequence[str]:
+        below = check_location(location) if location else []
+        try:
+            if not _HAS_DIR_FD or self.links:
+                self._check_links(below, last=True)
+                with os.scandir(self.path.joinpath(*below)) as entries:
+                    return sorted(f"{each.name}/" if each.is_dir() else each.name for each in entries)
+            with self._opened(below, os.O_RDONLY) as handle, os.scandir(handle.number) as entries:
+                return sorted(
+                    f"{each.name}/" if each.is_dir(follow_symlinks=False) else each.name for each in entries
+                )
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+
+    def open(self, location: str) -> FileSource:
+        *above, name = check_location(location)
+        try:
+            if not _HAS_DIR_FD or self.links:
+                self._check_links([*above, name], last=True)
+                file = io.FileIO(self.path.joinpath(*above, name), opener=_open_read)
+            else:
+                with self._opened(above) as handle:
+                    file = io.FileIO(name, opener=handle.open_read)
+        except FileNotFoundError:
+            raise MissingRecordError(
+                f"there is no file {location!r} in {os.fspath(self.path)!r}", remedy=_FETCH
+            ) from None
+        except OSError as error:
+            raise self._refused(location, error) from error
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            file.close()
+            raise ArchiveError(f"{self.shown(location)!r} is not a regular file", remedy=_PLAIN)
+        return FileSource(file)
+
+    def create(self, location: str) -> NewFile:
+        return NewFile(self, location)
+
+    def remove(self, location: str) -> None:
+        """Delete a file; nothing happens if there is none.
+
+        Raises:
+            ArchiveError: the location leaves the folder.
+            OSError: it cannot be deleted.
+        """
+        *above, name = check_location(location)
+        with suppress(FileNotFoundError):
+            if not _HAS_DIR_FD:
+                self._check_links(above, last=True)
+                self.path.joinpath(*above, name).unlink()
+            else:
+                with self._opened(above) as handle:
+                    os.unlink(name, dir_fd=handle.number)
+
+    def close(self) -> None:
+        """Do nothing: files and folders are opened for each use."""
+
+    # ------------------------------------------------------------------------------------------------- one step at a time
+
+    def _opened(
+        self, names: Sequence[str], last_flags: int = _FOLDER_FLAGS, *, make: bool = False
+    ) -> _Handle:
+        """Open the folder that is reached by names, each relative to the one before."""
+        if make:
+            self.path.mkdir(parents=True, exist_ok=True)
+        handle = _Handle(self.path, _FOLDER_FLAGS if names else last_flags)
+        try:
+            for position, name in enumerate(names):
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=handle.number)
+                flags = last_flags if position == len(names) - 1 else _FOLDER_FLAGS
+                handle.step(name, flags)
+        except OSError as error:
+            handle.close()
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise self._refused("/".join(names), error) from error
+        except BaseException:
+            handle.close()
+            raise
+        return handle
+
+    def _check_links(self, names: Sequence[str], *, last: bool) -> None:
+        """Raise if a name is a symbolic link, on systems that cannot refuse it while they open it."""
+        if self.links:
+            return
+        path = self.path
+        for name in names if last else names[:-1]:
+            path = path / name
+            if path.is_symlink():
+                raise self._refused("/".join(names), OSError(errno.ELOOP, "a link"))
+
+    def _refused(self, location: str, error: OSError) -> ArchiveError | OSError:
+        """Return the error for a location that cannot be opened: one of ours if it is a link or no folder."""
+        if error.errno in (
+            errno.ELOOP,
+            errno.ENOTDIR,
+            getattr(errno, "EMLINK", -1),
+            errno.ENXIO,
+            errno.EISDIR,
+        ):
+            what = "leads over a symbolic link or something that is not a folder or a file"
+            return ArchiveError(f"{self.shown(location)!r} {what}", remedy=_PLAIN)
+        return error
+
+
+_FETCH = "Fetch it, or pass weights= with the place of the weights"
+_PLAIN = "Pass weights= with the place of the weights: a place that the caller names may consist of links"
+
+
+class _Below(Folder):
+    """A folder below another one, reached without following links."""
+
+    def __init__(self, above: Folder, names: Sequence[str]) -> None:
+        super().__init__(above.path.joinpath(*names), links=above.links)
+        self._above = above
+        self._names = list(names)
+
+    def _opened(
+        self, names: Sequence[str], last_flags: int = _FOLDER_FLAGS, *, make: bool = False
+    ) -> _Handle:
+        return self._above._opened([*self._names, *names], last_flags, make=make)
+
+    def _check_links(self, names: Sequence[str], *, last: bool) -> None:
+        self._above._check_links([*self._names, *names], last=last)
+
+
+class _Handle:
+    """A descriptor of a folder, replaced by those of folders below it."""
+
+    def __init__(self, path: Path, flags: int) -> None:
+        self._numbers: list[int] = [os.open(path, flags)]
+
+    @property
+    def number(self) -> int:
+        """The descriptor."""
+        return self._numbers[-1]
+
+    def step(self, name: str, flags: int) -> None:
+        """Replace the folder by one in it."""
+        self._numbers.extend(
+            os.open(each, flags | _NO_LINK | getattr(os, "O_DIRECTORY", 0), dir_fd=self.number)
+            for each in (name,)
+        )
+        os.close(self._numbers.pop(0))
+
+    def open_read(self, name: str, _: int) -> int:
+        """Open a file of the folder for `io.FileIO`."""
+        return os.open(name, _FILE_FLAGS | _NO_LINK, dir_fd=self.number)
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        deque(map(os.close, iter(self._take, None)), maxlen=0)
+
+    def _take(self) -> int | None:
+        return self._numbers.pop() if self._numbers else None
+
+    def __enter__(self) -> _Handle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _open_read(path: str, _: int) -> int:
+    return os.open(path, _FILE_FLAGS)
+
+
+class NewFile(InterruptSafe):
+    """A context manager for a new file, as `StoreFolder.create` describes it."""
+
+    def __init__(self, folder: Folder, location: str) -> None:
+        *self._above, self._name = check_location(location)
+        self._folder = folder
+        self._location = location
+        self._temporary = f".graphwire-{os.urandom(8).hex()}.part"
+        self._file: BinaryIO | None = None
+        self._handle: _Handle | None = None
+        self._ended = False
+
+    def begin(self) -> None:
+        if self._file is not None:
+            return
+        folder = self._folder
+        if _HAS_DIR_FD:
+            if self._handle is None:
+                self._handle = folder._opened(self._above, make=True)
+            self._file = cast("BinaryIO", io.FileIO(self._temporary, "x+b", opener=self._open_new))
+        else:
+            folder._check_links(self._above, last=True)
+            folder.path.joinpath(*self._above).mkdir(parents=True, exist_ok=True)
+            self._file = cast("BinaryIO", io.FileIO(self._path(self._temporary), "x+b"))
+
+    def value(self) -> BinaryIO | None:
+        return self._file
+
+    def end(self, error: BaseException | None) -> None:
+        if self._ended:
+            return
+        file = self._file
+        try:
+            if file is not None and error is None:
+                sync(file)
+                self._publish()
+        finally:
+            if file is not None:
+                file.close()
+                with suppress(OSError):
+                    self._unlink(self._temporary)
+            if self._handle is not None and error is None:
+                _sync_folder(self._handle)
+            if self._handle is not None:
+                self._handle.close()
+        self._ended = True
+
+    def _open_new(self, name: str, flags: int) -> int:
+        assert self._handle is not None  # `begin` opened it
+        return os.open(
+            name, flags | getattr(os, "O_CLOEXEC", 0) | _NO_LINK, 0o666, dir_fd=self._handle.number
+        )
+
+    def _publish(self) -> None:
+        """Give the file its name, unless there is a file of that name."""
+        number = None if self._handle is None else self._handle.number
+        source, name = self._path(self._temporary), self._path(self._name)
+        try:
+            os.link(source, name, src_dir_fd=number, dst_dir_fd=number, follow_symlinks=False)
+        except FileExistsError:
+            raise FileExistsError(
+                errno.EEXIST, "there is such a file already", self._folder.shown(self._location)
+            ) from None
+        except (
+            OSError,
+            NotImplementedError,
+        ):  # a file system without hard links: reserve the name, then replace it
+            reserved = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, dir_fd=number)
+            os.close(reserved)
+            os.replace(source, name, src_dir_fd=number, dst_dir_fd=number)
+
+    def _unlink(self, name: str) -> None:
+        os.unlink(self._path(name), dir_fd=None if self._handle is None else self._handle.number)
+
+    def _path(self, name: str) -> str:
+        return name if self._handle is not None else os.fspath(self._folder.path.joinpath(*self._above, name))
+
+
+def _sync_folder(handle: _Handle) -> None:
+    """Make the name durable. Windows and some network disks cannot sync a folder."""
+    if sys.platform == "win32":
+        return
+    with suppress(OSError):
+        number = os.open(".", os.O_RDONLY, dir_fd=handle.number)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

@@ -1,0 +1,267 @@
+"""The stores that a table of references names, opened on first use and compared with what the table states."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, WeightsError
+from graphwire.hooks import Registry, StoredTensor, StoreIndex, WeightStore, remedy_for_name
+from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
+from graphwire.wire import Closing
+from graphwire.wire.archive import FileSource
+from graphwire.wire.weights.folder import Folder
+from graphwire.wire.weights.reference_table import used_files
+
+_REMEDY = "Fetch the files, or pass weights= with the place of the weights"
+_RANK = "Pass rank=, such as torch.distributed.get_rank()"
+_CHANGED = "Restore the files, or pass weights= to use others on purpose"
+
+
+class StorePlace(NamedTuple):
+    """A store, and where it is."""
+
+    kind: str
+    folder: Folder
+    location: str
+    """What the store opens, relative to its folder."""
+
+    @property
+    def shown(self) -> str:
+        """The path, for messages."""
+        return self.folder.shown(self.location) if self.location else os.fspath(self.folder.path)
+
+
+def find_store(
+    registry: Registry, path: str | os.PathLike[str], kind: str | None, *, links: bool
+) -> StorePlace:
+    """Find the store of a file or folder that the caller names.
+
+    Args:
+        kind: the name of the store; None asks all of them.
+        links: see `Folder`.
+
+    Raises:
+        ArchiveError: no store recognizes the path, or several do.
+    """
+    text = os.fspath(path)
+    if Path(text).is_dir() or text.endswith(("/", os.sep)):
+        folder, name = Folder(text, links=links), ""
+    else:
+        above, name = os.path.split(text)
+        folder = Folder(above or ".", links=links)
+    stores = [store_named(registry, kind)] if kind is not None else list(registry.weight_stores.values())
+    found = [(each.name, where) for each in stores if (where := each.find(folder, name)) is not None]
+    if len(found) != 1:
+        kinds = ", ".join(sorted(registry.weight_stores)) or "none"
+        what = "no store of weights recognizes" if not found else "several stores of weights recognize"
+        raise ArchiveError(f"{what} {text!r:.200}", remedy=f"Stores: {kinds}. Name a file of one of them")
+    return StorePlace(found[0][0], folder, found[0][1])
+
+
+def store_named(registry: Registry, kind: str) -> WeightStore:
+    """Return the store of a kind.
+
+    Raises:
+        MissingPluginError: no active plugin provides it.
+    """
+    store = registry.weight_stores.get(kind)
+    if store is None:
+        raise ArchiveError(
+            f"no plugin provides the weight store {kind!r:.80}",
+            remedy=remedy_for_name(registry, "weight_store", kind, "Install the plugin that provides it"),
+        )
+    return store
+
+
+class OpenedStores(Closing):
+    """The stores of a table of references.
+
+    Args:
+        references: the table.
+        places: where each of its stores is; None where nobody said.
+        checked: whether files must be those that the table describes. False where the caller chose others.
+        unusable: why no weights can be read; empty if they can.
+    """
+
+    def __init__(
+        self,
+        references: WeightReferences,
+        places: list[StorePlace | None],
+        registry: Registry,
+        *,
+        checked: bool = True,
+        unusable: str = "",
+    ) -> None:
+        self.references = references
+        self.places = places
+        self.checked = checked
+        self._unusable = unusable
+        self._registry = registry
+        self._indexes: dict[int, StoreIndex] = {}
+        self._sources: dict[tuple[int, str], FileSource] = {}
+
+    def index(self, store: int) -> StoreIndex:
+        """Return what a store contains.
+
+        Raises:
+            WeightsError: it is not where the file states, or not what it was when the program was saved.
+        """
+        if store not in self._indexes and (problems := list(self._store_problems(store))):
+            raise WeightsError(problems, remedy=_REMEDY)
+        return self._indexes[store]
+
+    def _place(self, store: int) -> StorePlace:
+        place = self.places[store]
+        if self._unusable:
+            raise ArchiveError(self._unusable, remedy=_RANK)
+        if place is None:
+            reference = self.references.stores[store]
+            raise ArchiveError(
+                f"the file does not state where its weights are ({reference.kind} {reference.location!r:.200})",
+                remedy="Pass weights= with the place of the weights",
+            )
+        return place
+
+    def source(self, store: int, file: str) -> FileSource:
+        """Return an open file of a store."""
+        source = self._sources.get((store, file))
+        if source is None:
+            opened = self._place(store).folder.open(file)
+            source = self._sources.setdefault((store, file), opened)
+            if source is not opened:  # another thread was faster
+                opened.close()
+        return source
+
+    def tensor(self, region: Region) -> StoredTensor:
+        """Return the stored tensor of a region.
+
+        Raises:
+            WeightsError: there is no such tensor, or it has another type or shape.
+        """
+        tensor = self.index(region.store).tensors.get(region.tensor)
+        problem = self._tensor_problem(region, tensor)
+        if problem or tensor is None:
+            raise WeightsError([Problem(region.tensor, "tensor", problem)], remedy=_CHANGED)
+        return tensor
+
+    def _tensor_problem(self, region: Region, tensor: StoredTensor | None) -> str:
+        place = self._place(region.store)
+        if tensor is None:
+            return f"{place.shown} has no such tensor"
+        if tensor.dtype != region.dtype or list(tensor.shape) != region.shape:
+            there = f"{tensor.dtype} {list(tensor.shape)}"
+            return f"{place.shown} has it as {there}, and the program needs {region.dtype} {region.shape}"
+        item = ITEM_SIZES.get(tensor.dtype, 0)
+        files, total = self.index(region.store).files, 0
+        for chunk in tensor.chunks:
+            count = math.prod(chunk.sizes)
+            total += count
+            if chunk.file not in files:
+                return f"{place.shown} names no file for it"
+            if not 0 <= chunk.offset <= files[chunk.file].nbytes - count * item:
+                return f"it reaches beyond the end of {place.folder.shown(chunk.file)}"
+            if len(chunk.start) != len(tensor.shape) or any(
+                first < 0 or size < 0 or first + size > whole
+                for first, size, whole in zip(chunk.start, chunk.sizes, tensor.shape, strict=True)
+            ):
+                return f"{place.shown} places a part of it outside of its shape"
+        if total != math.prod(tensor.shape):
+            return f"{place.shown} has {total:,} of its {math.prod(tensor.shape):,} elements"
+        return ""
+
+    def problems(self, records: Collection[RecordReference]) -> list[Problem]:
+        """Return every problem of the stores that records need, without reading elements: missing and changed files, missing
+        tensors, other types and shapes."""
+        problems: list[Problem] = []
+        usable: set[int] = set()
+        for store in sorted(used_files(self.references, records)):
+            found = list(self._store_problems(store))
+            problems += found
+            if not found:
+                usable.add(store)
+        seen: set[tuple[int, str, str, tuple[int, ...]]] = set()
+        for region in (region for record in records for region in record.regions):
+            key = (region.store, region.tensor, region.dtype, tuple(region.shape))
+            if region.store in usable and key not in seen:
+                seen.add(key)
+                tensor = self._indexes[region.store].tensors.get(region.tensor)
+                if problem := self._tensor_problem(region, tensor):
+                    problems.append(Problem(region.tensor, "tensor", problem))
+        return problems
+
+    def _store_problems(self, store: int) -> Iterator[Problem]:
+        reference = self.references.stores[store]
+        place = self.places[store]
+        if self._unusable:
+            yield Problem(reference.kind, "rank", f"{self._unusable}. {_RANK}")
+            return
+        if place is None:
+            yield Problem(reference.kind, "place", "the file does not state where its weights are")
+            return
+        missing = list(self._missing(store, reference)) if self.checked else []
+        if missing:
+            yield from missing
+            return
+        try:
+            index = store_named(self._registry, place.kind).open(place.folder, place.location)
+        except (GraphwireError, OSError) as error:
+            yield Problem(
+                place.shown, "store", error.problem if isinstance(error, GraphwireError) else str(error)
+            )
+            return
+        changes = list(_changes(reference.files, index, place.folder.shown)) if self.checked else []
+        if not changes:
+            self._indexes.setdefault(store, index)
+        yield from changes
+
+    def _missing(self, store: int, reference: StoreReference) -> Iterator[Problem]:
+        """Yield a problem for each file that cannot be opened."""
+        place = self._place(store)
+        for name, facts in reference.files.items():
+            try:
+                size = self.source(store, name).size
+            except MissingRecordError:
+                yield Problem(
+                    place.folder.shown(name), "missing", f"the file is missing ({facts.nbytes:,} bytes)"
+                )
+            except (GraphwireError, OSError) as error:
+                text = error.problem if isinstance(error, GraphwireError) else str(error)
+                yield Problem(place.folder.shown(name), "file", text)
+            else:
+                if size != facts.nbytes:
+                    yield Problem(
+                        place.folder.shown(name),
+                        "size",
+                        f"the file has {size:,} bytes, and {facts.nbytes:,} when the program was saved",
+                    )
+
+    def check(self, records: Collection[RecordReference]) -> None:
+        """Check the stores that records need, without reading elements.
+
+        Raises:
+            WeightsError: a file or a tensor is missing or changed; the error lists all of them.
+        """
+        if problems := self.problems(records):
+            raise WeightsError(problems, remedy=_REMEDY if self.checked else "")
+
+    def close(self) -> None:
+        """Close the files. Mapped memory stays valid."""
+        for source in list(self._sources.values()):
+            source.close()
+
+
+def _changes(
+    recorded: Mapping[str, object], index: StoreIndex, shown: Callable[[str], str]
+) -> Iterator[Problem]:
+    for name, facts in recorded.items():
+        now = index.files.get(name)
+        if now is None:
+            yield Problem(shown(name), "changed", "the store does not use this file any more")
+        elif now != facts:
+            yield Problem(
+                shown(name), "changed", "the file describes other tensors than when the program was saved"
+            )

@@ -1,0 +1,56 @@
+"""The digest of a record of any size, computed in pieces by several threads.
+
+The digest of up to 16 MiB is their SHA-256. Of more it is the SHA-256 of the concatenated SHA-256 digests (32 bytes each) of its
+pieces of 16 MiB; the last piece may be shorter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+PIECE_BYTES = 16 << 20
+_MAX_THREADS = 4
+
+
+def piece_digest(view: memoryview) -> str:
+    """Return the digest of bytes, in hexadecimal."""
+    if view.nbytes <= PIECE_BYTES:
+        return hashlib.sha256(view).hexdigest()
+    whole = hashlib.sha256()
+    for start in range(0, view.nbytes, PIECE_BYTES):
+        whole.update(hashlib.sha256(view[start : start + PIECE_BYTES]).digest())
+    return whole.hexdigest()
+
+
+def digests_of(views: Mapping[str, Callable[[], memoryview]]) -> dict[str, str]:
+    """Return the digests of several records by name. Several threads compute those of large records.
+
+    Args:
+        views: for each name a function that returns the bytes. It is called once, and its result is dropped after use.
+    """
+    digests: dict[str, str] = {}
+    with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1), "graphwire-sha256") as threads:
+        for name, view in views.items():
+            digests[name] = _digest_by(threads, view())
+    return digests
+
+
+def _digest_by(threads: ThreadPoolExecutor, view: memoryview) -> str:
+    if view.nbytes <= PIECE_BYTES:
+        return hashlib.sha256(view).hexdigest()
+    whole = hashlib.sha256()
+    for digest in _in_order(threads, _pieces(view)):
+        whole.update(digest)
+    return whole.hexdigest()
+
+
+def _in_order(threads: ThreadPoolExecutor, pieces: Iterable[memoryview]) -> Iterator[bytes]:
+    return threads.map(lambda piece: hashlib.sha256(piece).digest(), pieces)
+
+
+def _pieces(view: memoryview) -> Iterator[memoryview]:
+    for start in range(0, view.nbytes, PIECE_BYTES):
+        yield view[start : start + PIECE_BYTES]
