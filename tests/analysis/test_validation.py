@@ -943,8 +943,7 @@ def test_the_depth_is_a_limit(tree):
 
 
 def test_every_arm_of_a_spec_has_a_rule():
-    assert tuple(validation._INPUT_RULES) == InputSpec.__struct_fields__
-    assert tuple(validation._OUTPUT_RULES) == OutputSpec.__struct_fields__
+    assert set(validation._SPEC_RULES) == {*InputSpec.__struct_fields__, *OutputSpec.__struct_fields__}
 
 
 @pytest.mark.parametrize(

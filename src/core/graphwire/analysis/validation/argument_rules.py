@@ -160,14 +160,6 @@ def _graph(walk: Walk, scope: Scope, place: Place, value: GraphArgument, nesting
     walk.check_graph(walk, (place, ".graph"), value.graph, nesting)
 
 
-def _operator(walk: Walk, scope: Scope, place: Place, value: str, nesting: int, defines: bool) -> None:
-    check_target(walk, place, value)
-
-
-def _device(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
-    check_device(walk, place, value)
-
-
 def _inside(inside: Inside) -> Rule:
     def check_inside(walk: Walk, scope: Scope, place: Place, value: Any, nesting: int, defines: bool) -> None:
         for step, item in inside.taken(RECORDS, value):
@@ -213,8 +205,8 @@ RULES: Final[dict[str, Rule]] = by_arm(
         "as_sym_bool": _symbolic("sym_bool", "as_bool"),
         "as_optional_tensor": _optional_tensor,
         "as_custom_obj": _custom_obj,
-        "as_device": _device,
-        "as_operator": _operator,
+        "as_device": lambda walk, scope, place, value, nesting, defines: check_device(walk, place, value),
+        "as_operator": lambda walk, scope, place, value, nesting, defines: check_target(walk, place, value),
         "as_graph": _graph,
         **{arm: _inside(inside) for arm, inside in INSIDE.items()},
         "as_mapping": _entries,

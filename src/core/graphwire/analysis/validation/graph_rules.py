@@ -58,8 +58,7 @@ _TENSOR, _SYM_INT, _SYM_INTS, _TENSORS, _DEVICE = map(
 def _check_origin(walk: Walk, place: Place, owner: ValueMetadata) -> None:
     if owner.metadata:
         check_metadata(walk, (place, ".metadata"), owner.metadata)
-    check_indices(walk, place, "stack", owner.stack, walk.frames, "stack_frames")
-    check_indices(walk, place, "from_node", owner.from_node, walk.sources, "node_sources")
+    check_indices(walk, place, owner)
 
 
 def _check_indices(walk: Walk, place: Place, nodes: Sequence[Node]) -> None:
@@ -75,16 +74,7 @@ def _check_indices(walk: Walk, place: Place, nodes: Sequence[Node]) -> None:
     else:
         return
     for index, node in enumerate(nodes):
-        here = (place, ".nodes", index)
-        check_indices(walk, here, "stack", node.stack, walk.frames, "stack_frames")
-        check_indices(walk, here, "from_node", node.from_node, walk.sources, "node_sources")
-
-
-def _check_input_name(walk: Walk, place: Place, name: str, kind: ArgumentKind | None) -> None:
-    if legal_names.is_parameter_name(name, keyword=True):
-        walk.good_keywords.add(name)
-    elif kind == ArgumentKind.KEYWORD or not legal_names.is_parameter_name(name, keyword=False):
-        walk.report((place, ".name"), "name", f"{quoted(name)} cannot name an argument")
+        check_indices(walk, (place, ".nodes", index), node)
 
 
 def _is_good_input(walk: Walk, defined: Mapping[str, str], argument: Argument) -> bool:
@@ -196,30 +186,22 @@ def _check_node(walk: Walk, scope: Scope, place: Place, node: Node, nesting: int
         check_target(walk, (place, ".target"), node.target)
     given: set[str] = set()
     for index, named in enumerate(node.inputs):
-        name = named.name
+        name, here = named.name, (place, ".inputs", index)
+        if name in given:
+            walk.report((here, ".name"), "duplicate", f"the input {quoted(name)} is given twice")
         if name:
-            if name in given:
-                walk.report(
-                    ((place, ".inputs", index), ".name"),
-                    "duplicate",
-                    f"the input {quoted(name)} is given twice",
-                )
             given.add(name)
-            if name not in walk.good_keywords:
-                _check_input_name(walk, (place, ".inputs", index), name, named.kind)
-        arms = astuple(named.arg)
-        tensor = arms[_TENSOR]
-        if tensor is not None and arms.count(None) == _UNSET and scope.defined.get(tensor.name) == "tensor":
-            continue  # the usual case: a valid reference to a tensor
-        check_argument(walk, scope, ((place, ".inputs", index), ".arg"), named.arg, nesting)
+            strict = named.kind == ArgumentKind.KEYWORD
+            if not legal_names.is_parameter_name(name, keyword=strict):
+                walk.report((here, ".name"), "name", f"{quoted(name)} cannot name an argument")
+        check_argument(walk, scope, (here, ".arg"), named.arg, nesting)
     if node.propagate:
         walk.use_feature("propagate", (place, ".propagate"))
         if not _OVERLOAD.fullmatch(node.target):
-            walk.report(
-                (place, ".propagate"),
-                "propagate",
-                f"a load cannot compute the metadata of {quoted(node.target)}: it is not an operator overload",
+            fault = (
+                f"a load cannot compute the metadata of {quoted(node.target)}: it is not an operator overload"
             )
+            walk.report((place, ".propagate"), "propagate", fault)
         scope.propagating = True
     for index, output in enumerate(node.outputs):
         check_argument(walk, scope, (place, ".outputs", index), output, nesting, True)
@@ -358,8 +340,5 @@ def _check_values(walk: Walk, scope: Scope, place: Place, graph: Graph) -> None:
             continue
         for name in table:
             if scope.defined.get(name) != kind:
-                walk.report(
-                    (place, f".{VALUE_TABLES[kind]}", name),
-                    "undefined-value",
-                    f"no input or node makes the {kind} value {quoted(name)}",
-                )
+                message = f"no input or node makes the {kind} value {quoted(name)}"
+                walk.report((place, f".{VALUE_TABLES[kind]}", name), "undefined-value", message)

@@ -44,15 +44,8 @@ def is_value_name(name: str) -> bool:
 
 def are_value_names(given: Collection[str]) -> bool:
     """Return True if all names certainly pass `is_value_name`, and False if each must be checked with it."""
-    text = "\n".join([*given, ""])
-    return (
-        _NAMES.fullmatch(text) is not None
-        and text.count("\n") == len(given)
-        and "\n__" not in text
-        and not text.startswith("__")
-        and _RESERVED.isdisjoint(given)
-        and (not given or max(map(len, given)) <= MAX_NAME)
-    )
+    text = _joined(given, _NAMES)
+    return text is not None and "\n__" not in text and _RESERVED.isdisjoint(given)
 
 
 def is_parameter_name(name: str, *, keyword: bool) -> bool:
@@ -91,15 +84,22 @@ def is_attribute_path(path: str) -> bool:
     return all(map(is_attribute_name, path.split(".")))
 
 
+def path_fault(path: str) -> str:
+    """Return the message about a name that is not an attribute path."""
+    return f"{quoted(path)} is not an attribute path such as layers.0.weight"
+
+
 def are_attribute_paths(given: Collection[str]) -> bool:
     """Return True if all names certainly pass `is_attribute_path`, and False if each must be checked with it."""
-    text = "\n".join([*given, ""])
-    return (
-        _PATHS.fullmatch(text) is not None
-        and text.count("\n") == len(given)
-        and "__" not in text
-        and (not given or max(map(len, given)) <= MAX_NAME)
-    )
+    text = _joined(given, _PATHS)
+    return text is not None and "__" not in text
+
+
+def _joined(given: Collection[str], form: re.Pattern[str]) -> str | None:
+    """Return the names, each between line feeds, or None if one is too long or has another form."""
+    text = "\n".join(["", *given, ""])
+    is_good = form.fullmatch(text, 1) and text.count("\n") == len(given) + 1
+    return text if is_good and max(map(len, given), default=0) <= MAX_NAME else None
 
 
 def is_operator_name(name: str) -> bool:

@@ -35,6 +35,7 @@ module call graph are not resolved, because torch itself leaves stale ones there
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import astuple
@@ -44,8 +45,8 @@ from graphwire.analysis.validation.argument_rules import Scope, check_argument
 from graphwire.analysis.validation.graph_rules import check_graph
 from graphwire.analysis.validation.legal_names import number_text, quoted
 from graphwire.analysis.validation.value_rules import check_lines, check_metadata, has_unusual_line_ends
-from graphwire.analysis.validation.walk import Place, Walk, path_of, report_arms
-from graphwire.errors import ExpressionError, GraphwireError, Problem, SchemaError, ValidationError
+from graphwire.analysis.validation.walk import Place, Walk, arms_of, path_of, report_arms
+from graphwire.errors import ExpressionError, GraphwireError, Problem, ValidationError
 from graphwire.schema import (
     FEATURES,
     SCHEMA_VERSION,
@@ -111,9 +112,7 @@ def check_valid(program: Program) -> None:
     Raises:
         ValidationError: it is not valid; the error lists every problem.
     """
-    problems = validate(program)
-    if problems:
-        raise ValidationError(problems, remedy="The file is damaged, or was not written by a known exporter")
+    _raise(validate(program))
 
 
 def check_payload_names(given: Collection[str]) -> None:
@@ -122,18 +121,20 @@ def check_payload_names(given: Collection[str]) -> None:
     Raises:
         ValidationError: some names are not attribute paths.
     """
-    if not legal_names.are_attribute_paths(given) and (problems := payload_name_problems(given)):
+    _raise(payload_name_problems(given))
+
+
+def _raise(problems: list[Problem]) -> None:
+    if problems:
         raise ValidationError(problems, remedy="The file is damaged, or was not written by a known exporter")
 
 
 def payload_name_problems(given: Collection[str]) -> list[Problem]:
     """Return a problem for each name that is not legal for weights and constants."""
+    if legal_names.are_attribute_paths(given):
+        return []
     return [
-        Problem(
-            f"payloads[{quoted(name)}]",
-            "path",
-            f"{quoted(name)} is not an attribute path such as layers.0.weight",
-        )
+        Problem(f"payloads[{quoted(name)}]", "path", legal_names.path_fault(name))
         for name in given
         if not legal_names.is_attribute_path(name)
     ]
@@ -144,26 +145,19 @@ def payload_name_problems(given: Collection[str]) -> list[Problem]:
 
 def _check_signature(walk: Walk, place: Place, signature: GraphSignature, graph: Graph) -> None:
     targets: dict[str, set[str]] = {"parameter": set(), "buffer": set(), "user_input": set()}
-    pairs = (
-        ("input", signature.input_specs, graph.inputs),
-        ("output", signature.output_specs, graph.outputs),
-    )
-    for side, specs, arguments in pairs:
+    inputs, outputs = signature.input_specs, signature.output_specs
+    for side, specs, arguments in (("input", inputs, graph.inputs), ("output", outputs, graph.outputs)):
         if len(specs) != len(arguments):
             message = f"there are {len(specs)} specs and {len(arguments)} {side}s of the graph"
             walk.report((place, f".{side}_specs"), "count", message)
-    specs = signature.input_specs
-    parameters = [spec.parameter.parameter_name for spec in specs if spec.parameter is not None]
-    buffers = [spec.buffer.buffer_name for spec in specs if spec.buffer is not None]
+    parameters = [spec.parameter.parameter_name for spec in inputs if spec.parameter is not None]
+    buffers = [spec.buffer.buffer_name for spec in inputs if spec.buffer is not None]
     good = legal_names.are_attribute_paths([*parameters, *buffers])
-    for index, spec in enumerate(signature.input_specs):
-        argument = graph.inputs[index] if index < len(graph.inputs) else None
-        if good and argument is not None and _is_good_held(spec, argument, targets):
-            continue
-        _check_spec(walk, (place, ".input_specs", index), spec, argument, _INPUT_RULES, targets)
-    for index, result in enumerate(signature.output_specs):
-        argument = graph.outputs[index] if index < len(graph.outputs) else None
-        _check_spec(walk, (place, ".output_specs", index), result, argument, _OUTPUT_RULES, targets)
+    for index, (spec, argument) in enumerate(zip_longest(inputs, graph.inputs[: len(inputs)])):
+        if not (good and argument is not None and _is_good_held(spec, argument, targets)):
+            _check_spec(walk, (place, ".input_specs", index), spec, argument, targets)
+    for index, (result, argument) in enumerate(zip_longest(outputs, graph.outputs[: len(outputs)])):
+        _check_spec(walk, (place, ".output_specs", index), result, argument, targets)
 
 
 class _SpecRule(NamedTuple):
@@ -179,7 +173,7 @@ class _SpecRule(NamedTuple):
     """The kind of name that `field` refers to."""
 
 
-_INPUT_RULES: Final[dict[str, _SpecRule]] = {
+_SPEC_RULES: Final[dict[str, _SpecRule]] = {
     "user_input": _SpecRule("", makes="user_input"),
     "parameter": _SpecRule("as_tensor", "parameter_name", makes="parameter"),
     "buffer": _SpecRule("as_tensor", "buffer_name", makes="buffer"),
@@ -187,9 +181,6 @@ _INPUT_RULES: Final[dict[str, _SpecRule]] = {
     "custom_obj": _SpecRule("as_custom_obj", "custom_obj_name"),
     "token": _SpecRule("as_tensor"),
     "constant_input": _SpecRule(""),
-}
-
-_OUTPUT_RULES: Final[dict[str, _SpecRule]] = {
     "user_output": _SpecRule(""),
     "loss_output": _SpecRule("as_tensor"),
     "buffer_mutation": _SpecRule("as_tensor", "buffer_name", needs="buffer"),
@@ -197,9 +188,9 @@ _OUTPUT_RULES: Final[dict[str, _SpecRule]] = {
     # Not resolved: torch keeps the name that the input had before export renamed it.
     "gradient_to_user_input": _SpecRule("as_tensor", "user_input_name"),
     "user_input_mutation": _SpecRule("as_tensor", "user_input_name", needs="user_input"),
-    "token": _SpecRule("as_tensor"),
     "parameter_mutation": _SpecRule("as_tensor", "parameter_name", needs="parameter"),
 }
+"""The rule for each arm of the specs of inputs and outputs."""
 
 
 def _is_good_held(spec: InputSpec, argument: Argument, targets: dict[str, set[str]]) -> bool:
@@ -221,19 +212,14 @@ def _is_good_held(spec: InputSpec, argument: Argument, targets: dict[str, set[st
 
 
 def _check_spec(
-    walk: Walk,
-    place: Place,
-    spec: Any,
-    argument: Argument | None,
-    rules: dict[str, _SpecRule],
-    targets: dict[str, set[str]],
+    walk: Walk, place: Place, spec: Any, argument: Argument | None, targets: dict[str, set[str]]
 ) -> None:
     arms = astuple(spec)
     if arms.count(None) != len(arms) - 1:
         report_arms(walk, place, spec)
         return
     kind, value = next(each for each in zip(spec.__struct_fields__, arms, strict=True) if each[1] is not None)
-    rule, here = rules[kind], (place, f".{kind}")
+    rule, here = _SPEC_RULES[kind], (place, f".{kind}")
     if kind == "constant_input":
         _check_constant_input(walk, here, value, argument)
         return
@@ -264,44 +250,33 @@ def _check_spec(
             walk.report((here, ".arg.name"), "mismatch", message)
 
 
-def _arms_of(union: Any) -> list[str]:
-    return [arm for arm in union.__struct_fields__ if getattr(union, arm) is not None]
-
-
 def _report_difference(walk: Walk, place: Place, stated: Argument, found: Argument) -> None:
-    if _arms_of(stated) != _arms_of(found):
-        message = f"the spec has {_arms_of(stated)}, but the graph has {_arms_of(found)}"
+    if arms_of(stated) != arms_of(found):
+        message = f"the spec has {arms_of(stated)}, but the graph has {arms_of(found)}"
         walk.report(place, "wrong-kind", message)
     else:
-        message = f"the spec's value is {quoted(value_name(stated) or 'a literal')}"
-        walk.report(
-            place, "mismatch", f"{message}, but the graph's is {quoted(value_name(found) or 'another')}"
-        )
+        one, other = quoted(value_name(stated) or "a literal"), quoted(value_name(found) or "another")
+        walk.report(place, "mismatch", f"the spec's value is {one}, but the graph's is {other}")
 
 
 def _check_constant_input(walk: Walk, place: Place, spec: Any, argument: Argument | None) -> None:
     walk.check_name((place, ".name"), spec.name)
-    arms = _arms_of(spec.value)
+    arms = arms_of(spec.value)
     if len(arms) != 1:
         report_arms(walk, (place, ".value"), spec.value)
-    elif argument is not None and _arms_of(argument) != arms:
-        message = f"the spec has {arms[0]}, but the graph has {_arms_of(argument)}"
+    elif argument is not None and arms_of(argument) != arms:
+        message = f"the spec has {arms[0]}, but the graph has {arms_of(argument)}"
         walk.report((place, ".value"), "wrong-kind", message)
     elif argument is not None and getattr(argument, arms[0]) != getattr(spec.value, arms[0]):
         walk.report((place, ".value"), "mismatch", "the spec's literal differs from the graph's")
-
-
-def _literal_name(spec: InputSpec) -> str | None:
-    if spec.constant_input is not None:
-        return spec.constant_input.name
-    return spec.user_input.name if spec.user_input is not None else None
 
 
 # ---------------------------------------------------------------------------------------------------- graph module
 
 
 def _check_graph_module(walk: Walk, place: Place, module: GraphModule) -> None:
-    literals = [_literal_name(spec) for spec in module.signature.input_specs]
+    held = [spec.constant_input or spec.user_input for spec in module.signature.input_specs]
+    literals = [None if each is None else each.name for each in held]
     check_graph(walk, (place, ".graph"), module.graph, 0, literals)
     _check_signature(walk, (place, ".signature"), module.signature, module.graph)
     entries = module.module_call_graph
@@ -343,49 +318,35 @@ def _check_names(walk: Walk, place: Place, given: list[str]) -> None:
         walk.report(place, "duplicate", "a name occurs twice in this list")
 
 
-def _is_good_in_spec(text: str, positional: bool) -> bool:
-    """Return True if an input spec is certainly valid, and False if the checks below must decide.
+def _in_spec_faults(text: str, generated: bool) -> list[tuple[str, str]]:
+    """Return the kind and message of each fault of an input spec, whose keywords torch writes into code, between quotes.
 
     Args:
-        positional: whether torch generates names for the positional arguments, `arg_0` and so on.
+        generated: whether torch generates names for the positional arguments, `arg_0` and so on.
     """
     try:
-        keywords = keywords_of(parse_treespec(text))
-    except (GraphwireError, ValueError, RecursionError):
-        return False
-    return all(
-        isinstance(name, str)
-        and legal_names.is_parameter_name(name, keyword=True)
-        and name != "self"
-        and not (positional and name.startswith("arg_"))
-        for name in keywords
-    )
-
-
-def _check_keywords(text: str) -> None:
-    """Check the names of keyword arguments in an input spec: torch writes them into code, between quotes."""
+        spec = parse_treespec(text)
+    except GraphwireError as error:
+        return [("treespec", str(error))]
     try:
-        keywords = keywords_of(parse_treespec(text))
-    except GraphwireError:  # reported as an invalid treespec
-        return
+        keywords = keywords_of(spec)
+    except GraphwireError:  # no names to check
+        return []
+    faults = []
     for name in keywords:
         if (
-            not (isinstance(name, str) and legal_names.is_parameter_name(name, keyword=True))
+            not isinstance(name, str)
+            or not legal_names.is_parameter_name(name, keyword=True)
             or name == "self"
         ):
-            raise SchemaError(f"{quoted(str(name))} cannot name a keyword argument")
-
-
-def _check_beside_generated(text: str) -> None:
-    """Check that no keyword argument has a name that torch generates for a positional argument, `arg_0` and so on."""
-    try:
-        spec = parse_treespec(text)
-        keywords = keywords_of(spec)
-    except GraphwireError:  # reported as an invalid treespec
-        return
-    generated = {f"arg_{index}" for index in range(len(spec.children[0].children))} if keywords else set()
-    if taken := [name for name in keywords if isinstance(name, str) and name in generated]:
-        raise SchemaError(f"{quoted(taken[0])} names both a keyword argument and a positional one")
+            faults.append(("name", f"{quoted(str(name))} cannot name a keyword argument"))
+            break
+    if generated and keywords:
+        positional = {f"arg_{index}" for index in range(len(spec.children[0].children))}
+        if taken := [name for name in keywords if isinstance(name, str) and name in positional]:
+            message = f"{quoted(taken[0])} names both a keyword argument and a positional one"
+            faults.append(("name", message))
+    return faults
 
 
 def _check_call(walk: Walk, place: Place, call: ModuleCallSignature) -> None:
@@ -403,20 +364,15 @@ def _check_call(walk: Walk, place: Place, call: ModuleCallSignature) -> None:
             if name is not None:
                 walk.check_name((place, f".{side}_names[{index}]"), name)
     in_spec = call.in_spec, not call.forward_arg_names
-    if in_spec not in walk.good_in_specs and _is_good_in_spec(*in_spec):
-        walk.good_in_specs.add(in_spec)
-        walk.texts[parse_treespec, call.in_spec] = None
-    if in_spec not in walk.good_in_specs:
-        walk.check_text((place, ".in_spec"), "treespec", parse_treespec, call.in_spec)
-        walk.check_text((place, ".in_spec"), "name", _check_keywords, call.in_spec)
-        if not call.forward_arg_names:
-            walk.check_text((place, ".in_spec"), "name", _check_beside_generated, call.in_spec)
+    if in_spec not in walk.in_specs:
+        walk.in_specs[in_spec] = _in_spec_faults(*in_spec)
+    for kind, fault in walk.in_specs[in_spec]:
+        walk.report((place, ".in_spec"), kind, fault)
     walk.check_text((place, ".out_spec"), "treespec", parse_treespec, call.out_spec)
     if call.forward_arg_names is not None:
         _check_names(walk, (place, ".forward_arg_names"), call.forward_arg_names)
-        if (
-            "self" in call.forward_arg_names
-        ):  # it would be a second parameter of this name in the method that torch generates
+        # It would be a second parameter of this name in the method that torch generates.
+        if "self" in call.forward_arg_names:
             walk.report((place, ".forward_arg_names"), "name", "'self' cannot name an argument")
 
 

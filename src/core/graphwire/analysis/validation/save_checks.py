@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from graphwire.analysis.validation.legal_names import are_attribute_paths
 from graphwire.analysis.validation.program_rules import payload_name_problems, validate
 from graphwire.analysis.validation.weight_checks import missing_values
 from graphwire.errors import EncodeError, Problem
@@ -30,7 +29,8 @@ def check_saved_program(
         EncodeError: a load would reject them; the error lists the problems and their nodes.
     """
     try:
-        problems = [*validate(program), *_payload_problems(program, weights, constants)]
+        names = payload_name_problems([*weights, *constants])
+        problems = [*validate(program), *missing_values(program, weights, constants), *names]
     except (TypeError, AttributeError, ValueError, LookupError) as error:
         # Records of a wrong type. No reader makes such records.
         raise EncodeError(
@@ -42,14 +42,6 @@ def check_saved_program(
         shown = "; ".join(_problem_text(program, each) for each in problems[:_SHOWN])
         rest = f"; and {more} more" if more > 0 else ""
         raise EncodeError(f"the file could not be loaded again: {shown}{rest}", remedy=UNREADABLE)
-
-
-def _payload_problems(
-    program: Program, weights: Mapping[str, PayloadMeta], constants: Mapping[str, PayloadMeta]
-) -> list[Problem]:
-    problems = missing_values(program, weights, constants)
-    given = [*weights, *constants]
-    return problems if are_attribute_paths(given) else problems + payload_name_problems(given)
 
 
 def _problem_text(program: Program, problem: Problem) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from msgspec.structs import astuple
@@ -17,11 +16,13 @@ from graphwire.schema import (
     CustomObjArgument,
     Device,
     Layout,
+    Node,
     SymBool,
     SymExpr,
     SymFloat,
     SymInt,
     TensorMeta,
+    ValueMetadata,
     fault_of_extents,
 )
 from graphwire.schema.texts import GRAMMARS, check_expression
@@ -175,11 +176,13 @@ def _check_kinds(walk: Walk, place: Place, meta: TensorMeta) -> None:
             walk.report((place, f".{kind}"), "element-type", f"the {kind} is unknown and has no name")
 
 
-def check_indices(
-    walk: Walk, place: Place, field: str, indices: Sequence[int] | None, end: int, table: str
-) -> None:
-    if indices and (min(indices) < 0 or max(indices) >= end):
-        for position, index in enumerate(indices):
+def check_indices(walk: Walk, place: Place, owner: Node | ValueMetadata) -> None:
+    """Check the indices of a node or value into the tables of stack frames and node sources."""
+    for field, indices, end, table in (
+        ("stack", owner.stack, walk.frames, "stack_frames"),
+        ("from_node", owner.from_node, walk.sources, "node_sources"),
+    ):
+        for position, index in enumerate(indices or ()):
             if not 0 <= index < end:
                 message = f"the index {number_text(index)} is outside of {table}, which has {end} entries"
                 walk.report((place, f".{field}[{position}]"), "index", message)
@@ -189,11 +192,7 @@ def check_metadata(walk: Walk, place: Place, metadata: dict[str, str]) -> None:
     """Check the texts that have a grammar, and stack traces: torch writes them into comments, which they must not end."""
     for key in metadata.keys() & GRAMMARS.keys():
         walk.check_text((place, f"[{key!r}]"), "json", GRAMMARS[key], metadata[key])
-    if "stack_trace" in metadata and metadata["stack_trace"] not in walk.good_traces:
-        trace = metadata["stack_trace"]
-        check_lines(walk, (place, "['stack_trace']"), trace)
-        if not has_unusual_line_ends(trace):
-            walk.good_traces.add(trace)
+    check_lines(walk, (place, "['stack_trace']"), metadata.get("stack_trace", ""))
 
 
 def has_unusual_line_ends(text: str) -> bool:

@@ -49,11 +49,11 @@ class Walk:
         self.good_keywords: set[str] = set()
         self.good_inputs: set[tuple[str, ...]] = set()
         """Tuples with the names of all inputs of a node."""
-        self.good_in_specs: set[tuple[str, bool]] = set()
-        """Specs of a call's inputs, each with whether torch generates names for the positional arguments."""
+        self.in_specs: dict[tuple[str, bool], list[tuple[str, str]]] = {}
+        """The kind and message of each fault of a call's input spec, by the spec and whether torch generates names for the
+        positional arguments."""
         self.good_targets: set[str] = set()
         self.good_devices: set[tuple[str, int | None]] = set()
-        self.good_traces: set[str] = set()
         self.good_metas: set[int] = set()
         """Ids of records, which the program keeps alive. Equal metas are mostly the same record."""
 
@@ -80,14 +80,18 @@ class Walk:
 
     def check_path(self, place: Place | None, path: str) -> None:
         if not legal_names.is_attribute_path(path):
-            self.report(place, "path", f"{quoted(path)} is not an attribute path such as layers.0.weight")
+            self.report(place, "path", legal_names.path_fault(path))
 
     def check_name(self, place: Place | None, name: str) -> None:
         if not is_value_name(name):
             self.report(place, "name", f"{quoted(name)} cannot name a value: it is not a plain identifier")
 
 
+def arms_of(union: Any) -> list[str]:
+    """Return the arms of a union that are set."""
+    return [arm for arm in union.__struct_fields__ if getattr(union, arm) is not None]
+
+
 def report_arms(walk: Walk, place: Place | None, union: Any) -> None:
-    present = [arm for arm in union.__struct_fields__ if getattr(union, arm) is not None]
-    found = " and ".join(present) if present else "none"
+    found = " and ".join(arms_of(union)) or "none"
     walk.report(place, "arm", f"exactly one arm of {type(union).__name__} must be set; set here: {found}")

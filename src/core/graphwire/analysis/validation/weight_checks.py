@@ -51,20 +51,16 @@ def tensor_difference(held: TensorFacts, stated: TensorFacts) -> str:
 
     Numbers that are unknown on one side are not compared, nor strides of dimensions of size 1 and of tensors without elements.
     """
-    if (held.dtype, held.layout) != (stated.dtype, stated.layout) or not _agree(held.sizes, stated.sizes):
+    same_kind = (held.dtype, held.layout, len(held.sizes)) == (stated.dtype, stated.layout, len(stated.sizes))
+    if not same_kind or not all(map(_agree, held.sizes, stated.sizes)):
         return f"it is {held.text}, but the graph states {stated.text}"
-    if 0 not in held.sizes and held.strides and stated.strides:
-        strides = [
-            (one, other)
-            for size, one, other in zip(held.sizes, held.strides, stated.strides, strict=False)
-            if size != 1
-        ]
-        if not _agree([one for one, _ in strides], [other for _, other in strides]):
-            return (
-                f"it is {held.text} with strides {_numbers(held.strides)}, but the graph states "
-                f"{_numbers(stated.strides)}"
-            )
-    return ""
+    strides = zip(held.sizes, held.strides, stated.strides, strict=False)
+    if 0 in held.sizes or all(size == 1 or _agree(one, other) for size, one, other in strides):
+        return ""
+    return (
+        f"it is {held.text} with strides {_numbers(held.strides)}, but the graph states "
+        f"{_numbers(stated.strides)}"
+    )
 
 
 def payload_differences(
@@ -134,10 +130,8 @@ def _place(name: str) -> str:
     return f"payloads[{quoted(name)}]"
 
 
-def _agree(ones: list[int | None], others: list[int | None]) -> bool:
-    return len(ones) == len(others) and all(
-        one is None or other is None or one == other for one, other in zip(ones, others, strict=True)
-    )
+def _agree(one: int | None, other: int | None) -> bool:
+    return one is None or other is None or one == other
 
 
 def _numbers(values: list[int | None]) -> str:
