@@ -160,10 +160,6 @@ def _treespec(value: str | TreespecArgument, _found: References) -> Any:
     return ["treespec", treespec_content(value if isinstance(value, str) else value.spec)]
 
 
-def _float(value: Any, _found: References) -> float:
-    return content_float(value)
-
-
 def _listed(content: Content) -> Content:
     return lambda items, found: ["list", *[content(item, found) for item in items]]
 
@@ -183,7 +179,7 @@ _CONTENT: Final[dict[str, Content]] = {
     "as_tensor": _tensor,
     "as_sym_int": _sym_int,
     "as_none": lambda _value, _found: None,
-    "as_float": _float,
+    "as_float": lambda value, _found: content_float(value),
     "as_scalar_type": _kind("dtype", lambda value: DTYPE_NAMES.get(value, "unknown")),
     "as_graph": _graph,
     "as_memory_format": _kind("memory format", lambda value: _MEMORY_FORMATS.get(value, "unknown")),

@@ -16,7 +16,6 @@ from graphwire.schema import (
     GraphArgument,
     NamedArgument,
     Node,
-    OptionalTensorArgument,
     Renaming,
     arm_of,
     results_of,
@@ -67,17 +66,16 @@ def _table(values: Mapping[str, Value], names: Mapping[str, str]) -> dict[str, V
 def _node(node: Node, names: Mapping[str, str], renaming: Renaming) -> Node:
     return Node(
         node.target,
-        [_named_argument(named, renaming) for named in node.inputs],
+        [
+            NamedArgument(named.name, canonical_argument(named.arg, renaming), named.kind)
+            for named in node.inputs
+        ],
         [rewritten(argument, renaming) for argument in node.outputs],
         {},
         is_hop_single_tensor_return=node.is_hop_single_tensor_return,
         name=names.get(results_of(node.name)) if node.name is not None else None,
         propagate=node.propagate,
     )
-
-
-def _named_argument(named: NamedArgument, renaming: Renaming) -> NamedArgument:
-    return NamedArgument(named.name, canonical_argument(named.arg, renaming), named.kind)
 
 
 def canonical_argument(argument: Argument, renaming: Renaming) -> Argument:
@@ -99,17 +97,14 @@ def _simplest(argument: Argument) -> Argument:
         literals: dict[str, Any] = {f"{_LITERALS[single]}s": [astuple(one)[1] for one in many]}
         argument = Argument(**literals)
     if (optional := argument.as_optional_tensor) is not None:
-        return _optional(optional)
+        tensor = optional.as_tensor
+        return Argument(as_none=True) if tensor is None else Argument(as_tensor=tensor)
     if (optionals := argument.as_optional_tensors) is not None:
         tensors = [each.as_tensor for each in optionals if each.as_tensor is not None]
         argument = argument if len(tensors) != len(optionals) else Argument(as_tensors=tensors)
     if arm in _LISTS and not getattr(argument, arm_of(argument)):
         return Argument(as_tensors=[])
     return argument
-
-
-def _optional(argument: OptionalTensorArgument) -> Argument:
-    return Argument(as_none=True) if argument.as_tensor is None else Argument(as_tensor=argument.as_tensor)
 
 
 _LITERALS = {"as_sym_int": "as_int", "as_sym_float": "as_float", "as_sym_bool": "as_bool"}
