@@ -9,7 +9,7 @@ A row has the first version of torch's schema whose **reader** reads the constru
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -17,20 +17,21 @@ from graphwire import schema
 from graphwire.evolve.documents.versions import Version
 from graphwire.schema import ARMS, ScalarType
 
-V1, V2, V5_1, V5_3, V7_3 = Version(1), Version(2), Version(5, 1), Version(5, 3), Version(7, 3)
-V8_2, V8_7, V8_8, V8_14 = Version(8, 2), Version(8, 7), Version(8, 8), Version(8, 14)
-V8_15, V8_17, V8_20 = Version(8, 15), Version(8, 17), Version(8, 20)
 
+def _version(text: str) -> Version:
+    major, _, minor = text.partition(".")
+    return Version(int(major), int(minor or 0))
+
+
+_TYPES = {
+    "8.2": "UINT16",
+    "8.7": "FLOAT8E4M3FN FLOAT8E5M2",
+    "8.14": "FLOAT8E4M3FNUZ FLOAT8E5M2FNUZ",
+    "8.20": "FLOAT8E8M0FNU UINT32 UINT64",
+}
 TYPES: Final[dict[ScalarType, Version]] = {
-    **dict.fromkeys(ScalarType, V1),
-    ScalarType.UINT16: V8_2,
-    ScalarType.FLOAT8E4M3FN: V8_7,
-    ScalarType.FLOAT8E5M2: V8_7,
-    ScalarType.FLOAT8E4M3FNUZ: V8_14,
-    ScalarType.FLOAT8E5M2FNUZ: V8_14,
-    ScalarType.FLOAT8E8M0FNU: V8_20,
-    ScalarType.UINT32: V8_20,
-    ScalarType.UINT64: V8_20,
+    **dict.fromkeys(ScalarType, Version(1)),
+    **{ScalarType[name]: _version(since) for since, names in _TYPES.items() for name in names.split()},
 }
 """The first version of every element type that has a number."""
 
@@ -51,170 +52,143 @@ EXTENSIONS: Final[dict[str, Literal["converted", "shown", "refused"]]] = {
 
 
 class Field(NamedTuple):
-    """How a step down treats a field of a record."""
+    """What is known of a field of a record."""
 
-    since: Version | None = V1
+    since: Version | None
     """The first version of torch's schema with the field; None for a field of graphwire's own."""
-    fate: Literal["kept", "left out", "converted", "refused"] = "kept"
-    """How a step down treats the field below `since`; a field of graphwire's own, in any document for torch. `kept`: the step
-    converts or drops it."""
-    says: str = ""
-    """The name in messages, if the field is refused."""
-    feature: str = ""
-    """The extension that the field belongs to, if a reader must support it."""
     names: bool = False
     """Whether its text, or the keys of its table, are names of values or nodes of the graph."""
+    says: str = ""
+    """The name in messages, if older versions refuse the field."""
+    feature: str = ""
+    """The extension that the field belongs to, if a reader must support it."""
 
 
-def _fields(listed: str, since: Version | None = V1, **options: Any) -> dict[str, Field]:
-    return {name: Field(since, **options) for name in listed.split()}
+def _fields(*listed: str) -> dict[str, Field]:
+    """Return rows from texts `SINCE: NAME NAME …`. `ours` stands for graphwire's own fields, `@` marks those with names."""
+    found: dict[str, Field] = {}
+    for since, _, names in (each.partition(": ") for each in listed):
+        version = None if since == "ours" else _version(since)
+        found |= {name.removeprefix("@"): Field(version, name[0] == "@") for name in names.split()}
+    return found
 
 
-def _left_out(listed: str, **options: Any) -> dict[str, Field]:
-    return _fields(listed, None, fate="left out", **options)
-
-
-def _converted(listed: str) -> dict[str, Field]:
-    return _fields(listed, None, fate="converted")
-
-
-def _named(listed: str, since: Version | None = V1) -> dict[str, Field]:
-    return _fields(listed, since, names=True)
-
-
-def _refused(says: str, since: Version) -> Field:
-    return Field(since, "refused", says)
-
-
-def _extension(feature: str) -> Field:
-    return Field(None, "refused", schema.FEATURES[feature], feature)
+def _refused(since: str, says: str) -> Field:
+    return Field(_version(since), says=says)
 
 
 FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
-    schema.Program: {
-        **_fields("graph_module opset_version range_constraints schema_version"),
-        **_fields("verifiers torch_version", V7_3),
-        **_fields("guards_code", V8_14),
-        **_left_out("requires producer readable_from plugins example_inputs edited_values"),
-        **_converted("encoded_values"),
-    },
-    schema.GraphModule: {
-        **_fields("graph signature module_call_graph"),
-        **_fields("metadata", V7_3),
-        **_fields("treespec_namedtuple_fields", V8_7),
-        **_converted("stack_frames node_sources"),
-        **_left_out("inline_constraints replacements"),
-    },
-    schema.SchemaVersion: _fields("major minor"),
-    schema.StackFrame: _converted("file line name source stripped"),
-    schema.NodeSource: _converted("name target graph_id pass_name action from_node"),
-    schema.PluginRequirement: _left_out("distribution version provides"),
-    schema.EncodedValue: _converted(
-        "codec tree tensors buffer is_weight requires_grad is_param same_as index"
+    schema.Program: _fields(
+        "1: graph_module opset_version range_constraints schema_version",
+        "7.3: verifiers torch_version",
+        "8.14: guards_code",
+        "ours: requires producer readable_from plugins example_inputs edited_values encoded_values",
     ),
-    schema.ExampleInputs: _left_out("spec leaves encoded_values"),
-    schema.Graph: {
-        **_fields("inputs outputs nodes is_single_tensor_return"),
-        **_named("tensor_values sym_int_values sym_bool_values"),
-        **_named("custom_obj_values", V5_1),
-        **_named("sym_float_values", V8_2),
-        **_left_out("input_names value_metadata placed copies compositions held_as", names=True),
-        **_left_out("output_metadata output_list"),
-    },
+    schema.GraphModule: _fields(
+        "1: graph signature module_call_graph",
+        "7.3: metadata",
+        "8.7: treespec_namedtuple_fields",
+        "ours: stack_frames node_sources inline_constraints replacements",
+    ),
+    schema.SchemaVersion: _fields("1: major minor"),
+    schema.StackFrame: _fields("ours: file line name source stripped"),
+    schema.NodeSource: _fields("ours: name target graph_id pass_name action from_node"),
+    schema.PluginRequirement: _fields("ours: distribution version provides"),
+    schema.EncodedValue: _fields(
+        "ours: codec tree tensors buffer is_weight requires_grad is_param same_as index"
+    ),
+    schema.ExampleInputs: _fields("ours: spec leaves encoded_values"),
+    schema.Graph: _fields(
+        "1: inputs outputs nodes is_single_tensor_return @tensor_values @sym_int_values @sym_bool_values",
+        "5.1: @custom_obj_values",
+        "8.2: @sym_float_values",
+        "ours: @input_names @value_metadata @placed @copies @compositions @held_as output_metadata output_list",
+    ),
     schema.Node: {
-        **_fields("target inputs outputs metadata"),
-        **_fields("is_hop_single_tensor_return", V8_7),
-        **_named("name", V8_17),
-        **_converted("stack from_node"),
-        **_left_out("container"),
-        "propagate": _extension("propagate"),
+        **_fields(
+            "1: target inputs outputs metadata",
+            "8.7: is_hop_single_tensor_return",
+            "8.17: @name",
+            "ours: stack from_node container",
+        ),
+        "propagate": Field(None, feature="propagate"),
     },
-    schema.ValueMetadata: {
-        **_left_out("metadata stack from_node unstated stated target value"),
-        **_left_out("name", names=True),
-    },
-    schema.NamedArgument: {**_fields("name arg"), **_fields("kind", V8_7), **_left_out("tuples")},
-    schema.Argument: {
-        arm: Field(row.argument, "converted" if row.resolved or row.feature else "kept", row.says)
-        for arm, row in ARMS.items()
-    },
+    schema.ValueMetadata: _fields("ours: metadata stack from_node unstated stated target value @name"),
+    schema.NamedArgument: _fields("1: name arg", "8.7: kind", "ours: tuples"),
+    schema.Argument: {arm: Field(row.argument) for arm, row in ARMS.items()},
     **{
-        row.record: _converted(" ".join(row.record.__struct_fields__))
+        row.record: _fields(f"ours: {' '.join(row.record.__struct_fields__)}")
         for row in ARMS.values()
         if row.record is not None
     },
-    schema.TensorArgument: _named("name"),
-    schema.TokenArgument: _named("name", V5_3),
-    schema.SymIntArgument: {**_named("as_name"), **_fields("as_int")},
-    schema.SymFloatArgument: {**_named("as_name", V8_2), **_fields("as_float", V8_2)},
-    schema.SymBoolArgument: {**_named("as_name"), **_fields("as_bool")},
-    schema.OptionalTensorArgument: _fields("as_tensor as_none"),
-    schema.CustomObjArgument: {**_named("name"), **_fields("class_fqn", V5_1)},
-    schema.ComplexValue: _fields("real imag", V8_14),
-    schema.GraphArgument: {**_fields("name graph"), **_left_out("node")},
-    schema.ElementCopy: _left_out("of uses", names=True),
-    schema.GraphSignature: _fields("input_specs output_specs"),
+    schema.TensorArgument: _fields("1: @name"),
+    schema.TokenArgument: _fields("5.3: @name"),
+    schema.SymIntArgument: _fields("1: @as_name as_int"),
+    schema.SymFloatArgument: _fields("8.2: @as_name as_float"),
+    schema.SymBoolArgument: _fields("1: @as_name as_bool"),
+    schema.OptionalTensorArgument: _fields("1: as_tensor as_none"),
+    schema.CustomObjArgument: _fields("1: @name", "5.1: class_fqn"),
+    schema.ComplexValue: _fields("8.14: real imag"),
+    schema.GraphArgument: _fields("1: name graph", "ours: node"),
+    schema.ElementCopy: _fields("ours: @of @uses"),
+    schema.GraphSignature: _fields("1: input_specs output_specs"),
     schema.InputSpec: {
-        **_fields("user_input parameter buffer tensor_constant"),
-        "custom_obj": _refused("an input that is a script object", V5_1),
-        "token": _refused("a token, which orders effects", V5_3),
-        **_fields("constant_input", V5_3),
+        **_fields("1: user_input parameter buffer tensor_constant", "5.3: constant_input"),
+        "custom_obj": _refused("5.1", "an input that is a script object"),
+        "token": _refused("5.3", "a token, which orders effects"),
     },
     schema.OutputSpec: {
-        **_fields("user_output loss_output buffer_mutation gradient_to_parameter gradient_to_user_input"),
-        "user_input_mutation": _refused("an input that the program changes", V5_1),
-        "token": _refused("a token, which orders effects", V5_3),
-        "parameter_mutation": _refused("a parameter that the program changes", V8_14),
+        **_fields("1: user_output loss_output buffer_mutation gradient_to_parameter gradient_to_user_input"),
+        "user_input_mutation": _refused("5.1", "an input that the program changes"),
+        "token": _refused("5.3", "a token, which orders effects"),
+        "parameter_mutation": _refused("8.14", "a parameter that the program changes"),
     },
-    schema.UserInputSpec: {**_fields("arg"), **_left_out("name", names=True)},
-    schema.UserOutputSpec: {**_fields("arg"), **_left_out("name", names=True)},
-    schema.ConstantValue: _fields("as_none as_int as_float as_string as_bool", V5_3),
-    schema.InputToConstantInputSpec: {**_named("name", V5_3), **_fields("value", V5_3)},
-    schema.InputToParameterSpec: _fields("arg parameter_name"),
-    schema.InputToBufferSpec: {**_fields("arg buffer_name"), **_fields("persistent", V5_1)},
-    schema.InputToTensorConstantSpec: {**_fields("arg tensor_constant_name"), **_left_out("persistent")},
-    schema.InputToCustomObjSpec: _fields("arg custom_obj_name", V5_1),
-    schema.InputTokenSpec: _fields("arg", V5_3),
-    schema.LossOutputSpec: _fields("arg"),
-    schema.BufferMutationSpec: _fields("arg buffer_name"),
-    schema.ParameterMutationSpec: _fields("arg parameter_name", V8_14),
-    schema.GradientToParameterSpec: _fields("arg parameter_name"),
-    schema.GradientToUserInputSpec: {**_fields("arg"), **_named("user_input_name")},
-    schema.UserInputMutationSpec: {**_fields("arg", V5_1), **_named("user_input_name", V5_1)},
-    schema.OutputTokenSpec: _fields("arg", V5_3),
-    schema.ModuleCallEntry: _fields("fqn signature"),
-    schema.ModuleCallSignature: {
-        **_fields("inputs outputs in_spec out_spec"),
-        **_fields("forward_arg_names", V8_2),
-        **_left_out("input_names output_names", names=True),
-    },
-    schema.NamedTupleDef: _fields("field_names", V8_7),
-    schema.SymExprHint: {**_fields("as_int"), **_fields("as_bool as_float", V2)},
-    schema.SymExpr: _fields("expr_str hint"),
-    schema.SymInt: _fields("as_expr as_int"),
-    schema.SymFloat: _fields("as_expr as_float", V8_2),
-    schema.SymBool: _fields("as_expr as_bool"),
-    schema.RangeConstraint: _fields("min_val max_val"),
-    schema.Device: _fields("type index"),
+    schema.UserInputSpec: _fields("1: arg", "ours: @name"),
+    schema.UserOutputSpec: _fields("1: arg", "ours: @name"),
+    schema.ConstantValue: _fields("5.3: as_none as_int as_float as_string as_bool"),
+    schema.InputToConstantInputSpec: _fields("5.3: @name value"),
+    schema.InputToParameterSpec: _fields("1: arg parameter_name"),
+    schema.InputToBufferSpec: _fields("1: arg buffer_name", "5.1: persistent"),
+    schema.InputToTensorConstantSpec: _fields("1: arg tensor_constant_name", "ours: persistent"),
+    schema.InputToCustomObjSpec: _fields("5.1: arg custom_obj_name"),
+    schema.InputTokenSpec: _fields("5.3: arg"),
+    schema.LossOutputSpec: _fields("1: arg"),
+    schema.BufferMutationSpec: _fields("1: arg buffer_name"),
+    schema.ParameterMutationSpec: _fields("8.14: arg parameter_name"),
+    schema.GradientToParameterSpec: _fields("1: arg parameter_name"),
+    schema.GradientToUserInputSpec: _fields("1: arg @user_input_name"),
+    schema.UserInputMutationSpec: _fields("5.1: arg @user_input_name"),
+    schema.OutputTokenSpec: _fields("5.3: arg"),
+    schema.ModuleCallEntry: _fields("1: fqn signature"),
+    schema.ModuleCallSignature: _fields(
+        "1: inputs outputs in_spec out_spec", "8.2: forward_arg_names", "ours: @input_names @output_names"
+    ),
+    schema.NamedTupleDef: _fields("8.7: field_names"),
+    schema.SymExprHint: _fields("1: as_int", "2: as_bool as_float"),
+    schema.SymExpr: _fields("1: expr_str hint"),
+    schema.SymInt: _fields("1: as_expr as_int"),
+    schema.SymFloat: _fields("8.2: as_expr as_float"),
+    schema.SymBool: _fields("1: as_expr as_bool"),
+    schema.RangeConstraint: _fields("1: min_val max_val"),
+    schema.Device: _fields("1: type index"),
     schema.TensorMeta: {
-        **_fields("dtype sizes requires_grad device strides storage_offset layout"),
-        "dtype_name": _extension("dtypes"),
-        "layout_name": _extension("layouts"),
-        **_left_out("sparse"),
+        **_fields("1: dtype sizes requires_grad device strides storage_offset layout", "ours: sparse"),
+        "dtype_name": Field(None, feature="dtypes"),
+        "layout_name": Field(None, feature="layouts"),
     },
-    schema.SparseMeta: _left_out("dense_dim coalesced index_dtype block"),
-    schema.Composition: _left_out("codec tree parts integers"),
-    schema.Part: _left_out("meta composition"),
-    schema.PayloadConfig: _fields("config", V8_14),
-    schema.PayloadMeta: {
-        **_fields("path_name is_param use_pickle tensor_meta", V8_14),
-        **_left_out("same_as weight shared buffer"),
-        **_converted("conj neg placement"),
-    },
+    schema.SparseMeta: _fields("ours: dense_dim coalesced index_dtype block"),
+    schema.Composition: _fields("ours: codec tree parts integers"),
+    schema.Part: _fields("ours: meta composition"),
+    schema.PayloadConfig: _fields("8.14: config"),
+    schema.PayloadMeta: _fields(
+        "8.14: path_name is_param use_pickle tensor_meta",
+        "ours: same_as weight shared buffer conj neg placement",
+    ),
 }
 """Every field of every record in a program or in the config of its payloads.
 
-`converted` for a field of graphwire's own: written in torch's terms, or an obstacle through the extension that it belongs to.
+A step down converts or drops torch's fields that are newer than its version. What becomes of graphwire's own is in
+`evolve.steps.extensions`.
 """
 
 

@@ -1,6 +1,6 @@
 """Converts graphwire's extensions of the schema to torch's own terms; every step down begins with this.
 
-`vocabulary` assigns one of these treatments to each field, arm and extension:
+Each field, arm and extension of graphwire's own (`vocabulary`) gets one of these treatments:
 
     converted   stack traces as the text of each node's metadata, in torch's layout; provenance as JSON text there, as torch
                 2.12 writes it (both without what exceeds the bounds of `schema.trees.unfolding`); a sequence in the list
