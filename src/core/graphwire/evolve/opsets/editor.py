@@ -236,13 +236,8 @@ class NodeEditor:
         Raises:
             OpsetError: the arguments cannot be written.
         """
-        result: Result = "tensor"
-        if makes is not None:
-            result = makes
-        elif known is not None:
-            result = known
-        elif like is not None:
-            result = self.known(like) or like.kind
+        alike = "tensor" if like is None else self.known(like) or like.kind
+        result: Result = makes or known or alike
         return self.emit_all(target, inputs, [result], keywords=keywords, after=after)[0]
 
     def emit_all(

@@ -82,11 +82,8 @@ def _renamed_entry(entry: ModuleCallEntry, names: Mapping[str, str]) -> ModuleCa
     return replace(entry, signature=signature)
 
 
-_OF_NODES = {*(row.feature for row in ARMS.values() if row.feature), "propagate"} - {
-    "dtypes",
-    "layouts",
-    "results",
-}
+_OF_NODES = {*(row.feature for row in ARMS.values() if row.feature), "propagate"}
+_OF_NODES -= {"dtypes", "layouts", "results"}
 """The extensions whose use shows in arguments and nodes alone. For the others, a reader cannot tell what uses them."""
 
 
@@ -94,25 +91,20 @@ def requirements_after(old: Program, new: Program) -> list[str]:
     """Return the extensions that a program requires after its graph was rewritten."""
     if new is old:
         return old.requires
-    used: set[str] = set()
+    used = set(old.requires) - _OF_NODES
     for _, node in walk_nodes(new.graph_module.graph):
         if node.propagate:
             used.add("propagate")
         for argument in (*(named.arg for named in node.inputs), *node.outputs):
             used.update(features_of(argument))
-    used |= _features_of_values(new.graph_module.graph)
-    elsewhere: set[str] = set()
     for argument in _arguments_elsewhere(new):
-        elsewhere.update(features_of(argument))
-    return sorted((set(old.requires) - _OF_NODES) | used | elsewhere)
-
-
-def _features_of_values(graph: Graph) -> set[str]:
-    """Return the extensions that element types and layouts of values need."""
-    metas = graph.tensor_values.values()
-    dtypes = any(meta.dtype_name is not None for meta in metas)
-    layouts = any(meta.layout_name is not None for meta in metas)
-    return {name for name, needed in (("dtypes", dtypes), ("layouts", layouts)) if needed}
+        used.update(features_of(argument))
+    metas = new.graph_module.graph.tensor_values.values()
+    if any(meta.dtype_name is not None for meta in metas):
+        used.add("dtypes")
+    if any(meta.layout_name is not None for meta in metas):
+        used.add("layouts")
+    return sorted(used)
 
 
 def _arguments_elsewhere(program: Program) -> Iterator[Argument]:

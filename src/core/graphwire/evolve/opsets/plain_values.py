@@ -11,30 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from graphwire.schema import (
-    ARMS,
-    Argument,
-    CustomObjArgument,
-    Device,
-    Graph,
-    GraphArgument,
-    Layout,
-    MemoryFormat,
-    OptionalTensorArgument,
-    Renaming,
-    ScalarType,
-    SequenceValue,
-    SymBoolArgument,
-    SymFloatArgument,
-    SymIntArgument,
-    TensorArgument,
-    arguments_in,
-    arm_of,
-    decode_float,
-    encode_float,
-    rewritten,
-    step_text,
-)
+from graphwire import schema
+from graphwire.schema import ARMS, Argument, Graph, arguments_in, arm_of, decode_float, encode_float
 
 
 class Value(NamedTuple):
@@ -47,7 +25,11 @@ class Value(NamedTuple):
     """The class of a `custom_obj`."""
 
 
-_SYMBOLIC = {"sym_int": SymIntArgument, "sym_float": SymFloatArgument, "sym_bool": SymBoolArgument}
+_SYMBOLIC = {
+    "sym_int": schema.SymIntArgument,
+    "sym_float": schema.SymFloatArgument,
+    "sym_bool": schema.SymBoolArgument,
+}
 
 
 # -------------------------------------------------------------------------------------------------------- reading
@@ -74,11 +56,11 @@ def _decode_symbolic(kind: str) -> Callable[[Any], Any]:
     return decode
 
 
-def _decode_optional(content: OptionalTensorArgument) -> Value | None:
+def _decode_optional(content: schema.OptionalTensorArgument) -> Value | None:
     return None if content.as_tensor is None else Value(content.as_tensor.name)
 
 
-def _decode_sequence(content: SequenceValue) -> Any:
+def _decode_sequence(content: schema.SequenceValue) -> Any:
     items = [decode_value(item) for item in content.items]
     return tuple(items) if content.kind == "tuple" else items
 
@@ -130,46 +112,48 @@ _ENCODERS: dict[type, Callable[[Any], Argument]] = {
     float: lambda value: Argument(as_float=encode_float(value)),
     str: lambda value: Argument(as_string=value),
     dict: lambda value: Argument(as_string_to_argument={k: encode_value(v) for k, v in value.items()}),
-    ScalarType: lambda value: Argument(as_scalar_type=value),
-    MemoryFormat: lambda value: Argument(as_memory_format=value),
-    Layout: lambda value: Argument(as_layout=value),
-    Device: lambda value: Argument(as_device=value),
+    schema.ScalarType: lambda value: Argument(as_scalar_type=value),
+    schema.MemoryFormat: lambda value: Argument(as_memory_format=value),
+    schema.Layout: lambda value: Argument(as_layout=value),
+    schema.Device: lambda value: Argument(as_device=value),
 }
 
 
 def _encode_reference(value: Value) -> Argument:
     if value.kind == "tensor":
-        return Argument(as_tensor=TensorArgument(value.name))
+        return Argument(as_tensor=schema.TensorArgument(value.name))
     if value.kind == "custom_obj":
-        return Argument(as_custom_obj=CustomObjArgument(value.name, value.class_fqn))
-    return _argument(f"as_{value.kind}", _SYMBOLIC[value.kind](as_name=value.name))
+        return Argument(as_custom_obj=schema.CustomObjArgument(value.name, value.class_fqn))
+    return _argument(value.kind, _symbolic(value.kind, value))
 
 
 def _encode_sequence(values: Sequence[Any]) -> Argument:
     kinds = {item.kind if isinstance(item, Value) else type(item) for item in values}
     if not kinds or kinds == {"tensor"}:
-        return Argument(as_tensors=[TensorArgument(item.name) for item in values])
+        return Argument(as_tensors=[schema.TensorArgument(item.name) for item in values])
     if kinds == {"tensor", type(None)}:
         return Argument(as_optional_tensors=[_optional(item) for item in values])
     for literal, plural in ((bool, "bools"), (int, "ints"), (float, "floats"), (str, "strings")):
         if kinds == {literal}:
             items = [encode_float(item) for item in values] if literal is float else list(values)
-            return _argument(f"as_{plural}", items)
+            return _argument(plural, items)
     for literal, kind in ((int, "sym_int"), (float, "sym_float"), (bool, "sym_bool")):
         if kinds <= {literal, kind}:
-            return _argument(f"as_{kind}s", [_symbolic(kind, item) for item in values])
+            return _argument(f"{kind}s", [_symbolic(kind, item) for item in values])
     elements = [encode_value(item) for item in values]
-    return Argument(as_sequence=SequenceValue("tuple" if isinstance(values, tuple) else "list", elements))
+    return Argument(
+        as_sequence=schema.SequenceValue("tuple" if isinstance(values, tuple) else "list", elements)
+    )
 
 
-def _argument(arm: str, content: Any) -> Argument:
-    return Argument(**{arm: content})
+def _argument(kind: str, content: Any) -> Argument:
+    return Argument(**{f"as_{kind}": content})
 
 
-def _optional(value: Value | None) -> OptionalTensorArgument:
+def _optional(value: Value | None) -> schema.OptionalTensorArgument:
     if value is None:
-        return OptionalTensorArgument(as_none=True)
-    return OptionalTensorArgument(as_tensor=TensorArgument(value.name))
+        return schema.OptionalTensorArgument(as_none=True)
+    return schema.OptionalTensorArgument(as_tensor=schema.TensorArgument(value.name))
 
 
 def _symbolic(kind: str, value: Any) -> Any:
@@ -201,7 +185,7 @@ def subgraphs(argument: Argument) -> Iterator[tuple[str, Graph]]:
         yield ".as_graph.graph", argument.as_graph.graph
     for step, item in arguments_in(argument):
         for below, graph in subgraphs(item):
-            yield f".{arm_of(argument)}{step_text(step)}{below}", graph
+            yield f".{arm_of(argument)}{schema.step_text(step)}{below}", graph
 
 
 def map_argument(
@@ -216,8 +200,8 @@ def map_argument(
     """
     places = (place + below for below, _ in subgraphs(argument))
 
-    def changed(held: GraphArgument) -> GraphArgument:
+    def changed(held: schema.GraphArgument) -> schema.GraphArgument:
         graph = change(next(places), held.graph)
         return held if graph is held.graph else replace(held, graph=graph)
 
-    return rewritten(argument, Renaming(lambda name: rename.get(name, name), changed))
+    return schema.rewritten(argument, schema.Renaming(lambda name: rename.get(name, name), changed))

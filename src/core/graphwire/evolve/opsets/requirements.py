@@ -6,8 +6,8 @@ A document records which distribution provides each operator, container type and
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
@@ -20,42 +20,7 @@ from graphwire.schema.texts import parse_treespec, split_version, treespec_nodes
 _OWN = "graphwire"
 _OPERATOR = "op_handler"
 _TYPE = "treespec_serializer"
-_WHAT = {
-    _OPERATOR: "the operator",
-    _TYPE: "the container type",
-    "constant_codec": "the codec",
-}
-
-
-class MissingPlugin(NamedTuple):
-    """A distribution that a program needs and whose plugin is not in force here."""
-
-    requirement: PluginRequirement
-    provides: tuple[str, ...]
-    """What is missing from it: `KIND:NAME`."""
-
-    @property
-    def needs(self) -> list[tuple[str, str]]:
-        """What is missing from it, as pairs of kind and name."""
-        return [(kind, name) for kind, _, name in (each.partition(":") for each in self.provides)]
-
-
-def missing_plugins(program: Program, registry: Registry, *, operators: bool = True) -> list[MissingPlugin]:
-    """Return the plugins that a program needs and that are not in force.
-
-    Args:
-        operators: whether to include plugins that provide only operators.
-    """
-    missing = []
-    for requirement in program.plugins:
-        lacking = tuple(
-            each
-            for each in requirement.provides
-            if (operators or not each.startswith(_OPERATOR)) and not _provided(each, requirement, registry)
-        )
-        if lacking:
-            missing.append(MissingPlugin(requirement, lacking))
-    return missing
+_WHAT = {_OPERATOR: "the operator", _TYPE: "the container type", "constant_codec": "the codec"}
 
 
 def check_plugins(program: Program, registry: Registry, *, operators: bool = True) -> None:
@@ -68,21 +33,26 @@ def check_plugins(program: Program, registry: Registry, *, operators: bool = Tru
         MissingPluginError: plugins are missing. The message lists all of them, what each is needed for, at which nodes, and
             what to do.
     """
-    missing = missing_plugins(program, registry, operators=operators)
+    missing = []
+    for requirement in program.plugins:
+        asked = (each for each in requirement.provides if operators or not each.startswith(_OPERATOR))
+        if lacking := [each for each in asked if not _provided(each, requirement, registry)]:
+            missing.append((requirement, lacking))
     if not missing:
         return
-    places = _places(program, {name for each in missing for name in each.provides})
-    remedies = [remedy_for_requirements([(each.requirement, each.needs) for each in missing], registry)]
-    if any(name.startswith(_OPERATOR) for each in missing for name in each.provides):
+    listed = [(name, requirement) for requirement, names in missing for name in names]
+    places = _places(program, {name for name, _ in listed})
+    needs = [(requirement, [_parts(name) for name in names]) for requirement, names in missing]
+    remedies = [remedy_for_requirements(needs, registry)]
+    if any(name.startswith(_OPERATOR) for name, _ in listed):
         remedies.append('Or pass unknown_ops="opaque" to look at the graph without running it')
     problems = [
         Problem(
             _shortened(places.get(name, ["plugins"])),
             "missing-plugin",
-            f"{_label(name)} comes with {each.requirement.distribution} {each.requirement.version}",
+            f"{_label(name)} comes with {requirement.distribution} {requirement.version}",
         )
-        for each in missing
-        for name in each.provides
+        for name, requirement in listed
     ]
     count = len(missing)
     raise MissingPluginError(
@@ -104,7 +74,7 @@ def kept_requirements(
     for requirement in program.plugins:
         names = []
         for each in requirement.provides:
-            kind, _, name = each.partition(":")
+            kind, name = _parts(each)
             handler = registry.op_handler(name) if kind == _OPERATOR else None
             foreign = handler is not None and handler.namespace in namespaces
             if kind == _OPERATOR and (foreign or not _provided(each, requirement, registry)):
@@ -116,20 +86,20 @@ def kept_requirements(
 
 def with_requirements(program: Program, registry: Registry) -> Program:
     """Update the list of plugins of a program after its operators were rewritten."""
-    needed: dict[tuple[str, str], set[str]] = {}
+    needed: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    recorded: dict[str, tuple[str, str]] = {}
     for requirement in program.plugins:
-        kept = {each for each in requirement.provides if not each.startswith(f"{_OPERATOR}:")}
-        if kept:
-            needed.setdefault((requirement.distribution, requirement.version), set()).update(kept)
-    recorded = {each: requirement for requirement in program.plugins for each in requirement.provides}
+        for provided in requirement.provides:
+            recorded[provided] = requirement.distribution, requirement.version
+            if not provided.startswith(f"{_OPERATOR}:"):
+                needed[recorded[provided]].add(provided)
     for name in {node.target for _, node in walk_nodes(program.graph_module.graph)}:
         owner = registry.owner_of(_OPERATOR, name)
         provided = f"{_OPERATOR}:{name}"
         if owner is not None and owner.distribution and _normal(owner.distribution) != _OWN:
-            needed.setdefault((owner.distribution, owner.version), set()).add(provided)
+            needed[owner.distribution, owner.version].add(provided)
         elif provided in recorded:
-            requirement = recorded[provided]
-            needed.setdefault((requirement.distribution, requirement.version), set()).add(provided)
+            needed[recorded[provided]].add(provided)
     plugins = [
         PluginRequirement(distribution, version, sorted(names))
         for (distribution, version), names in sorted(needed.items())
@@ -139,7 +109,7 @@ def with_requirements(program: Program, registry: Registry) -> Program:
 
 def _provided(provided: str, requirement: PluginRequirement, registry: Registry) -> bool:
     """Report whether a plugin in force provides something. A built-in part does not replace another distribution's operator."""
-    kind, _, name = provided.partition(":")
+    kind, name = _parts(provided)
     owner = registry.owner_of(kind, name)
     if owner is None:
         return False
@@ -152,28 +122,23 @@ def _provided(provided: str, requirement: PluginRequirement, registry: Registry)
 def _places(program: Program, names: set[str]) -> dict[str, list[str]]:
     """Return the places where each of some names is used, as far as the graph shows them."""
     places: dict[str, list[str]] = {}
+
+    def note(kind: str, name: str, place: str) -> None:
+        if f"{kind}:{name}" in names:
+            places.setdefault(f"{kind}:{name}", []).append(place)
+
     for place, node in walk_nodes(program.graph_module.graph):
-        if (name := f"{_OPERATOR}:{node.target}") in names:
-            places.setdefault(name, []).append(place)
+        note(_OPERATOR, node.target, place)
     for key, value in program.encoded_values.items():
-        if (name := f"constant_codec:{value.codec}") in names:
-            places.setdefault(name, []).append(f"encoded_values[{key!r}]")
+        note("constant_codec", value.codec, f"encoded_values[{key!r}]")
     if any(name.startswith(f"{_TYPE}:") for name in names):
-        for place, text in _treespecs(program):
-            for each in sorted(
-                {node.type for _, node, _ in treespec_nodes(parse_treespec(text)) if node.type}
-            ):
-                if (name := f"{_TYPE}:{split_version(each)[0]}") in names:
-                    places.setdefault(name, []).append(place)
+        for index, call in enumerate(program.graph_module.module_call_graph):
+            for side in ("in_spec", "out_spec") if call.signature is not None else ():
+                spec = parse_treespec(getattr(call.signature, side))
+                for name in sorted({node.type for _, node, _ in treespec_nodes(spec) if node.type}):
+                    place = f"graph_module.module_call_graph[{index}].signature.{side}"
+                    note(_TYPE, split_version(name)[0], place)
     return places
-
-
-def _treespecs(program: Program) -> Iterator[tuple[str, str]]:
-    for index, call in enumerate(program.graph_module.module_call_graph):
-        if call.signature is not None:
-            place = f"graph_module.module_call_graph[{index}].signature"
-            yield f"{place}.in_spec", call.signature.in_spec
-            yield f"{place}.out_spec", call.signature.out_spec
 
 
 def _shortened(places: Sequence[str], most: int = 4) -> str:
@@ -182,8 +147,13 @@ def _shortened(places: Sequence[str], most: int = 4) -> str:
 
 
 def _label(provided: str) -> str:
-    kind, _, name = provided.partition(":")
+    kind, name = _parts(provided)
     return f"{_WHAT.get(kind, kind)} {name}"
+
+
+def _parts(provided: str) -> tuple[str, str]:
+    kind, _, name = provided.partition(":")
+    return kind, name
 
 
 def _normal(name: str) -> str:

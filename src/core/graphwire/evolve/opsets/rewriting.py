@@ -14,18 +14,7 @@ from graphwire.evolve.opsets.plain_values import Value, defined_values, map_argu
 from graphwire.schema import VALUE_TABLES, Graph, NamedArgument, Node
 
 _RESERVED = frozenset(
-    {
-        *keyword.kwlist,
-        *dir(builtins),
-        "self",
-        "torch",
-        "device",
-        "inf",
-        "nan",
-        "NoneType",
-        "fx_pytree",
-        "pytree",
-    }
+    [*keyword.kwlist, *dir(builtins), *"self torch device inf nan NoneType fx_pytree pytree".split()]
 )
 """Names with a meaning in the code that torch generates from a graph (`torch/fx/graph.py`)."""
 
@@ -95,14 +84,9 @@ class GraphRewrite:
             self._report_uses(missing, outputs, place, problems)
         metadata = {k: v for k, v in graph.value_metadata.items() if k not in self._lost}
         compositions = {k: v for k, v in graph.compositions.items() if k not in self._rewritten}
-        return replace(
-            graph,
-            nodes=self._nodes,
-            outputs=outputs,
-            value_metadata=metadata,
-            compositions=compositions,
-            **self._tables,
-        ), self._new_names
+        changed = {"nodes": self._nodes, "outputs": outputs, **self._tables}
+        graph = replace(graph, value_metadata=metadata, compositions=compositions, **changed)
+        return graph, self._new_names
 
     def _report_uses(
         self, missing: Iterable[str], outputs: Sequence[Any], place: str, problems: list[Problem]
