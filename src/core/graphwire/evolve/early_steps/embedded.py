@@ -59,10 +59,12 @@ def embedded_tensors(tree: Any) -> list[EmbeddedTensor]:
             EmbeddedTensor(name, "constant", "torch.save", _bytes_of(name, data), None)
             for name, data in constants.items()
         ]
-    if version != DRAFT:
-        return []
-    found = [_draft_tensor(name, "parameter", tensor) for name, tensor in _table(tree, "parameters").items()]
-    return found + [_draft_tensor(name, "buffer", tensor) for name, tensor in _table(tree, "buffers").items()]
+    kinds: tuple[Literal["parameter", "buffer"], ...] = ("parameter", "buffer") if version == DRAFT else ()
+    return [
+        _draft_tensor(name, kind, tensor)
+        for kind in kinds
+        for name, tensor in _table(tree, f"{kind}s").items()
+    ]
 
 
 def _table(tree: Any, *steps: str) -> Record:
@@ -111,13 +113,11 @@ def embed(draft: Record, storage_of: Callable[[str], bytes | memoryview]) -> Rec
         draft: the document from `downgrade`.
         storage_of: returns the little-endian bytes of a weight's storage, by its qualified name, as its meta describes them.
     """
-    return {
-        **draft,
-        **{
-            table: {name: _with_bytes(tensor, storage_of(name)) for name, tensor in draft[table].items()}
-            for table in ("parameters", "buffers")
-        },
+    tables = {
+        table: {name: _with_bytes(tensor, storage_of(name)) for name, tensor in draft[table].items()}
+        for table in ("parameters", "buffers")
     }
+    return {**draft, **tables}
 
 
 def _with_bytes(tensor: Record, data: bytes | memoryview) -> Record:

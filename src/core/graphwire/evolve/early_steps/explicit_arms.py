@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
 
-from graphwire.evolve.documents import Edits, Record, Where, arm_of, rewrite
+from graphwire.evolve.documents import Edits, Record, Where, arm_of, rewrite, with_module
 from graphwire.schema import (
     ARGUMENT_ARMS,
     Device,
@@ -19,14 +20,7 @@ from graphwire.schema import (
 
 _ARGUMENT = ARGUMENT_ARMS[: ARGUMENT_ARMS.index("as_operator")]
 _INPUT_SPEC = ("user_input", "parameter", "buffer", "tensor_constant")
-_OUTPUT_SPEC = (
-    "user_output",
-    "loss_output",
-    "buffer_mutation",
-    "gradient_to_parameter",
-    "gradient_to_user_input",
-)
-_HINT = ("as_int", "as_float", "as_bool")
+_OUTPUT_SPEC = "user_output loss_output buffer_mutation gradient_to_parameter gradient_to_user_input".split()
 
 
 def without_nulls(value: Any) -> Any:
@@ -45,18 +39,17 @@ def with_all_arms(tree: Record) -> Record:
         Edits(
             argument=_argument,
             tensor_meta=lambda meta, where: {**meta, "device": _filled(meta["device"], ("type", "index"))},
-            sym_int=lambda value, where: _symbolic(value, "as_int"),
-            sym_bool=lambda value, where: _symbolic(value, "as_bool"),
+            sym_int=partial(_symbolic, "as_int"),
+            sym_bool=partial(_symbolic, "as_bool"),
             input_spec=lambda spec, where: _filled(spec, _INPUT_SPEC),
             output_spec=lambda spec, where: _filled(spec, _OUTPUT_SPEC),
         ),
     )
-    module = tree["graph_module"]
-    entries = [_filled(entry, ("fqn", "signature")) for entry in module["module_call_graph"]]
-    return {**tree, "graph_module": {**module, "module_call_graph": entries}}
+    entries = tree["graph_module"]["module_call_graph"]
+    return with_module(tree, module_call_graph=[_filled(entry, ("fqn", "signature")) for entry in entries])
 
 
-def _filled(record: Record, fields: tuple[str, ...]) -> Record:
+def _filled(record: Record, fields: Iterable[str]) -> Record:
     return {**dict.fromkeys(fields), **record}
 
 
@@ -89,11 +82,10 @@ def _argument(argument: Record, where: Where) -> Record:
     return _filled(argument, _ARGUMENT)
 
 
-def _symbolic(value: Record, literal: str) -> Record:
+def _symbolic(literal: str, value: Record, where: Where) -> Record:
     expression = value.get("as_expr")
     if isinstance(expression, dict):
         hint = expression.get("hint")
-        if isinstance(hint, dict):
-            hint = _filled(hint, _HINT)
-        value = {**value, "as_expr": {**expression, "hint": hint}}
+        filled = _filled(hint, ("as_int", "as_float", "as_bool")) if isinstance(hint, dict) else hint
+        value = {**value, "as_expr": {**expression, "hint": filled}}
     return _filled(value, ("as_expr", literal))

@@ -49,14 +49,12 @@ def plan(start: Version, end: Version) -> list[Step]:
     """
     up = start <= end
     older, newer = (start, end) if up else (end, start)
-    spurs = [step for step in VARIANTS if step.older in (older, newer)]
-    base = next((step.newer for step in spurs if step.older == older), older)
-    top = next((step.newer for step in spurs if step.older == newer), newer)
-    first, last = _index(base), _index(top)
-    steps = list(STEPS[first:last])
-    if base != older and start != end:
-        steps.insert(0, next(step for step in spurs if step.older == older))
-    if top != newer and start != end:
+    variants = {step.older: step for step in VARIANTS}
+    base, top = (variants[each].newer if each in variants else each for each in (older, newer))
+    steps = list(STEPS[_index(base) : _index(top)])
+    if older in variants and start != end:
+        steps.insert(0, variants[older])
+    if newer in variants and start != end:
         raise SchemaVersionError(f"schema {newer} is not between other versions", place="schema_version")
     return steps if up else steps[::-1]
 

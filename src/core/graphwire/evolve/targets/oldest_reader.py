@@ -88,14 +88,9 @@ def _needed(graph: Graph, top: bool) -> Iterator[Version | None]:
         if nameless and is_nameless(node.target, ("",)):
             yield None
         outputs = node.outputs
-        if (
-            outputs
-            and outputs[0].as_tensors
-            and len(outputs) == 1
-            and node.is_hop_single_tensor_return is None
-        ):
-            continue
         if len(outputs) == 1 and outputs[0].as_tensor is not None:
+            continue
+        if len(outputs) == 1 and outputs[0].as_tensors and node.is_hop_single_tensor_return is None:
             continue
         if any(output.as_tensor is None for output in outputs):
             place = _place_of(node)
