@@ -31,73 +31,62 @@ _HOP = "torch.ops.higher_order."
 
 _OVERLOADS: Final[dict[str, str]] = {
     "2.2": """
-        Generator.default _convert_weight_to_int4pack.default _foreach_add.Tensor _foreach_add_.Tensor
-        _foreach_div.Tensor _foreach_div_.Tensor _mixed_dtypes_linear.default _weight_int4pack_mm.default all.dims
-        any.dims initial_seed.default linspace.Scalar_Tensor linspace.Tensor_Scalar linspace.Tensor_Tensor
-        logspace.Scalar_Tensor logspace.Tensor_Scalar logspace.Tensor_Tensor manual_seed.generator
-        masked_scatter_backward.default seed.default""",
+        Generator _convert_weight_to_int4pack _foreach_add.Tensor _foreach_add_.Tensor _foreach_div.Tensor
+        _foreach_div_.Tensor _mixed_dtypes_linear _weight_int4pack_mm all.dims any.dims initial_seed
+        linspace.Scalar_Tensor linspace.Tensor_Scalar linspace.Tensor_Tensor logspace.Scalar_Tensor
+        logspace.Tensor_Scalar logspace.Tensor_Tensor manual_seed.generator masked_scatter_backward seed""",
     "2.3": """
-        _assert_scalar.default _chunk_cat.default _cslt_sparse_mm_search.default _functional_assert_scalar.default
-        _fused_sgd.default _fused_sgd.tensor_lr _fused_sgd_.default _fused_sgd_.tensor_lr _lazy_clone.default
-        _linalg_eigvals.default _nested_get_jagged_dummy.default _nested_get_lengths.default
-        _nested_get_offsets.default _nested_get_ragged_idx.default _nested_get_values.default
-        _nested_get_values_copy.default _nested_view_from_jagged.default _nested_view_from_jagged_copy.default
-        _print.default _scaled_dot_product_cudnn_attention.default _scaled_dot_product_flash_attention_for_cpu.default
-        _scaled_dot_product_flash_attention_for_cpu_backward.default _test_parallel_materialize.default
-        _weight_int8pack_mm.default slice_inverse.default""",
+        _assert_scalar _chunk_cat _cslt_sparse_mm_search _functional_assert_scalar _fused_sgd
+        _fused_sgd.tensor_lr _fused_sgd_ _fused_sgd_.tensor_lr _lazy_clone _linalg_eigvals
+        _nested_get_jagged_dummy _nested_get_lengths _nested_get_offsets _nested_get_ragged_idx
+        _nested_get_values _nested_get_values_copy _nested_view_from_jagged _nested_view_from_jagged_copy _print
+        _scaled_dot_product_cudnn_attention _scaled_dot_product_flash_attention_for_cpu
+        _scaled_dot_product_flash_attention_for_cpu_backward _test_parallel_materialize _weight_int8pack_mm
+        slice_inverse""",
     "2.4": """
-        _batch_norm_no_update.default _batch_norm_with_update.default _batch_norm_with_update_functional.default
-        _foreach_max.default _fused_adagrad.default _fused_adagrad_.default _jagged_to_padded_dense_forward.default
-        _nested_compute_contiguous_strides_offsets.default _padded_dense_to_jagged_forward.default
-        _scaled_dot_product_cudnn_attention_backward.default _sparse_compressed_tensor_with_dims.default
-        _sparse_semi_structured_addmm.default _sparse_semi_structured_apply.default
-        _sparse_semi_structured_apply_dense.default _sparse_semi_structured_mm.default
-        _sparse_semi_structured_tile.default batch_norm_backward.default get_autocast_dtype.default rms_norm.default""",
+        _batch_norm_no_update _batch_norm_with_update _batch_norm_with_update_functional _foreach_max
+        _fused_adagrad _fused_adagrad_ _jagged_to_padded_dense_forward
+        _nested_compute_contiguous_strides_offsets _padded_dense_to_jagged_forward
+        _scaled_dot_product_cudnn_attention_backward _sparse_compressed_tensor_with_dims
+        _sparse_semi_structured_addmm _sparse_semi_structured_apply _sparse_semi_structured_apply_dense
+        _sparse_semi_structured_mm _sparse_semi_structured_tile batch_norm_backward get_autocast_dtype rms_norm""",
     "2.5": """
-        _nested_get_max_seqlen.default _nested_get_min_seqlen.default _safe_softmax.default
-        _scaled_dot_product_attention_math_for_mps.default _scaled_dot_product_fused_attention_overrideable.default
-        _scaled_dot_product_fused_attention_overrideable_backward.default _spsolve.default
-        _unsafe_masked_index.default _unsafe_masked_index_put_accumulate.default _wrapped_linear_prepack.default
-        _wrapped_quantized_linear_prepacked.default""",
+        _nested_get_max_seqlen _nested_get_min_seqlen _safe_softmax _scaled_dot_product_attention_math_for_mps
+        _scaled_dot_product_fused_attention_overrideable
+        _scaled_dot_product_fused_attention_overrideable_backward _spsolve _unsafe_masked_index
+        _unsafe_masked_index_put_accumulate _wrapped_linear_prepack _wrapped_quantized_linear_prepacked""",
     "2.6": """
-        _convert_weight_to_int4pack_for_cpu.default _foreach_lerp.ScalarList _foreach_lerp_.ScalarList
-        _foreach_rsqrt.default _foreach_rsqrt_.default _nested_from_padded_tensor.default
-        _weight_int4pack_mm_for_cpu.default rrelu_with_noise_functional.default""",
+        _convert_weight_to_int4pack_for_cpu _foreach_lerp.ScalarList _foreach_lerp_.ScalarList _foreach_rsqrt
+        _foreach_rsqrt_ _nested_from_padded_tensor _weight_int4pack_mm_for_cpu rrelu_with_noise_functional""",
     "2.7": """
-        _cudnn_attention_forward.default _dyn_quant_matmul_4bit.default _dyn_quant_pack_4bit_weight.default
-        _scaled_grouped_mm.default""",
+        _cudnn_attention_forward _dyn_quant_matmul_4bit _dyn_quant_pack_4bit_weight _scaled_grouped_mm""",
     "2.8": """
-        _fused_adagrad.tensor_lr _fused_adagrad_.tensor_lr _fused_rms_norm.default _grouped_mm.default
-        _weight_int4pack_mm_with_scales_and_zeros.default addmm.dtype baddbmm.dtype bmm.dtype mm.dtype
+        _fused_adagrad.tensor_lr _fused_adagrad_.tensor_lr _fused_rms_norm _grouped_mm
+        _weight_int4pack_mm_with_scales_and_zeros addmm.dtype baddbmm.dtype bmm.dtype mm.dtype
         randint_like.Tensor""",
-    "2.9": """
-        _cudnn_attention_backward.default _fused_rms_norm_backward.default hash_tensor.default
-        sym_is_contiguous.default""",
+    "2.9": "_cudnn_attention_backward _fused_rms_norm_backward hash_tensor sym_is_contiguous",
     "2.10": """
-        _scaled_grouped_mm_v2.default _scaled_mm_v2.default rand_like.generator randint_like.Tensor_generator
+        _scaled_grouped_mm_v2 _scaled_mm_v2 rand_like.generator randint_like.Tensor_generator
         randint_like.generator randint_like.low_generator_dtype randn_like.generator""",
     "2.11": """
         _flash_attention_forward.quantized _foreach_powsum.Scalar _scaled_dot_product_flash_attention.quantized
-        _use_miopen_ctc_loss.Tensor _use_miopen_ctc_loss.default linalg__powsum.default miopen_ctc_loss.Tensor
-        miopen_ctc_loss.default""",
+        _use_miopen_ctc_loss.Tensor _use_miopen_ctc_loss linalg__powsum miopen_ctc_loss.Tensor miopen_ctc_loss""",
     "2.12": """
-        _flash_attention_forward_no_dropout_inplace.default _foreach_clone.default _philox_key_fold_in.default
-        _philox_key_split.default _philox_normal.default _philox_normal_.default _philox_uniform.default
-        _philox_uniform_.default _upsample_lanczos2d_aa.default _upsample_lanczos2d_aa.vec
-        _upsample_lanczos2d_aa_backward.default""",
-    "2.13": "_foreach_mm.default broadcast_shapes.default",
-    "2.14": """
-        _philox_key_fold_in.Tensor linalg_matrix_sqrth.default linalg_polar.default shallow_copy_data_.default""",
+        _flash_attention_forward_no_dropout_inplace _foreach_clone _philox_key_fold_in _philox_key_split
+        _philox_normal _philox_normal_ _philox_uniform _philox_uniform_ _upsample_lanczos2d_aa
+        _upsample_lanczos2d_aa.vec _upsample_lanczos2d_aa_backward""",
+    "2.13": "_foreach_mm broadcast_shapes",
+    "2.14": "_philox_key_fold_in.Tensor linalg_matrix_sqrth linalg_polar shallow_copy_data_",
     "2.15": """
-        _cudnn_attention_forward_no_dropout_inplace.default _is_tracing.default _philox_randint.default
-        _philox_randint_.default _scaled_addmm.default _scaled_addmm_.default""",
+        _cudnn_attention_forward_no_dropout_inplace _is_tracing _philox_randint _philox_randint_ _scaled_addmm
+        _scaled_addmm_""",
 }
-"""ATen's overloads by the release that introduced them."""
+"""ATen's overloads by the release that introduced them; those named `default` without that."""
 
 _PRIMITIVES: Final[dict[str, str]] = {
-    "2.2": "view_of_dtype.default",
-    "2.3": "frexp.default",
-    "2.4": "_make_token.default _sink_tokens.default",
+    "2.2": "view_of_dtype",
+    "2.3": "frexp",
+    "2.4": "_make_token _sink_tokens",
 }
 """Torch's primitive operators by the release that introduced them."""
 
@@ -138,8 +127,14 @@ those releases.
 """
 
 
+def _serialized(name: str, start: str = _ATEN) -> str:
+    """Return the serialized name of a listed operator."""
+    full = name if name.startswith("torch.ops.") else f"{start}{name}"
+    return f"{full}.default" if full.startswith((_ATEN, _PRIMS)) and full.count(".") == 3 else full
+
+
 _FIRST_RELEASE: Final[dict[str, str]] = {
-    f"{start}{name}": release
+    _serialized(name, start): release
     for start, table in ((_ATEN, _OVERLOADS), (_PRIMS, _PRIMITIVES), ("", _FUNCTIONS), (_HOP, _HIGHER_ORDER))
     for release, names in table.items()
     for name in names.split()
@@ -149,13 +144,8 @@ _FIRST_RELEASE: Final[dict[str, str]] = {
 _UNREAD: Final = frozenset({f"{_HOP}triton_kernel_wrapper_functional"})
 """Operators that torch writes and no release of it reads."""
 
-_PREDISPATCH = (
-    "torch._functorch.predispatch.",
-    "torch._C.",
-    "torch.amp.",
-    "torch.autograd.",
-    "torch.export.",
-    "torch.fx.",
+_PREDISPATCH = tuple(
+    "torch._functorch.predispatch. torch._C. torch.amp. torch.autograd. torch.export. torch.fx.".split()
 )
 """Prefixes of the names of functions that the reader of 2.13 is the first to call by name, whatever the function."""
 _PREDISPATCH_RELEASE = "2.13"
@@ -204,35 +194,35 @@ _DEFAULTS: Final[dict[str, Record | None]] = {
 
 _PARAMETERS: Final[dict[str, str]] = {
     "2.2": """
-        _scaled_mm.default use_fast_accum=False
-        _cslt_sparse_mm.default alpha=None out_dtype=None""",
+        _scaled_mm use_fast_accum=False
+        _cslt_sparse_mm alpha=None out_dtype=None""",
     "2.3": """
-        _sparse_semi_structured_linear.default out_dtype=None
-        _cslt_sparse_mm.default alg_id=0""",
+        _sparse_semi_structured_linear out_dtype=None
+        _cslt_sparse_mm alg_id=0""",
     "2.4": """
         _foreach_norm.Scalar dtype=None
-        mkldnn_reorder_conv3d_weight.default input_size=None
-        _flash_attention_backward.default window_size_left=None window_size_right=None
-        _flash_attention_forward.default window_size_left=None window_size_right=None seqused_k=None alibi_slopes=None
-        _efficient_attention_forward.default window_size=None
-        _efficient_attention_backward.default window_size=None shared_storage_dqdkdv=False""",
+        mkldnn_reorder_conv3d_weight input_size=None
+        _flash_attention_backward window_size_left=None window_size_right=None
+        _flash_attention_forward window_size_left=None window_size_right=None seqused_k=None alibi_slopes=None
+        _efficient_attention_forward window_size=None
+        _efficient_attention_backward window_size=None shared_storage_dqdkdv=False""",
     "2.5": """
-        pad_sequence.default padding_side=right
-        scaled_dot_product_attention.default enable_gqa=False
-        _scaled_dot_product_attention_math.default enable_gqa=False
-        _fused_sdp_choice.default enable_gqa=False
-        _nested_view_from_jagged.default min_seqlen=None max_seqlen=None
-        _nested_view_from_jagged_copy.default min_seqlen=None max_seqlen=None""",
+        pad_sequence padding_side=right
+        scaled_dot_product_attention enable_gqa=False
+        _scaled_dot_product_attention_math enable_gqa=False
+        _fused_sdp_choice enable_gqa=False
+        _nested_view_from_jagged min_seqlen=None max_seqlen=None
+        _nested_view_from_jagged_copy min_seqlen=None max_seqlen=None""",
     "2.6": f"""
-        _assert_tensor_metadata.default device=any layout=any
-        _cslt_sparse_mm.default split_k=1
-        {_PRIMS}device_put.default non_blocking=False""",
+        _assert_tensor_metadata device=any layout=any
+        _cslt_sparse_mm split_k=1
+        {_PRIMS}device_put non_blocking=False""",
     "2.7": """
-        stft.default align_to_window=None
+        stft align_to_window=None
         stft.center align_to_window=None""",
     "2.12": """
-        _flash_attention_forward.default block_table=None num_splits=None
-        _scaled_dot_product_attention_math_for_mps.default enable_gqa=False""",
+        _flash_attention_forward block_table=None num_splits=None
+        _scaled_dot_product_attention_math_for_mps enable_gqa=False""",
 }
 """Parameters of ATen's overloads by the release that introduced them, each with the default with which it may be omitted.
 
@@ -241,16 +231,15 @@ on the parts of sparse tensors, are in no exported graph.
 """
 
 _CALLED_OTHERWISE: Final[dict[str, str]] = {
-    "2.2": "_efficient_attention_forward.default _efficient_attention_backward.default",
-    "2.3": "_efficient_attention_forward.default",
-    "2.4": f"_scaled_dot_product_cudnn_attention.default {_PRIMS}var.default",
+    "2.2": "_efficient_attention_forward _efficient_attention_backward",
+    "2.3": "_efficient_attention_forward",
+    "2.4": f"_scaled_dot_product_cudnn_attention {_PRIMS}var",
     "2.5": """
-        _scaled_mm.default _scaled_dot_product_cudnn_attention.default
-        _scaled_dot_product_cudnn_attention_backward.default""",
-    "2.7": "_flash_attention_backward.default",
-    "2.8": "_cslt_sparse_mm.default",
-    "2.9": "_fused_rms_norm.default",
-    "2.11": f"{_PRIMS}uniform.default",
+        _scaled_mm _scaled_dot_product_cudnn_attention _scaled_dot_product_cudnn_attention_backward""",
+    "2.7": "_flash_attention_backward",
+    "2.8": "_cslt_sparse_mm",
+    "2.9": "_fused_rms_norm",
+    "2.11": f"{_PRIMS}uniform",
 }
 """Overloads whose parameters, their order, or whose results differ from those of the release before."""
 
@@ -302,19 +291,15 @@ def _without(parameters: Iterable[str]) -> Callable[[FormEditor], None]:
     return leave_out
 
 
-def _overload(name: str) -> str:
-    return name if name.startswith("torch.ops.") else f"{_ATEN}{name}"
-
-
 ARRIVALS: Final[tuple[Change, ...]] = (
     *(Change(release, target, down=_refuse) for target, release in _FIRST_RELEASE.items()),
     *(
-        Change(release, _overload(name), down=_refuse_form)
+        Change(release, _serialized(name), down=_refuse_form)
         for release, names in _CALLED_OTHERWISE.items()
         for name in names.split()
     ),
     *(
-        Change(release, _overload(name), down=_without(parameters))
+        Change(release, _serialized(name), down=_without(parameters))
         for release, rows in _PARAMETERS.items()
         for name, *parameters in map(str.split, rows.strip().splitlines())
     ),
