@@ -29,14 +29,23 @@ _WORD = re.compile(r"\W", re.ASCII)
 
 def rename_builtin_names(tree: Record) -> Record:
     """Rename the top-level values that have the name of a builtin."""
-    graph = tree["graph_module"]["graph"]
-    taken = value_names(graph)
-    names: dict[str, str] = {}
+    return _with_names(tree, _free_names(tree["graph_module"]["graph"], _is_builtin))
+
+
+def _is_builtin(name: str) -> bool:
+    return hasattr(builtins, name) or iskeyword(name) or name in _FX_NAMES
+
+
+def _free_names(
+    graph: Record, is_reserved: Callable[[str], bool], suffix: str = "", separator: str = "_"
+) -> dict[str, str]:
+    """Return a free name for each value of a graph whose name is reserved."""
+    taken, names = value_names(graph), {}
     for name in sorted(taken):
-        if hasattr(builtins, name) or iskeyword(name) or name in _FX_NAMES:
-            names[name] = free_name(name, taken)
+        if is_reserved(name):
+            names[name] = free_name(f"{name}{suffix}", taken, separator)
             taken.add(names[name])
-    return _with_names(tree, names)
+    return names
 
 
 def name_symbols_by_operators(tree: Record) -> Record:
@@ -64,12 +73,11 @@ def rename_node_name_clashes(tree: Record) -> Record:
 
     def of_graph(graph: Record, where: Where) -> Record:
         stems = {_stem(node["target"]) for node in graph["nodes"] if _has_several_values(node)}
-        taken = value_names(graph)
-        names: dict[str, str] = {}
-        for name in sorted(taken):
-            if name in stems or name.rstrip("0123456789").removesuffix("_") in stems:
-                names[name] = free_name(f"{name}_value", taken, separator="")
-                taken.add(names[name])
+
+        def is_reserved(name: str) -> bool:
+            return name in stems or name.rstrip("0123456789").removesuffix("_") in stems
+
+        names = _free_names(graph, is_reserved, "_value", separator="")
         found[where.path] = names
         return rename_values(Graph, graph, names)
 
@@ -79,9 +87,8 @@ def rename_node_name_clashes(tree: Record) -> Record:
 
 def _has_several_values(node: Record) -> bool:
     outputs = node["outputs"]
-    return (
-        len(outputs) != 1 or name_of(outputs[0]) is None or node.get("is_hop_single_tensor_return") is False
-    )
+    listed = len(outputs) != 1 or name_of(outputs[0]) is None
+    return listed or node.get("is_hop_single_tensor_return") is False
 
 
 def _stem(target: str) -> str:

@@ -8,15 +8,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from graphwire import schema
 from graphwire.evolve.documents import Edits, Record, Where, arm_of, rewrite, with_module
-from graphwire.schema import (
-    ARGUMENT_ARMS,
-    Device,
-    OptionalTensorArgument,
-    SymBoolArgument,
-    SymIntArgument,
-    by_arm,
-)
+from graphwire.schema import ARGUMENT_ARMS, by_arm
 
 _ARGUMENT = ARGUMENT_ARMS[: ARGUMENT_ARMS.index("as_operator")]
 _INPUT_SPEC = ("user_input", "parameter", "buffer", "tensor_constant")
@@ -65,10 +59,10 @@ Fill: TypeAlias = Callable[[Any], Any]
 
 _INNER: dict[str, Fill] = by_arm(
     {
-        "as_sym_int": _filler(SymIntArgument),
-        "as_sym_bool": _filler(SymBoolArgument),
-        "as_optional_tensor": _filler(OptionalTensorArgument),
-        "as_device": _filler(Device),
+        "as_sym_int": _filler(schema.SymIntArgument),
+        "as_sym_bool": _filler(schema.SymBoolArgument),
+        "as_optional_tensor": _filler(schema.OptionalTensorArgument),
+        "as_device": _filler(schema.Device),
     },
     _each,
 )

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphwire import schema
 from graphwire.evolve.documents import ROOT, Record, Refuse, arm_of, name_of
-from graphwire.schema import (
-    Argument,
-    BackwardSignature,
-    InputSpec,
-    NameMaps,
-    OutputSpec,
-    TensorArgument,
-    signature_from_maps,
-    value_name,
-)
+from graphwire.schema import Argument, InputSpec, OutputSpec, TensorArgument, value_name
 from graphwire.schema.trees import to_tree
 
 _PLACE = ROOT.at(".graph_module.signature")
@@ -24,19 +16,19 @@ def signature_up(signature: Record, graph: Record) -> Record:
     """Convert name maps to specs, in the order of the graph's inputs and outputs."""
     inputs, outputs = ([_bare(each) for each in graph[side]] for side in ("inputs", "outputs"))
     backward: Any = signature.get("backward_signature") or {}
-    maps = NameMaps(
+    maps = schema.NameMaps(
         signature["inputs_to_parameters"],
         signature["inputs_to_buffers"],
         [name for each in inputs if (name := value_name(each)) is not None],  # those in no other map
         [name for each in outputs if (name := value_name(each)) is not None],
         signature["buffers_to_mutate"],
-        BackwardSignature(
+        schema.BackwardSignature(
             backward.get("loss_output"),
             backward.get("gradients_to_parameters", {}),
             backward.get("gradients_to_user_inputs", {}),
         ),
     )
-    made = signature_from_maps(maps, inputs, outputs)
+    made = schema.signature_from_maps(maps, inputs, outputs)
     return {
         "input_specs": list(map(_spec_up, made.input_specs, graph["inputs"])),
         "output_specs": list(map(_spec_up, made.output_specs, graph["outputs"])),

@@ -20,25 +20,16 @@ from typing import Any, NoReturn, TypeAlias
 
 from msgspec.structs import replace
 
+from graphwire import schema
 from graphwire.errors import OpsetError
 from graphwire.evolve.opsets.plain_values import Value, decode_value, defined_values, encode_value
 from graphwire.evolve.opsets.rewriting import GraphRewrite
-from graphwire.schema import (
-    Argument,
-    ArgumentKind,
-    CustomObjArgument,
-    NamedArgument,
-    Node,
-    SymBool,
-    SymFloat,
-    SymInt,
-    TensorMeta,
-)
+from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node, TensorMeta
 from graphwire.schema.texts import format_infix, parse_expression
 
 __all__ = ["Known", "NodeEditor", "Value"]
 
-Known: TypeAlias = TensorMeta | SymInt | SymFloat | SymBool | CustomObjArgument
+Known: TypeAlias = TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | schema.CustomObjArgument
 """A graph's description of a value."""
 
 Result: TypeAlias = "Value | Known | str"
@@ -51,10 +42,10 @@ value (`tensor`, `sym_int` …) without a description.
 _MISSING: Any = object()
 _KINDS: dict[type, str] = {
     TensorMeta: "tensor",
-    SymInt: "sym_int",
-    SymFloat: "sym_float",
-    SymBool: "sym_bool",
-    CustomObjArgument: "custom_obj",
+    schema.SymInt: "sym_int",
+    schema.SymFloat: "sym_float",
+    schema.SymBool: "sym_bool",
+    schema.CustomObjArgument: "custom_obj",
 }
 
 
@@ -369,7 +360,7 @@ class NodeEditor:
             elif isinstance(result, str):
                 value = Value(self._rewrite.fresh(stem), result)
             else:
-                described = result.class_fqn if isinstance(result, CustomObjArgument) else ""
+                described = result.class_fqn if isinstance(result, schema.CustomObjArgument) else ""
                 value = Value(self._rewrite.fresh(stem), _KINDS[type(result)], described)
                 self._rewrite.declare(value, result)
             unstated = unstated or self.known(value) is None

@@ -8,21 +8,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from graphwire import schema
 from graphwire.evolve.opsets.plain_values import subgraphs
-from graphwire.schema import (
-    ARMS,
-    INSIDE,
-    Argument,
-    Graph,
-    GraphModule,
-    ModuleCallEntry,
-    Node,
-    Program,
-    features_of,
-    renamed_argument,
-    subgraphs_in,
-    with_outputs,
-)
+from graphwire.schema import Argument, Graph, GraphModule, Node, Program
 
 
 def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tuple[str, Node]]:
@@ -37,7 +25,7 @@ def walk_nodes(graph: Graph, place: str = "graph_module.graph") -> Iterator[tupl
                 yield from walk_nodes(inner, f"{here}.inputs[{position}].arg{below}")
 
 
-_HOLDERS = ("as_graph", *INSIDE)
+_HOLDERS = ("as_graph", *schema.INSIDE)
 """The arms that can contain graphs."""
 _held = attrgetter(*_HOLDERS)
 _NOTHING: Final = (None,) * len(_HOLDERS)
@@ -52,7 +40,7 @@ def graphs_in(graph: Graph) -> Iterator[Graph]:
             for named in node.inputs:
                 argument = named.arg
                 if argument.as_tensor is None and _held(argument) != _NOTHING:
-                    graphs += subgraphs_in(argument)
+                    graphs += schema.subgraphs_in(argument)
 
 
 def uses_operator(graph: Graph, targets: Collection[str]) -> bool:
@@ -66,23 +54,23 @@ def rename_in_module(module: GraphModule, names: Mapping[str, str]) -> GraphModu
         return module
     return replace(
         module,
-        signature=with_outputs(module.signature, names),
+        signature=schema.with_outputs(module.signature, names),
         module_call_graph=[_renamed_entry(entry, names) for entry in module.module_call_graph],
     )
 
 
-def _renamed_entry(entry: ModuleCallEntry, names: Mapping[str, str]) -> ModuleCallEntry:
+def _renamed_entry(entry: schema.ModuleCallEntry, names: Mapping[str, str]) -> schema.ModuleCallEntry:
     if entry.signature is None:
         return entry
     signature = replace(
         entry.signature,
-        inputs=[renamed_argument(argument, names) for argument in entry.signature.inputs],
-        outputs=[renamed_argument(argument, names) for argument in entry.signature.outputs],
+        inputs=[schema.renamed_argument(argument, names) for argument in entry.signature.inputs],
+        outputs=[schema.renamed_argument(argument, names) for argument in entry.signature.outputs],
     )
     return replace(entry, signature=signature)
 
 
-_OF_NODES = {*(row.feature for row in ARMS.values() if row.feature), "propagate"}
+_OF_NODES = {*(row.feature for row in schema.ARMS.values() if row.feature), "propagate"}
 _OF_NODES -= {"dtypes", "layouts", "results"}
 """The extensions whose use shows in arguments and nodes alone. For the others, a reader cannot tell what uses them."""
 
@@ -96,9 +84,9 @@ def requirements_after(old: Program, new: Program) -> list[str]:
         if node.propagate:
             used.add("propagate")
         for argument in (*(named.arg for named in node.inputs), *node.outputs):
-            used.update(features_of(argument))
+            used.update(schema.features_of(argument))
     for argument in _arguments_elsewhere(new):
-        used.update(features_of(argument))
+        used.update(schema.features_of(argument))
     metas = new.graph_module.graph.tensor_values.values()
     if any(meta.dtype_name is not None for meta in metas):
         used.add("dtypes")

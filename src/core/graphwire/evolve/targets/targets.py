@@ -36,14 +36,6 @@ _NEW_LAYOUTS: Final = {"2.1": "A1", "2.2": "A2", "2.3": "A3", "2.4": "A4", "2.8"
 """The archive layouts (keys of `wire.package.layouts.LAYOUTS`) by the release that brought each; later releases keep it."""
 
 
-def _layouts() -> dict[str, str]:
-    """The archive layout of each release."""
-    layouts, layout = {}, ""
-    for release in RELEASES:
-        layout = layouts[release] = _NEW_LAYOUTS.get(release, layout)
-    return layouts
-
-
 def _target(name: str, version: Version, layout: str | None) -> Target:
     return Target(
         name,
@@ -56,19 +48,19 @@ def _target(name: str, version: Version, layout: str | None) -> Target:
 
 
 def _targets() -> dict[str, Target]:
-    layouts = _layouts()
-    targets = {
-        f"torch-{release}": _target(f"torch-{release}", version, layouts[release])
-        for release, version in RELEASES.items()
-    }
+    rows: dict[str, tuple[Version, str | None]] = {}
+    versions: dict[Version, str | None] = {}
+    layout = ""
     for release, version in RELEASES.items():
-        targets.setdefault(str(version), _target(str(version), version, layouts[release]))
-    targets[str(COMPACT_5_3)] = _target(str(COMPACT_5_3), COMPACT_5_3, layouts["2.4"])
-    targets[str(DRAFT)] = _target(str(DRAFT), DRAFT, None)
-    return targets
+        layout = _NEW_LAYOUTS.get(release, layout)
+        rows[f"torch-{release}"] = version, layout
+        versions.setdefault(version, layout)
+    versions |= {COMPACT_5_3: versions[Version(5, 3)], DRAFT: None}
+    rows |= {str(version): (version, layout) for version, layout in versions.items()}
+    return {name: _target(name, *row) for name, row in rows.items()}
 
 
-TARGETS: Final[dict[str, Target]] = _targets()
+TARGETS: Final = _targets()
 """Every target by name: the releases, oldest first, then the versions."""
 
 INSTALLED: Final = "torch"
