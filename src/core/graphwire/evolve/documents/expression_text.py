@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Final
 
 from graphwire.schema.texts import (
     Expression,
@@ -21,16 +22,16 @@ from graphwire.schema.texts import (
     parse_infix,
 )
 
-_ASSUMPTIONS: tuple[tuple[str, tuple[tuple[str, bool], ...]], ...] = (
-    ("zuf", ()),
-    ("zf", ()),
-    ("s", (("positive", True), ("integer", True))),
-    ("u", (("integer", True),)),
-    ("i", (("integer", True),)),
-)
+_ASSUMPTIONS: Final[dict[str, tuple[tuple[str, bool], ...]]] = {
+    "zuf": (),
+    "zf": (),
+    "s": (("positive", True), ("integer", True)),
+    "u": (("integer", True),),
+    "i": (("integer", True),),
+}
 """The assumptions of a symbol by the prefix of its name, in the order in which torch writes them."""
 
-_KNOWN_SYMBOL = re.compile(r"(zuf|zf|s|u|i)\d+", re.ASCII)
+_KNOWN_SYMBOL = re.compile(rf"({'|'.join(_ASSUMPTIONS)})\d+", re.ASCII)
 
 _OLD_NAMES = {"TrueDiv": "IntTrueDiv", "Round": "RoundToInt", "Trunc": "TruncToInt"}
 """Operations with another name in older releases: old name to the name in the grammar."""
@@ -46,9 +47,8 @@ _INFIX_OPERATIONS = frozenset(
 
 def assumptions_of(name: str) -> tuple[tuple[str, bool], ...]:
     """Return torch's assumptions for a symbol of that name; for a name that torch does not give, that it is an integer."""
-    if _KNOWN_SYMBOL.fullmatch(name):
-        return next(known for start, known in _ASSUMPTIONS if name.startswith(start))
-    return (("integer", True),)
+    found = _KNOWN_SYMBOL.fullmatch(name)
+    return _ASSUMPTIONS[found[1] if found else "i"]
 
 
 def to_constructor(text: str) -> str:

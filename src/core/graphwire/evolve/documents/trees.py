@@ -225,13 +225,6 @@ def arguments_of(node: Record) -> list[Record]:
     return [named["arg"] for named in node["inputs"]]
 
 
-def subgraphs(node: Record) -> Iterator[Record]:
-    """Return the graphs that a node receives as arguments, in order."""
-    for argument in arguments_of(node):
-        if (inner := argument.get("as_graph")) is not None:
-            yield inner["graph"]
-
-
 def treespecs(program: Record) -> Iterator[tuple[Where, str]]:
     """Return the texts of the tree specs of module calls (`in_spec`, `out_spec`), each with its place."""
     for index, entry in enumerate(program["graph_module"]["module_call_graph"]):

@@ -13,19 +13,6 @@ from typing import Any
 from graphwire.errors import SchemaError
 from graphwire.schema import DRAFT, Version
 
-__all__ = [
-    "COMPACT_5_3",
-    "DRAFT",
-    "RELEASES",
-    "Version",
-    "first_release",
-    "release_of",
-    "version_of",
-    "version_with",
-    "with_version",
-]
-
-
 COMPACT_5_3 = Version(5, 3, "compact")
 
 RELEASES: dict[str, Version] = {

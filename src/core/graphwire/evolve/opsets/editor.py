@@ -27,8 +27,6 @@ from graphwire.evolve.opsets.rewriting import GraphRewrite
 from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node, TensorMeta
 from graphwire.schema.texts import format_infix, parse_expression
 
-__all__ = ["Known", "NodeEditor", "Value"]
-
 Known: TypeAlias = TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | schema.CustomObjArgument
 """A graph's description of a value."""
 

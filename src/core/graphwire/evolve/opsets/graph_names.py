@@ -52,22 +52,14 @@ def rename_in_module(module: GraphModule, names: Mapping[str, str]) -> GraphModu
     """Apply the new names of replaced values to the signature and module calls of a graph module."""
     if not names:
         return module
-    return replace(
-        module,
-        signature=schema.with_outputs(module.signature, names),
-        module_call_graph=[_renamed_entry(entry, names) for entry in module.module_call_graph],
-    )
-
-
-def _renamed_entry(entry: schema.ModuleCallEntry, names: Mapping[str, str]) -> schema.ModuleCallEntry:
-    if entry.signature is None:
-        return entry
-    signature = replace(
-        entry.signature,
-        inputs=[schema.renamed_argument(argument, names) for argument in entry.signature.inputs],
-        outputs=[schema.renamed_argument(argument, names) for argument in entry.signature.outputs],
-    )
-    return replace(entry, signature=signature)
+    entries = []
+    for entry in module.module_call_graph:
+        if (call := entry.signature) is not None:
+            inputs = [schema.renamed_argument(argument, names) for argument in call.inputs]
+            outputs = [schema.renamed_argument(argument, names) for argument in call.outputs]
+            entry = replace(entry, signature=replace(call, inputs=inputs, outputs=outputs))  # noqa: PLW2901
+        entries.append(entry)
+    return replace(module, signature=schema.with_outputs(module.signature, names), module_call_graph=entries)
 
 
 _OF_NODES = {*(row.feature for row in schema.ARMS.values() if row.feature), "propagate"}

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from graphwire.errors import OpsetError, Problem
 from graphwire.evolve.opsets.graph_names import walk_nodes
-from graphwire.hooks import OpsetStep, Registry
+from graphwire.hooks import Registry
 from graphwire.schema import Program
-
-
-def declared_operators(steps: Iterable[OpsetStep]) -> frozenset[str]:
-    """Return the operators whose results upgraders may leave undescribed (`PropagatingUpgrader.propagates`)."""
-    return frozenset(name for step in steps for name in step.propagates)
 
 
 def marked_operators(program: Program) -> frozenset[str]:
@@ -33,7 +26,7 @@ def check_stored_marks(program: Program, registry: Registry) -> None:
     """
     strange = marked_operators(program)
     if strange:
-        strange -= declared_operators(registry.opset_steps)
+        strange -= {name for step in registry.opset_steps for name in step.propagates}
     if not strange:
         return
     problems = [

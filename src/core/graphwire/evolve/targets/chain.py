@@ -28,8 +28,6 @@ from graphwire.evolve.steps import COMPACT_5_3, LATER_STEPS, resolve_extensions
 from graphwire.evolve.targets.loader_bugs import report_loader_bugs
 from graphwire.schema import FEATURES, SCHEMA_VERSION
 
-__all__ = ["CURRENT", "STEPS", "VARIANTS", "downgrade", "obstacles_to", "plan", "upgrade", "version_of"]
-
 CURRENT = Version(*SCHEMA_VERSION)
 
 STEPS: tuple[Step, ...] = (*EARLY_STEPS, *LATER_STEPS)
