@@ -13,10 +13,10 @@ from graphwire.analysis.inspection import LoadReport, WriteReport
 from graphwire.api.archive import Archive, open
 from graphwire.api.compare import canonicalize, content_hash, diff, supports, targets
 from graphwire.api.documents import decode, encode, treespec_dumps, treespec_loads
-from graphwire.api.files import convert, inspect, plan_upgrade, plugins, upgrade, verify
+from graphwire.api.files import convert, inspect, plan_upgrade, plugins, upgrade, verify, weights
 from graphwire.api.options import LoadOptions, OpenOptions, SaveOptions
 from graphwire.api.programs import bind, dumps, from_schema, load, loads, save, to_schema
-from graphwire.api.weights import AS_SAVED, IN_FILE, Blobs, Checkpoint
+from graphwire.api.weights import AS_SAVED, IN_FILE, Blobs, Checkpoint, WeightInfo
 from graphwire.hooks import PluginInfo, Registry, hookimpl
 from graphwire.version import __version__
 from graphwire.wire import Limits, PickleLimits
@@ -37,6 +37,7 @@ __all__ = [
     "PluginInfo",
     "Registry",
     "SaveOptions",
+    "WeightInfo",
     "WriteReport",
     "__version__",
     "bind",
@@ -64,4 +65,5 @@ __all__ = [
     "treespec_loads",
     "upgrade",
     "verify",
+    "weights",
 ]

@@ -17,12 +17,15 @@ from graphwire.api.weights import (
     IN_FILE,
     Default,
     SaveWeights,
+    WeightInfo,
     check_target_weights,
+    export_weights,
+    list_weights,
     references_for,
     requires_external,
     without_external,
 )
-from graphwire.errors import GraphwireError, Problem
+from graphwire.errors import EncodeError, GraphwireError, Problem
 from graphwire.evolve.opsets import Plan, check_plugins, plan_for
 from graphwire.evolve.targets import target_named
 from graphwire.hooks import PluginInfo, default_registry
@@ -233,3 +236,40 @@ def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[Problem]:
 def plugins() -> tuple[PluginInfo, ...]:
     """Return the installed plugins; an inactive one with the reason."""
     return default_registry().plugins
+
+
+@reading("file")
+@options_of(open)
+def weights(
+    file: Readable,
+    *,
+    method: str | None = None,
+    export: str | os.PathLike[str] | None = None,
+    **options: Unpack[OpenOptions],
+) -> list[WeightInfo]:
+    """Return the weights of a program, in the order of its state dict: type, shape, and where the elements are.
+
+    Args:
+        file: the file to read.
+        method: the name of the program, for a file with several.
+        export: a new file of a weight store to write the weights to, such as "model.safetensors". A tied weight is written
+            under its first name.
+
+    Raises:
+        WeightsError: weights are missing or changed, with `export`.
+        EncodeError: the store cannot hold one of the weights; the error names them. The others are written.
+        As `open` and `Archive.program_of`.
+    """
+    with open(file, **options) as archive:
+        name = archive.method(method)
+        archive.program_of(name)
+        payloads = archive.payloads_of(name)
+        listed = list_weights(payloads, archive.weights.references)
+        if export is not None:
+            archive.check_weights(name)
+            if lost := export_weights(payloads, export, archive.registry):
+                raise EncodeError(
+                    f"{os.fspath(export)!r:.200} has no {', '.join(lost[:8])}{' and others' if len(lost) > 8 else ''}",
+                    remedy="The store cannot hold their element types, strides or views; take them from the program",
+                )
+    return listed

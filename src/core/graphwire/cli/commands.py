@@ -20,6 +20,7 @@ from graphwire.cli.new_plugin import add_new_plugin
 from graphwire.cli.option_names import as_command
 from graphwire.cli.sections import escaped, print_json, print_line, print_sections, size_text
 from graphwire.cli.upgrade import add_upgrade
+from graphwire.cli.weights import add_weights, place_of, source_options, weight_source
 from graphwire.errors import GraphwireError, Obstacle, ValidationError
 
 __all__ = ["main"]
@@ -79,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 success; 1 problems or differences found; 2 the command failed or its arguments are wrong.",
     )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
+    source = weight_source()
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     inspect = commands.add_parser(
@@ -99,9 +101,9 @@ def _parser() -> argparse.ArgumentParser:
 
     convert = commands.add_parser(
         "convert",
-        parents=[common],
+        parents=[common, source],
         help="write a file again in another wire format or for an older torch",
-        description="Write a file again in another wire format, or for an older torch. Weights are copied unchanged.",
+        description="Write a file again in another wire format, or for an older torch, with the same weights.",
     )
     convert.add_argument("source", metavar="SRC", type=Path, help="the file to read")
     convert.add_argument("target", metavar="DST", type=Path, help="the file to write; replaced if it exists")
@@ -125,11 +127,17 @@ def _parser() -> argparse.ArgumentParser:
         default="exact",
         help="narrowed: write a minimum of 2 for sizes that may be 0 or 1, which torch up to 2.3 cannot read",
     )
+    convert.add_argument(
+        "--weights",
+        metavar="PLACE",
+        help="where the weights go: in-file, none, a new file such as model.safetensors, blobs:FOLDER, or checkpoint:PATH for"
+        " one that exists; by default they stay where they are",
+    )
     convert.set_defaults(run=_convert)
 
     verify = commands.add_parser(
         "verify",
-        parents=[common, data],
+        parents=[common, data, source],
         help="list all problems of a file",
         description="Verify every record of a file, and every rule of its programs. List all problems.",
     )
@@ -144,7 +152,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     plugins.set_defaults(run=_plugins)
     add_upgrade(commands, common, data)
-    add_commands(commands, common, data)
+    add_commands(commands, common, data, source)
+    add_weights(commands, common, data, source)
     add_new_plugin(commands, common)
     return parser
 
@@ -223,6 +232,8 @@ def _convert(arguments: argparse.Namespace) -> int:
             target=arguments.reader,
             ranges=arguments.ranges,
             compress=not arguments.stored,
+            weights=place_of(arguments.weights),
+            **source_options(arguments),
             report=reports.append,
         )
     for each in reports[0].narrowed:
@@ -242,7 +253,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     from graphwire.cli.progress import progress
 
     with progress("Verifying"):
-        problems = api.verify(arguments.file)
+        problems = api.verify(arguments.file, **source_options(arguments))
     if arguments.json:
         print_json([problem._asdict() for problem in problems], sys.stdout)
     elif problems:

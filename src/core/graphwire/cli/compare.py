@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphwire.cli.sections import escaped, print_json, print_line
+from graphwire.cli.weights import source_options
 
 if TYPE_CHECKING:
     from graphwire.api import Archive
@@ -18,17 +19,23 @@ SAME, DIFFERENT = 0, 1
 """Exit codes of `diff`."""
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser, data: argparse.ArgumentParser) -> None:
+def add_commands(
+    commands: Any,
+    common: argparse.ArgumentParser,
+    data: argparse.ArgumentParser,
+    source: argparse.ArgumentParser,
+) -> None:
     """Add the commands `diff` and `hash` to a parser.
 
     Args:
         commands: what `add_subparsers` returned.
         common: the parent with the options of all commands.
         data: the parent with those of commands that can print JSON.
+        source: the parent with those that name places of weights to read.
     """
     diff = commands.add_parser(
         "diff",
-        parents=[common, data],
+        parents=[common, data, source],
         help="list the differences of two files",
         description="List the differences of the programs in two files: nodes by module, inputs, outputs, ranges, versions,"
         " weights. The exit code is 0 if they are the same, 1 if they differ, and 2 if a file cannot be read.",
@@ -43,7 +50,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser, data: argparse.
 
     hashed = commands.add_parser(
         "hash",
-        parents=[common, data],
+        parents=[common, data, source],
         help="print a hash of what each program computes",
         description="Print the content hash of each program. It is equal for two exports of one model, in any file, with any"
         " release of graphwire.",
@@ -65,7 +72,8 @@ def _diff(arguments: argparse.Namespace) -> int:
     from graphwire.analysis.diff import diff_lines
     from graphwire.cli.progress import progress
 
-    with progress("Comparing"), api.open(arguments.a) as a, api.open(arguments.b) as b:
+    options = source_options(arguments)
+    with progress("Comparing"), api.open(arguments.a, **options) as a, api.open(arguments.b, **options) as b:
         names_a, names_b = (_methods(archive, arguments.method) for archive in (a, b))
         if len(names_a) == len(names_b) == 1:  # Each file has one program; names may differ.
             found = {names_a[0]: api.diff(a, b, method=arguments.method, weights=arguments.weights)}
@@ -101,7 +109,7 @@ def _hash(arguments: argparse.Namespace) -> int:
     from graphwire import api
     from graphwire.cli.progress import progress
 
-    with progress("Hashing"), api.open(arguments.file) as archive:
+    with progress("Hashing"), api.open(arguments.file, **source_options(arguments)) as archive:
         found = {
             name: api.content_hash(archive, method=name, weights=arguments.weights)
             for name in _methods(archive, arguments.method)

@@ -12,4 +12,5 @@ from graphwire.api.weights.choices import (
     check_target_weights,
     check_weights_choice,
 )
+from graphwire.api.weights.listing import WeightInfo, export_weights, list_weights
 from graphwire.api.weights.saving import references_for, requires_external, without_external

@@ -64,7 +64,7 @@ def references_for(
         return _refer(weights, folder, records, views, registry)
     kind = "blobs" if isinstance(weights, Blobs) else None
     location = weights.location if isinstance(weights, Blobs) else weights
-    place = _new_place(location, kind, registry)
+    place = new_place(location, kind, registry)
     written = write_weights(store_named(registry, place.kind), place, records, views)
     place = place._replace(location=written.location)
     return _with_files(place, folder, registry, written.records)
@@ -94,7 +94,7 @@ def folder_of(file: object) -> Path | None:
     return Path(os.fsdecode(file)).absolute().parent.resolve()
 
 
-def _new_place(location: str | os.PathLike[str], kind: str | None, registry: Registry) -> StorePlace:
+def new_place(location: str | os.PathLike[str], kind: str | None, registry: Registry) -> StorePlace:
     """Return the place of a store that may not exist yet."""
     text = os.fspath(location)
     if kind is not None:

@@ -136,6 +136,13 @@ class OpenedStores(Closing):
                 opened.close()
         return source
 
+    def shown(self, store: int) -> str:
+        """Return where a store is, for messages and tables."""
+        place, reference = self.places[store], self.references.stores[store]
+        if place is None:
+            return f"{reference.location} ({reference.kind}, wherever whoever loads the file says)"
+        return "/".join(filter(None, (reference.folder, reference.location))) or place.shown
+
     def tensor(self, region: Region) -> StoredTensor:
         """Return the stored tensor of a region.
 

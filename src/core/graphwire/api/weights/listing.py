@@ -1,0 +1,96 @@
+"""Lists the weights of a program, with the place of each, and writes them to a store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from graphwire.api.weights.saving import new_place
+from graphwire.errors import ArchiveError, EncodeError
+from graphwire.hooks import Registry
+from graphwire.schema import WeightReferences
+from graphwire.wire import WEIGHTS, Payloads, extent
+from graphwire.wire.weights import ExternalRecord, store_named, weight_records, write_weights
+
+
+class WeightInfo(msgspec.Struct, frozen=True):
+    """A weight of a program, and where its elements are."""
+
+    name: str
+    """The qualified name."""
+    dtype: str
+    """torch's name of the element type, such as `float32`; empty for a weight that a constant codec encodes."""
+    shape: list[int]
+    nbytes: int
+    """The size of its elements in bytes."""
+    place: str
+    """Where its elements are: `file`, the location of a store and its stored tensor, or `nowhere`."""
+    tied_to: str = ""
+    """The earlier weight that is the same tensor; empty if there is none."""
+
+
+def list_weights(payloads: Payloads, references: WeightReferences | None) -> list[WeightInfo]:
+    """Return the weights of a program, in the order of its state dict. Reads no elements."""
+    return list(_weights(payloads, references or WeightReferences()))
+
+
+def _weights(payloads: Payloads, references: WeightReferences) -> Iterator[WeightInfo]:
+    for name, meta in payloads.weights.items():
+        described = meta.tensor_meta
+        record = payloads.records.get(WEIGHTS + meta.path_name)
+        if meta.placement is not None:
+            place = f"nowhere ({meta.placement})"
+        elif isinstance(record, ExternalRecord):
+            place = _place(record)
+        else:
+            place = "file" if record is not None else "nowhere"
+        sizes = [] if described is None else [size.as_int or 0 for size in described.sizes]
+        nbytes = 0
+        if described is not None and (needed := extent(described)) is not None:
+            nbytes = min(needed, record.nbytes) if record is not None else needed
+        yield WeightInfo(
+            name,
+            "" if described is None else described.dtype_text,
+            sizes,
+            nbytes,
+            place,
+            meta.same_as or "",
+        )
+    for name, why in payloads.unread.items():
+        yield WeightInfo(name, "", [], 0, f"not read: {why}")
+
+
+def _place(record: ExternalRecord) -> str:
+    regions = record.reference.regions
+    if not regions:
+        return "nowhere"
+    first = regions[0]
+    more = f" and {len(regions) - 1} more" if len(regions) > 1 else ""
+    return f"{record.stores.shown(first.store)}: {first.tensor}{'' if first.box is None else ' (part)'}{more}"
+
+
+def export_weights(payloads: Payloads, path: str | os.PathLike[str], registry: Registry) -> list[str]:
+    """Write the weights of a program to new files of the store that the path is of.
+
+    Returns:
+        The names of the weights that the store cannot hold.
+
+    Raises:
+        ArchiveError: no store recognizes the path, or there is such a file.
+    """
+    if Path(path).exists():
+        raise ArchiveError(f"{os.fspath(path)!r:.200} exists", remedy="Name a new file")
+    place = new_place(path, None, registry)
+    store = store_named(registry, place.kind)
+    if store.takes_storages:
+        raise EncodeError(
+            f"the store {store.name!r} keeps storages, not weights by name",
+            remedy="Name a file such as model.safetensors",
+        )
+    records = weight_records([payloads])
+    written = write_weights(store, place, records, payloads.records)
+    kept = {weight.name for name in written.records for weight in records[name].weights}
+    return [name for name in payloads.weights if name not in kept]
