@@ -197,12 +197,13 @@ def load(
     Args:
         file: a path, a readable binary file object, or the file's bytes.
         method: the name of the program to load, for a file with several.
-        device: the device to move weights, metadata and the device arguments of nodes to. By default they keep theirs.
+        device: the device to move weights, metadata and the device arguments of nodes to. By default they keep theirs. Weights
+            go to a GPU through two buffers of 16 MiB; the file is read, not mapped.
         weights: where the weights are. By default where the file states: in it, or in files below its folder. A file or folder
             of weights, a `Checkpoint` or `Blobs` has others; a mapping has tensors by name, which the program shares. Names,
             shapes and types are checked. None reads no weights and creates tensors without elements, on the meta device;
             `bind` gives them elements.
-        copy: whether to read all weights now. By default the files are mapped into memory, copy-on-write, and each page is
+        copy: whether to read all weights now, and verify their checksums. By default the files are mapped into memory, copy-on-write, and each page is
             read on first access.
         rank: for a program that is divided between ranks, the rank whose weights to load.
         verify: whether to verify the checksums of weights, constants and example inputs now, which reads all of them. The
@@ -258,8 +259,10 @@ def load(
             if verify and not graph_only:
                 archive.program_of(name)  # Its own problems are reported before all weights are read.
                 archive.check_payloads()
+            target = target_device(device)
             # Copies are read while the lock is free: threads can read in parallel.
-            turn = nullcontext() if copy else one_build_at_a_time()
+            copies = copy or (target is not None and target.type not in ("cpu", "meta"))
+            turn = nullcontext() if copies else one_build_at_a_time()
             with archive.boundary(name), turn, turn:
                 program = archive.program_of(name)
                 payloads = archive.payloads_of(name, copied=copy)
@@ -280,7 +283,7 @@ def load(
                     program,
                     payloads,
                     archive.registry,
-                    device=target_device(device),
+                    device=target,
                     graph_only=graph_only,
                     origin=origin,
                     left_out=left_out,

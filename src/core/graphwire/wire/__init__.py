@@ -1,6 +1,6 @@
 """How do programs become bytes, and bytes programs again?"""
 
-from graphwire.wire.aligned_memory import ALIGNMENT, address, allocate, copy_bytes
+from graphwire.wire.aligned_memory import ALIGNMENT, address, allocate, copy_bytes, memory_at
 from graphwire.wire.closing import Closing
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import (
@@ -8,7 +8,9 @@ from graphwire.wire.payloads import (
     SAMPLE_INPUTS,
     WEIGHTS,
     Payloads,
+    RangedRecord,
     Record,
+    RecordCheck,
     extent,
     known_integers,
     strided_bytes,

@@ -44,3 +44,10 @@ def copy_bytes(content: bytes | bytearray | memoryview) -> memoryview:
 def address(memory: memoryview) -> int:
     """Return the address of writable memory of at least one byte."""
     return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+
+def memory_at(start: int, nbytes: int, owner: object) -> memoryview:
+    """Return memory by its address. The view keeps the memory's owner alive."""
+    array = (ctypes.c_char * nbytes).from_address(start)
+    array.owner = owner  # type: ignore[attr-defined]
+    return memoryview(array).cast("B")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from graphwire.errors import DecodeError, Problem
 from graphwire.schema import (
@@ -27,7 +27,8 @@ SAMPLE_INPUTS = "data/sample_inputs/"
 class Record(Protocol):
     """The little-endian bytes of one storage, in memory or in a file.
 
-    A record with a true attribute `lends` makes no copy: its views are memory that exists anyway.
+    A record with a true attribute `lends` makes no copy: its views are memory that exists anyway. A record that can be read
+    without `view` is a `RangedRecord`.
     """
 
     @property
@@ -37,6 +38,47 @@ class Record(Protocol):
 
     def view(self) -> memoryview:
         """Return the bytes, mapped or lent where possible. Writing to the view never changes a file."""
+        ...
+
+
+class RecordCheck(Protocol):
+    """Compares the bytes of a record with their checksum while they are read."""
+
+    def update(self, piece: memoryview) -> None:
+        """Add the next bytes. All bytes of the record are added once, in order."""
+        ...
+
+    def finish(self) -> None:
+        """Compare, after all bytes were added.
+
+        Raises:
+            ChecksumError: they differ from the written ones.
+        """
+        ...
+
+
+@runtime_checkable
+class RangedRecord(Record, Protocol):
+    """A record whose file can be read in ranges, into memory of the caller. Nothing is mapped, and no more is held.
+
+    Loads to a device read such records through buffers of bounded size; the whole `view` of any other record is copied.
+    """
+
+    def read_into(self, offset: int, memory: memoryview) -> None:
+        """Fill `memory` with the bytes that begin at `offset`. Several threads may call this at once.
+
+        Args:
+            offset: in bytes, from the start of the record.
+            memory: writable bytes; `offset` and its length stay within the record.
+
+        Raises:
+            ArchiveError: the file is closed, or became shorter.
+            OSError: the system cannot read the file.
+        """
+        ...
+
+    def check(self) -> RecordCheck | None:
+        """Return a check for one reading of the record; None if whoever opened it wants none."""
         ...
 
 

@@ -115,6 +115,21 @@ def decode_payloads(
         ArchiveError: a meta reaches beyond its record.
         DecodeError: a value needs a codec, device or feature that is not available here.
     """
+    with table, table:
+        values = _decode_plain(context, metas, folder, table, ties_noted=ties_noted, weights=weights)
+    return _compose(context, values, encoded, folder, weights) if encoded else values
+
+
+def _decode_plain(
+    context: DecodeContext,
+    metas: Mapping[str, PayloadMeta],
+    folder: str,
+    table: StorageTable,
+    *,
+    ties_noted: bool,
+    weights: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the plain tensors of a folder by name, and the weights among its values. Copies of them may be unfinished."""
     values: dict[str, Any] = {}
     ties: dict[Any, Any] = {}
     for name, meta in metas.items():
@@ -138,7 +153,7 @@ def decode_payloads(
         except Exception as error:
             locate(error, f"{folder}{name}")
             raise
-    return _compose(context, values, encoded, folder, weights) if encoded else values
+    return values
 
 
 def _compose(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -10,8 +10,10 @@ from typing import Any, TypeAlias
 import torch
 
 from graphwire.bridge import torch_compat
+from graphwire.bridge.tensors.device_copies import DeviceCopies, device_for
 from graphwire.errors import MissingRecordError
-from graphwire.wire import WEIGHTS, Record
+from graphwire.process import InterruptSafe
+from graphwire.wire import WEIGHTS, Record, memory_at
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _TRIM_FACTOR = 2
@@ -43,9 +45,7 @@ class StorageRecord:
         storage = self._storage if self.lends else self._storage.cpu()
         if self.nbytes == 0:
             return memoryview(b"")
-        array = (ctypes.c_char * self.nbytes).from_address(storage.data_ptr() + self._start)
-        array.owner = storage  # type: ignore[attr-defined]
-        return memoryview(array).cast("B")
+        return memory_at(storage.data_ptr() + self._start, self.nbytes, storage)
 
 
 @dataclass(slots=True)
@@ -154,14 +154,32 @@ def placement_of(value: Any) -> str | None:
 
 
 @dataclass(slots=True)
-class StorageTable:
-    """The storages of a load; makes each record into a storage once."""
+class StorageTable(InterruptSafe):
+    """The storages of a load; makes each record into a storage once.
+
+    On the CPU a storage is the view of its record. To other devices its bytes are copied, which may be unfinished until the
+    end of the block that the table is the context manager of.
+    """
 
     records: Mapping[str, Record]
     place_device: Callable[[torch.device], torch.device]
     graph_only: bool
     """Whether tensors are made without elements and no record is read."""
     _bytes: dict[tuple[str, torch.device], torch.Tensor] = field(default_factory=dict)
+    _copies: DeviceCopies | None = None
+    """The copies to devices, once there is one."""
+
+    def begin(self) -> None:
+        """Do nothing: the first copy acquires what it needs."""
+
+    def end(self, error: BaseException | None) -> None:
+        """Wait for the copies to devices. After an error, release the memory that they went to, even if the error is kept."""
+        if self._copies is None:
+            return
+        self._copies.end(error)
+        if error is not None:
+            self._bytes.clear()
+            traceback.clear_frames(error.__traceback__)
 
     def empty_storage(self, name: str, nbytes: int) -> torch.UntypedStorage:
         """Return a storage without elements for a record, on the meta device.
@@ -185,13 +203,17 @@ class StorageTable:
             record = self.records.get(name)
             if record is None:
                 raise MissingRecordError(f"the archive has no record {name!r}")
-            view = record.view()
-            whole = (
-                torch.frombuffer(view, dtype=torch.uint8)
-                if record.nbytes
-                else torch.empty(0, dtype=torch.uint8)
-            )
-            if device.type != "cpu":
-                whole = whole.to(device)
-            self._bytes[key] = whole
+            whole = self._bytes[key] = self._made(record, device)
         return whole.untyped_storage()
+
+    def _made(self, record: Record, device: torch.device) -> torch.Tensor:
+        target = device_for(device)
+        if target is not None:
+            if self._copies is None:
+                self._copies = DeviceCopies(sum(each.nbytes for each in self.records.values()))
+            return self._copies.copy(record, device, target)
+        view = record.view()
+        whole = (
+            torch.frombuffer(view, dtype=torch.uint8) if record.nbytes else torch.empty(0, dtype=torch.uint8)
+        )
+        return whole if device.type == "cpu" else whole.to(device)

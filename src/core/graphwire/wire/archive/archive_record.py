@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphwire.errors import ArchiveError
 from graphwire.wire import ALIGNMENT, Record, address, allocate
-from graphwire.wire.archive.reader import ArchiveReader
+from graphwire.wire.archive.reader import ArchiveReader, RunningChecksum
 
 
 class ArchiveRecord:
@@ -42,6 +42,36 @@ class ArchiveRecord:
         if self.nbytes and address(view) % ALIGNMENT:
             return self._archive.copy(self._name)
         return view
+
+
+class StoredRecord(ArchiveRecord):
+    """A payload record that is stored without compression, so that its ranges can be read (a `RangedRecord`)."""
+
+    __slots__ = ()
+
+    def read_into(self, offset: int, memory: memoryview) -> None:
+        """Fill `memory` with the bytes that begin at `offset`, read from the file and not mapped.
+
+        Raises:
+            ArchiveError: the archive is closed or damaged, the range is not inside the record, or the file became shorter.
+        """
+        self._archive.read_into(self._name, offset, memory)
+
+    def check(self) -> RunningChecksum | None:
+        """Return a check of the CRC-32 if the caller chose checked copies."""
+        return self._archive.checksum(self._name) if self._copied else None
+
+
+def payload_record(archive: ArchiveReader, name: str, *, copied: bool) -> ArchiveRecord:
+    """Return a record of an open archive.
+
+    Args:
+        copied: as in `ArchiveRecord`.
+
+    Raises:
+        MissingRecordError: the archive has no such record.
+    """
+    return (StoredRecord if archive.is_stored(name) else ArchiveRecord)(archive, name, copied=copied)
 
 
 class SwappedRecord:

@@ -202,6 +202,32 @@ class ArchiveReader(Closing):
         _check(entry, crc)
         return memory
 
+    def read_into(self, name: str, offset: int, memory: memoryview) -> None:
+        """Fill `memory` with bytes of a stored record. They are not checked (see `checksum`).
+
+        Args:
+            offset: in bytes, from the start of the record.
+            memory: writable bytes.
+
+        Raises:
+            MissingRecordError: the archive has no such record.
+            ArchiveError: the record is deflated, damaged or ends before the range does, or the file became shorter.
+        """
+        entry = self._entry(name)
+        if entry.method != zip_layout.STORED or not 0 <= offset <= entry.size - memory.nbytes:
+            raise ArchiveError(
+                f"the record has no {memory.nbytes:,} stored bytes at {offset:,}", place=f"record {name!r}"
+            )
+        self._source.read_into(_data_offset(self._source, entry) + offset, memory)
+
+    def checksum(self, name: str) -> RunningChecksum:
+        """Return a check of the record's CRC-32, for one reading in pieces.
+
+        Raises:
+            MissingRecordError: the archive has no such record.
+        """
+        return RunningChecksum(self._entry(name))
+
     def verify(self, name: str, digest: hashlib._Hash | None = None) -> None:
         """Check the record against its CRC-32, reading it in pieces. This takes a few MiB of memory at most.
 
@@ -305,6 +331,26 @@ class ArchiveReader(Closing):
                 remedy="Raise Limits.inflate_ratio for a file that you trust",
             )
         yield from _inflate(self._source, entry, start, whole=whole)
+
+
+class RunningChecksum:
+    """Compares a record with its CRC-32 while it is read; a `RecordCheck`."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+        self._crc = 0
+
+    def update(self, piece: memoryview) -> None:
+        """Add the next bytes."""
+        self._crc = crc32(piece, self._crc)
+
+    def finish(self) -> None:
+        """Raise if the bytes differ from the written ones.
+
+        Raises:
+            ChecksumError: they do.
+        """
+        _check(self._entry, self._crc)
 
 
 def _inflate(source: Source, entry: Entry, start: int, *, whole: bool) -> Iterator[bytes]:

@@ -36,6 +36,10 @@ class Source(Protocol):
         """Return exactly the bytes of a range within `size`."""
         ...
 
+    def read_into(self, offset: int, memory: memoryview) -> None:
+        """Fill `memory` with the bytes of a range within `size`."""
+        ...
+
     def map(self, offset: int, size: int) -> memoryview:
         """Return the range as private writable memory. Writing to it does not change the source."""
         ...
@@ -68,11 +72,24 @@ class FileSource:
             parts = [os.pread(descriptor, size, offset)]
             while size > (count := len(parts[-1])):
                 if not count:
-                    raise ArchiveError("the file became shorter while it was read")
+                    raise _became_shorter()
                 offset += count
                 size -= count
                 parts.append(os.pread(descriptor, size, offset))
             return b"".join(parts)  # a single part is not copied
+        finally:
+            self._leave(reader)
+
+    def read_into(self, offset: int, memory: memoryview) -> None:
+        reader = object()
+        try:
+            descriptor = self._descriptor_for(reader)
+            while memory.nbytes:
+                count = os.preadv(descriptor, (memory,), offset)
+                if not count:
+                    raise _became_shorter()
+                memory = memory[count:]
+                offset += count
         finally:
             self._leave(reader)
 
@@ -122,6 +139,9 @@ class BufferSource:
     def read_at(self, offset: int, size: int) -> bytes:
         return bytes(self._open_view()[offset : offset + size])
 
+    def read_into(self, offset: int, memory: memoryview) -> None:
+        memory[:] = self._open_view()[offset : offset + memory.nbytes]
+
     def map(self, offset: int, size: int) -> memoryview:
         return copy_bytes(self._open_view()[offset : offset + size])
 
@@ -148,6 +168,9 @@ class PartSource:
 
     def read_at(self, offset: int, size: int) -> bytes:
         return self._whole.read_at(self._offset + offset, size)
+
+    def read_into(self, offset: int, memory: memoryview) -> None:
+        self._whole.read_into(self._offset + offset, memory)
 
     def map(self, offset: int, size: int) -> memoryview:
         return self._whole.map(self._offset + offset, size)
@@ -187,6 +210,10 @@ def open_source(source: Readable, limits: Limits) -> Source:
     except Exception as error:
         note_caller(error)
         raise
+
+
+def _became_shorter() -> ArchiveError:
+    return ArchiveError("the file became shorter while it was read")
 
 
 def _gives_text() -> ArchiveError:

@@ -21,7 +21,7 @@ import msgspec
 from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, locate
 from graphwire.schema import PayloadConfig, PayloadMeta
 from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record, extent
-from graphwire.wire.archive import ArchiveReader, ArchiveRecord, SwappedRecord
+from graphwire.wire.archive import ArchiveReader, SwappedRecord, payload_record
 from graphwire.wire.torch_files import (
     StateDict,
     number_width,
@@ -336,7 +336,7 @@ class Layout:
             full_name = folder + meta.path_name
             if full_name not in self.reader or meta.placement is not None or full_name in state.records:
                 continue
-            record: Record = ArchiveRecord(self.reader, full_name, copied=copied)
+            record: Record = payload_record(self.reader, full_name, copied=copied)
             if meta.tensor_meta is not None:
                 if not record.nbytes and meta.tensor_meta.device.type == "meta" and extent(meta.tensor_meta):
                     meta.placement, meta.path_name = "meta", ""  # as torch writes it

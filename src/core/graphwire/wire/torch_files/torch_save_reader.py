@@ -26,7 +26,7 @@ from graphwire.schema import (
     TensorMeta,
 )
 from graphwire.wire import DEFAULT_LIMITS, Limits, PickleLimits, Record
-from graphwire.wire.archive import ArchiveReader, ArchiveRecord, SwappedRecord
+from graphwire.wire.archive import ArchiveReader, SwappedRecord, payload_record
 from graphwire.wire.torch_files.pickle_reader import read_pickle
 from graphwire.wire.torch_files.pickle_values import SparseTensor, Storage, StridedTensor, UnknownGlobal
 
@@ -137,7 +137,7 @@ class TensorTable:
             if (storage_dtype, storage_width) != (storage.dtype, width):
                 raise DecodeError(f"the storage {storage.key!r} is used as two types of elements")
             return path
-        record: Record = ArchiveRecord(self._saved.reader, f"data/{storage.key}", copied=self._copied)
+        record: Record = payload_record(self._saved.reader, f"data/{storage.key}", copied=self._copied)
         if record.nbytes != storage.nbytes:
             raise ArchiveError(
                 f"the storage has {record.nbytes:,} bytes, but the pickle states {storage.nbytes:,}",

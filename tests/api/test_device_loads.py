@@ -1,0 +1,390 @@
+"""Programs that are loaded to a device: they are what they are on the host, and nothing is left of loads that fail."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from late_devices import LateDevice, to_device
+from programs import Example
+from running import results
+
+import graphwire
+from graphwire.bridge.tensors import device_copies, storages
+from graphwire.errors import ArchiveError, ChecksumError, DecodeError
+from graphwire.testing.programs import assert_same_program, assert_same_values
+from graphwire.wire import address
+from graphwire.wire.archive import ArchiveReader
+
+SOURCES = str(Path(graphwire.__file__).parent)
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> LateDevice:
+    device = LateDevice()
+    to_device(monkeypatch, device)
+    return device
+
+
+# ----------------------------------------------------------------------------------------------- whole programs
+
+
+def test_programs_load_to_a_device_as_they_load_to_the_host(
+    example: Example, saved: bytes, expected: list[Any], late: LateDevice, tmp_path: Path
+) -> None:
+    """Ties, views, strides and offsets included, and each byte once."""
+    path = tmp_path / "model.pt2"
+    path.write_bytes(saved)
+    loaded = graphwire.load(path)
+    assert not late.pending
+    assert_same_program(loaded, example.program)
+    with graphwire.open(path) as archive:
+        assert late.copied_bytes <= archive.payloads_of("model").nbytes
+    assert_same_values(results(loaded.module(), example.calls), expected)
+
+
+def test_verified_copies_to_a_device_are_the_same(
+    example: Example, saved: bytes, late: LateDevice, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(saved)
+    assert_same_program(graphwire.load(path, weights="copy"), example.program)
+
+
+@pytest.mark.parametrize("weights", ["map", "copy"])
+def test_files_of_torch_and_bytes_load_to_a_device(weights: Any, late: LateDevice) -> None:
+    program = torch.export.export(Layers(), (torch.ones(2, 128),))
+    stream = io.BytesIO()
+    torch.export.save(program, stream)
+    for data in (stream.getvalue(), graphwire.dumps(program), graphwire.dumps(program, target="torch-2.6")):
+        before = late.copied_bytes
+        loaded = graphwire.loads(data, weights=weights)
+        assert late.copied_bytes > before
+        assert_same_values(results(loaded.module(), []), results(program.module(), []))
+
+
+class Layers(torch.nn.Module):
+    """Ten storages of 64 KB."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ParameterList(torch.full((128, 128), float(n)) for n in range(10))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for each in self.layers:
+            x = x @ each
+        return x
+
+
+class Tied(torch.nn.Module):
+    """Two names of one parameter, a view of it, and a buffer that a view of lies in the middle of."""
+
+    def __init__(self, rows: int = 4) -> None:
+        super().__init__()
+        self.one = torch.nn.Parameter(torch.arange(rows * 4.0).reshape(rows, 4))
+        self.two = self.one
+        self.register_buffer("row", self.one.detach()[1])
+        self.register_buffer("columns", torch.arange(6.0 * rows).reshape(rows, 6)[:, 1:5])
+        self.register_buffer("empty", torch.empty(0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.one[:4] + x @ self.two[:4] + self.row + self.columns.sum(0) + self.empty.sum()
+
+
+def test_a_storage_is_copied_once_and_its_tensors_share_it(late: LateDevice) -> None:
+    program = torch.export.export(Tied(), (torch.ones(2, 4),))
+    _, payloads = graphwire.to_schema(program)
+    loaded = graphwire.loads(graphwire.dumps(program))
+    state = loaded.state_dict
+    assert state["one"] is state["two"]
+    assert state["row"].untyped_storage().data_ptr() == state["one"].untyped_storage().data_ptr()
+    assert (state["columns"].stride(), state["columns"].storage_offset()) == ((6, 1), 1)
+    weights = sum(record.nbytes for name, record in payloads.records.items() if "weights" in name)
+    inputs = sum(record.nbytes for name, record in payloads.records.items() if "sample" in name)
+    assert late.copied_bytes == weights + inputs
+
+
+def test_programs_in_memory_go_to_a_device_too(late: LateDevice) -> None:
+    program = torch.export.export(Tied(), (torch.ones(2, 4),))
+    assert_same_program(graphwire.from_schema(*graphwire.to_schema(program)), program)
+    assert late.copied_bytes
+
+
+def test_the_host_holds_two_buffers_and_maps_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every read goes into one of two buffers."""
+    device = LateDevice()
+    to_device(monkeypatch, device, 4096)
+    read_into = ArchiveReader.read_into
+
+    def noted(archive: ArchiveReader, name: str, offset: int, memory: memoryview) -> None:
+        start = address(memory)
+        assert any(first <= start and start + memory.nbytes <= first + size for first, size in device.host)
+        read_into(archive, name, offset, memory)
+
+    monkeypatch.setattr(ArchiveReader, "read_into", noted)
+    monkeypatch.delattr(ArchiveReader, "map")
+    monkeypatch.delattr(ArchiveReader, "copy")
+    program = torch.export.export(Tied(3000), (torch.ones(2, 4),))
+    graphwire.save(program, tmp_path / "model.pt2")
+    for weights in ("map", "copy"):
+        device.host.clear()
+        loaded = graphwire.load(tmp_path / "model.pt2", weights=weights)  # type: ignore[arg-type]
+        assert torch.equal(loaded.state_dict["columns"], program.state_dict["columns"])
+        assert [size for _, size in device.host][:2] == [4096, 4096]
+        # Constants and example inputs have buffers of their own, after those of the weights are released.
+        assert device.living() < len(device.alive) - 1
+
+
+@pytest.mark.parametrize("method", ["save", "dumps"])
+def test_loads_to_the_host_copy_nothing(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(storages, "DeviceCopies")
+    program = torch.export.export(Tied(), (torch.ones(2, 4),))
+    graphwire.save(program, tmp_path / "model.pt2")
+    source = tmp_path / "model.pt2" if method == "save" else graphwire.dumps(program)
+    for device in (None, "cpu", "meta"):
+        graphwire.load(source, device=device)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("weights", ["map", "copy"])
+def test_a_gpu_computes_what_was_saved(weights: Any, tmp_path: Path) -> None:
+    program = torch.export.export(Tied(3_000_000), (torch.ones(2, 4),))
+    graphwire.save(program, tmp_path / "model.pt2")
+    loaded = graphwire.load(tmp_path / "model.pt2", device="cuda", weights=weights)
+    assert loaded.state_dict["one"] is loaded.state_dict["two"]
+    for name, tensor in program.state_dict.items():
+        assert loaded.state_dict[name].is_cuda
+        assert torch.equal(loaded.state_dict[name].cpu(), tensor)
+    x = torch.ones(2, 4)
+    torch.testing.assert_close(loaded.module()(x.cuda()).cpu(), program.module()(x))
+
+
+# ------------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.fixture(scope="module")
+def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("layers") / "model.pt2"
+    graphwire.save(torch.export.export(Layers(), (torch.ones(2, 128),)), path)
+    return path
+
+
+def assert_loads(path: Path) -> None:
+    state = graphwire.load(path).state_dict
+    assert all(torch.equal(each, torch.full((128, 128), float(n))) for n, each in enumerate(state.values()))
+
+
+def test_a_device_out_of_memory_is_an_error_that_holds_none_of_it(
+    layers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = LateDevice(5 << 16)
+    to_device(monkeypatch, device, 100_000)
+    with pytest.raises(DecodeError, match=r"weight_5|layers\.5") as caught:
+        graphwire.load(layers)
+    assert "'cpu' has not enough memory left for 65,536 bytes" in str(caught.value)
+    assert "device=" in caught.value.remedy
+    assert isinstance(caught.value.__cause__, torch.OutOfMemoryError)
+    assert not device.pending
+    assert device.living() == 0  # though the error is kept
+    device.left_bytes = 1 << 30
+    assert_loads(layers)
+
+
+def test_a_file_that_became_shorter_is_an_error(
+    layers: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    device = LateDevice()
+    to_device(monkeypatch, device)
+    path = tmp_path / "model.pt2"
+    path.write_bytes(layers.read_bytes())
+    with graphwire.open(path) as archive:
+        program, payloads = archive.program, archive.payloads_of("model")
+        os.truncate(path, path.stat().st_size // 2)
+        with pytest.raises(ArchiveError, match="shorter"):
+            graphwire.from_schema(program, payloads)
+    assert not device.pending
+    assert device.living() == 0
+    assert_loads(layers)
+
+
+def test_a_closed_archive_is_an_error(layers: Path, late: LateDevice) -> None:
+    with graphwire.open(layers) as archive:
+        program, payloads = archive.program, archive.payloads_of("model")
+    with pytest.raises(ArchiveError, match="closed"):
+        graphwire.from_schema(program, payloads)
+
+
+def test_changed_bytes_are_an_error_where_copies_are_verified(
+    layers: Path, late: LateDevice, tmp_path: Path
+) -> None:
+    data = bytearray(layers.read_bytes())
+    at = data.find(torch.full((128,), 7.0).numpy().tobytes())
+    data[at + 60_000] ^= 1
+    (tmp_path / "changed.pt2").write_bytes(data)
+    with pytest.raises(ChecksumError, match="weight_7"):
+        graphwire.load(tmp_path / "changed.pt2", weights="copy")
+    assert late.living() == 0
+    graphwire.load(tmp_path / "changed.pt2")  # mapped bytes are not verified either
+
+
+class Broken(LateDevice):
+    """A device that fails while it copies."""
+
+    def fence(self) -> Callable[[], object]:
+        def wait() -> None:
+            self.pending.clear()
+            raise RuntimeError("an illegal memory access was encountered")
+
+        return wait
+
+
+def test_a_copy_that_fails_later_fails_the_load(layers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Broken()
+    to_device(monkeypatch, device)
+    with pytest.raises(DecodeError, match="copying to the device 'cpu' failed: an illegal memory access"):
+        graphwire.load(layers)
+    assert device.living() == 0
+
+
+def test_an_error_stays_the_error_where_the_device_then_fails(
+    monkeypatch: pytest.MonkeyPatch, layers: Path
+) -> None:
+    device = Broken(5 << 16)
+    to_device(monkeypatch, device)
+    with pytest.raises(DecodeError, match="not enough memory"):
+        graphwire.load(layers)
+    assert device.living() == 0
+
+
+def test_an_error_of_the_disk_is_the_callers(
+    layers: Path, late: LateDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "preadv", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        graphwire.load(layers)
+    assert late.living() == 0
+
+
+# ---------------------------------------------------------------------------------------------------- interrupts
+
+
+@cache
+def interruptible() -> Path:
+    path = Path(tempfile.mkdtemp()) / "model.pt2"
+    graphwire.save(torch.export.export(Layers(), (torch.ones(2, 128),)), path)
+    return path
+
+
+GUARDS = ("device_copies.py", "storages.py", "interrupts.py", "archive_record.py", "source.py")
+"""The modules that read, copy and release."""
+
+
+def load_interrupted(device: LateDevice, at: int | None) -> list[int]:
+    """Load, and interrupt before the line of that number; the numbers of the lines in those modules."""
+    count, numbers = 0, []
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(SOURCES):
+            return None
+        if event == "line":
+            count += 1
+            if frame.f_code.co_filename.endswith(GUARDS):
+                numbers.append(count)
+            if count == at:
+                raise KeyboardInterrupt
+        return trace
+
+    with pytest.MonkeyPatch.context() as patch:
+        to_device(patch, device, 50_000)
+        patch.setattr(device_copies, "_SHARED_BYTES", 30_000)
+        sys.settrace(trace)
+        try:
+            graphwire.load(interruptible())
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+    return numbers
+
+
+@cache
+def lines() -> list[int]:
+    load_interrupted(LateDevice(), None)
+    return load_interrupted(LateDevice(), None)
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir())) if sys.platform == "linux" else 0
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _finalizers_are_not_told_of() -> Iterator[None]:
+    usual, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    yield
+    sys.unraisablehook = usual
+
+
+def assert_nothing_is_left(device: LateDevice, before: tuple[int, int]) -> None:
+    patience = time.monotonic() + 5
+    while time.monotonic() < patience and (
+        (threading.active_count(), descriptors()) != before or device.living()
+    ):
+        time.sleep(0.01)
+    assert (threading.active_count(), descriptors()) == before
+    assert not device.pending
+    assert device.living() == 0
+    with pytest.MonkeyPatch.context() as patch:
+        to_device(patch, LateDevice(), 50_000)
+        assert_loads(interruptible())
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.floats(0, 1, exclude_max=True))
+def test_an_interrupt_before_any_line_leaves_nothing(moment: float) -> None:
+    number = lines()[int(moment * len(lines()))]
+    before = threading.active_count(), descriptors()
+    device = LateDevice()
+    load_interrupted(device, number)
+    assert_nothing_is_left(device, before)
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.floats(0, 1, exclude_max=True))
+def test_a_signal_at_any_time_leaves_nothing(moment: float) -> None:
+    device = LateDevice()
+    before = threading.active_count(), descriptors()
+    with pytest.MonkeyPatch.context() as patch:
+        to_device(patch, device, 5_000)
+        start = time.perf_counter()
+        assert_loads(interruptible())
+        usual = time.perf_counter() - start
+        handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, max(moment * usual, 1e-6))
+            graphwire.load(interruptible())
+            time.sleep(usual)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, handler)
+    assert_nothing_is_left(device, before)
