@@ -63,17 +63,17 @@ def test_verified_copies_to_a_device_are_the_same(
 ) -> None:
     path = tmp_path / "model.pt2"
     path.write_bytes(saved)
-    assert_same_program(graphwire.load(path, weights="copy"), example.program)
+    assert_same_program(graphwire.load(path, copy=True), example.program)
 
 
-@pytest.mark.parametrize("weights", ["map", "copy"])
-def test_files_of_torch_and_bytes_load_to_a_device(weights: Any, late: LateDevice) -> None:
+@pytest.mark.parametrize("copied", [False, True])
+def test_files_of_torch_and_bytes_load_to_a_device(copied: bool, late: LateDevice) -> None:
     program = torch.export.export(Layers(), (torch.ones(2, 128),))
     stream = io.BytesIO()
     torch.export.save(program, stream)
     for data in (stream.getvalue(), graphwire.dumps(program), graphwire.dumps(program, target="torch-2.6")):
         before = late.copied_bytes
-        loaded = graphwire.loads(data, weights=weights)
+        loaded = graphwire.loads(data, copy=copied)
         assert late.copied_bytes > before
         assert_same_values(results(loaded.module(), []), results(program.module(), []))
 
@@ -141,9 +141,9 @@ def test_the_host_holds_two_buffers_and_maps_nothing(monkeypatch: pytest.MonkeyP
     monkeypatch.delattr(ArchiveReader, "copy")
     program = torch.export.export(Tied(3000), (torch.ones(2, 4),))
     graphwire.save(program, tmp_path / "model.pt2")
-    for weights in ("map", "copy"):
+    for copied in (False, True):
         device.host.clear()
-        loaded = graphwire.load(tmp_path / "model.pt2", weights=weights)  # type: ignore[arg-type]
+        loaded = graphwire.load(tmp_path / "model.pt2", copy=copied)
         assert torch.equal(loaded.state_dict["columns"], program.state_dict["columns"])
         assert [size for _, size in device.host][:2] == [4096, 4096]
         # Constants and example inputs have buffers of their own, after those of the weights are released.
@@ -161,11 +161,11 @@ def test_loads_to_the_host_copy_nothing(method: str, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("weights", ["map", "copy"])
-def test_a_gpu_computes_what_was_saved(weights: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_gpu_computes_what_was_saved(copied: bool, tmp_path: Path) -> None:
     program = torch.export.export(Tied(3_000_000), (torch.ones(2, 4),))
     graphwire.save(program, tmp_path / "model.pt2")
-    loaded = graphwire.load(tmp_path / "model.pt2", device="cuda", weights=weights)
+    loaded = graphwire.load(tmp_path / "model.pt2", device="cuda", copy=copied)
     assert loaded.state_dict["one"] is loaded.state_dict["two"]
     for name, tensor in program.state_dict.items():
         assert loaded.state_dict[name].is_cuda
@@ -237,7 +237,7 @@ def test_changed_bytes_are_an_error_where_copies_are_verified(
     data[at + 60_000] ^= 1
     (tmp_path / "changed.pt2").write_bytes(data)
     with pytest.raises(ChecksumError, match="weight_7"):
-        graphwire.load(tmp_path / "changed.pt2", weights="copy")
+        graphwire.load(tmp_path / "changed.pt2", copy=True)
     assert late.living() == 0
     graphwire.load(tmp_path / "changed.pt2")  # mapped bytes are not verified either
 

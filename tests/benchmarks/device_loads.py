@@ -88,7 +88,7 @@ def _measure(folder: Path, options: argparse.Namespace) -> None:
     if device.type == "cuda":
         rows["graphwire.load"] = lambda: graphwire.load(program_file, device=device)
         rows["graphwire.load, verified copies"] = lambda: graphwire.load(
-            program_file, device=device, weights="copy"
+            program_file, device=device, copy=True
         )
         rows["safetensors.torch.load_file"] = lambda: (load_file(tensors_file, device=str(device)), done())
     before = (lambda: _drop(program_file, tensors_file)) if options.cold else (lambda: None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, MutableMapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack, cast
 
 from graphwire.analysis.inspection import LoadReport, Omission, StepReport, WriteReport, with_group_names
@@ -203,8 +203,8 @@ def load(
             of weights, a `Checkpoint` or `Blobs` has others; a mapping has tensors by name, which the program shares. Names,
             shapes and types are checked. None reads no weights and creates tensors without elements, on the meta device;
             `bind` gives them elements.
-        copy: whether to read all weights now, and verify their checksums. By default the files are mapped into memory, copy-on-write, and each page is
-            read on first access.
+        copy: whether to read all weights now, and verify their checksums. By default the files are mapped into memory,
+            copy-on-write, and each page is read on first access.
         rank: for a program that is divided between ranks, the rank whose weights to load.
         verify: whether to verify the checksums of weights, constants and example inputs now, which reads all of them. The
             checksum of the program itself is always verified.
@@ -259,10 +259,7 @@ def load(
             if verify and not graph_only:
                 archive.program_of(name)  # Its own problems are reported before all weights are read.
                 archive.check_payloads()
-            target = target_device(device)
-            # Copies are read while the lock is free: threads can read in parallel.
-            copies = copy or (target is not None and target.type not in ("cpu", "meta"))
-            turn = nullcontext() if copies else one_build_at_a_time()
+            turn = _turn(target_device(device), copied=copy)
             with archive.boundary(name), turn, turn:
                 program = archive.program_of(name)
                 payloads = archive.payloads_of(name, copied=copy)
@@ -283,7 +280,7 @@ def load(
                     program,
                     payloads,
                     archive.registry,
-                    device=target,
+                    device=target_device(device),
                     graph_only=graph_only,
                     origin=origin,
                     left_out=left_out,
@@ -305,6 +302,12 @@ def load(
     if extra_files is not None:
         fill_extra_files(extra_files, kept)
     return loaded
+
+
+def _turn(device: torch.device | None, *, copied: bool) -> AbstractContextManager[object]:
+    """Return the turn to build a program. Copies are read while the lock is free: threads can read in parallel."""
+    copied = copied or (device is not None and device.type not in ("cpu", "meta"))
+    return nullcontext() if copied else one_build_at_a_time()
 
 
 @options_of(load)
