@@ -1,5 +1,14 @@
 """Which private or changing parts of torch does graphwire use?"""
 
+from torch._ops import HigherOrderOperator, OpOverload
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from torch.utils._pytree import TreeSpec
+from torch.utils._sympy.functions import FloorDiv, Where
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.value_ranges import ValueRanges
+
 from graphwire.bridge.torch_compat.distributed import is_in_job, kind_of_job_value, world_group, world_groups
 from graphwire.bridge.torch_compat.metadata_runs import (
     accepts_numbers,
@@ -8,15 +17,7 @@ from graphwire.bridge.torch_compat.metadata_runs import (
     why_not_run,
 )
 from graphwire.bridge.torch_compat.private import (
-    FakeTensor,
     FakeTensors,
-    FloorDiv,
-    HigherOrderOperator,
-    OpOverload,
-    ShapeEnv,
-    TreeSpec,
-    ValueRanges,
-    Where,
     allow_tracing,
     as_parameter,
     buffer_mark,
@@ -31,8 +32,6 @@ from graphwire.bridge.torch_compat.private import (
     graph_module,
     guards_of,
     hint_symbolic_value,
-    int_oo,
-    is_traceable_wrapper_subclass,
     is_transformed,
     is_unbacked,
     mark_buffer,

@@ -86,10 +86,7 @@ def _is_patched(operator: OpOverload) -> bool:
     """Return whether a library other than torch registered the Python kernel that runs for one of torch's operators on
     metadata."""
     kernels = [operator.py_kernels.get(_COMPOSITE), decomposition_table.get(operator)]
-    kernels += [
-        meta_table.get(operator),
-        simple_registry.singleton.find(operator.name()).fake_impl.kernel,
-    ]
+    kernels += [meta_table.get(operator), simple_registry.singleton.find(operator.name()).fake_impl.kernel]
     if any(not _is_from_torch(kernel) for kernel in kernels if kernel is not None):
         return True
     namespace, _, overload = operator.name().partition("::")

@@ -1,4 +1,5 @@
-"""Every use of torch's private interfaces: one function or name each, so that a new release breaks one line here.
+"""Every use of torch's private interfaces: one function each, so that a new release breaks one line here. The package exports
+the private names that are used as they are.
 
 Each has a test in `tests/bridge/test_torch_private.py` that fails when the private interface changes.
 """
@@ -15,7 +16,7 @@ import sympy
 import torch
 from torch._export.verifier import Verifier
 from torch._library.fake_class_registry import FakeScriptObject
-from torch._ops import HigherOrderOperator, OpOverload
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx.experimental.sym_node import SymNode
@@ -24,10 +25,6 @@ from torch.fx.experimental.symbolic_shapes import (
     _free_unbacked_symbols_with_path,
     free_unbacked_symbols,
 )
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
-from torch.utils._pytree import TreeSpec
-from torch.utils._sympy.functions import FloorDiv, Where
-from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils._traceback import CapturedTraceback
@@ -36,56 +33,6 @@ from graphwire.bridge.torch_compat import releases
 from graphwire.bridge.torch_compat.verifiers import check_program
 from graphwire.errors import GraphwireWarning
 from graphwire.process import InterruptSafe
-
-__all__ = [
-    "FakeTensor",
-    "FakeTensorMode",
-    "FakeTensors",
-    "FloorDiv",
-    "HigherOrderOperator",
-    "OpOverload",
-    "ShapeEnv",
-    "TreeSpec",
-    "ValueRanges",
-    "Where",
-    "allow_tracing",
-    "as_parameter",
-    "buffer_mark",
-    "constrain_for_size",
-    "declare_symbol",
-    "defer_assertion",
-    "device_of",
-    "exported_program",
-    "expression_size",
-    "fake_value_mode",
-    "fresh_unbacked_symbols",
-    "generate_code",
-    "graph_module",
-    "guards_of",
-    "hint_symbolic_value",
-    "int_oo",
-    "is_traceable_wrapper_subclass",
-    "is_unbacked",
-    "mark_buffer",
-    "mark_parameter_or_buffer",
-    "mkldnn_layout",
-    "move_to_start",
-    "negative_view",
-    "new_shape_env",
-    "no_torch_function",
-    "operators_in",
-    "parameter_or_buffer",
-    "replace_symbol",
-    "replacements",
-    "reserve_unbacked",
-    "set_guards",
-    "symbolic_identities",
-    "symbolic_identity",
-    "symbolic_node",
-    "symbolic_parts",
-    "symbolic_value",
-    "unbacked_bindings",
-]
 
 mkldnn_layout = torch._mkldnn
 """The layout of tensors in the format of oneDNN."""
@@ -414,11 +361,7 @@ def _empty_program() -> torch.export.ExportedProgram:
 
 
 def exported_program(
-    root: torch.nn.Module,
-    graph: torch.fx.Graph,
-    *,
-    verifiers: list[Any],
-    **parts: Any,
+    root: torch.nn.Module, graph: torch.fx.Graph, *, verifiers: list[Any], **parts: Any
 ) -> torch.export.ExportedProgram:
     """Assemble a program from its parts, and check it with its verifiers.
 

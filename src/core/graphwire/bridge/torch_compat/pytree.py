@@ -6,6 +6,9 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import torch
+from torch.utils import _pytree
+
 from graphwire.errors import DecodeError, exception_text
 
 
@@ -26,8 +29,6 @@ class Registration(NamedTuple):
 
 def is_treespec(value: object) -> bool:
     """Return whether `value` is a `TreeSpec` of torch's Python pytree."""
-    from torch.utils import _pytree
-
     return isinstance(value, _pytree.TreeSpec)
 
 
@@ -45,22 +46,16 @@ def context_of(spec: Any) -> Any:
 
 def leaf_spec() -> Any:
     """Return the spec of a leaf."""
-    from torch.utils import _pytree
-
     return _pytree.treespec_leaf() if hasattr(_pytree, "treespec_leaf") else _pytree.LeafSpec()
 
 
 def make_treespec(container: Any, context: Any, children: list[Any]) -> Any:
     """Return the spec of a container with these child specs."""
-    from torch.utils import _pytree
-
     return _pytree.TreeSpec(container, context, children)
 
 
 def flatten(value: Any) -> tuple[list[Any], Any]:
     """Return the leaves of nested containers, and their treespec."""
-    from torch.utils import _pytree
-
     leaves: list[Any]
     leaves, spec = _pytree.tree_flatten(value)
     return leaves, spec
@@ -68,8 +63,6 @@ def flatten(value: Any) -> tuple[list[Any], Any]:
 
 def flatten_one(container: Any) -> tuple[list[Any], Any]:
     """Return the direct children of a container, and its spec with a leaf for each child."""
-    from torch.utils import _pytree
-
     leaves: list[Any]
     leaves, spec = _pytree.tree_flatten(container, is_leaf=lambda value: value is not container)
     return leaves, spec
@@ -89,9 +82,6 @@ def unflatten(leaves: Sequence[Any], spec: Any) -> Any:
 
 
 def _unflatten(leaves: Iterator[Any], spec: Any) -> Any:
-    import torch
-    from torch.utils import _pytree
-
     if spec.type is None:
         return next(leaves)
     children = [_unflatten(leaves, child) for child in children_of(spec)]
@@ -107,15 +97,11 @@ def _unflatten(leaves: Iterator[Any], spec: Any) -> Any:
 
 def is_flattened(container: Any) -> bool:
     """Return whether torch flattens containers of this type, in this process."""
-    from torch.utils import _pytree
-
     return container in _pytree.SUPPORTED_NODES
 
 
 def registration_of(container: Any) -> Registration | None:
     """Return the registration of a container type; None if it is not registered, or has no serialized name."""
-    from torch.utils import _pytree
-
     found = _pytree.SUPPORTED_SERIALIZED_TYPES.get(container)
     if found is None or found.serialized_type_name == _pytree.NO_SERIALIZED_TYPE_NAME_FOUND:
         return None
@@ -127,8 +113,6 @@ def registration_by_name(name: str) -> Registration | None:
 
     Also finds a class by its module and qualified name, which torch 2.1 and 2.2 wrote for a class without another name.
     """
-    from torch.utils import _pytree
-
     container = _pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(name)
     if container is not None and (found := registration_of(container)) is not None and found.name == name:
         return found
@@ -138,8 +122,6 @@ def registration_by_name(name: str) -> Registration | None:
 
 def is_serialized_name(name: str) -> bool:
     """Return whether torch itself knows a container type by this name, in this process and in every release of the schema."""
-    from torch.utils import _pytree
-
     # Only 2.15 has these names; a document must have the same requirements wherever it is written.
     return name in _pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE and not name.startswith("torch.return_types.")
 
@@ -150,8 +132,6 @@ def registration_by_fields(name: str, fields: Collection[str]) -> Registration |
 
     torch 2.1 and 2.2 wrote the module of a class instead of its registered name, and classes move.
     """
-    from torch.utils import _pytree
-
     candidates = [
         each
         for each in list(_pytree.SUPPORTED_SERIALIZED_TYPES)
@@ -198,8 +178,6 @@ def class_name(container: Any) -> str:
 
 
 def _registration(container: Any, name: str) -> Registration:
-    from torch.utils import _pytree
-
     found = _pytree.SUPPORTED_SERIALIZED_TYPES[container]
     by_fields = found.to_dumpable_context is None and is_registered_by_fields(container)
     reads_names = getattr(found.from_dumpable_context, "__module__", "") == _pytree.__name__
@@ -210,7 +188,5 @@ def _registration(container: Any, name: str) -> Registration:
 
 def is_registered_by_fields(container: Any) -> bool:
     """Return whether torch flattens a class by its dataclass fields."""
-    from torch.utils import _pytree
-
     flatten = getattr(_pytree.SUPPORTED_NODES.get(container), "flatten_fn", None)
     return getattr(flatten, "__qualname__", "").startswith("register_dataclass.")
