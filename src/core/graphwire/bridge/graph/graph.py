@@ -18,7 +18,13 @@ from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContex
 from graphwire.bridge.graph.arguments import decode_argument, encode_argument, encode_exactly
 from graphwire.bridge.graph.calls import decode_inputs, encode_inputs
 from graphwire.bridge.graph.element_copies import add_copies, encode_copies
-from graphwire.bridge.graph.metadata import NO_NODE, decode_metadata, encode_metadata, note_unread
+from graphwire.bridge.graph.metadata import (
+    NO_NODE,
+    decode_metadata,
+    encode_metadata,
+    has_saved_metadata,
+    note_unread,
+)
 from graphwire.bridge.graph.node_positions import append_in_default_order, move_nodes, nondefault_positions
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
 from graphwire.bridge.graph.propagation import propagated_values
@@ -32,7 +38,6 @@ from graphwire.bridge.graph.values import (
     EncodeScope,
     decode_value,
     encode_value,
-    record_metadata,
     record_stated_value,
     referenced_name,
     set_stated_value,
@@ -73,14 +78,14 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
         EncodeError: the schema cannot represent a node; `place` names it.
     """
     record = Graph([], [], [], {}, {}, {}, custom_obj_values={}, sym_float_values={}, value_metadata={})
-    scope = EncodeScope(record, module)
+    scope = EncodeScope(context, record, module)
     names = [node.name for node in module.graph.nodes]
     if not {*map(type, names)} <= {str}:
         raise TypeError("the name of a node is not a text")
     _describe_values(context, module.graph)
     for node in module.graph.nodes:
         try:
-            _encode_node(context, scope, node, top_level)
+            _encode_node(scope, node, top_level)
         except Exception as error:
             locate(error, f"graph.{node.name}")
             raise
@@ -92,12 +97,12 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
     return record
 
 
-def _measure(context: EncodeContext, scope: EncodeScope, graph: Graph, reader: torch.fx.Node) -> None:
+def _measure(scope: EncodeScope, graph: Graph, reader: torch.fx.Node) -> None:
     """Add the size of a subgraph to its parent. The document contains it at each use of the node that reads it."""
     uses: list[torch.fx.Node] = []
     for user in reader.users:
         torch.fx.map_arg((user.args, user.kwargs), lambda each: uses.append(each) if each is reader else None)
-    scope.inner_nodes += len(uses) * context.graph_sizes.get(id(graph), 0)
+    scope.inner_nodes += len(uses) * scope.context.graph_sizes.get(id(graph), 0)
     if scope.inner_nodes > _MOST_NODES:
         raise EncodeError(
             f"the subgraphs have more than {_MOST_NODES:,} nodes, if each shared subgraph counts once per use",
@@ -121,27 +126,28 @@ def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
                         raise
 
 
-def _encode_node(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> None:
+def _encode_node(scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> None:
     if node.op == "placeholder":
         append_in_default_order(scope.order, node, scope.attributes)
-        scope.record.inputs.append(_encode_placeholder(context, scope, node, top_level))
+        scope.record.inputs.append(_encode_placeholder(scope, node, top_level))
     elif node.op == "call_function":
         if node not in scope.folded:
             append_in_default_order(scope.order, node, scope.attributes)
-            scope.record.nodes.append(_encode_call(context, scope, node))
+            scope.record.nodes.append(_encode_call(scope, node))
     elif node.op == "get_attr":
-        _encode_attribute(context, scope, node)
+        _encode_attribute(scope, node)
     elif node.op == "output":
         append_in_default_order(scope.order, node, scope.attributes)
-        _encode_output(context, scope, node)
+        _encode_output(scope, node)
     else:
         raise EncodeError(f"an exported graph has no {node.op!r} nodes", remedy="Export the program again")
 
 
-def _encode_placeholder(
-    context: EncodeContext, scope: EncodeScope, node: torch.fx.Node, top_level: bool
-) -> Argument:
-    record_metadata(context, scope, node.name, node)
+def _encode_placeholder(scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> Argument:
+    if has_saved_metadata(scope.context, node.meta):
+        metadata = encode_metadata(scope.context, node.meta)
+        if metadata != NOTHING:
+            scope.record.value_metadata[node.name] = metadata
     if node.target != node.name:
         _note_target(scope, node)
     value = node.meta.get("val", NOTHING)
@@ -153,11 +159,11 @@ def _encode_placeholder(
             )
         value = None
     if isinstance(value, _LITERALS) and (top_level or value is None or isinstance(value, str)):
-        argument = encode_argument(context, {}, value)
+        argument = encode_argument(scope.context, {}, value)
         if not top_level and scope.record.input_names is None:
             scope.record.input_names = [p.name for p in node.graph.find_nodes(op="placeholder")]
     else:
-        argument = encode_value(context, scope, node.name, value)
+        argument = encode_value(scope, node.name, value)
         if (held_as := torch_compat.parameter_or_buffer(value)) is not None:
             scope.record.held_as[node.name] = held_as
     scope.nodes[node] = argument
@@ -178,7 +184,7 @@ def _text(target: Any) -> str:
     return target
 
 
-def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node) -> None:
+def _encode_attribute(scope: EncodeScope, node: torch.fx.Node) -> None:
     path = _text(node.target)
     if not node.users:  # a record stores attributes only as arguments of nodes
         warnings.warn(
@@ -201,22 +207,22 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
                 f"a subgraph is read from {path!r}, which is not an attribute of the graph's own module",
                 remedy="Make the subgraph an attribute of the graph's own module",
             )
-        graph = context.subgraphs.get(id(value))
+        graph = scope.context.subgraphs.get(id(value))
         if graph is None:
-            graph = context.subgraphs[id(value)] = encode_graph(context, value)
-        _measure(context, scope, graph, node)
+            graph = scope.context.subgraphs[id(value)] = encode_graph(scope.context, value)
+        _measure(scope, graph, node)
         named = None if node.name == path else node.name
         argument = Argument(as_graph=GraphArgument(path, graph, named))
     elif isinstance(value, torch.Tensor):
-        context.features.add("constants")
-        key = context.name_constant(value, path)
+        scope.context.features.add("constants")
+        key = scope.context.name_constant(value, path)
         usual = node.name == path.replace(".", "_")
         argument = Argument(as_constant=key if usual else ConstantArgument(key, node.name))
     elif torch_compat.is_treespec(value):
-        context.features.add("treespecs")
+        scope.context.features.add("treespecs")
         named = None if node.name == path else node.name
         argument = Argument(
-            as_treespec=TreespecArgument(path, encode_treespec(value, context.registry), named)
+            as_treespec=TreespecArgument(path, encode_treespec(value, scope.context.registry), named)
         )
     else:
         kind = type(value)
@@ -225,9 +231,9 @@ def _encode_attribute(context: EncodeContext, scope: EncodeScope, node: torch.fx
         )
     scope.nodes[node] = argument
     scope.attributes.add(node)
-    noted = scope.record.value_metadata[node.name] = encode_metadata(context, node.meta)
+    noted = scope.record.value_metadata[node.name] = encode_metadata(scope.context, node.meta)
     if isinstance(value, torch.Tensor):
-        record_stated_value(context, scope, noted, node, value)
+        record_stated_value(scope, noted, node, value)
 
 
 def _path_of(key: str) -> str:
@@ -235,33 +241,33 @@ def _path_of(key: str) -> str:
     return key.removeprefix(GRAPH_CONSTANT).partition(".")[2]
 
 
-def _encode_output(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node) -> None:
+def _encode_output(scope: EncodeScope, node: torch.fx.Node) -> None:
     record, value = scope.record, node.args[0]
-    metadata = encode_metadata(context, node.meta)
+    metadata = encode_metadata(scope.context, node.meta)
     metadata.stated = node.meta.get("val") is not None
     if metadata != NOTHING:
         record.output_metadata = metadata
     if isinstance(value, (tuple, list)):
-        record.outputs = [encode_exactly(context, scope.nodes, v) for v in value]
+        record.outputs = [encode_exactly(scope.context, scope.nodes, v) for v in value]
         record.output_list = isinstance(value, list)
     else:
         record.is_single_tensor_return = True
-        record.outputs = [encode_argument(context, scope.nodes, value)]
+        record.outputs = [encode_argument(scope.context, scope.nodes, value)]
 
 
-def _encode_call(context: EncodeContext, scope: EncodeScope, node: torch.fx.Node) -> Node:
-    called = encode_operator(context, node.target)
-    metadata = encode_metadata(context, node.meta)
+def _encode_call(scope: EncodeScope, node: torch.fx.Node) -> Node:
+    called = encode_operator(scope.context, node.target)
+    metadata = encode_metadata(scope.context, node.meta)
     record = Node(
         target=called.name,
-        inputs=encode_inputs(context, scope.nodes, called, node),
+        inputs=encode_inputs(scope.context, scope.nodes, called, node),
         outputs=[],
         metadata=metadata.metadata,
         name=node.name,
         stack=metadata.stack,
         from_node=metadata.from_node,
     )
-    encode_results(context, scope, called, node, record, metadata)
+    encode_results(scope, called, node, record, metadata)
     return record
 
 

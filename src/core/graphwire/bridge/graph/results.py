@@ -42,12 +42,7 @@ from graphwire.wire import check_expanded_size
 
 
 def encode_results(
-    context: EncodeContext,
-    scope: EncodeScope,
-    called: Operator,
-    node: torch.fx.Node,
-    record: Node,
-    metadata: ValueMetadata,
+    scope: EncodeScope, called: Operator, node: torch.fx.Node, record: Node, metadata: ValueMetadata
 ) -> None:
     """Add the results of an FX node to its record.
 
@@ -66,28 +61,28 @@ def encode_results(
     if elements is None:
         if value is None and called.returns is not None and len(called.returns) == 0 and not node.users:
             return
-        argument = encode_value(context, scope, node.name, value)
+        argument = encode_value(scope, node.name, value)
         record.outputs = [argument]
         if argument.as_tensor is None:
-            _note_other_results(context, called)
+            _note_other_results(scope.context, called)
         if (
             arm_of(argument) in LITERAL_ARMS and node.users
         ):  # users refer to the node's result, not to the literal
-            context.features.add("results")
+            scope.context.features.add("results")
             argument = Argument(as_results=node.name)
         scope.nodes[node] = argument
         return
-    _note_other_results(context, called)
+    _note_other_results(scope.context, called)
     check_expanded_size(value, "the description of the results")
-    arguments = _encode_elements(context, scope, [node], elements, f"{node.name}_unused", node.name, metadata)
+    arguments = _encode_elements(scope, [node], elements, f"{node.name}_unused", node.name, metadata)
     if isinstance(value, dict):
-        context.features.add("outputs")
-        record.outputs = [encode_container(context, value, arguments)]
+        scope.context.features.add("outputs")
+        record.outputs = [encode_container(scope.context, value, arguments)]
         return
     listed = _is_listed(called)
     if isinstance(value, list) is not listed or not arguments:
         record.container = "list" if isinstance(value, list) else "tuple"
-    record.outputs = [encode_container(context, value, arguments)] if listed else arguments
+    record.outputs = [encode_container(scope.context, value, arguments)] if listed else arguments
     if not listed and len(arguments) == 1:  # otherwise the only element would be the node's result
         record.is_hop_single_tensor_return = False
 
@@ -106,7 +101,6 @@ def _is_listed(called: Operator) -> bool:
 
 
 def _encode_elements(
-    context: EncodeContext,
     scope: EncodeScope,
     nodes: Sequence[torch.fx.Node],
     elements: list[tuple[Any, Any]],
@@ -123,7 +117,7 @@ def _encode_elements(
         path: the container's key in `value_metadata`.
         metadata: the node's metadata, which an element shares unless its own is recorded.
     """
-    readers = _readers(context, scope, nodes, elements)
+    readers = _readers(scope, nodes, elements)
     arguments = []
     for index, (key, value) in enumerate(elements):
         reading = readers.get(key, ())
@@ -131,23 +125,23 @@ def _encode_elements(
         first, own = None, NOTHING
         if reading:
             first = reading[0]
-            own = encode_metadata(context, first.meta)
-            record_stated_value(context, scope, own, first, value)
+            own = encode_metadata(scope.context, first.meta)
+            record_stated_value(scope, own, first, value)
             scope.order.setdefault(first)
             for copy in reading[1:]:
-                _encode_copy(context, scope, copy, first, value)
+                _encode_copy(scope, copy, first, value)
         inner = elements_of(value)
         if inner is not None:
             below = unused if first is None else f"{first.name}_unused"
             argument = encode_container(
-                context, value, _encode_elements(context, scope, reading, inner, below, place, metadata)
+                scope.context, value, _encode_elements(scope, reading, inner, below, place, metadata)
             )
             if first is not None:
                 own.name = first.name
                 scope.record.value_metadata[place] = own
         else:
             name = unused if first is None else first.name
-            argument = encode_value(context, scope, name, value)
+            argument = encode_value(scope, name, value)
             if first is not None and arm_of(argument) in LITERAL_ARMS:
                 own.name = first.name
                 scope.record.value_metadata[place] = own
@@ -159,22 +153,17 @@ def _encode_elements(
     return arguments
 
 
-def _encode_copy(
-    context: EncodeContext, scope: EncodeScope, copy: torch.fx.Node, first: torch.fx.Node, value: Any
-) -> None:
+def _encode_copy(scope: EncodeScope, copy: torch.fx.Node, first: torch.fx.Node, value: Any) -> None:
     """Record another node that reads the same element as `first`."""
-    own = encode_metadata(context, copy.meta)
-    record_stated_value(context, scope, own, copy, value)
+    own = encode_metadata(scope.context, copy.meta)
+    record_stated_value(scope, own, copy, value)
     scope.record.value_metadata[copy.name] = own
     scope.copies[copy] = first
     scope.order.setdefault(copy)
 
 
 def _readers(
-    context: EncodeContext,
-    scope: EncodeScope,
-    nodes: Sequence[torch.fx.Node],
-    elements: list[tuple[Any, Any]],
+    scope: EncodeScope, nodes: Sequence[torch.fx.Node], elements: list[tuple[Any, Any]]
 ) -> dict[Any, list[torch.fx.Node]]:
     """Return the `getitem` nodes of each element of a container, in graph order. The first names the element; the others are
     its copies. All other users refer to the container as a whole, and so does a reader that cannot name the element."""
@@ -187,12 +176,12 @@ def _readers(
             if (
                 type(key) in (int, str, float, bool)
                 and (type(key), key) in known
-                and _is_name_of(context, user, known[type(key), key])
+                and _is_name_of(scope.context, user, known[type(key), key])
             ):
                 scope.folded.add(user)
                 readers.setdefault(key, []).append(user)
             else:
-                context.features.add("results")
+                scope.context.features.add("results")
     for reading in readers.values():
         if len(reading) > 1:
             reading.sort(key=scope.place_of)

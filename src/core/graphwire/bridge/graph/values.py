@@ -16,21 +16,18 @@ from torch.export.graph_signature import CustomObjArgument as TorchCustomObject
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.graph.arguments import encode_argument, is_owned_by_codec, name_object
-from graphwire.bridge.graph.metadata import decode_metadata, encode_metadata, has_saved_metadata
+from graphwire.bridge.graph.metadata import decode_metadata
 from graphwire.bridge.tensors import (
     decode_composition,
-    decode_int,
-    decode_sym_bool,
-    decode_sym_float,
+    decode_number,
     decode_tensor_meta,
     encode_composition,
-    encode_int,
-    encode_sym_bool,
-    encode_sym_float,
+    encode_number,
     encode_tensor_meta,
 )
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.schema import (
+    VALUE_TABLES,
     Argument,
     ConstantValue,
     CustomObjArgument,
@@ -65,6 +62,13 @@ _LIST_ARMS: dict[str, Callable[[Any], Argument]] = {
 CONTAINER_ARMS = frozenset({*_LIST_ARMS, "as_sequence", "as_string_to_argument", "as_mapping"})
 """The arms of values that contain values."""
 
+_NUMBERS: dict[str, tuple[Any, Any]] = {
+    "as_sym_bool": ((bool, torch.SymBool), SymBoolArgument),
+    "as_sym_int": ((int, torch.SymInt), SymIntArgument),
+    "as_sym_float": ((float, torch.SymFloat), SymFloatArgument),
+}
+"""The arms of numbers: the Python types, and the record that refers to one. A bool is an int too, so it comes first."""
+
 _set_args: Callable[[torch.fx.Node, tuple[Any, ...]], None] = torch.fx.Node.args.fset
 _set_kwargs: Callable[[torch.fx.Node, dict[str, Any]], None] = torch.fx.Node.kwargs.fset
 
@@ -76,6 +80,7 @@ _set_kwargs: Callable[[torch.fx.Node, dict[str, Any]], None] = torch.fx.Node.kwa
 class EncodeScope:
     """The state of encoding one graph."""
 
+    context: EncodeContext
     record: Graph
     module: torch.fx.GraphModule
     nodes: dict[torch.fx.Node, Argument] = field(default_factory=dict)
@@ -107,43 +112,31 @@ class EncodeScope:
         return self._places[node]
 
 
-def encode_value(context: EncodeContext, scope: EncodeScope, name: str, value: Any) -> Argument:
+def encode_value(scope: EncodeScope, name: str, value: Any) -> Argument:
     """Add the metadata of a value that is not a container to the record, and return the argument that refers to the value.
 
     Raises:
         EncodeError: the name is already in use, or a record cannot represent the value.
     """
-    record = scope.record
+    context, record = scope.context, scope.record
     if (known := context.described.get(id(value))) is not None:  # a fake tensor, the common case
-        _undefined(record.tensor_values, name)
-        record.tensor_values[name] = known
+        _define(record.tensor_values, name, known)
         return Argument(as_tensor=TensorArgument(name))
     if isinstance(value, torch.Tensor):
-        _undefined(record.tensor_values, name)
-        record.tensor_values[name] = encode_tensor_meta(context, value)
-        if type(value) is not torch_compat.FakeTensor:
-            composition = encode_composition(context, value)
-            if composition is not None:
-                record.compositions[name] = composition
+        _define(record.tensor_values, name, encode_tensor_meta(context, value))
+        composed = type(value) is not torch_compat.FakeTensor
+        if composed and (composition := encode_composition(context, value)) is not None:
+            record.compositions[name] = composition
         return Argument(as_tensor=TensorArgument(name))
-    if isinstance(value, (bool, torch.SymBool)):
-        _undefined(record.sym_bool_values, name)
-        record.sym_bool_values[name] = encode_sym_bool(context, value)
-        return Argument(as_sym_bool=SymBoolArgument(as_name=name))
-    if isinstance(value, (int, torch.SymInt)):
-        _undefined(record.sym_int_values, name)
-        record.sym_int_values[name] = encode_int(context, value)
-        return Argument(as_sym_int=SymIntArgument(as_name=name))
-    if isinstance(value, (float, torch.SymFloat)):
-        _undefined(record.sym_float_values, name)
-        record.sym_float_values[name] = encode_sym_float(context, value)
-        return Argument(as_sym_float=SymFloatArgument(as_name=name))
+    for arm, (kinds, reference) in _NUMBERS.items():
+        if isinstance(value, kinds):
+            _define(_table(record, arm), name, encode_number(context, value))
+            return Argument(**{arm: reference(as_name=name)})
     if (class_name := _class_of_object(value)) is not None:
-        _undefined(record.custom_obj_values, name)
         described = value.name if isinstance(value, TorchCustomObject) else name
         if described is name and is_owned_by_codec(context, value):
             described = name_object(context, value)  # the graph has the value itself, not only its class
-        record.custom_obj_values[name] = CustomObjArgument(described, class_name)
+        _define(record.custom_obj_values, name, CustomObjArgument(described, class_name))
         return Argument(as_custom_obj=CustomObjArgument(name, class_name))
     if value is None or isinstance(value, str):
         return encode_argument(context, {}, value)
@@ -151,9 +144,16 @@ def encode_value(context: EncodeContext, scope: EncodeScope, name: str, value: A
     raise EncodeError(f"a graph cannot contain a value of type {kind.__module__}.{kind.__qualname__}")
 
 
-def _undefined(values: dict[str, Any], name: str) -> None:
+def _table(record: Graph, arm: str) -> dict[str, Any]:
+    """Return the table of a graph that describes the values of an arm."""
+    table: dict[str, Any] = getattr(record, VALUE_TABLES[arm.removeprefix("as_")])
+    return table
+
+
+def _define(values: dict[str, Any], name: str, record: Any) -> None:
     if name in values:
         raise EncodeError(f"two values are named {name!r}", remedy="Rename one of the nodes")
+    values[name] = record
 
 
 def _class_of_object(value: Any) -> str | None:
@@ -189,19 +189,7 @@ def encode_container(context: EncodeContext, value: Any, elements: list[Argument
     return Argument(as_sequence=SequenceValue("list" if isinstance(value, list) else "tuple", elements))
 
 
-def record_metadata(
-    context: EncodeContext, scope: EncodeScope, name: str, node: torch.fx.Node, *, always: bool = False
-) -> None:
-    """Record the metadata of a node that has no node record, under the name of its value."""
-    if always or has_saved_metadata(context, node.meta):
-        metadata = encode_metadata(context, node.meta)
-        if always or metadata != NOTHING:
-            scope.record.value_metadata[name] = metadata
-
-
-def record_stated_value(
-    context: EncodeContext, scope: EncodeScope, own: ValueMetadata, reader: torch.fx.Node, value: Any
-) -> None:
+def record_stated_value(scope: EncodeScope, own: ValueMetadata, reader: torch.fx.Node, value: Any) -> None:
     """Record the value in the metadata of a reading node (`getitem`, `get_attr`), if it differs from what the node reads.
 
     Args:
@@ -212,11 +200,11 @@ def record_stated_value(
     own.unstated = value is not None and stated is None
     if stated is value or not isinstance(stated, torch.Tensor):
         return
-    meta, kind = _described(context, stated), torch_compat.parameter_or_buffer(stated)
+    meta, kind = _described(scope.context, stated), torch_compat.parameter_or_buffer(stated)
     # The common case first: checking for other kinds of tensors takes as long as the rest of this.
     is_fake = type(value) is torch_compat.FakeTensor
     if (is_fake or isinstance(value, torch.Tensor)) and (
-        meta is (other := _described(context, value)) or meta == other
+        meta is (other := _described(scope.context, value)) or meta == other
     ):
         is_parameter = not is_fake and isinstance(value, torch.nn.Parameter)
         held = "parameter" if is_parameter else torch_compat.parameter_or_buffer(value)
@@ -383,10 +371,12 @@ def _literal(argument: Argument, arm: str) -> Any:
     return decode_float(argument.as_float) if argument.as_float is not None else getattr(argument, arm)
 
 
-def _known_or(values: dict[str, Any], argument: Any, decode: Any, context: DecodeContext) -> Any:
-    if argument.as_name is None:
-        return getattr(argument, argument.__struct_fields__[1])
-    return decode(context, values[argument.as_name])
+def _number(context: DecodeContext, record: Graph, argument: Argument, _input_value: bool) -> Any:
+    arm = arm_of(argument)
+    reference = getattr(argument, arm)
+    if reference.as_name is None:
+        return getattr(reference, reference.__struct_fields__[1])
+    return decode_number(context, _table(record, arm)[reference.as_name])
 
 
 def _custom_object(context: DecodeContext, record: CustomObjArgument) -> Any:
@@ -397,9 +387,7 @@ def _custom_object(context: DecodeContext, record: CustomObjArgument) -> Any:
 
 _VALUES: dict[str, Any] = {
     "as_tensor": _tensor,
-    "as_sym_int": lambda c, r, a, _: _known_or(r.sym_int_values, a.as_sym_int, decode_int, c),
-    "as_sym_float": lambda c, r, a, _: _known_or(r.sym_float_values, a.as_sym_float, decode_sym_float, c),
-    "as_sym_bool": lambda c, r, a, _: _known_or(r.sym_bool_values, a.as_sym_bool, decode_sym_bool, c),
+    **dict.fromkeys(_NUMBERS, _number),
     "as_custom_obj": lambda c, r, a, _: _custom_object(c, r.custom_obj_values[a.as_custom_obj.name]),
 }
 """The decoder for each arm that may define a value."""

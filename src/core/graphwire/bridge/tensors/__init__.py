@@ -4,16 +4,12 @@ from graphwire.bridge.tensors.codecs import codec_for
 from graphwire.bridge.tensors.payloads import decode_payloads, encode_payloads
 from graphwire.bridge.tensors.storages import RecordTable, StorageTable, byte_span, is_plain, storage_key
 from graphwire.bridge.tensors.symbols import (
-    decode_int,
+    decode_number,
     decode_ranges,
     decode_replacements,
-    decode_sym_bool,
-    decode_sym_float,
-    encode_int,
+    encode_number,
     encode_ranges,
     encode_replacements,
-    encode_sym_bool,
-    encode_sym_float,
     infer_hints,
     is_cheap_to_compute,
     ranges_by_expression,

@@ -72,21 +72,20 @@ def _symbolic_integer(context: EncodeContext, node: Any, value: torch.SymInt) ->
     return SymbolicInteger(node, f"{text} = {hint}", SymInt(as_expr=SymExpr(text, hinted)))
 
 
-def encode_sym_float(context: EncodeContext, value: float | torch.SymFloat) -> SymFloat:
-    """Encode a float, plain or symbolic."""
-    if isinstance(value, float):
-        return SymFloat(as_float=encode_float(value))
-    expression, hint = torch_compat.symbolic_parts(value)
-    known = None if hint is None else SymExprHint(as_float=encode_float(float(hint)))
-    return SymFloat(as_expr=SymExpr(_text(context, expression), known))
-
-
-def encode_sym_bool(context: EncodeContext, value: bool | torch.SymBool) -> SymBool:
-    """Encode a boolean, plain or symbolic. torch writes no hint for it."""
+def encode_number(context: EncodeContext, value: Any) -> SymInt | SymFloat | SymBool:
+    """Encode an integer, float or boolean, plain or symbolic. torch writes no hint for a boolean."""
     if isinstance(value, bool):
         return SymBool(as_bool=value)
-    expression, _ = torch_compat.symbolic_parts(value)
-    return SymBool(as_expr=SymExpr(_text(context, expression)))
+    if isinstance(value, float):
+        return SymFloat(as_float=encode_float(value))
+    if isinstance(value, (int, torch.SymInt)):
+        return encode_int(context, value)
+    expression, hint = torch_compat.symbolic_parts(value)
+    text = _text(context, expression)
+    if isinstance(value, torch.SymBool):
+        return SymBool(as_expr=SymExpr(text))
+    known = None if hint is None else SymExprHint(as_float=encode_float(float(hint)))
+    return SymFloat(as_expr=SymExpr(text, known))
 
 
 def _text(context: EncodeContext, expression: sympy.Basic) -> str:
@@ -96,44 +95,34 @@ def _text(context: EncodeContext, expression: sympy.Basic) -> str:
     return text
 
 
-def decode_int(context: DecodeContext, record: SymInt) -> int | torch.SymInt:
-    """Decode an integer into the program's shape environment."""
+def decode_number(context: DecodeContext, record: SymInt | SymFloat | SymBool) -> Any:
+    """Decode an integer, float or boolean into the program's shape environment."""
+    kind, arm = _NUMBERS[type(record)]
     if record.as_expr is None:
-        assert record.as_int is not None  # validated
-        return record.as_int
-    hint = record.as_expr.hint
-    return _decode(context, record.as_expr, None if hint is None else hint.as_int, int)
-
-
-def decode_sym_float(context: DecodeContext, record: SymFloat) -> float | torch.SymFloat:
-    """Decode a float into the program's shape environment."""
-    if record.as_expr is None:
-        assert record.as_float is not None  # validated
-        return decode_float(record.as_float)
-    hint = record.as_expr.hint
-    known = None if hint is None or hint.as_float is None else decode_float(hint.as_float)
-    return _decode(context, record.as_expr, known, float)
-
-
-def decode_sym_bool(context: DecodeContext, record: SymBool) -> bool | torch.SymBool:
-    """Decode a boolean into the program's shape environment."""
-    if record.as_expr is None:
-        assert record.as_bool is not None  # validated
-        return record.as_bool
-    return _decode(context, record.as_expr, None, bool)
-
-
-def _decode(context: DecodeContext, record: SymExpr, hint: Any, kind: type) -> Any:
-    key = (record.expr_str, hint, kind)
-    value = context.values.get(key)
+        literal = getattr(record, arm)
+        return decode_float(literal) if kind is float else literal
+    text = record.as_expr.expr_str
+    hint = None if kind is bool else getattr(record.as_expr.hint, arm, None)
+    if kind is float and hint is not None:
+        hint = decode_float(hint)
+    value = context.values.get((text, hint, kind))
     if value is None:
-        expression = _expression(context, record.expr_str)
+        expression = _expression(context, text)
         if kind is not bool and not isinstance(expression, sympy.Expr):
-            raise DecodeError(f"{record.expr_str!r:.80} is a boolean, where a number is expected")
+            raise DecodeError(f"{text!r:.80} is a boolean, where a number is expected")
         if hint is not None and isinstance(expression, sympy.Symbol):
             torch_compat.declare_symbol(context.shape_env, expression, None, hint)
-        value = context.values[key] = torch_compat.symbolic_value(context.shape_env, expression, kind, hint)
+        value = torch_compat.symbolic_value(context.shape_env, expression, kind, hint)
+        context.values[text, hint, kind] = value
     return value
+
+
+_NUMBERS: dict[type, tuple[type, str]] = {
+    SymInt: (int, "as_int"),
+    SymFloat: (float, "as_float"),
+    SymBool: (bool, "as_bool"),
+}
+"""The Python type of each record of numbers, and the arm of its literals and hints."""
 
 
 def is_cheap_to_compute(context: DecodeContext, values: Iterable[Any]) -> bool:

@@ -11,7 +11,7 @@ from graphwire.analysis.validation import TensorFacts
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext
 from graphwire.bridge.tensors.sparse import decode_sparse, encode_sparse
-from graphwire.bridge.tensors.symbols import decode_int, encode_size, is_cheap_to_compute, symbolic_integer
+from graphwire.bridge.tensors.symbols import decode_number, encode_size, is_cheap_to_compute, symbolic_integer
 from graphwire.errors import DecodeError
 from graphwire.schema import (
     DTYPE_NAMES,
@@ -184,7 +184,7 @@ def decode_layout(record: TensorMeta) -> torch.layout:
 
 
 def _decode_extents(context: DecodeContext, records: list[SymInt]) -> list[Any]:
-    return [record.as_int if record.as_expr is None else decode_int(context, record) for record in records]
+    return [record.as_int if record.as_expr is None else decode_number(context, record) for record in records]
 
 
 def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_value: bool) -> torch.Tensor:
@@ -217,7 +217,7 @@ def _described(context: DecodeContext, record: TensorMeta) -> DescribedTensor:
     device = decode_device(context, record.device)
     sizes = _decode_extents(context, record.sizes)
     strides = _decode_extents(context, record.strides) if layout is torch.strided else []
-    offset = decode_int(context, record.storage_offset)
+    offset = decode_number(context, record.storage_offset)
     known = not context.values or all(type(number) is int for number in (*sizes, *strides, offset))
     return DescribedTensor(record, dtype, layout, device, sizes, strides, offset, known)
 

@@ -13,7 +13,7 @@ import torch
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.tensors.codecs import codec_for
-from graphwire.bridge.tensors.symbols import decode_int, encode_int
+from graphwire.bridge.tensors.symbols import decode_number, encode_int
 from graphwire.bridge.tensors.tensor_metas import decode_tensor_meta, encode_tensor_meta
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.schema import Composition, Part, SymInt
@@ -71,7 +71,7 @@ def decode_composition(context: DecodeContext, record: Composition, *, input_val
     if codec is None:
         return None
     parts = [_decode_part(context, part, input_value) for part in record.parts]
-    integers = [decode_int(context, integer) for integer in record.integers]
+    integers = [decode_number(context, integer) for integer in record.integers]
     tree = _with_symbols(record.tree, integers)
     if any(part is None for part in parts):
         return None
