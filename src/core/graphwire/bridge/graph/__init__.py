@@ -17,4 +17,4 @@ from graphwire.bridge.graph.metadata import (
 from graphwire.bridge.graph.operators import check_operators
 from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.graph.unknown_operators import OpaqueOperator
-from graphwire.bridge.graph.values import LITERAL_ARMS
+from graphwire.bridge.graph.values import LITERAL_ARMS, literal_of

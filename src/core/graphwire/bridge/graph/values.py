@@ -337,7 +337,7 @@ def decode_value(scope: DecodeScope, argument: Argument, *, input_value: bool = 
     """
     arm = arm_of(argument)
     if arm in LITERAL_ARMS:
-        return _literal(argument, arm)
+        return literal_of(argument)
     if arm in CONTAINER_ARMS:
         values = [
             decode_value(scope, element, input_value=input_value)
@@ -365,10 +365,11 @@ def _tensor(context: DecodeContext, record: Graph, argument: Argument, input_val
     return decode_tensor_meta(context, record.tensor_values[name], input_value=input_value)
 
 
-def _literal(argument: Argument, arm: str) -> Any:
-    if arm == "as_none":
-        return None
-    return decode_float(argument.as_float) if argument.as_float is not None else getattr(argument, arm)
+def literal_of(record: Argument | ConstantValue) -> Any:
+    """Return the value of a record whose arm is a literal."""
+    if record.as_float is not None:
+        return decode_float(record.as_float)
+    return next((v for v in (record.as_int, record.as_bool, record.as_string) if v is not None), None)
 
 
 def _number(context: DecodeContext, record: Graph, argument: Argument, _input_value: bool) -> Any:
@@ -402,7 +403,7 @@ def element_arguments(argument: Argument) -> list[tuple[Any, Argument]]:
         return [(index, element(each)) for index, each in enumerate(getattr(argument, arm))]
     if argument.as_string_to_argument is not None:
         return list(argument.as_string_to_argument.items())
-    return [(_literal(entry.key, arm_of(entry.key)), entry.value) for entry in argument.as_mapping or ()]
+    return [(literal_of(entry.key), entry.value) for entry in argument.as_mapping or ()]
 
 
 def decode_container(argument: Argument, values: list[Any]) -> Any:

@@ -6,72 +6,30 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import torch
 from torch.export import graph_signature as torch_signature
 from torch.export.exported_program import ModuleCallEntry as TorchModuleCallEntry
 from torch.export.exported_program import ModuleCallSignature as TorchModuleCallSignature
 from torch.export.graph_signature import InputKind, OutputKind
 
+from graphwire import schema
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext
-from graphwire.bridge.graph import LITERAL_ARMS, decode_treespec, encode_treespec
+from graphwire.bridge.graph import LITERAL_ARMS, decode_treespec, encode_treespec, literal_of
 from graphwire.errors import DecodeError, EncodeError, locate, shown
-from graphwire.schema import (
-    VALUE_ARMS,
-    Argument,
-    BufferMutationSpec,
-    ConstantValue,
-    CustomObjArgument,
-    ElementCopy,
-    GradientToParameterSpec,
-    GradientToUserInputSpec,
-    Graph,
-    GraphSignature,
-    InputSpec,
-    InputToBufferSpec,
-    InputToConstantInputSpec,
-    InputToCustomObjSpec,
-    InputTokenSpec,
-    InputToParameterSpec,
-    InputToTensorConstantSpec,
-    LossOutputSpec,
-    ModuleCallEntry,
-    ModuleCallSignature,
-    OutputSpec,
-    OutputTokenSpec,
-    ParameterMutationSpec,
-    SymBoolArgument,
-    SymFloatArgument,
-    SymIntArgument,
-    TensorArgument,
-    TokenArgument,
-    UserInputMutationSpec,
-    UserInputSpec,
-    UserOutputSpec,
-    arm_of,
-    decode_float,
-    encode_float,
-    value_name,
-)
 
 # ------------------------------------------------------------------------------------------------- argument specs
 
-_REFERENCES: dict[type, Any] = {
-    torch_signature.TensorArgument: lambda a: Argument(as_tensor=TensorArgument(a.name)),
-    torch_signature.SymIntArgument: lambda a: Argument(as_sym_int=SymIntArgument(as_name=a.name)),
-    torch_signature.SymFloatArgument: lambda a: Argument(as_sym_float=SymFloatArgument(as_name=a.name)),
-    torch_signature.SymBoolArgument: lambda a: Argument(as_sym_bool=SymBoolArgument(as_name=a.name)),
-    torch_signature.CustomObjArgument: lambda a: Argument(
-        as_custom_obj=CustomObjArgument(a.name, a.class_fqn)
-    ),
-    torch_signature.TokenArgument: lambda a: Argument(as_tensor=TensorArgument(a.name)),
+_REFERENCES: dict[str, tuple[Any, Any]] = {
+    "as_tensor": (torch_signature.TensorArgument, schema.TensorArgument),
+    "as_sym_int": (torch_signature.SymIntArgument, schema.SymIntArgument),
+    "as_sym_float": (torch_signature.SymFloatArgument, schema.SymFloatArgument),
+    "as_sym_bool": (torch_signature.SymBoolArgument, schema.SymBoolArgument),
 }
-_VALUES: dict[str, Any] = {
-    "as_tensor": torch_signature.TensorArgument,
-    "as_sym_int": torch_signature.SymIntArgument,
-    "as_sym_float": torch_signature.SymFloatArgument,
-    "as_sym_bool": torch_signature.SymBoolArgument,
-}
+"""torch's class, and the record, of each arm that refers to a value by its name alone."""
+_ARMS = {kind: (arm, record) for arm, (kind, record) in _REFERENCES.items()}
+_ARMS[torch_signature.TokenArgument] = ("as_tensor", schema.TensorArgument)
 _LITERAL_ARMS: dict[type, str] = {int: "as_int", float: "as_float", bool: "as_bool", str: "as_string"}
 
 
@@ -82,111 +40,113 @@ def _encode_literal(value: Any) -> dict[str, Any]:
     arm = _LITERAL_ARMS.get(type(value))
     if arm is None:
         raise EncodeError(f"an input or output cannot be the constant {shown(value)}")
-    return {arm: encode_float(value) if arm == "as_float" else value}
+    return {arm: schema.encode_float(value) if arm == "as_float" else value}
 
 
-def _decode_literal(record: Any) -> Any:
-    if record.as_none is not None:
-        return None
-    if record.as_float is not None:
-        return decode_float(record.as_float)
-    return next((v for v in (record.as_int, record.as_bool, record.as_string) if v is not None), None)
-
-
-def encode_argument_spec(spec: Any) -> tuple[Argument, str | None]:
+def encode_argument_spec(spec: Any) -> tuple[schema.Argument, str | None]:
     """Encode an argument spec, and return it with its name if the argument record has no name."""
     if isinstance(spec, torch_signature.ConstantArgument):
-        return Argument(**_encode_literal(spec.value)), spec.name or None
-    return _REFERENCES[type(spec)](spec), None
+        return schema.Argument(**_encode_literal(spec.value)), spec.name or None
+    if isinstance(spec, torch_signature.CustomObjArgument):
+        return schema.Argument(as_custom_obj=schema.CustomObjArgument(spec.name, spec.class_fqn)), None
+    arm, record = _ARMS[type(spec)]
+    return schema.Argument(**{arm: record(spec.name)}), None
 
 
-def decode_argument_spec(argument: Argument, name: str | None) -> Any:
+def decode_argument_spec(argument: schema.Argument, name: str | None) -> Any:
     """Decode an argument spec."""
-    arm, value = arm_of(argument), value_name(argument)
+    arm, value = schema.arm_of(argument), schema.value_name(argument)
     if argument.as_custom_obj is not None:
         return torch_signature.CustomObjArgument(value, argument.as_custom_obj.class_fqn)
     if value is not None:
-        return _VALUES[arm](value)
+        return _REFERENCES[arm][0](value)
     if arm not in LITERAL_ARMS:
         raise DecodeError(f"an input or output cannot be {arm}")
-    return torch_signature.ConstantArgument(name or "", _decode_literal(argument))
+    return torch_signature.ConstantArgument(name or "", literal_of(argument))
 
 
-# ----------------------------------------------------------------------------------------------------- inputs
+# ------------------------------------------------------------------------------------------ inputs and outputs
 
-
-def encode_input_spec(spec: Any) -> InputSpec:
-    """Encode the spec of a graph input."""
-    kind, target = spec.kind, spec.target
-    if kind is InputKind.PARAMETER:  # the common case
-        return InputSpec(parameter=InputToParameterSpec(TensorArgument(spec.arg.name), target))
-    if kind is InputKind.USER_INPUT:
-        if isinstance(spec.arg, torch_signature.ConstantArgument):
-            value = ConstantValue(**_encode_literal(spec.arg.value))
-            return InputSpec(constant_input=InputToConstantInputSpec(spec.arg.name, value))
-        return InputSpec(user_input=UserInputSpec(*encode_argument_spec(spec.arg)))
-    if kind is InputKind.CUSTOM_OBJ:
-        described = CustomObjArgument(spec.arg.name, spec.arg.class_fqn)
-        return InputSpec(custom_obj=InputToCustomObjSpec(described, target))
-    if kind is InputKind.TOKEN:
-        return InputSpec(token=InputTokenSpec(TokenArgument(spec.arg.name)))
-    tensor = TensorArgument(spec.arg.name)
-    if kind is InputKind.BUFFER:
-        return InputSpec(buffer=InputToBufferSpec(tensor, target, bool(spec.persistent)))
-    if kind is InputKind.CONSTANT_TENSOR:
-        return InputSpec(tensor_constant=InputToTensorConstantSpec(tensor, target, spec.persistent))
-    raise EncodeError(f"the schema cannot represent an input of kind {shown(kind)}")
-
-
-def _check_type(value: Any, *kinds: type) -> None:
-    """Raise for a value that encoding would otherwise copy unchecked. `EditedAttributeCheck` finds its place."""
-    if type(value) not in kinds:
-        raise TypeError(f"the program's signature contains {shown(value)}")
-
-
-def _tensor(argument: TensorArgument) -> Any:
-    return torch_signature.TensorArgument(argument.name)
-
-
-def decode_input_spec(record: InputSpec) -> Any:
-    """Decode the spec of a graph input."""
-    make = torch_signature.InputSpec
-    if (user := record.user_input) is not None:
-        return make(InputKind.USER_INPUT, decode_argument_spec(user.arg, user.name), None)
-    if (parameter := record.parameter) is not None:
-        return make(InputKind.PARAMETER, _tensor(parameter.arg), parameter.parameter_name)
-    if (buffer := record.buffer) is not None:
-        return make(InputKind.BUFFER, _tensor(buffer.arg), buffer.buffer_name, buffer.persistent)
-    if (constant := record.tensor_constant) is not None:
-        arg, name = _tensor(constant.arg), constant.tensor_constant_name
-        return make(InputKind.CONSTANT_TENSOR, arg, name, constant.persistent)
-    if (literal := record.constant_input) is not None:
-        argument = torch_signature.ConstantArgument(literal.name, _decode_literal(literal.value))
-        return make(InputKind.USER_INPUT, argument, None)
-    if (custom := record.custom_obj) is not None:
-        described = torch_signature.CustomObjArgument(custom.arg.name, custom.arg.class_fqn)
-        return make(InputKind.CUSTOM_OBJ, described, custom.custom_obj_name)
-    if (token := record.token) is not None:
-        return make(InputKind.TOKEN, torch_signature.TokenArgument(token.arg.name), None)
-    raise DecodeError("an input spec has no arm that this version supports")
-
-
-# ---------------------------------------------------------------------------------------------------- outputs
-
-_OUTPUT_ARMS = LITERAL_ARMS | frozenset(VALUE_ARMS)
+_INPUT_ROLES: dict[str, tuple[str, Any]] = {
+    "BUFFER": ("buffer", schema.InputToBufferSpec),
+    "CONSTANT_TENSOR": ("tensor_constant", schema.InputToTensorConstantSpec),
+    "CUSTOM_OBJ": ("custom_obj", schema.InputToCustomObjSpec),
+    "TOKEN": ("token", schema.InputTokenSpec),
+}
+_OUTPUT_ROLES: dict[str, tuple[str, Any]] = {
+    "LOSS_OUTPUT": ("loss_output", schema.LossOutputSpec),
+    "BUFFER_MUTATION": ("buffer_mutation", schema.BufferMutationSpec),
+    "PARAMETER_MUTATION": ("parameter_mutation", schema.ParameterMutationSpec),
+    "GRADIENT_TO_PARAMETER": ("gradient_to_parameter", schema.GradientToParameterSpec),
+    "GRADIENT_TO_USER_INPUT": ("gradient_to_user_input", schema.GradientToUserInputSpec),
+    "USER_INPUT_MUTATION": ("user_input_mutation", schema.UserInputMutationSpec),
+    "TOKEN": ("token", schema.OutputTokenSpec),
+}
+"""The arm, and its record class, of most kinds, by torch's name of the kind. A record has the first fields
+of torch's spec: the argument, the target, and whether a buffer is persistent."""
+_OUTPUT_ARMS = LITERAL_ARMS | frozenset(schema.VALUE_ARMS)
 """The arms that `decode_argument_spec` supports."""
 
-_TARGETED_OUTPUTS: dict[str, tuple[str, type]] = {
-    "BUFFER_MUTATION": ("buffer_mutation", BufferMutationSpec),
-    "PARAMETER_MUTATION": ("parameter_mutation", ParameterMutationSpec),
-    "GRADIENT_TO_PARAMETER": ("gradient_to_parameter", GradientToParameterSpec),
-    "GRADIENT_TO_USER_INPUT": ("gradient_to_user_input", GradientToUserInputSpec),
-    "USER_INPUT_MUTATION": ("user_input_mutation", UserInputMutationSpec),
-}
-"""The arm, and its record class, of each output kind with a named target, by torch's name of the kind."""
+
+def _encode_role(spec: Any, role: tuple[str, Any], name: str) -> dict[str, Any]:
+    """Encode the spec of an input or output called `name`, as an arm with its record."""
+    arm, record = role
+    argument: Any = schema.TensorArgument(name)
+    if arm == "token":
+        argument = schema.TokenArgument(name)
+    elif arm == "custom_obj":
+        argument = schema.CustomObjArgument(name, spec.arg.class_fqn)
+    if arm == "buffer":
+        return {arm: record(argument, spec.target, bool(spec.persistent))}
+    if arm == "tensor_constant":
+        return {arm: record(argument, spec.target, spec.persistent)}
+    return {arm: record(argument) if len(record.__struct_fields__) == 1 else record(argument, spec.target)}
 
 
-def encode_output_spec(spec: Any, output: Argument, copies: Mapping[str, ElementCopy]) -> OutputSpec:
+def _decode_role(record: Any, roles: dict[str, tuple[str, Any]], what: str) -> tuple[str, list[Any]]:
+    """Return the kind of an input or output, and the other arguments of torch's spec."""
+    for kind, (arm, _) in roles.items():
+        if (content := getattr(record, arm)) is not None:
+            argument, *others = msgspec.structs.astuple(content)
+            decoded = getattr(torch_signature, type(argument).__name__)(*msgspec.structs.astuple(argument))
+            return kind, [decoded, *(others or [None])]
+    raise DecodeError(f"{what} spec has no arm that this version supports")
+
+
+def encode_input_spec(spec: Any) -> schema.InputSpec:
+    """Encode the spec of a graph input."""
+    if spec.kind is InputKind.PARAMETER:  # the common case
+        argument = schema.TensorArgument(spec.arg.name)
+        return schema.InputSpec(parameter=schema.InputToParameterSpec(argument, spec.target))
+    if spec.kind is InputKind.USER_INPUT:
+        if isinstance(spec.arg, torch_signature.ConstantArgument):
+            value = schema.ConstantValue(**_encode_literal(spec.arg.value))
+            return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(spec.arg.name, value))
+        return schema.InputSpec(user_input=schema.UserInputSpec(*encode_argument_spec(spec.arg)))
+    role = _INPUT_ROLES.get(getattr(spec.kind, "name", ""))
+    if role is None:
+        raise EncodeError(f"the schema cannot represent an input of kind {shown(spec.kind)}")
+    return schema.InputSpec(**_encode_role(spec, role, spec.arg.name))
+
+
+def decode_input_spec(record: schema.InputSpec) -> Any:
+    """Decode the spec of a graph input."""
+    make = torch_signature.InputSpec
+    if (parameter := record.parameter) is not None:  # the common case
+        tensor = torch_signature.TensorArgument(parameter.arg.name)
+        return make(InputKind.PARAMETER, tensor, parameter.parameter_name)
+    if (user := record.user_input) is not None:
+        return make(InputKind.USER_INPUT, decode_argument_spec(user.arg, user.name), None)
+    if (literal := record.constant_input) is not None:
+        argument = torch_signature.ConstantArgument(literal.name, literal_of(literal.value))
+        return make(InputKind.USER_INPUT, argument, None)
+    kind, arguments = _decode_role(record, _INPUT_ROLES, "an input")
+    return make(InputKind[kind], *arguments)
+
+
+def encode_output_spec(
+    spec: Any, output: schema.Argument, copies: Mapping[str, schema.ElementCopy]
+) -> schema.OutputSpec:
     """Encode the spec of a graph output.
 
     Args:
@@ -200,43 +160,37 @@ def encode_output_spec(spec: Any, output: Argument, copies: Mapping[str, Element
                 f"the program returns {output.as_results!r}, which has no value in its metadata",
                 remedy="Set `meta['val']` of the node to the value that it makes",
             )
-        if arm_of(output) not in _OUTPUT_ARMS:
+        if schema.arm_of(output) not in _OUTPUT_ARMS:
             raise EncodeError(
-                f"a program cannot return {arm_of(output)}",
+                f"a program cannot return {schema.arm_of(output)}",
                 remedy="Make the graph's own constants and objects inputs of it before they are returned",
             )
-        return OutputSpec(user_output=UserOutputSpec(output, encode_argument_spec(spec.arg)[1]))
-    if spec.kind is OutputKind.TOKEN:
-        return OutputSpec(token=OutputTokenSpec(TokenArgument(spec.arg.name)))
+        return schema.OutputSpec(user_output=schema.UserOutputSpec(output, encode_argument_spec(spec.arg)[1]))
     name = spec.arg.name
-    tensor = TensorArgument(copies[name].of if name in copies else name)
-    if spec.kind is OutputKind.LOSS_OUTPUT:
-        return OutputSpec(loss_output=LossOutputSpec(tensor))
-    arm, record = _TARGETED_OUTPUTS[spec.kind.name]
-    return OutputSpec(**{arm: record(tensor, spec.target)})
+    if name in copies and spec.kind is not OutputKind.TOKEN:
+        name = copies[name].of
+    return schema.OutputSpec(**_encode_role(spec, _OUTPUT_ROLES[spec.kind.name], name))
 
 
-def decode_output_spec(record: OutputSpec) -> Any:
+def decode_output_spec(record: schema.OutputSpec) -> Any:
     """Decode the spec of a graph output."""
     make = torch_signature.OutputSpec
     if (user := record.user_output) is not None:
         return make(OutputKind.USER_OUTPUT, decode_argument_spec(user.arg, user.name), None)
-    if (loss := record.loss_output) is not None:
-        return make(OutputKind.LOSS_OUTPUT, _tensor(loss.arg), None)
-    if (token := record.token) is not None:
-        return make(OutputKind.TOKEN, torch_signature.TokenArgument(token.arg.name), None)
-    for kind, (arm, _) in _TARGETED_OUTPUTS.items():
-        content = getattr(record, arm)
-        if content is not None:
-            target = getattr(content, content.__struct_fields__[1])
-            return make(torch_compat.output_kind(kind), _tensor(content.arg), target)
-    raise DecodeError("an output spec has no arm that this version supports")
+    kind, arguments = _decode_role(record, _OUTPUT_ROLES, "an output")
+    return make(torch_compat.output_kind(kind), *arguments)
+
+
+def _check_text(value: Any) -> None:
+    """Raise for a value that encoding would otherwise copy unchecked. `EditedAttributeCheck` finds its place."""
+    if type(value) is not str:
+        raise TypeError(f"the program's signature contains {shown(value)}")
 
 
 # -------------------------------------------------------------------------------------------------- signature
 
 
-def encode_signature(signature: Any, graph: Graph, inputs: Sequence[str]) -> GraphSignature:
+def encode_signature(signature: Any, graph: schema.Graph, inputs: Sequence[str]) -> schema.GraphSignature:
     """Encode a graph signature.
 
     Args:
@@ -253,7 +207,7 @@ def encode_signature(signature: Any, graph: Graph, inputs: Sequence[str]) -> Gra
             place="graph_signature.output_specs",
         )
     signature = _up_to_date(signature, inputs)
-    return GraphSignature(
+    return schema.GraphSignature(
         [encode_input_spec(spec) for spec in signature.input_specs],
         [
             encode_output_spec(spec, output, graph.copies)
@@ -265,12 +219,9 @@ def encode_signature(signature: Any, graph: Graph, inputs: Sequence[str]) -> Gra
 def _check_specs(signature: Any) -> None:
     """Raise a TypeError if names, targets or flags have wrong types. Hashing or printing such values may fail, or never
     end."""
-    names = {
-        type(spec.arg.name) for specs in (signature.input_specs, signature.output_specs) for spec in specs
-    }
-    targets = {
-        type(spec.target) for specs in (signature.input_specs, signature.output_specs) for spec in specs
-    }
+    specs = [*signature.input_specs, *signature.output_specs]
+    names = {type(spec.arg.name) for spec in specs}
+    targets = {type(spec.target) for spec in specs}
     flags = {type(spec.persistent) for spec in signature.input_specs}
     if not (names <= {str} and targets <= {str, type(None)} and flags <= {bool, type(None)}):
         raise TypeError("the program's signature has names that are not texts")
@@ -305,7 +256,7 @@ def _up_to_date(signature: Any, inputs: Sequence[str]) -> Any:
     return torch_signature.ExportGraphSignature(inputs_named, outputs_named)
 
 
-def decode_signature(record: GraphSignature) -> Any:
+def decode_signature(record: schema.GraphSignature) -> Any:
     """Decode a graph signature."""
     return torch_signature.ExportGraphSignature(
         [decode_input_spec(spec) for spec in record.input_specs],
@@ -325,8 +276,8 @@ def set_output_names(signature: Any, graph: torch.fx.Graph) -> None:
 
 
 def encode_module_calls(
-    context: EncodeContext, entries: Sequence[Any], copies: Mapping[str, ElementCopy]
-) -> list[ModuleCallEntry]:
+    context: EncodeContext, entries: Sequence[Any], copies: Mapping[str, schema.ElementCopy]
+) -> list[schema.ModuleCallEntry]:
     """Encode the module call graph.
 
     Args:
@@ -334,7 +285,7 @@ def encode_module_calls(
     """
     records = []
     for index, entry in enumerate(entries):
-        _check_type(entry.fqn, str)
+        _check_text(entry.fqn)
         try:
             signature = None if entry.signature is None else _encode_call(context, entry.signature)
         except Exception as error:
@@ -343,7 +294,7 @@ def encode_module_calls(
         if copies and signature is not None:
             for place, arguments in _places(index, signature):
                 _name_first(place, arguments, copies)
-        records.append(ModuleCallEntry(entry.fqn, signature))
+        records.append(schema.ModuleCallEntry(entry.fqn, signature))
     return records
 
 
@@ -353,15 +304,17 @@ def _places(index: int, signature: Any) -> Iterator[tuple[str, list[Any]]]:
     yield f"module_call_graph[{index}].outputs", signature.outputs
 
 
-def _name_first(place: str, arguments: list[Argument], copies: Mapping[str, ElementCopy]) -> None:
+def _name_first(
+    place: str, arguments: list[schema.Argument], copies: Mapping[str, schema.ElementCopy]
+) -> None:
     for position, argument in enumerate(arguments):
         if argument.as_tensor is not None and (copy := copies.get(argument.as_tensor.name)) is not None:
             copy.uses.setdefault(place, []).append(position)
-            arguments[position] = Argument(as_tensor=TensorArgument(copy.of))
+            arguments[position] = schema.Argument(as_tensor=schema.TensorArgument(copy.of))
 
 
 def restore_copy_names(
-    entries: Sequence[Any], copies: Mapping[str, ElementCopy], graph: torch.fx.Graph
+    entries: Sequence[Any], copies: Mapping[str, schema.ElementCopy], graph: torch.fx.Graph
 ) -> None:
     """Restore the names of copies in the module call graph."""
     there = {node.name for node in graph.nodes}
@@ -373,13 +326,13 @@ def restore_copy_names(
                         arguments[position] = torch_signature.TensorArgument(name)
 
 
-def _encode_call(context: EncodeContext, signature: Any) -> ModuleCallSignature:
+def _encode_call(context: EncodeContext, signature: Any) -> schema.ModuleCallSignature:
     names = signature.forward_arg_names or None
     for name in names or ():
-        _check_type(name, str)
+        _check_text(name)
     inputs = [encode_argument_spec(spec) for spec in signature.inputs]
     outputs = [encode_argument_spec(spec) for spec in signature.outputs]
-    return ModuleCallSignature(
+    return schema.ModuleCallSignature(
         inputs=[argument for argument, _ in inputs],
         outputs=[argument for argument, _ in outputs],
         in_spec=encode_treespec(signature.in_spec, context.registry, plain=context.plain_containers),
@@ -390,7 +343,7 @@ def _encode_call(context: EncodeContext, signature: Any) -> ModuleCallSignature:
     )
 
 
-def decode_module_calls(context: DecodeContext, records: Sequence[ModuleCallEntry]) -> list[Any]:
+def decode_module_calls(context: DecodeContext, records: Sequence[schema.ModuleCallEntry]) -> list[Any]:
     """Decode the module call graph."""
     entries = []
     for record in records:
@@ -403,7 +356,7 @@ def decode_module_calls(context: DecodeContext, records: Sequence[ModuleCallEntr
     return entries
 
 
-def _decode_call(context: DecodeContext, record: ModuleCallSignature) -> Any:
+def _decode_call(context: DecodeContext, record: schema.ModuleCallSignature) -> Any:
     return TorchModuleCallSignature(
         inputs=_decode_named(record.inputs, record.input_names),
         outputs=_decode_named(record.outputs, record.output_names),
@@ -413,7 +366,7 @@ def _decode_call(context: DecodeContext, record: ModuleCallSignature) -> Any:
     )
 
 
-def _decode_named(arguments: Sequence[Argument], names: Sequence[str | None] | None) -> list[Any]:
+def _decode_named(arguments: Sequence[schema.Argument], names: Sequence[str | None] | None) -> list[Any]:
     given = names if names is not None else [None] * len(arguments)
     if len(given) != len(arguments):
         raise DecodeError(f"{len(given)} names are given for {len(arguments)} arguments")
