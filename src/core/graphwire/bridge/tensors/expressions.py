@@ -7,6 +7,7 @@ and no text can make sympy compute: evaluation would simplify the expression, an
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping, Sequence
+from functools import partial
 from typing import Any
 
 import sympy
@@ -21,7 +22,6 @@ from graphwire.bridge import torch_compat
 from graphwire.errors import DecodeError, EncodeError, ExpressionError
 from graphwire.schema.texts import HEADS, Expression, growth_of, parse_expression
 
-Builder = Callable[[Sequence[Any]], Any]
 Leaf = Callable[[Sequence[Any], MutableMapping[str, Any]], Any]
 
 
@@ -60,18 +60,6 @@ def _encoded(expression: Any) -> str:
 def _encoded_symbol(symbol: Any) -> str:
     assumptions = symbol._assumptions_orig
     return f"Symbol({symbol.name!r}{''.join([f', {key}={value}' for key, value in assumptions.items()])})"
-
-
-def _encoded_integer(number: Any) -> str:
-    return f"Integer({number.p})"
-
-
-def _encoded_rational(number: Any) -> str:
-    return f"Rational({number.p}, {number.q})"
-
-
-def _constant_writer(text: str) -> Callable[[Any], str]:
-    return lambda _constant: text
 
 
 _MAX_ORDERED = 1 << 16
@@ -143,7 +131,7 @@ def _decoded(tree: Expression, symbols: MutableMapping[str, Any]) -> Any:
                 f"{head} has the operand {operand!s:.80}, which is not of type {kind.__name__}"
             )
     try:
-        return _BUILDERS[head](operands)
+        return _BUILDERS[head](*operands)
     except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ExpressionError(f"the operands of {head} do not fit it: {error}") from error
 
@@ -166,33 +154,17 @@ def _decoded_symbol(args: Sequence[Any], symbols: MutableMapping[str, Any]) -> A
     return known
 
 
-def _decoded_integer(args: Sequence[Any], _symbols: Any) -> Any:
-    return sympy.Integer(args[0])
-
-
-def _decoded_rational(args: Sequence[Any], _symbols: Any) -> Any:
-    return sympy.Rational(*args)
-
-
-def _decoded_float(args: Sequence[Any], _symbols: Any) -> Any:
-    return sympy.Float(args[0], precision=args[1])
-
-
-def _constant_reader(constant: Any) -> Leaf:
-    return lambda _args, _symbols: constant
-
-
-def _sum(terms: Sequence[Any]) -> Any:
+def _sum(*terms: Any) -> Any:
     return sympy.Add._from_args(_in_order(terms)) if len(terms) > 1 else terms[0]
 
 
-def _product(factors: Sequence[Any]) -> Any:
+def _product(*factors: Any) -> Any:
     """Build a product in sympy's form: one coefficient, then the other factors in order.
 
     sympy prints the sign of a coefficient as a separate factor: -2*s0 as Mul(-1, 2, s0).
     """
     if len(factors) > 1 and factors[0] is sympy.S.NegativeOne and factors[1].is_Number:
-        factors = [-factors[1], *factors[2:]]
+        factors = (-factors[1], *factors[2:])
     return sympy.Mul._from_args(_in_order(factors)) if len(factors) > 1 else factors[0]
 
 
@@ -201,45 +173,35 @@ def _in_order(operands: Sequence[Any]) -> list[Any]:
     return numbers + sorted((operand for operand in operands if not operand.is_Number), key=_args_sortkey)
 
 
-def _unevaluated(kind: Any) -> Builder:
-    def build(operands: Sequence[Any]) -> Any:
-        return kind(*operands, evaluate=False)
-
-    return build
-
-
-def _connective(kind: Any) -> Builder:
-    def build(operands: Sequence[Any]) -> Any:
-        # The constructors of And and Or simplify even with evaluate=False.
-        made = Application.__new__(kind, *ordered(operands), evaluate=False)
-        made._argset = frozenset(operands)
-        return made
-
-    return build
+def _connective(kind: Any, *operands: Any) -> Any:
+    # The constructors of And and Or simplify even with evaluate=False.
+    made = Application.__new__(kind, *ordered(operands), evaluate=False)
+    made._argset = frozenset(operands)
+    return made
 
 
-def _pair(operands: Sequence[Any]) -> Any:
-    if not isinstance(operands[1], Boolean):
-        raise TypeError(f"{operands[1]} is not a condition")
-    return Basic.__new__(ExprCondPair, *operands)
+def _pair(value: Any, condition: Any) -> Any:
+    if not isinstance(condition, Boolean):
+        raise TypeError(f"{condition} is not a condition")
+    return Basic.__new__(ExprCondPair, value, condition)
 
 
-def _piecewise(pairs: Sequence[Any]) -> Any:
-    return Basic.__new__(sympy.Piecewise, *pairs)
+def _where(condition: Any, value: Any, otherwise: Any) -> Any:
+    if not isinstance(condition, Boolean):
+        raise TypeError(f"{condition} is not a condition")
+    return torch_compat.Where(condition, value, otherwise, evaluate=False)
 
 
-def _where(operands: Sequence[Any]) -> Any:
-    if not isinstance(operands[0], Boolean):
-        raise TypeError(f"{operands[0]} is not a condition")
-    return torch_compat.Where(*operands, evaluate=False)
-
-
-def _ceiling_quotient(operands: Sequence[Any]) -> Any:
-    base, divisor = operands
-    return torch_compat.FloorDiv(_sum([base, divisor, sympy.S.NegativeOne]), divisor, evaluate=False)
+def _ceiling_quotient(base: Any, divisor: Any) -> Any:
+    return torch_compat.FloorDiv(_sum(base, divisor, sympy.S.NegativeOne), divisor, evaluate=False)
 
 
 # -------------------------------------------------------------------------------------------------------- tables
+
+
+def _always(result: Any) -> Callable[..., Any]:
+    return lambda *_: result
+
 
 _CONSTANT_OF: dict[str, Any] = {
     "true": sympy.true,
@@ -252,30 +214,28 @@ _CONSTANT_OF: dict[str, Any] = {
     "nan": sympy.nan,
 }
 
-_CONNECTIVES = ("And", "Or", "Xor")
-
 _CLASS_OF: dict[str, Any] = {
     **{head: kind for head in HEADS if (kind := torch_compat.shape_function(head)) is not None},
     "ExprCondPair": ExprCondPair,
 }
 
-_BUILDERS: dict[str, Builder] = {
-    **{head: _unevaluated(kind) for head, kind in _CLASS_OF.items()},
-    **{head: _connective(_CLASS_OF[head]) for head in _CONNECTIVES},
+_BUILDERS: dict[str, Callable[..., Any]] = {
+    **{head: partial(kind, evaluate=False) for head, kind in _CLASS_OF.items()},
+    **{head: partial(_connective, _CLASS_OF[head]) for head in ("And", "Or", "Xor")},
     "Add": _sum,
     "Mul": _product,
     "CeilDiv": _ceiling_quotient,
     "ExprCondPair": _pair,
-    "Piecewise": _piecewise,
+    "Piecewise": partial(Basic.__new__, sympy.Piecewise),
     "Where": _where,
 }
 
 _LEAVES: dict[str, Leaf] = {
     "Symbol": _decoded_symbol,
-    "Integer": _decoded_integer,
-    "Rational": _decoded_rational,
-    "Float": _decoded_float,
-    **{text: _constant_reader(constant) for text, constant in _CONSTANT_OF.items()},
+    "Integer": lambda args, _: sympy.Integer(args[0]),
+    "Rational": lambda args, _: sympy.Rational(*args),
+    "Float": lambda args, _: sympy.Float(args[0], precision=args[1]),
+    **{text: _always(constant) for text, constant in _CONSTANT_OF.items()},
 }
 
 _OPERAND_KIND: dict[str, Any] = {
@@ -290,16 +250,14 @@ _HEAD_OF: dict[type, str] = {kind: head for head, kind in _CLASS_OF.items() if i
     sympy.Mod: "Mod",
 }
 
+_SINGLETONS = (sympy.S.Zero, sympy.S.One, sympy.S.NegativeOne)
+
 _WRITERS: dict[type, Callable[[Any], str]] = {
     sympy.Symbol: _encoded_symbol,
-    sympy.Integer: _encoded_integer,
-    type(sympy.S.Zero): _encoded_integer,
-    type(sympy.S.One): _encoded_integer,
-    type(sympy.S.NegativeOne): _encoded_integer,
-    sympy.Rational: _encoded_rational,
-    type(sympy.S.Half): _encoded_rational,
+    **dict.fromkeys((sympy.Integer, *map(type, _SINGLETONS)), lambda number: f"Integer({number.p})"),
+    **dict.fromkeys((sympy.Rational, type(sympy.S.Half)), lambda number: f"Rational({number.p}, {number.q})"),
     sympy.Float: srepr,
     sympy.Add: _encoded_sum,
     sympy.Mul: _encoded_product,
-    **{type(constant): _constant_writer(text) for text, constant in _CONSTANT_OF.items()},
+    **{type(constant): _always(text) for text, constant in _CONSTANT_OF.items()},
 }
