@@ -12,6 +12,7 @@ import torch
 
 from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
 from graphwire.bridge.graph.arguments import Nodes, Scope, decode_argument, encode_argument
+from graphwire.bridge.graph.unknown_operators import call_of
 from graphwire.errors import DecodeError, EncodeError, locate
 from graphwire.hooks import NodeCodec
 from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node
@@ -159,7 +160,7 @@ def _encode_by_schema(
     return inputs
 
 
-def _encode_symbolic(
+def _encode_in_order(
     context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
 ) -> list[NamedArgument]:
     args, kwargs = _arguments_of(node)
@@ -173,22 +174,11 @@ def _encode_symbolic(
     positional = [
         _encode(context, nodes, name, value, _POSITIONAL) for name, value in zip(names, args, strict=False)
     ]
-    return positional + _encode_keywords(context, nodes, kwargs)
+    keywords = [_encode(context, nodes, name, value, _KEYWORD) for name, value in kwargs.items()]
+    return positional + keywords
 
 
-def _encode_generic(
-    context: EncodeContext, nodes: Nodes, _called: Operator, node: torch.fx.Node
-) -> list[NamedArgument]:
-    args, kwargs = _arguments_of(node)
-    positional = [_encode(context, nodes, "", value, _POSITIONAL) for value in args]
-    return positional + _encode_keywords(context, nodes, kwargs)
-
-
-def _encode_keywords(context: EncodeContext, nodes: Nodes, kwargs: dict[str, Any]) -> list[NamedArgument]:
-    return [_encode(context, nodes, name, value, _KEYWORD) for name, value in kwargs.items()]
-
-
-_ENCODERS = {"schema": _encode_by_schema, "symbolic": _encode_symbolic, "generic": _encode_generic}
+_ENCODERS = {"schema": _encode_by_schema, "symbolic": _encode_in_order, "generic": _encode_in_order}
 
 
 # ----------------------------------------------------------------------------------------------------- decode
@@ -273,26 +263,13 @@ def _decode_by_schema(
     return tuple(args), kwargs
 
 
-def _decode_generic(
-    _called: Operator, record: Node, given: list[Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    for named, value in zip(record.inputs, given, strict=True):
-        if named.kind is ArgumentKind.KEYWORD and named.name:
-            kwargs[named.name] = value
-        else:
-            args.append(value)
-    return tuple(args), kwargs
-
-
-def _decode_symbolic(
+def _decode_in_order(
     called: Operator, record: Node, given: list[Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    args, kwargs = _decode_generic(called, record, given)
+    args, kwargs = call_of(record.inputs, given)
     if len(args) < called.needed:  # FX would generate an operation without operands
         raise DecodeError(f"{record.target} takes {called.needed} arguments by position, not {len(args)}")
     return args, kwargs
 
 
-_DECODERS = {"schema": _decode_by_schema, "symbolic": _decode_symbolic, "generic": _decode_generic}
+_DECODERS = {"schema": _decode_by_schema, "symbolic": _decode_in_order, "generic": _decode_in_order}

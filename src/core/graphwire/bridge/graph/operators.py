@@ -7,7 +7,7 @@ import functools
 import inspect
 import itertools
 import types
-from typing import Any, NamedTuple
+from typing import Any
 
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
@@ -22,7 +22,7 @@ from graphwire.errors import (
     shown,
 )
 from graphwire.evolve.opsets import walk_nodes
-from graphwire.hooks import NodeCodec, OpHandler, Registry, remedy_for_name, unavailable_error
+from graphwire.hooks import OpHandler, Registry, remedy_for_name, unavailable_error
 from graphwire.schema import Graph, Node
 
 
@@ -185,7 +185,8 @@ def _advice(name: str) -> str:
 
 
 def _described(target: Any, name: str, handler: OpHandler) -> Operator:
-    operator = Operator(target, name, handler, codec=_codec_of(handler))
+    # Not by `isinstance`: a check against a Protocol takes as long as everything else here.
+    codec: Any = handler if hasattr(handler, "encode_node") else None
     if handler.convention == "schema":
         facts = _facts_of(target) if isinstance(target, torch_compat.OpOverload) else _read_schema(target)
         if facts is None:
@@ -193,13 +194,9 @@ def _described(target: Any, name: str, handler: OpHandler) -> Operator:
                 f"the operator handler {handler.namespace!r} returns {target!r:.80} for {name!r}, which has no schema",
                 remedy="Declare its convention as symbolic or generic, or return an overload",
             )
-        operator.parameters, operator.returns = facts.parameters, facts.returns
-        operator.required, operator.positional, operator.needed = (
-            facts.required,
-            facts.positional,
-            facts.needed,
-        )
-    elif handler.convention == "symbolic":
+        return Operator(target, name, handler, codec=codec, **facts)
+    operator = Operator(target, name, handler, codec=codec)
+    if handler.convention == "symbolic":
         parameters = _parameters(target)
         operator.parameters = [(parameter.name, False) for parameter in parameters]
         if type(target) is types.BuiltinFunctionType:
@@ -207,38 +204,25 @@ def _described(target: Any, name: str, handler: OpHandler) -> Operator:
     return operator
 
 
-class _SchemaFacts(NamedTuple):
-    """The facts from an operator's schema: fields of `Operator`."""
-
-    parameters: list[tuple[str, bool]]
-    required: frozenset[str]
-    positional: tuple[str, ...]
-    needed: int
-    returns: Any
-
-
-def _read_schema(target: Any) -> _SchemaFacts | None:
+def _read_schema(target: Any) -> dict[str, Any] | None:
+    """Return the fields of `Operator` that the schema of an operator states; None for a target without a schema."""
     schema = getattr(target, "_schema", None)
     if schema is None:
         return None
     # Reading an attribute of torch's argument objects takes as long as ten Python attributes.
     arguments = [(each.name, each.kwarg_only, each.has_default_value()) for each in schema.arguments]
-    return _SchemaFacts(
-        [(parameter, keyword_only) for parameter, keyword_only, _ in arguments],
-        frozenset(parameter for parameter, _, has_default in arguments if not has_default),
-        tuple(parameter for parameter, _, _ in itertools.takewhile(lambda each: not each[1], arguments)),
-        max((index for index, (_, _, has_default) in enumerate(arguments, 1) if not has_default), default=0),
-        schema.returns,
-    )
+    needed = [index for index, (_, _, has_default) in enumerate(arguments, 1) if not has_default]
+    return {
+        "parameters": [(parameter, keyword_only) for parameter, keyword_only, _ in arguments],
+        "required": frozenset(arguments[index - 1][0] for index in needed),
+        "positional": tuple(each[0] for each in itertools.takewhile(lambda each: not each[1], arguments)),
+        "needed": max(needed, default=0),
+        "returns": schema.returns,
+    }
 
 
 _facts_of = functools.lru_cache(maxsize=4096)(_read_schema)
 """Cached for torch's overloads, whose schemas never change."""
-
-
-def _codec_of(handler: Any) -> NodeCodec | None:
-    # Not by `isinstance`: a check against a Protocol takes as long as everything else here.
-    return handler if hasattr(handler, "encode_node") else None
 
 
 def _parameters(function: Any) -> list[inspect.Parameter]:

@@ -11,7 +11,7 @@ import collections
 import itertools
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphwire.bridge import torch_compat
 from graphwire.bridge.torch_compat import Registration
@@ -150,9 +150,8 @@ def _encode_node(
         try:
             version, tree = by.serializer.dump_context(context)
         except GraphwireError:
-            if (
-                plain and container is collections.defaultdict
-            ):  # its factory has no name that a file may contain
+            # Its factory has no name that a file may contain.
+            if plain and container is collections.defaultdict:
                 return _encode_node(dict, context[1], registry, plain=False)
             raise
         except Exception as error:
@@ -249,14 +248,11 @@ def _unnamed(container: Any, registry: Registry) -> EncodeError:
 # ---------------------------------------------------------------------------------------------------------- decoding
 
 
-class _Served:
+class _Served(NamedTuple):
     """The decoder of a type's contexts, and the version of the context."""
 
-    __slots__ = ("by", "version")
-
-    def __init__(self, by: TreespecType | Registration, version: int) -> None:
-        self.by = by
-        self.version = version
+    by: TreespecType | Registration
+    version: int
 
 
 def _types_of(spec: TreeSpec, registry: Registry) -> dict[str, _Served]:

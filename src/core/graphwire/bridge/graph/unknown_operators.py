@@ -88,11 +88,7 @@ class _OpaqueHandler:
         """Return None: the operator is unavailable."""
 
     def encode_node(
-        self,
-        target: Any,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        encode: Callable[[Any], Argument],
+        self, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], encode: Callable[[Any], Argument]
     ) -> list[NamedArgument]:
         """Encode the inputs, with their original names and order."""
         inputs = []
@@ -109,16 +105,21 @@ class _OpaqueHandler:
         self, target: Any, inputs: Sequence[NamedArgument], decode: Callable[[Argument], Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Decode the inputs to positional and keyword arguments."""
-        args: list[Any] = []
-        kwargs: dict[str, Any] = {}
-        for named in inputs:
-            value = decode(named.arg)
-            value = tuple(value) if named.tuples and isinstance(value, list) else value
-            if named.kind is ArgumentKind.KEYWORD and named.name:
-                kwargs[named.name] = value
-            else:
-                args.append(value)
-        return tuple(args), kwargs
+        values = [decode(named.arg) for named in inputs]
+        pairs = zip(inputs, values, strict=True)
+        return call_of(inputs, [tuple(v) if n.tuples and isinstance(v, list) else v for n, v in pairs])
+
+
+def call_of(inputs: Sequence[NamedArgument], values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the positional and keyword arguments of a call whose operator has no schema."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for named, value in zip(inputs, values, strict=True):
+        if named.kind is ArgumentKind.KEYWORD and named.name:
+            kwargs[named.name] = value
+        else:
+            args.append(value)
+    return tuple(args), kwargs
 
 
 def opaque_operator(target: OpaqueOperator) -> Operator:

@@ -10,6 +10,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Union
 
 import sympy
@@ -66,41 +67,23 @@ _ABSENT = object()
 _REMEDY = "Restore the value that torch.export made, or export the program again"
 
 
-class EditedAttributeCheck:
+@contextmanager
+def edited_attributes_named(program: ExportedProgram) -> Iterator[None]:
     """A context for encoding a program: after an unexpected error, it reports the first attribute whose type differs from what
     torch creates.
 
     Raises:
         EncodeError: replaces a foreign exception, or an error that names no cause, if such an attribute exists.
     """
-
-    __slots__ = ("_program",)
-
-    def __init__(self, program: ExportedProgram) -> None:
-        self._program = program
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
-    ) -> None:
-        if not isinstance(error, Exception) or is_of_caller(error):
-            return
-        if isinstance(error, GraphwireError) and error.remedy != UNREADABLE:
-            return
-        fault = _first_fault(self._program)
-        if fault is not None:
-            raise fault from error
-
-
-def _first_fault(program: ExportedProgram) -> EncodeError | None:
-    """Return an error that names the first attribute of a wrong type; None if there is none."""
-    for place, value, wanted in _read(program):
-        fault = _fault(value, wanted, place)
-        if fault is not None:
-            return fault
-    return None
+    try:
+        yield
+    except Exception as error:
+        unexplained = not isinstance(error, GraphwireError) or error.remedy == UNREADABLE
+        if unexplained and not is_of_caller(error):
+            faults = (_fault(value, wanted, place) for place, value, wanted in _read(program))
+            if (fault := next(filter(None, faults), None)) is not None:
+                raise fault from error
+        raise
 
 
 def _read(program: ExportedProgram) -> Iterator[tuple[str, Any, Any]]:

@@ -37,7 +37,7 @@ from graphwire.bridge.graph import (
     is_owned_by_codec,
     unread_metadata,
 )
-from graphwire.bridge.program.attribute_types import EditedAttributeCheck
+from graphwire.bridge.program.attribute_types import edited_attributes_named
 from graphwire.bridge.program.signature import (
     decode_module_calls,
     decode_signature,
@@ -120,7 +120,7 @@ def record_tables(programs: Iterable[ExportedProgram]) -> RecordTables:
     """Return the tables for programs that are saved to one file."""
     tables = RecordTables()
     for program in programs:
-        with EditedAttributeCheck(program):
+        with edited_attributes_named(program):
             tables.weights.measure(program.state_dict.values())
             tables.constants.measure(program.constants.values())
     return tables
@@ -144,7 +144,7 @@ def encode_program(
     """
     tables = tables or record_tables([program])
     context = EncodeContext(registry, constants={}, plain_containers=plain_containers)
-    with EditedAttributeCheck(program):
+    with edited_attributes_named(program):
         return _encode_program(program, context, tables)
 
 

@@ -182,7 +182,7 @@ def decode_output_spec(record: schema.OutputSpec) -> Any:
 
 
 def _check_text(value: Any) -> None:
-    """Raise for a value that encoding would otherwise copy unchecked. `EditedAttributeCheck` finds its place."""
+    """Raise for a value that encoding would otherwise copy unchecked. `edited_attributes_named` finds its place."""
     if type(value) is not str:
         raise TypeError(f"the program's signature contains {shown(value)}")
 
