@@ -136,12 +136,13 @@ def unread_metadata(context: DecodeContext) -> Iterator[Omission]:
 def _decode_text(context: DecodeContext, key: str, text: str) -> tuple[str, Any]:
     """What a text says under which name; None for nothing, and for what nobody here knows, which is noted."""
     if key.startswith(DECLARED):
-        return _decode_declared(context, text, key=key.removeprefix(DECLARED))
-    decode = _DECODERS.get(key)
-    if decode is None:
+        name = key.removeprefix(DECLARED)
+        return name, _decode_declared(context, text, name)
+    if key not in _DECODERS:
         note_unread(context, key, UNKNOWN_KEY)
         return key, None
-    return decode(context, text) if text else (key, None)
+    name, decode = _DECODERS[key]
+    return (name, decode(context, text)) if text else (key, None)
 
 
 # ------------------------------------------------------------------------------------------------- stack traces
@@ -207,16 +208,15 @@ def _module_parts(entry: tuple[Any, Any]) -> tuple[str, str, str]:
     return str(key), path, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _decode_module_stack(context: DecodeContext, text: str) -> tuple[str, Any]:
+def _decode_module_stack(context: DecodeContext, text: str) -> dict[str, tuple[str, str]]:
     rows = split_modules(text, context.module_rows)
     if rows is None:
         note_unread(context, "nn_module_stack", NO_ROWS)
-        return "nn_module_stack", {}
-    return "nn_module_stack", {key: (path, kind) for key, path, kind in rows}
+    return _stack_of(rows or ())
 
 
-def _decode_exact_module_stack(_context: DecodeContext, text: str) -> tuple[str, Any]:
-    return "nn_module_stack", {key: (path, kind) for key, path, kind in parse_modules(text)}
+def _stack_of(rows: Iterable[tuple[str, str, str]]) -> dict[str, tuple[str, str]]:
+    return {key: (path, kind) for key, path, kind in rows}
 
 
 # -------------------------------------------------------------------------------------- functions and free data
@@ -244,15 +244,13 @@ def _encode_source_fn(context: EncodeContext, stack: list[tuple[str, Any]], text
         texts["source_fn_stack"] = ";".join(",".join(row) for row in rows)
 
 
-def _decode_source_fn(context: DecodeContext, text: str) -> tuple[str, Any]:
+def _decode_source_fn(context: DecodeContext, text: str) -> list[tuple[str, Any]]:
     rows = [row.partition(",") for row in text.split(";")]
-    return "source_fn_stack", [(name, _function(context, function)) for name, _, function in rows]
+    return [(name, _function(context, function)) for name, _, function in rows]
 
 
-def _decode_exact_source_fn(context: DecodeContext, text: str) -> tuple[str, Any]:
-    return "source_fn_stack", [
-        (name, _function(context, function)) for name, function in parse_functions(text)
-    ]
+def _decode_exact_source_fn(context: DecodeContext, text: str) -> list[tuple[str, Any]]:
+    return [(name, _function(context, function)) for name, function in parse_functions(text)]
 
 
 def _function(context: DecodeContext, name: str) -> Any:
@@ -319,46 +317,33 @@ def decode_declared(context: DecodeContext, metadata: Mapping[str, str]) -> dict
     found = {}
     for key, text in metadata.items():
         if key.startswith(DECLARED):
-            name, value = _decode_declared(context, text, key=key.removeprefix(DECLARED))
-            if value is not None:
+            name = key.removeprefix(DECLARED)
+            if (value := _decode_declared(context, text, name)) is not None:
                 found[name] = value
         elif key != "custom":
             note_unread(context, key, UNKNOWN_KEY)
     return found
 
 
-def _decode_declared(context: DecodeContext, text: str, *, key: str) -> tuple[str, Any]:
+def _decode_declared(context: DecodeContext, text: str, key: str) -> Any:
     if key not in context.registry.metadata_keys:
         note_unread(context, key, UNDECLARED)
-        return key, None
+        return None
     try:
-        return key, decode_value(parse_json(text), f"metadata[{key!r}]")
+        return decode_value(parse_json(text), f"metadata[{key!r}]")
     except RecursionError:
         raise DecodeError(f"the metadata {key!r:.80} is nested too deeply") from None
     except UnknownTypeError:  # an enum that nobody imported; a program computes the same without
         note_unread(context, key, UNKNOWN_TYPE)
-        return key, None
+        return None
 
 
-def _decode_custom(context: DecodeContext, text: str) -> tuple[str, Any]:
+def _decode_custom(context: DecodeContext, text: str) -> str | None:
     """The text itself: each node gets a value of its own."""
     if isinstance(parse_json(text), dict):
-        return "custom", text
+        return text
     note_unread(context, "custom", NO_MAPPING)  # torch copies the entries where it generates code
-    return "custom", None
-
-
-_DECODERS: dict[str, Callable[[DecodeContext, str], tuple[str, Any]]] = {
-    "nn_module_stack": _decode_module_stack,
-    EXACT_STACK: _decode_exact_module_stack,
-    "source_fn_stack": _decode_source_fn,
-    EXACT_SOURCE_FN: _decode_exact_source_fn,
-    "torch_fn": lambda _context, text: ("torch_fn", tuple(text.split(";"))),
-    EXACT_TORCH_FN: lambda _context, text: ("torch_fn", tuple(parse_parts(text))),
-    "custom": _decode_custom,
-    "stack_trace": lambda _context, text: ("stack_trace", text),
-    "from_node": lambda context, text: ("from_node", decode_source_texts(context, text)),
-}
+    return None
 
 
 # ---------------------------------------------------------------------------------------------------- provenance
@@ -458,3 +443,17 @@ def _source_of_row(context: DecodeContext, row: SourceRow, depth: int) -> TorchN
         context.provenance.omitted += 1
         return _source(record, [])
     return _source(record, [_source_of_row(context, origin, depth + 1) for origin in row.from_node])
+
+
+_DECODERS: dict[str, tuple[str, Callable[[DecodeContext, str], Any]]] = {
+    "nn_module_stack": ("nn_module_stack", _decode_module_stack),
+    EXACT_STACK: ("nn_module_stack", lambda _, text: _stack_of(parse_modules(text))),
+    "source_fn_stack": ("source_fn_stack", _decode_source_fn),
+    EXACT_SOURCE_FN: ("source_fn_stack", _decode_exact_source_fn),
+    "torch_fn": ("torch_fn", lambda _, text: tuple(text.split(";"))),
+    EXACT_TORCH_FN: ("torch_fn", lambda _, text: tuple(parse_parts(text))),
+    "custom": ("custom", _decode_custom),
+    "stack_trace": ("stack_trace", lambda _, text: text),
+    "from_node": ("from_node", decode_source_texts),
+}
+"""For each key of a document, the key in `node.meta`, and the decoder of its text."""

@@ -21,13 +21,6 @@ from graphwire.bridge.graph.values import (
     element_arguments,
     referenced_name,
 )
-from graphwire.bridge.torch_compat import (
-    accepts_numbers,
-    is_constructor,
-    preserved_process_state,
-    run_on_metadata,
-    why_not_run,
-)
 from graphwire.errors import DecodeError, GraphwireError
 from graphwire.schema import Argument, Node, SequenceValue, arm_of
 
@@ -51,7 +44,7 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
         DecodeError: the operator may not run on metadata, fails, or returns something else than the record declares.
     """
     operator: Any = node.target
-    reason = why_not_run(operator)
+    reason = torch_compat.why_not_run(operator)
     if record.target not in scope.context.propagates:
         reason = "no opset upgrader that is installed here emits it"
     if reason is not None:
@@ -62,14 +55,14 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), _known)
     _check_arguments(record, operator, args, kwargs)
     inputs = [value for value in _leaves((*args, *kwargs.values())) if isinstance(value, torch.Tensor)]
-    if not inputs and not is_constructor(operator):
+    if not inputs and not torch_compat.is_constructor(operator):
         raise DecodeError(
             f"{record.target} has no tensor among its inputs, from whose metadata it could compute",
             place="inputs",
         )
     try:
-        with preserved_process_state(record.target):
-            result = run_on_metadata(scope.context.fakes.mode, operator, args, kwargs)
+        with torch_compat.preserved_process_state(record.target):
+            result = torch_compat.run_on_metadata(scope.context.fakes.mode, operator, args, kwargs)
     except GraphwireError:
         raise
     except Exception as error:
@@ -179,7 +172,7 @@ def _check_arguments(record: Node, operator: Any, args: Sequence[Any], kwargs: d
                 raise DecodeError(f"{record.target} lacks a value for {parameter.name}", place="inputs")
         elif (
             str(parameter.type) == "Tensor"
-            and accepts_numbers(operator)
+            and torch_compat.accepts_numbers(operator)
             and _TYPES["number"](named[parameter.name])
         ):
             continue

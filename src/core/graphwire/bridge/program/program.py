@@ -14,12 +14,7 @@ from torch.export import ExportedProgram
 from graphwire.analysis.inspection import Omission
 from graphwire.analysis.validation import check_saved_program
 from graphwire.bridge import torch_compat
-from graphwire.bridge.context import (
-    GRAPH_CONSTANT,
-    DecodeContext,
-    EncodeContext,
-    OpaqueOrigin,
-)
+from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext, OpaqueOrigin
 from graphwire.bridge.graph import (
     OpaqueOperator,
     check_operators,
@@ -59,17 +54,6 @@ from graphwire.bridge.tensors import (
     infer_hints,
     ranges_by_expression,
     record_edited_values,
-)
-from graphwire.bridge.torch_compat import (
-    check_encoded,
-    children_of,
-    context_of,
-    dialects_of,
-    is_namedtuple,
-    is_serialized_name,
-    registration_of,
-    unflatten,
-    verifier_of,
 )
 from graphwire.errors import (
     DecodeError,
@@ -183,7 +167,7 @@ def _encode_program(
         opset_version=_opsets(context),
         range_constraints=ranges,
         schema_version=SchemaVersion(*SCHEMA_VERSION),
-        verifiers=dialects_of(program),
+        verifiers=torch_compat.dialects_of(program),
         torch_version=str(torch.__version__),
         guards_code=torch_compat.guards_of(program),
         requires=sorted(context.features),
@@ -210,7 +194,9 @@ def _check_encoded(context: EncodeContext, program: ExportedProgram, record: Pro
         set_output_names(signature, program.graph)
         return signature
 
-    check_encoded(program, targets, decoded, plain=context.features.isdisjoint(("constants", "treespecs")))
+    torch_compat.check_encoded(
+        program, targets, decoded, plain=context.features.isdisjoint(("constants", "treespecs"))
+    )
 
 
 def _note_containers(context: EncodeContext, graph: Graph, calls: Sequence[ModuleCallEntry]) -> None:
@@ -222,7 +208,7 @@ def _note_containers(context: EncodeContext, graph: Graph, calls: Sequence[Modul
     texts = {text for signature in signatures for text in (signature.in_spec, signature.out_spec)}
     nodes = [node for text in texts for _, node, _ in treespec_nodes(parse_treespec(text))]
     names = {node.type for node in nodes if node.type is not None}
-    if not all(map(is_serialized_name, names)):
+    if not all(map(torch_compat.is_serialized_name, names)):
         context.features.add("containers")
     context.provided.update(("treespec_serializer", split_version(name)[0]) for name in names)
 
@@ -270,9 +256,13 @@ def _namedtuples(calls: Sequence[Any]) -> Iterator[tuple[str, NamedTupleDef]]:
     ]
     while pending:
         spec = pending.pop()
-        pending.extend(children_of(spec))
-        container = context_of(spec) if spec.type is not None else None
-        if container is not None and is_namedtuple(container) and (found := registration_of(container)):
+        pending.extend(torch_compat.children_of(spec))
+        container = torch_compat.context_of(spec) if spec.type is not None else None
+        if (
+            container is not None
+            and torch_compat.is_namedtuple(container)
+            and (found := torch_compat.registration_of(container))
+        ):
             yield found.name, NamedTupleDef(list(container._fields))
 
 
@@ -393,7 +383,7 @@ def decode_program(
         module_call_graph=calls,
         example_inputs=_decode_examples(context, record, payloads, table, calls, left_out),
         constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
-        verifiers=[verifier_of(dialect) for dialect in record.verifiers],
+        verifiers=[torch_compat.verifier_of(dialect) for dialect in record.verifiers],
     )
     if custom := module_record.metadata.get("custom"):
         program.graph_module.meta["custom"] = json.loads(custom)
@@ -458,7 +448,7 @@ def _decode_examples(
         )
         scope = _ExampleScope(tensors)
         leaves = [decode_argument(context, scope, leaf) for leaf in examples.leaves]
-        inputs = unflatten(leaves, decode_treespec(examples.spec, context.registry))
+        inputs = torch_compat.unflatten(leaves, decode_treespec(examples.spec, context.registry))
         _check_examples(inputs, len(leaves), calls[0].signature)
         return inputs
     except Exception as error:
@@ -494,8 +484,11 @@ def _check_examples(inputs: Any, leaves: int, called: Any) -> None:
         case tuple() as args, dict() as kwargs if all(type(key) is str for key in kwargs):
             names = called.forward_arg_names
             if not names:
-                by_position, by_name = children_of(called.in_spec)
-                names = [*map(str, range(len(children_of(by_position)))), *context_of(by_name)]
+                by_position, by_name = torch_compat.children_of(called.in_spec)
+                names = [
+                    *map(str, range(len(torch_compat.children_of(by_position)))),
+                    *torch_compat.context_of(by_name),
+                ]
             fits = len(args) <= len(names) and sorted(names[len(args) :]) == sorted(kwargs)
             if fits and leaves == called.in_spec.num_leaves:
                 return
