@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 
+from graphwire import schema
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
@@ -26,39 +27,17 @@ from graphwire.bridge.tensors import (
     encode_device,
 )
 from graphwire.errors import DecodeError, EncodeError, shown
-from graphwire.schema import (
-    ARMS,
-    FREQUENT_FIRST,
-    Argument,
-    ComplexValue,
-    ConstantArgument,
-    CustomObjArgument,
-    GraphArgument,
-    MappingEntry,
-    OptionalTensorArgument,
-    RangeValue,
-    SequenceValue,
-    SliceValue,
-    SymBoolArgument,
-    SymFloatArgument,
-    SymIntArgument,
-    TensorArgument,
-    TreespecArgument,
-    arm_of,
-    decode_float,
-    encode_float,
-)
 
-Nodes = Mapping[torch.fx.Node, Argument]
+Nodes = Mapping[torch.fx.Node, schema.Argument]
 """The arguments that refer to the values of a graph, by FX node: the scope of an encoder."""
 
-_NONE = Argument(as_none=True)
+_NONE = schema.Argument(as_none=True)
 
 
 # ----------------------------------------------------------------------------------------------------- encode
 
 
-def encode_argument(context: EncodeContext, nodes: Nodes, value: Any) -> Argument:
+def encode_argument(context: EncodeContext, nodes: Nodes, value: Any) -> schema.Argument:
     """Encode an argument of a node.
 
     torch's own arms come first, so that torch can read every document that needs no others.
@@ -78,14 +57,14 @@ def encode_argument(context: EncodeContext, nodes: Nodes, value: Any) -> Argumen
     return _encode_operator(context, nodes, value)
 
 
-def _encode_node(context: EncodeContext, nodes: Nodes, node: torch.fx.Node) -> Argument:
+def _encode_node(context: EncodeContext, nodes: Nodes, node: torch.fx.Node) -> schema.Argument:
     argument = nodes.get(node)
     if argument is None:
         raise EncodeError(f"node {node.name!r} is used before it is defined, or outside of its graph")
     return argument
 
 
-def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]) -> Argument:
+def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]) -> schema.Argument:
     kinds = {type(value) for value in values}
     if len(kinds) == 1:
         (kind,) = kinds
@@ -93,23 +72,23 @@ def _encode_sequence(context: EncodeContext, nodes: Nodes, values: Sequence[Any]
         if encoder is not None:
             return encoder(values)
     if not kinds:
-        return Argument(as_tensors=[])
+        return schema.Argument(as_tensors=[])
     if any(
         map(_is_nested, values)
     ):  # torch's arms have no such values; checking twice on each level would take exponential time
         return _exact_sequence(context, nodes, "list", values)
     items = [encode_argument(context, nodes, value) for value in values]
-    arms = {arm_of(item) for item in items}
+    arms = {schema.arm_of(item) for item in items}
     for allowed, combine in _COMBINATIONS:
         if arms <= allowed:
             return combine(items)
     if arms == {"as_ints"} and all(isinstance(value, tuple) for value in values):
-        return Argument(as_int_lists=[item.as_ints or [] for item in items])
+        return schema.Argument(as_int_lists=[item.as_ints or [] for item in items])
     if all(isinstance(value, list) for value in values):
         if arms == {"as_floats"}:
-            return Argument(as_float_lists=[item.as_floats or [] for item in items])
+            return schema.Argument(as_float_lists=[item.as_floats or [] for item in items])
         if arms == {"as_tensors"}:
-            return Argument(as_nested_tensors=[item.as_tensors or [] for item in items])
+            return schema.Argument(as_nested_tensors=[item.as_tensors or [] for item in items])
     return _exact_sequence(context, nodes, "list", values)
 
 
@@ -125,54 +104,54 @@ _CONTAINERS = (list, tuple, dict, slice)
 
 def _exact_sequence(
     context: EncodeContext, nodes: Nodes, kind: Literal["list", "tuple"], values: Sequence[Any]
-) -> Argument:
+) -> schema.Argument:
     context.features.add("sequences")
-    return Argument(
-        as_sequence=SequenceValue(kind, [encode_exactly(context, nodes, value) for value in values])
+    return schema.Argument(
+        as_sequence=schema.SequenceValue(kind, [encode_exactly(context, nodes, value) for value in values])
     )
 
 
-def encode_exactly(context: EncodeContext, nodes: Nodes, value: Any) -> Argument:
+def encode_exactly(context: EncodeContext, nodes: Nodes, value: Any) -> schema.Argument:
     """Encode an argument where only its own record can tell a tuple from a list."""
     if not isinstance(value, tuple):
         return encode_argument(context, nodes, value)
     return _exact_sequence(context, nodes, "tuple", value)
 
 
-def _encode_dict(context: EncodeContext, nodes: Nodes, value: Mapping[Any, Any]) -> Argument:
+def _encode_dict(context: EncodeContext, nodes: Nodes, value: Mapping[Any, Any]) -> schema.Argument:
     if all(type(key) is str for key in value):
-        return Argument(
+        return schema.Argument(
             as_string_to_argument={k: encode_exactly(context, nodes, v) for k, v in value.items()}
         )
     context.features.add("mappings")
-    return Argument(
+    return schema.Argument(
         as_mapping=[
-            MappingEntry(encode_exactly(context, nodes, k), encode_exactly(context, nodes, v))
+            schema.MappingEntry(encode_exactly(context, nodes, k), encode_exactly(context, nodes, v))
             for k, v in value.items()
         ]
     )
 
 
-def _encode_dtype(context: EncodeContext, _nodes: Nodes, value: torch.dtype) -> Argument:
+def _encode_dtype(context: EncodeContext, _nodes: Nodes, value: torch.dtype) -> schema.Argument:
     kind = SCALAR_TYPES.get(value)
     if kind is not None:
-        return Argument(as_scalar_type=kind)
+        return schema.Argument(as_scalar_type=kind)
     context.features.add("dtypes")
-    return Argument(as_dtype_name=dtype_name(value))
+    return schema.Argument(as_dtype_name=dtype_name(value))
 
 
-def _encode_layout(context: EncodeContext, _nodes: Nodes, value: torch.layout) -> Argument:
+def _encode_layout(context: EncodeContext, _nodes: Nodes, value: torch.layout) -> schema.Argument:
     kind = LAYOUT_KINDS.get(value)
     if kind is not None:
-        return Argument(as_layout=kind)
+        return schema.Argument(as_layout=kind)
     context.features.add("layouts")
-    return Argument(as_layout_name=str(value).removeprefix("torch."))
+    return schema.Argument(as_layout_name=str(value).removeprefix("torch."))
 
 
-def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> Argument:
+def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> schema.Argument:
     context.features.add("slices")
     parts = (encode_exactly(context, nodes, part) for part in (value.start, value.stop, value.step))
-    return Argument(as_slice=SliceValue(*parts))
+    return schema.Argument(as_slice=schema.SliceValue(*parts))
 
 
 def is_owned_by_codec(context: EncodeContext, value: Any) -> bool:
@@ -194,11 +173,13 @@ def name_object(context: EncodeContext, value: Any) -> str:
     return context.name_constant(value, "object")
 
 
-def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> Argument:
+def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> schema.Argument:
     if is_owned_by_codec(context, value):
-        return Argument(as_custom_obj=CustomObjArgument(name_object(context, value), class_name_of(value)))
+        return schema.Argument(
+            as_custom_obj=schema.CustomObjArgument(name_object(context, value), class_name_of(value))
+        )
     try:
-        return Argument(as_operator=encode_operator(context, value).name)
+        return schema.Argument(as_operator=encode_operator(context, value).name)
     except (EncodeError, TypeError):
         raise EncodeError(
             f"no argument of the schema can represent {shown(value)}",
@@ -206,7 +187,7 @@ def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> Argum
         ) from None
 
 
-Encoder = Callable[[EncodeContext, Nodes, Any], Argument]
+Encoder = Callable[[EncodeContext, Nodes, Any], schema.Argument]
 Decoder = Callable[[DecodeContext, "Scope", Any], Any]
 
 
@@ -219,12 +200,12 @@ class _Literal(NamedTuple):
 
     def encoder(self) -> Encoder:
         """Return the encoder for arguments of the type."""
-        arm, encode, feature = self.arm, self.encode, ARMS[self.arm].feature
+        arm, encode, feature = self.arm, self.encode, schema.ARMS[self.arm].feature
 
-        def encode_literal(context: EncodeContext, _nodes: Nodes, value: Any) -> Argument:
+        def encode_literal(context: EncodeContext, _nodes: Nodes, value: Any) -> schema.Argument:
             if feature:
                 context.features.add(feature)
-            return Argument(**{arm: encode(value)})
+            return schema.Argument(**{arm: encode(value)})
 
         return encode_literal
 
@@ -232,12 +213,12 @@ class _Literal(NamedTuple):
 _LITERALS: dict[type, _Literal] = {
     complex: _Literal(
         "as_complex",
-        lambda value: ComplexValue(encode_float(value.real), encode_float(value.imag)),
-        lambda _c, _s, a: complex(decode_float(a.real), decode_float(a.imag)),
+        lambda value: schema.ComplexValue(schema.encode_float(value.real), schema.encode_float(value.imag)),
+        lambda _c, _s, a: complex(schema.decode_float(a.real), schema.decode_float(a.imag)),
     ),
     range: _Literal(
         "as_range",
-        lambda value: RangeValue(value.start, value.stop, value.step),
+        lambda value: schema.RangeValue(value.start, value.stop, value.step),
         lambda _c, _s, a: range(a.start, a.stop, a.step),
     ),
     torch.device: _Literal("as_device", encode_device, lambda c, _s, a: decode_device(c, a)),
@@ -249,10 +230,10 @@ _LITERALS: dict[type, _Literal] = {
 
 _ENCODERS: dict[type, Encoder] = {
     torch.fx.Node: _encode_node,
-    int: lambda _c, _n, value: Argument(as_int=value),
-    float: lambda _c, _n, value: Argument(as_float=encode_float(value)),
-    bool: lambda _c, _n, value: Argument(as_bool=value),
-    str: lambda _c, _n, value: Argument(as_string=value),
+    int: lambda _c, _n, value: schema.Argument(as_int=value),
+    float: lambda _c, _n, value: schema.Argument(as_float=schema.encode_float(value)),
+    bool: lambda _c, _n, value: schema.Argument(as_bool=value),
+    str: lambda _c, _n, value: schema.Argument(as_string=value),
     type(None): lambda _c, _n, _value: _NONE,
     list: _encode_sequence,
     tuple: _encode_sequence,
@@ -271,44 +252,47 @@ _BASES: tuple[tuple[type, Encoder], ...] = (
 )
 """For subclasses, such as `torch.Size` and named tuples."""
 
-_UNIFORM: dict[type, Callable[[Sequence[Any]], Argument]] = {
-    bool: lambda values: Argument(as_bools=list(values)),
-    int: lambda values: Argument(as_ints=list(values)),
-    float: lambda values: Argument(as_floats=[encode_float(value) for value in values]),
-    str: lambda values: Argument(as_strings=list(values)),
+_UNIFORM: dict[type, Callable[[Sequence[Any]], schema.Argument]] = {
+    bool: lambda values: schema.Argument(as_bools=list(values)),
+    int: lambda values: schema.Argument(as_ints=list(values)),
+    float: lambda values: schema.Argument(as_floats=[schema.encode_float(value) for value in values]),
+    str: lambda values: schema.Argument(as_strings=list(values)),
 }
 
 
-def _combined_ints(items: list[Argument]) -> Argument:
-    return Argument(as_sym_ints=[item.as_sym_int or SymIntArgument(as_int=item.as_int) for item in items])
-
-
-def _combined_floats(items: list[Argument]) -> Argument:
-    return Argument(
-        as_sym_floats=[item.as_sym_float or SymFloatArgument(as_float=item.as_float) for item in items]
+def _combined_ints(items: list[schema.Argument]) -> schema.Argument:
+    return schema.Argument(
+        as_sym_ints=[item.as_sym_int or schema.SymIntArgument(as_int=item.as_int) for item in items]
     )
 
 
-def _combined_bools(items: list[Argument]) -> Argument:
-    return Argument(
-        as_sym_bools=[item.as_sym_bool or SymBoolArgument(as_bool=item.as_bool) for item in items]
+def _combined_floats(items: list[schema.Argument]) -> schema.Argument:
+    return schema.Argument(
+        as_sym_floats=[item.as_sym_float or schema.SymFloatArgument(as_float=item.as_float) for item in items]
     )
 
 
-def _combined_tensors(items: list[Argument]) -> Argument:
-    return Argument(as_tensors=[item.as_tensor for item in items])  # type: ignore[misc]
+def _combined_bools(items: list[schema.Argument]) -> schema.Argument:
+    return schema.Argument(
+        as_sym_bools=[item.as_sym_bool or schema.SymBoolArgument(as_bool=item.as_bool) for item in items]
+    )
 
 
-def _combined_optionals(items: list[Argument]) -> Argument:
-    nothing = OptionalTensorArgument(as_none=True)
-    return Argument(
+def _combined_tensors(items: list[schema.Argument]) -> schema.Argument:
+    return schema.Argument(as_tensors=[item.as_tensor for item in items])  # type: ignore[misc]
+
+
+def _combined_optionals(items: list[schema.Argument]) -> schema.Argument:
+    nothing = schema.OptionalTensorArgument(as_none=True)
+    return schema.Argument(
         as_optional_tensors=[
-            nothing if item.as_none else OptionalTensorArgument(as_tensor=item.as_tensor) for item in items
+            nothing if item.as_none else schema.OptionalTensorArgument(as_tensor=item.as_tensor)
+            for item in items
         ]
     )
 
 
-_COMBINATIONS: tuple[tuple[frozenset[str], Callable[[list[Argument]], Argument]], ...] = (
+_COMBINATIONS: tuple[tuple[frozenset[str], Callable[[list[schema.Argument]], schema.Argument]], ...] = (
     (frozenset({"as_tensor"}), _combined_tensors),
     (frozenset({"as_sym_int", "as_int"}), _combined_ints),
     (frozenset({"as_sym_float", "as_float"}), _combined_floats),
@@ -334,17 +318,17 @@ class Scope(Protocol):
         """FX nodes whose value is a container, by node name."""
         ...
 
-    def subgraph(self, argument: GraphArgument) -> Any:
+    def subgraph(self, argument: schema.GraphArgument) -> Any:
         """Return the node that reads a subgraph."""
 
-    def treespec(self, argument: str | TreespecArgument) -> Any:
+    def treespec(self, argument: str | schema.TreespecArgument) -> Any:
         """Return the node that reads a container structure."""
 
-    def constant(self, argument: str | ConstantArgument) -> Any:
+    def constant(self, argument: str | schema.ConstantArgument) -> Any:
         """Return the node that reads a constant tensor of the graph."""
 
 
-def decode_argument(context: DecodeContext, scope: Scope, argument: Argument) -> Any:
+def decode_argument(context: DecodeContext, scope: Scope, argument: schema.Argument) -> Any:
     """Decode an argument to its FX value.
 
     Args:
@@ -371,14 +355,14 @@ def _decode_sym(scope: Scope, argument: Any) -> Any:
     if argument.as_name is not None:
         return _value(scope, argument.as_name)
     literal = getattr(argument, argument.__struct_fields__[1])
-    return decode_float(literal) if isinstance(argument, SymFloatArgument) else literal
+    return schema.decode_float(literal) if isinstance(argument, schema.SymFloatArgument) else literal
 
 
-def _decode_optional(scope: Scope, argument: OptionalTensorArgument) -> Any:
+def _decode_optional(scope: Scope, argument: schema.OptionalTensorArgument) -> Any:
     return None if argument.as_tensor is None else _value(scope, argument.as_tensor.name)
 
 
-def _decode_custom_object(context: DecodeContext, scope: Scope, argument: CustomObjArgument) -> Any:
+def _decode_custom_object(context: DecodeContext, scope: Scope, argument: schema.CustomObjArgument) -> Any:
     for known in (scope.values, context.constants):
         try:
             return known[argument.name]
@@ -387,14 +371,16 @@ def _decode_custom_object(context: DecodeContext, scope: Scope, argument: Custom
     raise DecodeError(f"no input or constant is the object {argument.name!r}")
 
 
-def _decode_mapping(context: DecodeContext, scope: Scope, entries: list[MappingEntry]) -> dict[Any, Any]:
+def _decode_mapping(
+    context: DecodeContext, scope: Scope, entries: list[schema.MappingEntry]
+) -> dict[Any, Any]:
     return {
         decode_argument(context, scope, entry.key): decode_argument(context, scope, entry.value)
         for entry in entries
     }
 
 
-def _decode_sequence(context: DecodeContext, scope: Scope, sequence: SequenceValue) -> Any:
+def _decode_sequence(context: DecodeContext, scope: Scope, sequence: schema.SequenceValue) -> Any:
     items = [decode_argument(context, scope, item) for item in sequence.items]
     return tuple(items) if sequence.kind == "tuple" else items
 
@@ -413,7 +399,7 @@ def _results(scope: Scope, name: str) -> Any:
         raise DecodeError(f"no earlier node of the graph is {name!r} with several results") from None
 
 
-def _tensors(scope: Scope, arguments: list[TensorArgument]) -> list[Any]:
+def _tensors(scope: Scope, arguments: list[schema.TensorArgument]) -> list[Any]:
     return [_value(scope, argument.name) for argument in arguments]
 
 
@@ -425,13 +411,13 @@ _OF_ARMS: dict[str, Decoder] = {
     "as_sym_int": lambda _c, scope, a: _decode_sym(scope, a),
     "as_none": lambda _c, _v, _a: None,
     "as_bool": lambda _c, _v, a: a,
-    "as_float": lambda _c, _v, a: decode_float(a),
+    "as_float": lambda _c, _v, a: schema.decode_float(a),
     "as_tensors": lambda _c, scope, a: _tensors(scope, a),
     "as_scalar_type": lambda _c, _v, a: DTYPES[a],
     "as_string": lambda _c, _v, a: a,
     "as_layout": lambda _c, _v, a: LAYOUTS[a],
     "as_bools": lambda _c, _v, a: list(a),
-    "as_floats": lambda _c, _v, a: [decode_float(item) for item in a],
+    "as_floats": lambda _c, _v, a: [schema.decode_float(item) for item in a],
     "as_strings": lambda _c, _v, a: list(a),
     "as_optional_tensors": lambda _c, scope, a: [_decode_optional(scope, item) for item in a],
     "as_sym_bool": lambda _c, scope, a: _decode_sym(scope, a),
@@ -444,7 +430,7 @@ _OF_ARMS: dict[str, Decoder] = {
     "as_nested_tensors": lambda _c, scope, a: [_tensors(scope, items) for items in a],
     "as_int_lists": lambda _c, _v, a: [tuple(items) for items in a],
     "as_string_to_argument": lambda c, scope, a: {k: decode_argument(c, scope, v) for k, v in a.items()},
-    "as_float_lists": lambda _c, _v, a: [[decode_float(item) for item in items] for items in a],
+    "as_float_lists": lambda _c, _v, a: [[schema.decode_float(item) for item in items] for items in a],
     "as_sequence": _decode_sequence,
     "as_mapping": _decode_mapping,
     "as_slice": lambda c, v, a: slice(*(decode_argument(c, v, part) for part in (a.start, a.stop, a.step))),
@@ -457,4 +443,4 @@ _OF_ARMS: dict[str, Decoder] = {
     **{literal.arm: literal.decode for literal in _LITERALS.values()},
 }
 """The decoder of each arm."""
-_DECODERS = tuple((arm, _OF_ARMS[arm]) for arm in FREQUENT_FIRST)
+_DECODERS = tuple((arm, _OF_ARMS[arm]) for arm in schema.FREQUENT_FIRST)

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from graphwire import schema
 from graphwire.analysis.validation import is_value_name
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
@@ -44,16 +45,6 @@ from graphwire.bridge.graph.values import (
 )
 from graphwire.bridge.tensors import encode_tensor_meta, is_cheap_to_compute
 from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, locate
-from graphwire.schema import (
-    Argument,
-    ConstantArgument,
-    Graph,
-    GraphArgument,
-    Node,
-    TreespecArgument,
-    ValueMetadata,
-    arm_of,
-)
 
 _LITERALS = (int, float, bool, str, type(None))
 _ABSENT = object()
@@ -68,7 +59,9 @@ _MOST_NODES = 1 << 20
 """The most nodes in the subgraphs of a document. A reader accepts no more: each has half a dozen or more lists and dicts."""
 
 
-def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_level: bool = False) -> Graph:
+def encode_graph(
+    context: EncodeContext, module: torch.fx.GraphModule, *, top_level: bool = False
+) -> schema.Graph:
     """Encode the graph of a module. Graphs of its submodules are inside the nodes that call them.
 
     Args:
@@ -77,7 +70,9 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
     Raises:
         EncodeError: the schema cannot represent a node; `place` names it.
     """
-    record = Graph([], [], [], {}, {}, {}, custom_obj_values={}, sym_float_values={}, value_metadata={})
+    record = schema.Graph(
+        [], [], [], {}, {}, {}, custom_obj_values={}, sym_float_values={}, value_metadata={}
+    )
     scope = EncodeScope(context, record, module)
     names = [node.name for node in module.graph.nodes]
     if not {*map(type, names)} <= {str}:
@@ -97,7 +92,7 @@ def encode_graph(context: EncodeContext, module: torch.fx.GraphModule, *, top_le
     return record
 
 
-def _measure(scope: EncodeScope, graph: Graph, reader: torch.fx.Node) -> None:
+def _measure(scope: EncodeScope, graph: schema.Graph, reader: torch.fx.Node) -> None:
     """Add the size of a subgraph to its parent. The document contains it at each use of the node that reads it."""
     uses: list[torch.fx.Node] = []
     for user in reader.users:
@@ -143,7 +138,7 @@ def _encode_node(scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> No
         raise EncodeError(f"an exported graph has no {node.op!r} nodes", remedy="Export the program again")
 
 
-def _encode_placeholder(scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> Argument:
+def _encode_placeholder(scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> schema.Argument:
     if has_saved_metadata(scope.context, node.meta):
         metadata = encode_metadata(scope.context, node.meta)
         if metadata != NOTHING:
@@ -174,7 +169,7 @@ def _note_target(scope: EncodeScope, node: torch.fx.Node) -> None:
     """Record the argument name of an input, unless it would be invalid in generated code."""
     target = _text(node.target)
     if is_value_name(target) and scope.targets[target] == 1:
-        noted = scope.record.value_metadata.setdefault(node.name, ValueMetadata())
+        noted = scope.record.value_metadata.setdefault(node.name, schema.ValueMetadata())
         noted.target = target
 
 
@@ -212,17 +207,17 @@ def _encode_attribute(scope: EncodeScope, node: torch.fx.Node) -> None:
             graph = scope.context.subgraphs[id(value)] = encode_graph(scope.context, value)
         _measure(scope, graph, node)
         named = None if node.name == path else node.name
-        argument = Argument(as_graph=GraphArgument(path, graph, named))
+        argument = schema.Argument(as_graph=schema.GraphArgument(path, graph, named))
     elif isinstance(value, torch.Tensor):
         scope.context.features.add("constants")
         key = scope.context.name_constant(value, path)
         usual = node.name == path.replace(".", "_")
-        argument = Argument(as_constant=key if usual else ConstantArgument(key, node.name))
+        argument = schema.Argument(as_constant=key if usual else schema.ConstantArgument(key, node.name))
     elif torch_compat.is_treespec(value):
         scope.context.features.add("treespecs")
         named = None if node.name == path else node.name
-        argument = Argument(
-            as_treespec=TreespecArgument(path, encode_treespec(value, scope.context.registry), named)
+        argument = schema.Argument(
+            as_treespec=schema.TreespecArgument(path, encode_treespec(value, scope.context.registry), named)
         )
     else:
         kind = type(value)
@@ -255,10 +250,10 @@ def _encode_output(scope: EncodeScope, node: torch.fx.Node) -> None:
         record.outputs = [encode_argument(scope.context, scope.nodes, value)]
 
 
-def _encode_call(scope: EncodeScope, node: torch.fx.Node) -> Node:
+def _encode_call(scope: EncodeScope, node: torch.fx.Node) -> schema.Node:
     called = encode_operator(scope.context, node.target)
     metadata = encode_metadata(scope.context, node.meta)
-    record = Node(
+    record = schema.Node(
         target=called.name,
         inputs=encode_inputs(scope.context, scope.nodes, called, node),
         outputs=[],
@@ -277,15 +272,15 @@ def _encode_call(scope: EncodeScope, node: torch.fx.Node) -> Node:
 class _GraphScope(DecodeScope):
     """The scope of the graph that is being decoded, with the attributes of its module."""
 
-    def __init__(self, context: DecodeContext, record: Graph) -> None:
+    def __init__(self, context: DecodeContext, record: schema.Graph) -> None:
         super().__init__(context, record)
         self.module = torch.nn.Module()
         self._attributes: dict[str, torch.fx.Node] = {}
-        self._subgraphs: dict[str, Graph] = {}
+        self._subgraphs: dict[str, schema.Graph] = {}
         self._treespecs: dict[str, str] = {}
         self._constants: dict[str, str] = {}
 
-    def subgraph(self, argument: GraphArgument) -> torch.fx.Node:
+    def subgraph(self, argument: schema.GraphArgument) -> torch.fx.Node:
         """Return the node that reads a subgraph; add the subgraph to this graph's module."""
         name = argument.node or argument.name
         known = self._subgraphs.get(argument.name)
@@ -298,10 +293,10 @@ class _GraphScope(DecodeScope):
             raise DecodeError(f"two different subgraphs are named {argument.name!r}")
         return self._attribute(name, argument.name)
 
-    def treespec(self, argument: str | TreespecArgument) -> torch.fx.Node:
+    def treespec(self, argument: str | schema.TreespecArgument) -> torch.fx.Node:
         """Return the node that reads a container structure; add the structure to this graph's module."""
         if isinstance(argument, str):
-            argument = TreespecArgument(f"_spec_{len(self._attributes)}", argument)
+            argument = schema.TreespecArgument(f"_spec_{len(self._attributes)}", argument)
         known = self._treespecs.get(argument.name)
         if known is None and not hasattr(self.module, argument.name):
             setattr(self.module, argument.name, decode_treespec(argument.spec, self.context.registry))
@@ -310,7 +305,7 @@ class _GraphScope(DecodeScope):
             raise DecodeError(f"two different attributes are named {argument.name!r}")
         return self._attribute(argument.node or argument.name, argument.name)
 
-    def constant(self, argument: str | ConstantArgument) -> torch.fx.Node:
+    def constant(self, argument: str | schema.ConstantArgument) -> torch.fx.Node:
         """Return the node that reads a constant tensor; add the tensor to this graph's module."""
         key = argument if isinstance(argument, str) else argument.name
         target = _path_of(key)
@@ -369,7 +364,7 @@ def _check_free(module: torch.nn.Module, name: str) -> None:
 
 
 def decode_graph(
-    context: DecodeContext, record: Graph, *, literal_names: Sequence[str | None] = ()
+    context: DecodeContext, record: schema.Graph, *, literal_names: Sequence[str | None] = ()
 ) -> tuple[torch.fx.Graph, torch.nn.Module]:
     """Decode a graph to an FX graph, and the module whose attributes it reads.
 
@@ -401,9 +396,9 @@ def decode_graph(
 
 
 def _decode_placeholder(
-    scope: DecodeScope, index: int, argument: Argument, names: Sequence[str | None]
+    scope: DecodeScope, index: int, argument: schema.Argument, names: Sequence[str | None]
 ) -> None:
-    arm = arm_of(argument)
+    arm = schema.arm_of(argument)
     if arm in CONTAINER_ARMS:
         raise DecodeError(f"an input of a graph cannot be {arm}")
     if arm in LITERAL_ARMS:
@@ -422,7 +417,7 @@ def _decode_placeholder(
     scope.add(name, node, value, scope.metadata(name, {}))
 
 
-def _decode_call(scope: _GraphScope, record: Node) -> None:
+def _decode_call(scope: _GraphScope, record: schema.Node) -> None:
     context = scope.context
     called = decode_operator(context, record.target, record)
     scope.caller = record
@@ -436,9 +431,9 @@ def _decode_call(scope: _GraphScope, record: Node) -> None:
     _note_assertion(context, record.target, node)
 
 
-def _value_name(record: Node) -> str | None:
+def _value_name(record: schema.Node) -> str | None:
     """Return the name of the only value of a node in an older document; None lets FX choose a name."""
-    if len(record.outputs) != 1 or arm_of(record.outputs[0]) in CONTAINER_ARMS | LITERAL_ARMS:
+    if len(record.outputs) != 1 or schema.arm_of(record.outputs[0]) in CONTAINER_ARMS | LITERAL_ARMS:
         return None
     return referenced_name(record.outputs[0]) if record.is_hop_single_tensor_return is not False else None
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.export.graph_signature import CustomObjArgument as TorchCustomObject
 
+from graphwire import schema
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.graph.arguments import encode_argument, is_owned_by_codec, name_object
@@ -26,36 +27,17 @@ from graphwire.bridge.tensors import (
     encode_tensor_meta,
 )
 from graphwire.errors import DecodeError, EncodeError
-from graphwire.schema import (
-    VALUE_TABLES,
-    Argument,
-    ConstantValue,
-    CustomObjArgument,
-    Graph,
-    MappingEntry,
-    Node,
-    SequenceValue,
-    SymBoolArgument,
-    SymFloatArgument,
-    SymIntArgument,
-    TensorArgument,
-    TensorMeta,
-    ValueMetadata,
-    arm_of,
-    decode_float,
-    value_name,
-)
 
-NOTHING = ValueMetadata()
+NOTHING = schema.ValueMetadata()
 """The metadata of a value without any metadata."""
 
-LITERAL_ARMS = frozenset(ConstantValue.__struct_fields__)
+LITERAL_ARMS = frozenset(schema.ConstantValue.__struct_fields__)
 """The arms of values that are known when the program is written, and so need no name."""
 
-_LIST_ARMS: dict[str, Callable[[Any], Argument]] = {
-    "as_tensors": lambda each: Argument(as_tensor=each),
-    "as_sym_ints": lambda each: Argument(as_sym_int=each),
-    "as_sym_floats": lambda each: Argument(as_sym_float=each),
+_LIST_ARMS: dict[str, Callable[[Any], schema.Argument]] = {
+    "as_tensors": lambda each: schema.Argument(as_tensor=each),
+    "as_sym_ints": lambda each: schema.Argument(as_sym_int=each),
+    "as_sym_floats": lambda each: schema.Argument(as_sym_float=each),
 }
 """The arms that list values of one kind, with a function that makes an argument from an element."""
 
@@ -63,9 +45,9 @@ CONTAINER_ARMS = frozenset({*_LIST_ARMS, "as_sequence", "as_string_to_argument",
 """The arms of values that contain values."""
 
 _NUMBERS: dict[str, tuple[Any, Any]] = {
-    "as_sym_bool": ((bool, torch.SymBool), SymBoolArgument),
-    "as_sym_int": ((int, torch.SymInt), SymIntArgument),
-    "as_sym_float": ((float, torch.SymFloat), SymFloatArgument),
+    "as_sym_bool": ((bool, torch.SymBool), schema.SymBoolArgument),
+    "as_sym_int": ((int, torch.SymInt), schema.SymIntArgument),
+    "as_sym_float": ((float, torch.SymFloat), schema.SymFloatArgument),
 }
 """The arms of numbers: the Python types, and the record that refers to one. A bool is an int too, so it comes first."""
 
@@ -81,9 +63,9 @@ class EncodeScope:
     """The state of encoding one graph."""
 
     context: EncodeContext
-    record: Graph
+    record: schema.Graph
     module: torch.fx.GraphModule
-    nodes: dict[torch.fx.Node, Argument] = field(default_factory=dict)
+    nodes: dict[torch.fx.Node, schema.Argument] = field(default_factory=dict)
     """The arguments that refer to the values so far, by the node that makes each."""
     order: dict[torch.fx.Node, None] = field(default_factory=dict)
     """The nodes so far, in the order that the record implies."""
@@ -112,7 +94,7 @@ class EncodeScope:
         return self._places[node]
 
 
-def encode_value(scope: EncodeScope, name: str, value: Any) -> Argument:
+def encode_value(scope: EncodeScope, name: str, value: Any) -> schema.Argument:
     """Add the metadata of a value that is not a container to the record, and return the argument that refers to the value.
 
     Raises:
@@ -121,32 +103,32 @@ def encode_value(scope: EncodeScope, name: str, value: Any) -> Argument:
     context, record = scope.context, scope.record
     if (known := context.described.get(id(value))) is not None:  # a fake tensor, the common case
         _define(record.tensor_values, name, known)
-        return Argument(as_tensor=TensorArgument(name))
+        return schema.Argument(as_tensor=schema.TensorArgument(name))
     if isinstance(value, torch.Tensor):
         _define(record.tensor_values, name, encode_tensor_meta(context, value))
         composed = type(value) is not torch_compat.FakeTensor
         if composed and (composition := encode_composition(context, value)) is not None:
             record.compositions[name] = composition
-        return Argument(as_tensor=TensorArgument(name))
+        return schema.Argument(as_tensor=schema.TensorArgument(name))
     for arm, (kinds, reference) in _NUMBERS.items():
         if isinstance(value, kinds):
             _define(_table(record, arm), name, encode_number(context, value))
-            return Argument(**{arm: reference(as_name=name)})
+            return schema.Argument(**{arm: reference(as_name=name)})
     if (class_name := _class_of_object(value)) is not None:
         described = value.name if isinstance(value, TorchCustomObject) else name
         if described is name and is_owned_by_codec(context, value):
             described = name_object(context, value)  # the graph has the value itself, not only its class
-        _define(record.custom_obj_values, name, CustomObjArgument(described, class_name))
-        return Argument(as_custom_obj=CustomObjArgument(name, class_name))
+        _define(record.custom_obj_values, name, schema.CustomObjArgument(described, class_name))
+        return schema.Argument(as_custom_obj=schema.CustomObjArgument(name, class_name))
     if value is None or isinstance(value, str):
         return encode_argument(context, {}, value)
     kind = type(value)
     raise EncodeError(f"a graph cannot contain a value of type {kind.__module__}.{kind.__qualname__}")
 
 
-def _table(record: Graph, arm: str) -> dict[str, Any]:
+def _table(record: schema.Graph, arm: str) -> dict[str, Any]:
     """Return the table of a graph that describes the values of an arm."""
-    table: dict[str, Any] = getattr(record, VALUE_TABLES[arm.removeprefix("as_")])
+    table: dict[str, Any] = getattr(record, schema.VALUE_TABLES[arm.removeprefix("as_")])
     return table
 
 
@@ -170,7 +152,7 @@ def elements_of(value: Any) -> list[tuple[Any, Any]] | None:
     return list(value.items()) if isinstance(value, dict) else None
 
 
-def encode_container(context: EncodeContext, value: Any, elements: list[Argument]) -> Argument:
+def encode_container(context: EncodeContext, value: Any, elements: list[schema.Argument]) -> schema.Argument:
     """Encode a container of values as one argument.
 
     Args:
@@ -179,17 +161,23 @@ def encode_container(context: EncodeContext, value: Any, elements: list[Argument
     """
     if isinstance(value, dict):
         if all(type(key) is str for key in value):
-            return Argument(as_string_to_argument=dict(zip(value, elements, strict=True)))
+            return schema.Argument(as_string_to_argument=dict(zip(value, elements, strict=True)))
         context.features.add("mappings")
         keys = (encode_argument(context, {}, key) for key in value)
-        return Argument(as_mapping=[MappingEntry(*entry) for entry in zip(keys, elements, strict=True)])
+        return schema.Argument(
+            as_mapping=[schema.MappingEntry(*entry) for entry in zip(keys, elements, strict=True)]
+        )
     if isinstance(value, list) and all(element.as_tensor is not None for element in elements):
-        return Argument(as_tensors=[element.as_tensor for element in elements])  # type: ignore[misc]
+        return schema.Argument(as_tensors=[element.as_tensor for element in elements])  # type: ignore[misc]
     context.features.add("sequences")
-    return Argument(as_sequence=SequenceValue("list" if isinstance(value, list) else "tuple", elements))
+    return schema.Argument(
+        as_sequence=schema.SequenceValue("list" if isinstance(value, list) else "tuple", elements)
+    )
 
 
-def record_stated_value(scope: EncodeScope, own: ValueMetadata, reader: torch.fx.Node, value: Any) -> None:
+def record_stated_value(
+    scope: EncodeScope, own: schema.ValueMetadata, reader: torch.fx.Node, value: Any
+) -> None:
     """Record the value in the metadata of a reading node (`getitem`, `get_attr`), if it differs from what the node reads.
 
     Args:
@@ -215,7 +203,7 @@ def record_stated_value(scope: EncodeScope, own: ValueMetadata, reader: torch.fx
         scope.record.held_as[reader.name] = kind
 
 
-def _described(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
+def _described(context: EncodeContext, tensor: torch.Tensor) -> schema.TensorMeta:
     return context.described.get(id(tensor)) or encode_tensor_meta(context, tensor)
 
 
@@ -240,7 +228,7 @@ class _Values(dict[str, Any]):
 class DecodeScope:
     """The state of decoding one graph: its FX graph, and the nodes of its values so far."""
 
-    def __init__(self, context: DecodeContext, record: Graph) -> None:
+    def __init__(self, context: DecodeContext, record: schema.Graph) -> None:
         self.context = context
         self.record = record
         self.graph = torch.fx.Graph()
@@ -250,7 +238,7 @@ class DecodeScope:
         """FX nodes whose value is a container, by node name."""
         self.propagated: dict[str, Any] = {}
         """The computed metadata of the current node's values, by name (extension `propagate`)."""
-        self.caller: Node | None = None
+        self.caller: schema.Node | None = None
         """The node whose arguments are being decoded."""
         self.notes_read: set[str] = set()
         """The keys of `value_metadata` that were used."""
@@ -293,7 +281,7 @@ class DecodeScope:
             if bindings and node.op != "placeholder":  # the caller passes an input, so it binds no symbol
                 node.meta["unbacked_bindings"] = bindings
 
-    def noted(self, key: str) -> ValueMetadata | None:
+    def noted(self, key: str) -> schema.ValueMetadata | None:
         """What the document notes of a node, by its key in `value_metadata`."""
         found = self.record.value_metadata.get(key)
         if found is not None:
@@ -306,7 +294,7 @@ class DecodeScope:
         return dict(otherwise) if noted is None else decode_metadata(self.context, noted)
 
 
-def set_stated_value(scope: DecodeScope, reader: torch.fx.Node, noted: ValueMetadata | None) -> None:
+def set_stated_value(scope: DecodeScope, reader: torch.fx.Node, noted: schema.ValueMetadata | None) -> None:
     """Set the value in the metadata of a reading node, if the record has none or another than what the node reads."""
     if noted is not None and noted.unstated:
         reader.meta["val"] = None
@@ -316,26 +304,26 @@ def set_stated_value(scope: DecodeScope, reader: torch.fx.Node, noted: ValueMeta
             torch_compat.mark_parameter_or_buffer(stated, kind)
 
 
-def referenced_name(argument: Argument) -> str:
+def referenced_name(argument: schema.Argument) -> str:
     """Return the name of the value that an argument refers to.
 
     Raises:
         DecodeError: the argument is not a reference.
     """
-    name = value_name(argument)
+    name = schema.value_name(argument)
     if name is None:
         raise DecodeError("a reference to a value is expected here")
     return name
 
 
-def decode_value(scope: DecodeScope, argument: Argument, *, input_value: bool = False) -> Any:
+def decode_value(scope: DecodeScope, argument: schema.Argument, *, input_value: bool = False) -> Any:
     """Decode the metadata of the value that an output or input defines: a fake tensor, a symbolic value, an object, or a
     container of these.
 
     Raises:
         DecodeError: the record has no metadata for it, or the arm cannot define a value.
     """
-    arm = arm_of(argument)
+    arm = schema.arm_of(argument)
     if arm in LITERAL_ARMS:
         return literal_of(argument)
     if arm in CONTAINER_ARMS:
@@ -355,7 +343,9 @@ def decode_value(scope: DecodeScope, argument: Argument, *, input_value: bool = 
         raise DecodeError(f"the graph does not describe the value {error.args[0]!r}") from None
 
 
-def _tensor(context: DecodeContext, record: Graph, argument: Argument, input_value: bool) -> Any:
+def _tensor(
+    context: DecodeContext, record: schema.Graph, argument: schema.Argument, input_value: bool
+) -> Any:
     assert argument.as_tensor is not None  # the arm of the table below
     name = argument.as_tensor.name
     if record.compositions and (composition := record.compositions.get(name)) is not None:
@@ -365,22 +355,24 @@ def _tensor(context: DecodeContext, record: Graph, argument: Argument, input_val
     return decode_tensor_meta(context, record.tensor_values[name], input_value=input_value)
 
 
-def literal_of(record: Argument | ConstantValue) -> Any:
+def literal_of(record: schema.Argument | schema.ConstantValue) -> Any:
     """Return the value of a record whose arm is a literal."""
     if record.as_float is not None:
-        return decode_float(record.as_float)
+        return schema.decode_float(record.as_float)
     return next((v for v in (record.as_int, record.as_bool, record.as_string) if v is not None), None)
 
 
-def _number(context: DecodeContext, record: Graph, argument: Argument, _input_value: bool) -> Any:
-    arm = arm_of(argument)
+def _number(
+    context: DecodeContext, record: schema.Graph, argument: schema.Argument, _input_value: bool
+) -> Any:
+    arm = schema.arm_of(argument)
     reference = getattr(argument, arm)
     if reference.as_name is None:
         return getattr(reference, reference.__struct_fields__[1])
     return decode_number(context, _table(record, arm)[reference.as_name])
 
 
-def _custom_object(context: DecodeContext, record: CustomObjArgument) -> Any:
+def _custom_object(context: DecodeContext, record: schema.CustomObjArgument) -> Any:
     if record.name.startswith(GRAPH_CONSTANT) and record.name in context.constants:
         return context.constants[record.name]
     return TorchCustomObject(record.name, record.class_fqn)
@@ -394,11 +386,11 @@ _VALUES: dict[str, Any] = {
 """The decoder for each arm that may define a value."""
 
 
-def element_arguments(argument: Argument) -> list[tuple[Any, Argument]]:
+def element_arguments(argument: schema.Argument) -> list[tuple[Any, schema.Argument]]:
     """Return the elements of a container argument, each with its index or key for `getitem`."""
     if argument.as_sequence is not None:  # the form of a node's results
         return list(enumerate(argument.as_sequence.items))
-    arm = arm_of(argument)
+    arm = schema.arm_of(argument)
     if (element := _LIST_ARMS.get(arm)) is not None:
         return [(index, element(each)) for index, each in enumerate(getattr(argument, arm))]
     if argument.as_string_to_argument is not None:
@@ -406,7 +398,7 @@ def element_arguments(argument: Argument) -> list[tuple[Any, Argument]]:
     return [(literal_of(entry.key), entry.value) for entry in argument.as_mapping or ()]
 
 
-def decode_container(argument: Argument, values: list[Any]) -> Any:
+def decode_container(argument: schema.Argument, values: list[Any]) -> Any:
     """Build a container from decoded elements, or from other values in their place.
 
     Args:

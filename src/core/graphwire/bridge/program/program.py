@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from graphwire import schema
 from graphwire.analysis.inspection import Omission
 from graphwire.analysis.validation import check_saved_program
 from graphwire.bridge import torch_compat
@@ -65,21 +66,6 @@ from graphwire.errors import (
     message_text,
 )
 from graphwire.hooks import Registry
-from graphwire.schema import (
-    SCHEMA_VERSION,
-    Argument,
-    CustomObjArgument,
-    EncodedValue,
-    ExampleInputs,
-    Graph,
-    GraphModule,
-    ModuleCallEntry,
-    NamedTupleDef,
-    PluginRequirement,
-    Program,
-    SchemaVersion,
-    TensorArgument,
-)
 from graphwire.schema.texts import parse_treespec, split_version, treespec_nodes
 from graphwire.schema.trees import OMITTED, WHY_OMITTED, provenance_of, traces_of
 from graphwire.version import PRODUCER
@@ -116,7 +102,7 @@ def encode_program(
     tables: RecordTables | None = None,
     *,
     plain_containers: bool = False,
-) -> tuple[Program, Payloads]:
+) -> tuple[schema.Program, Payloads]:
     """Encode a program as a record and its payloads, which share the memory of the program's tensors.
 
     Args:
@@ -134,12 +120,12 @@ def encode_program(
 
 def _encode_program(
     program: ExportedProgram, context: EncodeContext, tables: RecordTables
-) -> tuple[Program, Payloads]:
+) -> tuple[schema.Program, Payloads]:
     module = program.graph_module
     graph = encode_graph(context, module, top_level=True)
     calls = encode_module_calls(context, program.module_call_graph, graph.copies)
     _note_containers(context, graph, calls)
-    encoded: dict[str, EncodedValue] = {}
+    encoded: dict[str, schema.EncodedValue] = {}
     held = {**context.constants, **program.constants}
     weights = encode_payloads(context, program.state_dict, tables.weights, encoded, others=held)
     others = {*program.state_dict, *weights}
@@ -149,8 +135,8 @@ def _encode_program(
     metadata = {"custom": encode_custom(custom)} if custom else {}
     encode_declared(context, module.meta, metadata)
     ranges = encode_ranges(program.range_constraints)
-    record = Program(
-        graph_module=GraphModule(
+    record = schema.Program(
+        graph_module=schema.GraphModule(
             graph=graph,
             signature=encode_signature(
                 program.graph_signature,
@@ -166,7 +152,7 @@ def _encode_program(
         ),
         opset_version=_opsets(context),
         range_constraints=ranges,
-        schema_version=SchemaVersion(*SCHEMA_VERSION),
+        schema_version=schema.SchemaVersion(*schema.SCHEMA_VERSION),
         verifiers=torch_compat.dialects_of(program),
         torch_version=str(torch.__version__),
         guards_code=torch_compat.guards_of(program),
@@ -185,7 +171,7 @@ def _encode_program(
     return record, payloads
 
 
-def _check_encoded(context: EncodeContext, program: ExportedProgram, record: Program) -> None:
+def _check_encoded(context: EncodeContext, program: ExportedProgram, record: schema.Program) -> None:
     """Raise if torch would reject the program when it is loaded."""
     targets = {operator.target for operator in context.operators.values()}
 
@@ -199,7 +185,9 @@ def _check_encoded(context: EncodeContext, program: ExportedProgram, record: Pro
     )
 
 
-def _note_containers(context: EncodeContext, graph: Graph, calls: Sequence[ModuleCallEntry]) -> None:
+def _note_containers(
+    context: EncodeContext, graph: schema.Graph, calls: Sequence[schema.ModuleCallEntry]
+) -> None:
     """Record the plugins that provide the program's container types. Require a feature for outputs and containers that torch's
     schema can represent but torch's reader rejects."""
     if any(output.as_string is not None or output.as_sym_bool is not None for output in graph.outputs):
@@ -233,7 +221,7 @@ def _origins(context: EncodeContext) -> list[OpaqueOrigin]:
     ]
 
 
-def _requirements(context: EncodeContext) -> list[PluginRequirement]:
+def _requirements(context: EncodeContext) -> list[schema.PluginRequirement]:
     """Return the plugins from other distributions that the program needs, and what each provides."""
     provided: dict[tuple[str, str], set[str]] = {}
     for kind, name in context.provided:
@@ -244,12 +232,12 @@ def _requirements(context: EncodeContext) -> list[PluginRequirement]:
         names = provided.setdefault((requirement.distribution, requirement.version), set())
         names.update(requirement.provides)
     return [
-        PluginRequirement(distribution, version, sorted(names))
+        schema.PluginRequirement(distribution, version, sorted(names))
         for (distribution, version), names in sorted(provided.items())
     ]
 
 
-def _namedtuples(calls: Sequence[Any]) -> Iterator[tuple[str, NamedTupleDef]]:
+def _namedtuples(calls: Sequence[Any]) -> Iterator[tuple[str, schema.NamedTupleDef]]:
     """Yield the fields of each registered namedtuple in the treespecs, by serialized name."""
     pending = [
         spec for call in calls if call.signature for spec in (call.signature.in_spec, call.signature.out_spec)
@@ -263,12 +251,12 @@ def _namedtuples(calls: Sequence[Any]) -> Iterator[tuple[str, NamedTupleDef]]:
             and torch_compat.is_namedtuple(container)
             and (found := torch_compat.registration_of(container))
         ):
-            yield found.name, NamedTupleDef(list(container._fields))
+            yield found.name, schema.NamedTupleDef(list(container._fields))
 
 
 def _encode_examples(
     context: EncodeContext, examples: Any, table: RecordTable
-) -> tuple[ExampleInputs | None, dict[str, Any]]:
+) -> tuple[schema.ExampleInputs | None, dict[str, Any]]:
     """Encode the example inputs. If that fails they are omitted with a warning: the program does not need them."""
     if examples is None:
         return None, {}
@@ -287,10 +275,10 @@ def _encode_examples(
             else encode_argument(context, {}, leaf)
             for index, leaf in enumerate(leaves)
         ]
-        encoded: dict[str, EncodedValue] = {}
+        encoded: dict[str, schema.EncodedValue] = {}
         metas = encode_payloads(context, held, table, encoded)
         text = encode_treespec(spec, context.registry, plain=context.plain_containers)
-        return ExampleInputs(text, arguments, encoded), metas
+        return schema.ExampleInputs(text, arguments, encoded), metas
     except Exception as error:
         if is_of_caller(error):
             raise
@@ -299,17 +287,17 @@ def _encode_examples(
         return None, {}
 
 
-def _encode_payload_reference(name: str, value: Any) -> Argument:
+def _encode_payload_reference(name: str, value: Any) -> schema.Argument:
     if isinstance(value, torch.Tensor):
-        return Argument(as_tensor=TensorArgument(name))
-    return Argument(as_custom_obj=CustomObjArgument(name, class_name_of(value)))
+        return schema.Argument(as_tensor=schema.TensorArgument(name))
+    return schema.Argument(as_custom_obj=schema.CustomObjArgument(name, class_name_of(value)))
 
 
 # ----------------------------------------------------------------------------------------------------- decode
 
 
 def decode_program(
-    record: Program,
+    record: schema.Program,
     payloads: Payloads,
     registry: Registry,
     *,
@@ -400,7 +388,7 @@ def decode_program(
     return program
 
 
-def _check_entry(record: Program, error: type[GraphwireError]) -> None:
+def _check_entry(record: schema.Program, error: type[GraphwireError]) -> None:
     """Raise if a program lacks what `ExportedProgram.module` and `call_spec` read first.
 
     Raises:
@@ -433,7 +421,7 @@ def _placement(device: torch.device | None) -> Callable[[torch.device], torch.de
 
 def _decode_examples(
     context: DecodeContext,
-    record: Program,
+    record: schema.Program,
     payloads: Payloads,
     table: StorageTable,
     calls: Sequence[Any],

@@ -8,20 +8,11 @@ from typing import Any
 import sympy
 import torch
 
+from graphwire import schema
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext, SymbolicInteger
 from graphwire.bridge.tensors.expressions import build_expression, decode_expression, encode_expression
 from graphwire.errors import DecodeError, ExpressionError, shown
-from graphwire.schema import (
-    RangeConstraint,
-    SymBool,
-    SymExpr,
-    SymExprHint,
-    SymFloat,
-    SymInt,
-    decode_float,
-    encode_float,
-)
 from graphwire.schema.texts import (
     MAX_REASONED,
     MAX_REASONED_IN_ALL,
@@ -34,17 +25,17 @@ from graphwire.schema.texts import (
     symbols_of,
 )
 
-_KNOWN = {number: SymInt(as_int=number) for number in range(-1, 4097)}
+_KNOWN = {number: schema.SymInt(as_int=number) for number in range(-1, 4097)}
 
 
-def encode_int(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
+def encode_int(context: EncodeContext, value: int | torch.SymInt) -> schema.SymInt:
     """Encode an integer, plain or symbolic. Equal values share one record."""
     if isinstance(value, int):
-        return _KNOWN.get(value) or SymInt(as_int=int(value))
+        return _KNOWN.get(value) or schema.SymInt(as_int=int(value))
     return symbolic_integer(context, value).record
 
 
-def encode_size(context: EncodeContext, value: int | torch.SymInt) -> SymInt:
+def encode_size(context: EncodeContext, value: int | torch.SymInt) -> schema.SymInt:
     """Encode a size, stride or offset of a tensor. A symbolic one whose expression is a number becomes that number: no tensor
     can have another value there."""
     if isinstance(value, torch.SymInt):
@@ -67,25 +58,25 @@ def symbolic_integer(context: EncodeContext, value: torch.SymInt) -> SymbolicInt
 
 def _symbolic_integer(context: EncodeContext, node: Any, value: torch.SymInt) -> SymbolicInteger:
     expression, hint = torch_compat.symbolic_parts(value)
-    hinted = None if hint is None else SymExprHint(as_int=int(hint))
+    hinted = None if hint is None else schema.SymExprHint(as_int=int(hint))
     text = _text(context, expression)
-    return SymbolicInteger(node, f"{text} = {hint}", SymInt(as_expr=SymExpr(text, hinted)))
+    return SymbolicInteger(node, f"{text} = {hint}", schema.SymInt(as_expr=schema.SymExpr(text, hinted)))
 
 
-def encode_number(context: EncodeContext, value: Any) -> SymInt | SymFloat | SymBool:
+def encode_number(context: EncodeContext, value: Any) -> schema.SymInt | schema.SymFloat | schema.SymBool:
     """Encode an integer, float or boolean, plain or symbolic. torch writes no hint for a boolean."""
     if isinstance(value, bool):
-        return SymBool(as_bool=value)
+        return schema.SymBool(as_bool=value)
     if isinstance(value, float):
-        return SymFloat(as_float=encode_float(value))
+        return schema.SymFloat(as_float=schema.encode_float(value))
     if isinstance(value, (int, torch.SymInt)):
         return encode_int(context, value)
     expression, hint = torch_compat.symbolic_parts(value)
     text = _text(context, expression)
     if isinstance(value, torch.SymBool):
-        return SymBool(as_expr=SymExpr(text))
-    known = None if hint is None else SymExprHint(as_float=encode_float(float(hint)))
-    return SymFloat(as_expr=SymExpr(text, known))
+        return schema.SymBool(as_expr=schema.SymExpr(text))
+    known = None if hint is None else schema.SymExprHint(as_float=schema.encode_float(float(hint)))
+    return schema.SymFloat(as_expr=schema.SymExpr(text, known))
 
 
 def _text(context: EncodeContext, expression: sympy.Basic) -> str:
@@ -95,16 +86,16 @@ def _text(context: EncodeContext, expression: sympy.Basic) -> str:
     return text
 
 
-def decode_number(context: DecodeContext, record: SymInt | SymFloat | SymBool) -> Any:
+def decode_number(context: DecodeContext, record: schema.SymInt | schema.SymFloat | schema.SymBool) -> Any:
     """Decode an integer, float or boolean into the program's shape environment."""
     kind, arm = _NUMBERS[type(record)]
     if record.as_expr is None:
         literal = getattr(record, arm)
-        return decode_float(literal) if kind is float else literal
+        return schema.decode_float(literal) if kind is float else literal
     text = record.as_expr.expr_str
     hint = None if kind is bool else getattr(record.as_expr.hint, arm, None)
     if kind is float and hint is not None:
-        hint = decode_float(hint)
+        hint = schema.decode_float(hint)
     value = context.values.get((text, hint, kind))
     if value is None:
         expression = _expression(context, text)
@@ -118,9 +109,9 @@ def decode_number(context: DecodeContext, record: SymInt | SymFloat | SymBool) -
 
 
 _NUMBERS: dict[type, tuple[type, str]] = {
-    SymInt: (int, "as_int"),
-    SymFloat: (float, "as_float"),
-    SymBool: (bool, "as_bool"),
+    schema.SymInt: (int, "as_int"),
+    schema.SymFloat: (float, "as_float"),
+    schema.SymBool: (bool, "as_bool"),
 }
 """The Python type of each record of numbers, and the arm of its literals and hints."""
 
@@ -177,12 +168,12 @@ def _check_ranges(constraints: Any) -> None:
             raise TypeError(f"{shown(expression)} has {shown(ranges)} for its range")
 
 
-def encode_ranges(constraints: Mapping[sympy.Basic, Any]) -> dict[str, RangeConstraint]:
+def encode_ranges(constraints: Mapping[sympy.Basic, Any]) -> dict[str, schema.RangeConstraint]:
     """Encode the ranges of a program's symbols and expressions, by infix text. A bound that is not an integer (a range over the
     reals) is rounded to the integers inside the range."""
     _check_ranges(constraints)
     return {
-        str(expression): RangeConstraint(_bound(ranges.lower, up=True), _bound(ranges.upper, up=False))
+        str(expression): schema.RangeConstraint(_bound(ranges.lower, up=True), _bound(ranges.upper, up=False))
         for expression, ranges in constraints.items()
     }
 
@@ -197,7 +188,7 @@ _FLOATS = ("zf", "zuf")
 """The name prefixes of float symbols, whose ranges are of real numbers."""
 
 
-def decode_ranges(constraints: Mapping[str, RangeConstraint]) -> dict[str, Any]:
+def decode_ranges(constraints: Mapping[str, schema.RangeConstraint]) -> dict[str, Any]:
     """Decode the ranges of a document, by infix text."""
     ranges = {}
     for text, constraint in constraints.items():

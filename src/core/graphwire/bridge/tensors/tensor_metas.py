@@ -7,56 +7,49 @@ from typing import Any
 
 import torch
 
+from graphwire import schema
 from graphwire.analysis.validation import TensorFacts
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, DescribedTensor, EncodeContext
 from graphwire.bridge.tensors.sparse import decode_sparse, encode_sparse
 from graphwire.bridge.tensors.symbols import decode_number, encode_size, is_cheap_to_compute, symbolic_integer
 from graphwire.errors import DecodeError
-from graphwire.schema import (
-    DTYPE_NAMES,
-    Device,
-    Layout,
-    MemoryFormat,
-    ScalarType,
-    SparseMeta,
-    SymInt,
-    TensorMeta,
-)
 
-SCALAR_TYPES: dict[torch.dtype, ScalarType] = {
-    getattr(torch, name): kind for kind, name in DTYPE_NAMES.items()
+SCALAR_TYPES: dict[torch.dtype, schema.ScalarType] = {
+    getattr(torch, name): kind for kind, name in schema.DTYPE_NAMES.items()
 }
-DTYPES: dict[ScalarType, torch.dtype] = {kind: dtype for dtype, kind in SCALAR_TYPES.items()}
+DTYPES: dict[schema.ScalarType, torch.dtype] = {kind: dtype for dtype, kind in SCALAR_TYPES.items()}
 NAMED_DTYPES: dict[str, torch.dtype] = {
     str(value).removeprefix("torch."): value
     for value in vars(torch).values()
     if isinstance(value, torch.dtype)
 }
 
-LAYOUTS: dict[Layout, torch.layout] = {
-    Layout.SparseCoo: torch.sparse_coo,
-    Layout.SparseCsr: torch.sparse_csr,
-    Layout.SparseCsc: torch.sparse_csc,
-    Layout.SparseBsr: torch.sparse_bsr,
-    Layout.SparseBsc: torch.sparse_bsc,
-    Layout._mkldnn: torch_compat.mkldnn_layout,
-    Layout.Strided: torch.strided,
+LAYOUTS: dict[schema.Layout, torch.layout] = {
+    schema.Layout.SparseCoo: torch.sparse_coo,
+    schema.Layout.SparseCsr: torch.sparse_csr,
+    schema.Layout.SparseCsc: torch.sparse_csc,
+    schema.Layout.SparseBsr: torch.sparse_bsr,
+    schema.Layout.SparseBsc: torch.sparse_bsc,
+    schema.Layout._mkldnn: torch_compat.mkldnn_layout,
+    schema.Layout.Strided: torch.strided,
 }
-LAYOUT_KINDS: dict[torch.layout, Layout] = {layout: kind for kind, layout in LAYOUTS.items()}
+LAYOUT_KINDS: dict[torch.layout, schema.Layout] = {layout: kind for kind, layout in LAYOUTS.items()}
 NAMED_LAYOUTS: dict[str, torch.layout] = {
     str(value).removeprefix("torch."): value
     for value in vars(torch).values()
     if isinstance(value, torch.layout)
 }
 
-MEMORY_FORMATS: dict[MemoryFormat, torch.memory_format] = {
-    MemoryFormat.ContiguousFormat: torch.contiguous_format,
-    MemoryFormat.ChannelsLast: torch.channels_last,
-    MemoryFormat.ChannelsLast3d: torch.channels_last_3d,
-    MemoryFormat.PreserveFormat: torch.preserve_format,
+MEMORY_FORMATS: dict[schema.MemoryFormat, torch.memory_format] = {
+    schema.MemoryFormat.ContiguousFormat: torch.contiguous_format,
+    schema.MemoryFormat.ChannelsLast: torch.channels_last,
+    schema.MemoryFormat.ChannelsLast3d: torch.channels_last_3d,
+    schema.MemoryFormat.PreserveFormat: torch.preserve_format,
 }
-MEMORY_FORMAT_KINDS: dict[torch.memory_format, MemoryFormat] = {f: kind for kind, f in MEMORY_FORMATS.items()}
+MEMORY_FORMAT_KINDS: dict[torch.memory_format, schema.MemoryFormat] = {
+    f: kind for kind, f in MEMORY_FORMATS.items()
+}
 
 
 _MOST_DEVICE = 127
@@ -68,12 +61,12 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def encode_device(device: torch.device) -> Device:
+def encode_device(device: torch.device) -> schema.Device:
     """Encode a device."""
-    return Device(device.type, device.index)
+    return schema.Device(device.type, device.index)
 
 
-def decode_device(context: DecodeContext, record: Device) -> torch.device:
+def decode_device(context: DecodeContext, record: schema.Device) -> torch.device:
     """Return the device to use for a record, as the `device=` of the load maps it."""
     key = (record.type, record.index)
     device = context.devices.get(key)
@@ -92,7 +85,7 @@ def decode_device(context: DecodeContext, record: Device) -> torch.device:
     return device
 
 
-def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> TensorMeta:
+def encode_tensor_meta(context: EncodeContext, tensor: torch.Tensor) -> schema.TensorMeta:
     """Encode the metadata of a tensor. Equal tensors share one record."""
     layout, sizes = tensor.layout, tensor.shape
     if layout is not torch.strided:
@@ -125,18 +118,18 @@ def _tensor_meta(
     sizes: Sequence[Any],
     strides: Sequence[Any],
     offset: Any,
-    sparse: SparseMeta | None = None,
-) -> TensorMeta:
-    dtype = SCALAR_TYPES.get(tensor.dtype, ScalarType.UNKNOWN)
-    layout = LAYOUT_KINDS.get(tensor.layout, Layout.Unknown)
+    sparse: schema.SparseMeta | None = None,
+) -> schema.TensorMeta:
+    dtype = SCALAR_TYPES.get(tensor.dtype, schema.ScalarType.UNKNOWN)
+    layout = LAYOUT_KINDS.get(tensor.layout, schema.Layout.Unknown)
     names: dict[str, str] = {}
-    if dtype is ScalarType.UNKNOWN:
+    if dtype is schema.ScalarType.UNKNOWN:
         names["dtype_name"] = dtype_name(tensor.dtype)
         context.features.add("dtypes")
-    if layout is Layout.Unknown:
+    if layout is schema.Layout.Unknown:
         names["layout_name"] = str(tensor.layout).removeprefix("torch.")
         context.features.add("layouts")
-    return TensorMeta(
+    return schema.TensorMeta(
         dtype=dtype,
         sizes=[encode_size(context, size) for size in sizes],
         requires_grad=tensor.requires_grad,
@@ -153,13 +146,13 @@ _QUANTIZED = frozenset("qint8 quint8 qint32 quint4x2 quint2x4".split())
 """Quantized element types: constant codecs make tensors of them, and graphs have no values of them."""
 
 
-def decode_dtype(record: TensorMeta) -> torch.dtype:
+def decode_dtype(record: schema.TensorMeta) -> torch.dtype:
     """Return the element type of a record.
 
     Raises:
         DecodeError: the installed torch does not have the type.
     """
-    if record.dtype is not ScalarType.UNKNOWN:
+    if record.dtype is not schema.ScalarType.UNKNOWN:
         return DTYPES[record.dtype]
     dtype = NAMED_DTYPES.get(record.dtype_name or "")
     if dtype is None:
@@ -171,7 +164,7 @@ def decode_dtype(record: TensorMeta) -> torch.dtype:
     return dtype
 
 
-def decode_layout(record: TensorMeta) -> torch.layout:
+def decode_layout(record: schema.TensorMeta) -> torch.layout:
     """Return the layout of a record.
 
     Raises:
@@ -183,11 +176,13 @@ def decode_layout(record: TensorMeta) -> torch.layout:
     return layout
 
 
-def _decode_extents(context: DecodeContext, records: list[SymInt]) -> list[Any]:
+def _decode_extents(context: DecodeContext, records: list[schema.SymInt]) -> list[Any]:
     return [record.as_int if record.as_expr is None else decode_number(context, record) for record in records]
 
 
-def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_value: bool) -> torch.Tensor:
+def decode_tensor_meta(
+    context: DecodeContext, record: schema.TensorMeta, *, input_value: bool
+) -> torch.Tensor:
     """Return a new fake tensor with the type, shape, strides and device of a record.
 
     Args:
@@ -200,7 +195,7 @@ def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_valu
         found = context.described[id(record)] = _described(context, record)
     sizes, strides, offset, dtype = found.sizes, found.strides, found.offset, found.dtype
     if found.layout is not torch.strided:
-        meta = decode_sparse(record.sparse or SparseMeta(), sizes, dtype, found.layout)
+        meta = decode_sparse(record.sparse or schema.SparseMeta(), sizes, dtype, found.layout)
     elif found.known and offset == 0:
         meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
     elif found.known or not input_value or not is_cheap_to_compute(context, (*sizes, *strides, offset)):
@@ -212,7 +207,7 @@ def decode_tensor_meta(context: DecodeContext, record: TensorMeta, *, input_valu
     return context.fakes.make(meta, found.device, record.requires_grad)
 
 
-def _described(context: DecodeContext, record: TensorMeta) -> DescribedTensor:
+def _described(context: DecodeContext, record: schema.TensorMeta) -> DescribedTensor:
     dtype, layout = decode_dtype(record), decode_layout(record)
     device = decode_device(context, record.device)
     sizes = _decode_extents(context, record.sizes)
