@@ -35,7 +35,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType
 from typing import NamedTuple
 
@@ -163,6 +164,20 @@ def locate(error: Exception, place: str) -> None:
         error.within(place)
     else:
         BaseException.add_note(error, Place(place))
+
+
+@contextmanager
+def located(place: Callable[[], str]) -> Iterator[None]:
+    """A context that prepends a place to the place of an error.
+
+    Args:
+        place: returns the place. It is called after an error, so it may name the current item of a loop inside the block.
+    """
+    try:
+        yield
+    except Exception as error:
+        locate(error, place())
+        raise
 
 
 def exception_text(error: BaseException) -> str:

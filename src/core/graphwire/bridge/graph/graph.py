@@ -44,7 +44,7 @@ from graphwire.bridge.graph.values import (
     set_stated_value,
 )
 from graphwire.bridge.tensors import encode_tensor_meta, is_cheap_to_compute
-from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, locate
+from graphwire.errors import DecodeError, EncodeError, GraphwireWarning, located
 
 _LITERALS = (int, float, bool, str, type(None))
 _ABSENT = object()
@@ -78,12 +78,9 @@ def encode_graph(
     if not {*map(type, names)} <= {str}:
         raise TypeError("the name of a node is not a text")
     _describe_values(context, module.graph)
-    for node in module.graph.nodes:
-        try:
+    with located(lambda: f"graph.{node.name}"):
+        for node in module.graph.nodes:
             _encode_node(scope, node, top_level)
-        except Exception as error:
-            locate(error, f"graph.{node.name}")
-            raise
     if scope.attributes and len(set(names)) < len(names):
         raise EncodeError("two nodes have one name", place="graph", remedy="Rename one of the nodes")
     record.placed = nondefault_positions(module.graph.nodes, scope.order)
@@ -109,16 +106,12 @@ def _describe_values(context: EncodeContext, graph: torch.fx.Graph) -> None:
     """Encode the metadata of all node values at once: attributes of fake tensors are 2 times faster to read inside the
     block."""
     directly = torch_compat.no_torch_function()
-    with directly, directly:
+    with directly, directly, located(lambda: f"graph.{node.name}"):
         for node in graph.nodes:
             value = node.meta.get("val")
             for each in value if type(value) is tuple or type(value) is list else (value,):
                 if type(each) is torch_compat.FakeTensor and node.op in _MAKERS:
-                    try:
-                        context.described[id(each)] = encode_tensor_meta(context, each)
-                    except Exception as error:
-                        locate(error, f"graph.{node.name}")
-                        raise
+                    context.described[id(each)] = encode_tensor_meta(context, each)
 
 
 def _encode_node(scope: EncodeScope, node: torch.fx.Node, top_level: bool) -> None:
@@ -375,18 +368,12 @@ def decode_graph(
         DecodeError: the record does not match this installation; `place` names the part.
     """
     scope = _GraphScope(context, record)
-    for index, argument in enumerate(record.inputs):
-        try:
+    with located(lambda: f"graph.inputs[{index}]"):
+        for index, argument in enumerate(record.inputs):
             _decode_placeholder(scope, index, argument, record.input_names or literal_names)
-        except Exception as error:
-            locate(error, f"graph.inputs[{index}]")
-            raise
-    for index, node in enumerate(record.nodes):
-        try:
+    with located(lambda: f"graph.nodes[{index}] ({node.name or node.target})"):
+        for index, node in enumerate(record.nodes):  # noqa: B007 # the place names it
             _decode_call(scope, node)
-        except Exception as error:
-            locate(error, f"graph.nodes[{index}] ({node.name or node.target})")
-            raise
     _decode_output(scope)
     add_copies(scope, scope.graph)
     move_nodes(scope.graph, record.placed)
@@ -441,11 +428,8 @@ def _value_name(record: schema.Node) -> str | None:
 def _decode_output(scope: _GraphScope) -> None:
     record = scope.record
     scope.caller = None
-    try:
+    with located(lambda: "graph.outputs"):
         values = [decode_argument(scope.context, scope, argument) for argument in record.outputs]
-    except Exception as error:
-        locate(error, "graph.outputs")
-        raise
     result: Any = values if record.output_list else tuple(values)
     if record.is_single_tensor_return:
         if len(values) != 1:

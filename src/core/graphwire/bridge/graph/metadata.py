@@ -18,7 +18,7 @@ from graphwire.analysis.inspection import Omission
 from graphwire.bridge.context import DecodeContext, EncodeContext, EncodedStack
 from graphwire.bridge.graph.operators import name_of_operator
 from graphwire.bridge.torch_compat import function_table, name_of_function, operator_packet
-from graphwire.errors import DecodeError, EncodeError, SchemaError, UnknownTypeError, locate, shown
+from graphwire.errors import DecodeError, EncodeError, SchemaError, UnknownTypeError, located, shown
 from graphwire.schema import NodeSource, ValueMetadata
 from graphwire.schema.texts import (
     EXACT_SOURCE_FN,
@@ -406,13 +406,10 @@ def decode_sources(records: list[NodeSource], unfolding: Unfolding) -> list[Torc
         DecodeError: the installed torch does not have an action of a pass.
     """
     sources: list[TorchNodeSource] = []
-    for index, record in enumerate(records):
-        origins = record.from_node if unfolding.whole[index] else ()
-        try:
+    with located(lambda: f"node_sources[{index}]"):
+        for index, record in enumerate(records):
+            origins = record.from_node if unfolding.whole[index] else ()
             sources.append(_source(record, [sources[earlier] for earlier in origins]))
-        except Exception as error:
-            locate(error, f"node_sources[{index}]")
-            raise
     return sources
 
 

@@ -17,7 +17,7 @@ from graphwire import schema
 from graphwire.bridge import torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.graph import LITERAL_ARMS, decode_treespec, encode_treespec, literal_of
-from graphwire.errors import DecodeError, EncodeError, locate, shown
+from graphwire.errors import DecodeError, EncodeError, located, shown
 
 # ------------------------------------------------------------------------------------------------- argument specs
 
@@ -284,17 +284,15 @@ def encode_module_calls(
         copies: the copies of the graph, by name. Each gets the positions where it is named.
     """
     records = []
-    for index, entry in enumerate(entries):
+    for entry in entries:
         _check_text(entry.fqn)
-        try:
+    with located(lambda: f"module_call_graph[{entry.fqn!r}]"):
+        for index, entry in enumerate(entries):
             signature = None if entry.signature is None else _encode_call(context, entry.signature)
-        except Exception as error:
-            locate(error, f"module_call_graph[{entry.fqn!r}]")
-            raise
-        if copies and signature is not None:
-            for place, arguments in _places(index, signature):
-                _name_first(place, arguments, copies)
-        records.append(schema.ModuleCallEntry(entry.fqn, signature))
+            if copies and signature is not None:
+                for place, arguments in _places(index, signature):
+                    _name_first(place, arguments, copies)
+            records.append(schema.ModuleCallEntry(entry.fqn, signature))
     return records
 
 
@@ -346,13 +344,10 @@ def _encode_call(context: EncodeContext, signature: Any) -> schema.ModuleCallSig
 def decode_module_calls(context: DecodeContext, records: Sequence[schema.ModuleCallEntry]) -> list[Any]:
     """Decode the module call graph."""
     entries = []
-    for record in records:
-        try:
+    with located(lambda: f"module_call_graph[{record.fqn!r}]"):
+        for record in records:
             signature = None if record.signature is None else _decode_call(context, record.signature)
-        except Exception as error:
-            locate(error, f"module_call_graph[{record.fqn!r}]")
-            raise
-        entries.append(TorchModuleCallEntry(record.fqn, signature))
+            entries.append(TorchModuleCallEntry(record.fqn, signature))
     return entries
 
 
