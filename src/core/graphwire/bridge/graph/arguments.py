@@ -23,8 +23,8 @@ from graphwire.bridge.tensors import (
     SCALAR_TYPES,
     codec_for,
     decode_device,
-    dtype_name,
     encode_device,
+    name_in_torch,
 )
 from graphwire.errors import DecodeError, EncodeError, shown
 
@@ -137,7 +137,7 @@ def _encode_dtype(context: EncodeContext, _nodes: Nodes, value: torch.dtype) -> 
     if kind is not None:
         return schema.Argument(as_scalar_type=kind)
     context.features.add("dtypes")
-    return schema.Argument(as_dtype_name=dtype_name(value))
+    return schema.Argument(as_dtype_name=name_in_torch(value))
 
 
 def _encode_layout(context: EncodeContext, _nodes: Nodes, value: torch.layout) -> schema.Argument:
@@ -145,7 +145,7 @@ def _encode_layout(context: EncodeContext, _nodes: Nodes, value: torch.layout) -
     if kind is not None:
         return schema.Argument(as_layout=kind)
     context.features.add("layouts")
-    return schema.Argument(as_layout_name=str(value).removeprefix("torch."))
+    return schema.Argument(as_layout_name=name_in_torch(value))
 
 
 def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> schema.Argument:
@@ -165,7 +165,7 @@ _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, list, tup
 
 def class_name_of(value: Any) -> str:
     """Return the class name of an object as graphs record it."""
-    return torch_compat.script_class_name(value) or f"{type(value).__module__}.{type(value).__qualname__}"
+    return torch_compat.script_class_name(value) or torch_compat.class_name(type(value))
 
 
 def name_object(context: EncodeContext, value: Any) -> str:

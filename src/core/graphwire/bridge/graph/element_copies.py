@@ -29,7 +29,8 @@ def encode_copies(scope: EncodeScope) -> dict[str, ElementCopy]:
 
     def note(user: torch.fx.Node, used: torch.fx.Node, position: int) -> torch.fx.Node:
         if used in scope.copies:
-            records[used.name].uses.setdefault(_name_of(user), []).append(position)
+            by = _OUTPUT if user.op == "output" else user.name
+            records[used.name].uses.setdefault(by, []).append(position)
         return used
 
     for user in {user: None for node in scope.copies for user in node.users}:
@@ -75,10 +76,6 @@ def element_of(reader: torch.fx.Node) -> Any:
     assert isinstance(whole, torch.fx.Node)
     value = element_of(whole) if whole.target is operator.getitem else whole.meta["val"]
     return value[key]
-
-
-def _name_of(user: torch.fx.Node) -> str:
-    return _OUTPUT if user.op == "output" else user.name
 
 
 def _replacing(

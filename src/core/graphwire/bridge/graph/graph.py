@@ -213,10 +213,8 @@ def _encode_attribute(scope: EncodeScope, node: torch.fx.Node) -> None:
             as_treespec=schema.TreespecArgument(path, encode_treespec(value, scope.context.registry), named)
         )
     else:
-        kind = type(value)
-        raise EncodeError(
-            f"attribute {path!r} is a {kind.__module__}.{kind.__qualname__}, which cannot be encoded"
-        )
+        kind = torch_compat.class_name(type(value))
+        raise EncodeError(f"attribute {path!r} is a {kind}, which cannot be encoded")
     scope.nodes[node] = argument
     scope.attributes.add(node)
     noted = scope.record.value_metadata[node.name] = encode_metadata(scope.context, node.meta)

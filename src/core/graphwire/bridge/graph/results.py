@@ -131,24 +131,20 @@ def _encode_elements(
             for copy in reading[1:]:
                 _encode_copy(scope, copy, first, value)
         inner = elements_of(value)
+        name = unused if first is None else first.name
         if inner is not None:
-            below = unused if first is None else f"{first.name}_unused"
+            below = unused if first is None else f"{name}_unused"
             argument = encode_container(
                 scope.context, value, _encode_elements(scope, reading, inner, below, place, metadata)
             )
-            if first is not None:
-                own.name = first.name
-                scope.record.value_metadata[place] = own
         else:
-            name = unused if first is None else first.name
             argument = encode_value(scope, name, value)
-            if first is not None and arm_of(argument) in LITERAL_ARMS:
-                own.name = first.name
-                scope.record.value_metadata[place] = own
-            elif first is not None and (name == unused or own != metadata):
-                scope.record.value_metadata[name] = own
-            for each in reading:
-                scope.nodes[each] = argument
+            scope.nodes.update(dict.fromkeys(reading, argument))
+        if first is not None and (inner is not None or arm_of(argument) in LITERAL_ARMS):
+            own.name = name
+            scope.record.value_metadata[place] = own
+        elif first is not None and (name == unused or own != metadata):
+            scope.record.value_metadata[name] = own
         arguments.append(argument)
     return arguments
 
@@ -184,7 +180,7 @@ def _readers(
                 scope.context.features.add("results")
     for reading in readers.values():
         if len(reading) > 1:
-            reading.sort(key=scope.place_of)
+            reading.sort(key=scope.places.__getitem__)
     return readers
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -58,7 +59,7 @@ _set_kwargs: Callable[[torch.fx.Node, dict[str, Any]], None] = torch.fx.Node.kwa
 # ----------------------------------------------------------------------------------------------------- encode
 
 
-@dataclass(slots=True)
+@dataclass
 class EncodeScope:
     """The state of encoding one graph."""
 
@@ -77,21 +78,16 @@ class EncodeScope:
     """`getitem` nodes that read the same element as an earlier node, with that node, which names the element."""
     inner_nodes: int = 0
     """The number of nodes in the subgraphs so far, counted once per use."""
-    _places: dict[torch.fx.Node, int] = field(default_factory=dict)
-    _targets: Counter[str] = field(default_factory=Counter)
 
-    @property
+    @cached_property
     def targets(self) -> Counter[str]:
         """The number of inputs for each argument name."""
-        if not self._targets:
-            self._targets.update(str(n.target) for n in self.module.graph.find_nodes(op="placeholder"))
-        return self._targets
+        return Counter(str(node.target) for node in self.module.graph.find_nodes(op="placeholder"))
 
-    def place_of(self, node: torch.fx.Node) -> int:
-        """Return the number of nodes before a node."""
-        if not self._places:
-            self._places.update((each, index) for index, each in enumerate(self.module.graph.nodes))
-        return self._places[node]
+    @cached_property
+    def places(self) -> dict[torch.fx.Node, int]:
+        """The number of nodes before each node."""
+        return {node: index for index, node in enumerate(self.module.graph.nodes)}
 
 
 def encode_value(scope: EncodeScope, name: str, value: Any) -> schema.Argument:
@@ -122,8 +118,7 @@ def encode_value(scope: EncodeScope, name: str, value: Any) -> schema.Argument:
         return schema.Argument(as_custom_obj=schema.CustomObjArgument(name, class_name))
     if value is None or isinstance(value, str):
         return encode_argument(context, {}, value)
-    kind = type(value)
-    raise EncodeError(f"a graph cannot contain a value of type {kind.__module__}.{kind.__qualname__}")
+    raise EncodeError(f"a graph cannot contain a value of type {torch_compat.class_name(type(value))}")
 
 
 def _table(record: schema.Graph, arm: str) -> dict[str, Any]:

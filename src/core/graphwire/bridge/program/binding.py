@@ -10,7 +10,7 @@ import torch
 from torch.export import ExportedProgram
 
 from graphwire.bridge import torch_compat
-from graphwire.bridge.tensors import StorageTable, byte_span, dtype_name, is_plain, storage_key
+from graphwire.bridge.tensors import StorageTable, byte_span, is_plain, name_in_torch, storage_key
 from graphwire.errors import DecodeError, Problem, WeightsError
 from graphwire.wire import Record
 from graphwire.wire.archive import type_text
@@ -210,7 +210,7 @@ def tensors_from_store(
         record.weights.append(
             Weight(
                 name,
-                dtype_name(tensor.dtype),
+                name_in_torch(tensor.dtype),
                 tuple(tensor.shape),
                 tuple(tensor.stride()),
                 int(tensor.storage_offset()),

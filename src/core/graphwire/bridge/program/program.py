@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.export import ExportedProgram
@@ -74,26 +74,23 @@ from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, check_ex
 # ----------------------------------------------------------------------------------------------------- encode
 
 
-@dataclass(slots=True)
-class RecordTables:
+class RecordTables(NamedTuple):
     """The records of one file, by folder. Programs saved together share their storages."""
 
-    weights: RecordTable = field(default_factory=lambda: RecordTable(WEIGHTS, "weight_"))
-    constants: RecordTable = field(init=False)
-    sample_inputs: RecordTable = field(default_factory=lambda: RecordTable(SAMPLE_INPUTS, "tensor_"))
-
-    def __post_init__(self) -> None:
-        self.constants = RecordTable(CONSTANTS, "tensor_", weights=self.weights)
+    weights: RecordTable
+    constants: RecordTable
+    sample_inputs: RecordTable
 
 
 def record_tables(programs: Iterable[ExportedProgram]) -> RecordTables:
     """Return the tables for programs that are saved to one file."""
-    tables = RecordTables()
+    weights = RecordTable(WEIGHTS, "weight_")
+    constants = RecordTable(CONSTANTS, "tensor_", weights=weights)
     for program in programs:
         with edited_attributes_named(program):
-            tables.weights.measure(program.state_dict.values())
-            tables.constants.measure(program.constants.values())
-    return tables
+            weights.measure(program.state_dict.values())
+            constants.measure(program.constants.values())
+    return RecordTables(weights, constants, RecordTable(SAMPLE_INPUTS, "tensor_"))
 
 
 def encode_program(
@@ -264,17 +261,18 @@ def _encode_examples(
     try:
         check_expanded_size(examples, "the example inputs")
         leaves, spec = torch_compat.flatten(examples)
-        held = {
-            f"leaf_{index}": leaf
-            for index, leaf in enumerate(leaves)
-            if isinstance(leaf, torch.Tensor) or is_owned_by_codec(context, leaf)
-        }
-        arguments = [
-            _encode_payload_reference(f"leaf_{index}", leaf)
-            if f"leaf_{index}" in held
-            else encode_argument(context, {}, leaf)
-            for index, leaf in enumerate(leaves)
-        ]
+        held: dict[str, Any] = {}
+        arguments = []
+        for index, leaf in enumerate(leaves):
+            name, argument = f"leaf_{index}", None
+            if isinstance(leaf, torch.Tensor):
+                argument = schema.Argument(as_tensor=schema.TensorArgument(name))
+            elif is_owned_by_codec(context, leaf):
+                described = schema.CustomObjArgument(name, class_name_of(leaf))
+                argument = schema.Argument(as_custom_obj=described)
+            if argument is not None:
+                held[name] = leaf
+            arguments.append(argument or encode_argument(context, {}, leaf))
         encoded: dict[str, schema.EncodedValue] = {}
         metas = encode_payloads(context, held, table, encoded)
         text = encode_treespec(spec, context.registry, plain=context.plain_containers)
@@ -285,12 +283,6 @@ def _encode_examples(
         context.features = features
         warnings.warn(f"the example inputs are not saved: {_why(error)}", GraphwireWarning, stacklevel=2)
         return None, {}
-
-
-def _encode_payload_reference(name: str, value: Any) -> schema.Argument:
-    if isinstance(value, torch.Tensor):
-        return schema.Argument(as_tensor=schema.TensorArgument(name))
-    return schema.Argument(as_custom_obj=schema.CustomObjArgument(name, class_name_of(value)))
 
 
 # ----------------------------------------------------------------------------------------------------- decode
@@ -410,13 +402,7 @@ _WHOLE = "torch does not make such programs: export it again, or restore what wa
 
 def _placement(device: torch.device | None) -> Callable[[torch.device], torch.device]:
     """Return the function that maps devices of the document to devices of this machine. It keeps the meta device."""
-
-    def place(named: torch.device) -> torch.device:
-        if device is not None and named.type != "meta":
-            return device
-        return named
-
-    return place
+    return lambda named: named if device is None or named.type == "meta" else device
 
 
 def _decode_examples(

@@ -25,9 +25,9 @@ from graphwire.bridge.tensors.tensor_metas import (
     SCALAR_TYPES,
     decode_device,
     decode_tensor_meta,
-    dtype_name,
     encode_device,
     encode_tensor_meta,
+    name_in_torch,
     target_device,
 )
 from graphwire.bridge.tensors.tensor_subclasses import decode_composition, encode_composition

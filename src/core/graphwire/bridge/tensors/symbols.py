@@ -52,15 +52,12 @@ def symbolic_integer(context: EncodeContext, value: torch.SymInt) -> SymbolicInt
     identity = torch_compat.symbolic_identity(node)
     known = context.integers.get(identity)
     if known is None:
-        known = context.integers[identity] = _symbolic_integer(context, node, value)
+        expression, hint = torch_compat.symbolic_parts(value)
+        hinted = None if hint is None else schema.SymExprHint(as_int=int(hint))
+        text = _text(context, expression)
+        record = schema.SymInt(as_expr=schema.SymExpr(text, hinted))
+        known = context.integers[identity] = SymbolicInteger(node, f"{text} = {hint}", record)
     return known
-
-
-def _symbolic_integer(context: EncodeContext, node: Any, value: torch.SymInt) -> SymbolicInteger:
-    expression, hint = torch_compat.symbolic_parts(value)
-    hinted = None if hint is None else schema.SymExprHint(as_int=int(hint))
-    text = _text(context, expression)
-    return SymbolicInteger(node, f"{text} = {hint}", schema.SymInt(as_expr=schema.SymExpr(text, hinted)))
 
 
 def encode_number(context: EncodeContext, value: Any) -> schema.SymInt | schema.SymFloat | schema.SymBool:

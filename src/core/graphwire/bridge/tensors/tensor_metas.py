@@ -15,14 +15,18 @@ from graphwire.bridge.tensors.sparse import decode_sparse, encode_sparse
 from graphwire.bridge.tensors.symbols import decode_number, encode_size, is_cheap_to_compute, symbolic_integer
 from graphwire.errors import DecodeError
 
+
+def name_in_torch(kind: torch.dtype | torch.layout) -> str:
+    """Return torch's name of an element type or layout, without the prefix `torch.`."""
+    return str(kind).removeprefix("torch.")
+
+
 SCALAR_TYPES: dict[torch.dtype, schema.ScalarType] = {
     getattr(torch, name): kind for kind, name in schema.DTYPE_NAMES.items()
 }
 DTYPES: dict[schema.ScalarType, torch.dtype] = {kind: dtype for dtype, kind in SCALAR_TYPES.items()}
 NAMED_DTYPES: dict[str, torch.dtype] = {
-    str(value).removeprefix("torch."): value
-    for value in vars(torch).values()
-    if isinstance(value, torch.dtype)
+    name_in_torch(each): each for each in vars(torch).values() if isinstance(each, torch.dtype)
 }
 
 LAYOUTS: dict[schema.Layout, torch.layout] = {
@@ -36,9 +40,7 @@ LAYOUTS: dict[schema.Layout, torch.layout] = {
 }
 LAYOUT_KINDS: dict[torch.layout, schema.Layout] = {layout: kind for kind, layout in LAYOUTS.items()}
 NAMED_LAYOUTS: dict[str, torch.layout] = {
-    str(value).removeprefix("torch."): value
-    for value in vars(torch).values()
-    if isinstance(value, torch.layout)
+    name_in_torch(each): each for each in vars(torch).values() if isinstance(each, torch.layout)
 }
 
 MEMORY_FORMATS: dict[schema.MemoryFormat, torch.memory_format] = {
@@ -56,11 +58,6 @@ _MOST_DEVICE = 127
 """The largest device index: torch stores it in eight bits, and wraps around."""
 
 
-def dtype_name(dtype: torch.dtype) -> str:
-    """Return torch's name of an element type, without the prefix `torch.`."""
-    return str(dtype).removeprefix("torch.")
-
-
 def encode_device(device: torch.device) -> schema.Device:
     """Encode a device."""
     return schema.Device(device.type, device.index)
@@ -74,9 +71,7 @@ def decode_device(context: DecodeContext, record: schema.Device) -> torch.device
         if record.index is not None and not 0 <= record.index <= _MOST_DEVICE:
             raise DecodeError(f"the device {record.type!r}:{record.index} does not exist")
         try:
-            named = (
-                torch.device(record.type) if record.index is None else torch.device(record.type, record.index)
-            )
+            named = torch.device(*key[: 1 if record.index is None else 2])
         except RuntimeError:
             raise DecodeError(
                 f"this torch does not support the device {record.type!r}:{record.index}"
@@ -124,10 +119,10 @@ def _tensor_meta(
     layout = LAYOUT_KINDS.get(tensor.layout, schema.Layout.Unknown)
     names: dict[str, str] = {}
     if dtype is schema.ScalarType.UNKNOWN:
-        names["dtype_name"] = dtype_name(tensor.dtype)
+        names["dtype_name"] = name_in_torch(tensor.dtype)
         context.features.add("dtypes")
     if layout is schema.Layout.Unknown:
-        names["layout_name"] = str(tensor.layout).removeprefix("torch.")
+        names["layout_name"] = name_in_torch(tensor.layout)
         context.features.add("layouts")
     return schema.TensorMeta(
         dtype=dtype,
@@ -238,6 +233,6 @@ def visible_facts(tensor: torch.Tensor) -> TensorFacts:
     """Return the facts to compare about a tensor that a codec makes: its outer properties, without the strides of its
     parts."""
     kind = LAYOUT_KINDS.get(tensor.layout)
-    layout = str(tensor.layout).removeprefix("torch.") if kind is None else kind.name
+    layout = name_in_torch(tensor.layout) if kind is None else kind.name
     sizes = [size if type(size) is int else None for size in tensor.shape]
-    return TensorFacts(dtype_name(tensor.dtype), layout, sizes, [])
+    return TensorFacts(name_in_torch(tensor.dtype), layout, sizes, [])

@@ -15,6 +15,7 @@ from graphwire.analysis.validation import (
     tensor_difference,
     tensor_facts,
 )
+from graphwire.bridge.tensors.codecs import class_name
 from graphwire.bridge.tensors.tensor_metas import visible_facts
 from graphwire.errors import DecodeError, GraphwireWarning, Problem, ValidationError
 from graphwire.schema import Program, held_by
@@ -86,20 +87,16 @@ def _wrong_kinds(record: Program, values: Mapping[str, Any]) -> Iterator[Problem
             continue
         is_tensor = isinstance(values[held.name], torch.Tensor)
         if is_tensor is (spec.custom_obj is not None):
-            kind = type(values[held.name])
+            kind = class_name(values[held.name])
             place = f"encoded_values[{held.name!r:.80}]"
             what = "an object" if is_tensor else f"a {held.kind}, a tensor"
-            message = f"{held.name!r:.80} is {what}, but decodes to a {kind.__module__}.{kind.__qualname__}"
+            message = f"{held.name!r:.80} is {what}, but decodes to a {kind}"
             yield Problem(place, "kind", message)
 
 
 def _differences(record: Program, payloads: Payloads, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each tensor that differs from the graph's description, with the difference: plain ones, then those of codecs."""
     yield from payload_differences(record, payloads.weights, payloads.constants)
-    yield from _encoded_differences(record, values)
-
-
-def _encoded_differences(record: Program, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each tensor from a codec that differs from the graph's description, with the difference."""
     if not record.encoded_values:
         return
     stated = record.graph_module.graph.tensor_values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -108,15 +108,14 @@ def run_on_metadata(
         BoundExceededError: the operator calls too many operators, or returns too many tensors.
         Exception: any error of the fake kernel.
     """
-    with ExitStack() as stack:
-        stack.enter_context(torch.no_grad())
-        stack.enter_context(torch._C._DisableAutocast())
-        stack.enter_context(torch._C._AutoDispatchBelowAutograd())
-        stack.enter_context(
-            torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(DispatchKey.ADInplaceOrView))
-        )
-        stack.enter_context(_counted(mode))
-        stack.enter_context(mode)
+    with (
+        torch.no_grad(),
+        torch._C._DisableAutocast(),
+        torch._C._AutoDispatchBelowAutograd(),
+        torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(DispatchKey.ADInplaceOrView)),
+        _counted(mode),
+        mode,
+    ):
         return operator(*args, **kwargs)
 
 
