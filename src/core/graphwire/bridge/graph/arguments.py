@@ -9,23 +9,9 @@ import torch
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 
 from graphwire import schema
-from graphwire.bridge import torch_compat
+from graphwire.bridge import tensors, torch_compat
 from graphwire.bridge.context import DecodeContext, EncodeContext
 from graphwire.bridge.graph.operators import decode_operator, encode_operator
-from graphwire.bridge.tensors import (
-    DTYPES,
-    LAYOUT_KINDS,
-    LAYOUTS,
-    MEMORY_FORMAT_KINDS,
-    MEMORY_FORMATS,
-    NAMED_DTYPES,
-    NAMED_LAYOUTS,
-    SCALAR_TYPES,
-    codec_for,
-    decode_device,
-    encode_device,
-    name_in_torch,
-)
 from graphwire.errors import DecodeError, EncodeError, shown
 
 Nodes = Mapping[torch.fx.Node, schema.Argument]
@@ -133,19 +119,19 @@ def _encode_dict(context: EncodeContext, nodes: Nodes, value: Mapping[Any, Any])
 
 
 def _encode_dtype(context: EncodeContext, _nodes: Nodes, value: torch.dtype) -> schema.Argument:
-    kind = SCALAR_TYPES.get(value)
+    kind = tensors.SCALAR_TYPES.get(value)
     if kind is not None:
         return schema.Argument(as_scalar_type=kind)
     context.features.add("dtypes")
-    return schema.Argument(as_dtype_name=name_in_torch(value))
+    return schema.Argument(as_dtype_name=tensors.name_in_torch(value))
 
 
 def _encode_layout(context: EncodeContext, _nodes: Nodes, value: torch.layout) -> schema.Argument:
-    kind = LAYOUT_KINDS.get(value)
+    kind = tensors.LAYOUT_KINDS.get(value)
     if kind is not None:
         return schema.Argument(as_layout=kind)
     context.features.add("layouts")
-    return schema.Argument(as_layout_name=name_in_torch(value))
+    return schema.Argument(as_layout_name=tensors.name_in_torch(value))
 
 
 def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> schema.Argument:
@@ -157,7 +143,7 @@ def _encode_slice(context: EncodeContext, nodes: Nodes, value: slice) -> schema.
 def is_owned_by_codec(context: EncodeContext, value: Any) -> bool:
     """Return whether a constant codec owns a value that is not a tensor. Codecs cannot own types that the schema itself
     represents."""
-    return type(value) not in _PLAIN and codec_for(context.registry, value)[0] is not None
+    return type(value) not in _PLAIN and tensors.codec_for(context.registry, value)[0] is not None
 
 
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, list, tuple, dict, slice))
@@ -221,9 +207,11 @@ _LITERALS: dict[type, _Literal] = {
         lambda value: schema.RangeValue(value.start, value.stop, value.step),
         lambda _c, _s, a: range(a.start, a.stop, a.step),
     ),
-    torch.device: _Literal("as_device", encode_device, lambda c, _s, a: decode_device(c, a)),
+    torch.device: _Literal("as_device", tensors.encode_device, lambda c, _s, a: tensors.decode_device(c, a)),
     torch.memory_format: _Literal(
-        "as_memory_format", MEMORY_FORMAT_KINDS.__getitem__, lambda _c, _s, a: MEMORY_FORMATS[a]
+        "as_memory_format",
+        tensors.MEMORY_FORMAT_KINDS.__getitem__,
+        lambda _c, _s, a: tensors.MEMORY_FORMATS[a],
     ),
 }
 """Types whose values are literals, with their arms. The most frequent types are in the tables below."""
@@ -413,9 +401,9 @@ _OF_ARMS: dict[str, Decoder] = {
     "as_bool": lambda _c, _v, a: a,
     "as_float": lambda _c, _v, a: schema.decode_float(a),
     "as_tensors": lambda _c, scope, a: _tensors(scope, a),
-    "as_scalar_type": lambda _c, _v, a: DTYPES[a],
+    "as_scalar_type": lambda _c, _v, a: tensors.DTYPES[a],
     "as_string": lambda _c, _v, a: a,
-    "as_layout": lambda _c, _v, a: LAYOUTS[a],
+    "as_layout": lambda _c, _v, a: tensors.LAYOUTS[a],
     "as_bools": lambda _c, _v, a: list(a),
     "as_floats": lambda _c, _v, a: [schema.decode_float(item) for item in a],
     "as_strings": lambda _c, _v, a: list(a),
@@ -434,8 +422,8 @@ _OF_ARMS: dict[str, Decoder] = {
     "as_sequence": _decode_sequence,
     "as_mapping": _decode_mapping,
     "as_slice": lambda c, v, a: slice(*(decode_argument(c, v, part) for part in (a.start, a.stop, a.step))),
-    "as_dtype_name": lambda _c, _v, a: _decode_named(NAMED_DTYPES, a, "element type"),
-    "as_layout_name": lambda _c, _v, a: _decode_named(NAMED_LAYOUTS, a, "layout"),
+    "as_dtype_name": lambda _c, _v, a: _decode_named(tensors.NAMED_DTYPES, a, "element type"),
+    "as_layout_name": lambda _c, _v, a: _decode_named(tensors.NAMED_LAYOUTS, a, "layout"),
     "as_graph": lambda _c, scope, a: scope.subgraph(a),
     "as_constant": lambda _c, scope, a: scope.constant(a),
     "as_treespec": lambda _c, scope, a: scope.treespec(a),

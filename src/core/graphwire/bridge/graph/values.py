@@ -15,18 +15,10 @@ import torch
 from torch.export.graph_signature import CustomObjArgument as TorchCustomObject
 
 from graphwire import schema
-from graphwire.bridge import torch_compat
+from graphwire.bridge import tensors, torch_compat
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext
 from graphwire.bridge.graph.arguments import encode_argument, is_owned_by_codec, name_object
 from graphwire.bridge.graph.metadata import decode_metadata
-from graphwire.bridge.tensors import (
-    decode_composition,
-    decode_number,
-    decode_tensor_meta,
-    encode_composition,
-    encode_number,
-    encode_tensor_meta,
-)
 from graphwire.errors import DecodeError, EncodeError
 
 NOTHING = schema.ValueMetadata()
@@ -101,14 +93,14 @@ def encode_value(scope: EncodeScope, name: str, value: Any) -> schema.Argument:
         _define(record.tensor_values, name, known)
         return schema.Argument(as_tensor=schema.TensorArgument(name))
     if isinstance(value, torch.Tensor):
-        _define(record.tensor_values, name, encode_tensor_meta(context, value))
+        _define(record.tensor_values, name, tensors.encode_tensor_meta(context, value))
         composed = type(value) is not torch_compat.FakeTensor
-        if composed and (composition := encode_composition(context, value)) is not None:
+        if composed and (composition := tensors.encode_composition(context, value)) is not None:
             record.compositions[name] = composition
         return schema.Argument(as_tensor=schema.TensorArgument(name))
     for arm, (kinds, reference) in _NUMBERS.items():
         if isinstance(value, kinds):
-            _define(_table(record, arm), name, encode_number(context, value))
+            _define(_table(record, arm), name, tensors.encode_number(context, value))
             return schema.Argument(**{arm: reference(as_name=name)})
     if (class_name := _class_of_object(value)) is not None:
         described = value.name if isinstance(value, TorchCustomObject) else name
@@ -199,7 +191,7 @@ def record_stated_value(
 
 
 def _described(context: EncodeContext, tensor: torch.Tensor) -> schema.TensorMeta:
-    return context.described.get(id(tensor)) or encode_tensor_meta(context, tensor)
+    return context.described.get(id(tensor)) or tensors.encode_tensor_meta(context, tensor)
 
 
 # ----------------------------------------------------------------------------------------------------- decode
@@ -294,7 +286,9 @@ def set_stated_value(scope: DecodeScope, reader: torch.fx.Node, noted: schema.Va
     if noted is not None and noted.unstated:
         reader.meta["val"] = None
     elif noted is not None and noted.value is not None:
-        reader.meta["val"] = stated = decode_tensor_meta(scope.context, noted.value, input_value=False)
+        reader.meta["val"] = stated = tensors.decode_tensor_meta(
+            scope.context, noted.value, input_value=False
+        )
         if (kind := scope.record.held_as.get(reader.name)) is not None:
             torch_compat.mark_parameter_or_buffer(stated, kind)
 
@@ -344,10 +338,10 @@ def _tensor(
     assert argument.as_tensor is not None  # the arm of the table below
     name = argument.as_tensor.name
     if record.compositions and (composition := record.compositions.get(name)) is not None:
-        value = decode_composition(context, composition, input_value=input_value)
+        value = tensors.decode_composition(context, composition, input_value=input_value)
         if value is not None:
             return value
-    return decode_tensor_meta(context, record.tensor_values[name], input_value=input_value)
+    return tensors.decode_tensor_meta(context, record.tensor_values[name], input_value=input_value)
 
 
 def literal_of(record: schema.Argument | schema.ConstantValue) -> Any:
@@ -364,7 +358,7 @@ def _number(
     reference = getattr(argument, arm)
     if reference.as_name is None:
         return getattr(reference, reference.__struct_fields__[1])
-    return decode_number(context, _table(record, arm)[reference.as_name])
+    return tensors.decode_number(context, _table(record, arm)[reference.as_name])
 
 
 def _custom_object(context: DecodeContext, record: schema.CustomObjArgument) -> Any:

@@ -14,7 +14,7 @@ from torch.export import ExportedProgram
 from graphwire import schema
 from graphwire.analysis.inspection import Omission
 from graphwire.analysis.validation import check_saved_program
-from graphwire.bridge import torch_compat
+from graphwire.bridge import tensors, torch_compat
 from graphwire.bridge.context import GRAPH_CONSTANT, DecodeContext, EncodeContext, OpaqueOrigin
 from graphwire.bridge.graph import (
     OpaqueOperator,
@@ -42,20 +42,6 @@ from graphwire.bridge.program.signature import (
     restore_copy_names,
     set_output_names,
 )
-from graphwire.bridge.tensors import (
-    RecordTable,
-    StorageTable,
-    check_weights,
-    decode_payloads,
-    decode_ranges,
-    decode_replacements,
-    encode_payloads,
-    encode_ranges,
-    encode_replacements,
-    infer_hints,
-    ranges_by_expression,
-    record_edited_values,
-)
 from graphwire.errors import (
     DecodeError,
     EncodeError,
@@ -77,20 +63,20 @@ from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, check_ex
 class RecordTables(NamedTuple):
     """The records of one file, by folder. Programs saved together share their storages."""
 
-    weights: RecordTable
-    constants: RecordTable
-    sample_inputs: RecordTable
+    weights: tensors.RecordTable
+    constants: tensors.RecordTable
+    sample_inputs: tensors.RecordTable
 
 
 def record_tables(programs: Iterable[ExportedProgram]) -> RecordTables:
     """Return the tables for programs that are saved to one file."""
-    weights = RecordTable(WEIGHTS, "weight_")
-    constants = RecordTable(CONSTANTS, "tensor_", weights=weights)
+    weights = tensors.RecordTable(WEIGHTS, "weight_")
+    constants = tensors.RecordTable(CONSTANTS, "tensor_", weights=weights)
     for program in programs:
         with edited_attributes_named(program):
             weights.measure(program.state_dict.values())
             constants.measure(program.constants.values())
-    return RecordTables(weights, constants, RecordTable(SAMPLE_INPUTS, "tensor_"))
+    return RecordTables(weights, constants, tensors.RecordTable(SAMPLE_INPUTS, "tensor_"))
 
 
 def encode_program(
@@ -124,14 +110,16 @@ def _encode_program(
     _note_containers(context, graph, calls)
     encoded: dict[str, schema.EncodedValue] = {}
     held = {**context.constants, **program.constants}
-    weights = encode_payloads(context, program.state_dict, tables.weights, encoded, others=held)
+    weights = tensors.encode_payloads(context, program.state_dict, tables.weights, encoded, others=held)
     others = {*program.state_dict, *weights}
-    constants = encode_payloads(context, held, tables.constants, encoded, program.state_dict, others=others)
+    constants = tensors.encode_payloads(
+        context, held, tables.constants, encoded, program.state_dict, others=others
+    )
     examples, samples = _encode_examples(context, program.example_inputs, tables.sample_inputs)
     custom, inline = module.meta.get("custom"), module.meta.get("inline_constraints")
     metadata = {"custom": encode_custom(custom)} if custom else {}
     encode_declared(context, module.meta, metadata)
-    ranges = encode_ranges(program.range_constraints)
+    ranges = tensors.encode_ranges(program.range_constraints)
     record = schema.Program(
         graph_module=schema.GraphModule(
             graph=graph,
@@ -144,8 +132,8 @@ def _encode_program(
             metadata=metadata,
             treespec_namedtuple_fields=dict(_namedtuples(program.module_call_graph)),
             node_sources=context.source_records,
-            inline_constraints=None if inline is None else encode_ranges(inline),
-            replacements=encode_replacements(context, program.range_constraints),
+            inline_constraints=None if inline is None else tensors.encode_ranges(inline),
+            replacements=tensors.encode_replacements(context, program.range_constraints),
         ),
         opset_version=_opsets(context),
         range_constraints=ranges,
@@ -163,7 +151,7 @@ def _encode_program(
     _check_encoded(context, program, record)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}
     payloads = Payloads(weights, constants, samples, records)
-    record_edited_values(record, payloads, {**held, **program.state_dict})
+    tensors.record_edited_values(record, payloads, {**held, **program.state_dict})
     check_saved_program(record, payloads.weights, payloads.constants)
     return record, payloads
 
@@ -252,7 +240,7 @@ def _namedtuples(calls: Sequence[Any]) -> Iterator[tuple[str, schema.NamedTupleD
 
 
 def _encode_examples(
-    context: EncodeContext, examples: Any, table: RecordTable
+    context: EncodeContext, examples: Any, table: tensors.RecordTable
 ) -> tuple[schema.ExampleInputs | None, dict[str, Any]]:
     """Encode the example inputs. If that fails they are omitted with a warning: the program does not need them."""
     if examples is None:
@@ -274,7 +262,7 @@ def _encode_examples(
                 held[name] = leaf
             arguments.append(argument or encode_argument(context, {}, leaf))
         encoded: dict[str, schema.EncodedValue] = {}
-        metas = encode_payloads(context, held, table, encoded)
+        metas = tensors.encode_payloads(context, held, table, encoded)
         text = encode_treespec(spec, context.registry, plain=context.plain_containers)
         return schema.ExampleInputs(text, arguments, encoded), metas
     except Exception as error:
@@ -328,28 +316,28 @@ def decode_program(
         traces=traces_of(frames),
         sources=decode_sources(module_record.node_sources, provenance),
         provenance=provenance,
-        ranges=decode_ranges(record.range_constraints),
+        ranges=tensors.decode_ranges(record.range_constraints),
         origin=origin,
         propagates=propagates,
     )
     check_operators(context, module_record.graph)
-    inline = decode_ranges(module_record.inline_constraints or {})
+    inline = tensors.decode_ranges(module_record.inline_constraints or {})
     torch_compat.reserve_unbacked(shape_env, [*context.ranges, *inline])
-    table = StorageTable(payloads.records, place, graph_only)
+    table = tensors.StorageTable(payloads.records, place, graph_only)
     noted = record.producer is not None
     encoded = record.encoded_values
-    state = decode_payloads(context, payloads.weights, WEIGHTS, table, encoded, ties_noted=noted)
-    constants = decode_payloads(
+    state = tensors.decode_payloads(context, payloads.weights, WEIGHTS, table, encoded, ties_noted=noted)
+    constants = tensors.decode_payloads(
         context, payloads.constants, CONSTANTS, table, encoded, ties_noted=noted, weights=state
     )
-    check_weights(record, payloads, {**constants, **state})
+    tensors.check_weights(record, payloads, {**constants, **state})
     context.constants = constants
     signature = decode_signature(module_record.signature)
     names = [getattr(spec.arg, "name", None) for spec in signature.input_specs]
     graph, root = decode_graph(context, module_record.graph, literal_names=names)
     if module_record.graph.copies:
         set_output_names(signature, graph)
-    infer_hints(context)
+    tensors.infer_hints(context)
     _check_entry(record, DecodeError)
     calls = decode_module_calls(context, module_record.module_call_graph)
     if module_record.graph.copies:
@@ -359,7 +347,7 @@ def decode_program(
         graph=graph,
         graph_signature=signature,
         state_dict=state,
-        range_constraints=ranges_by_expression(context, context.ranges),
+        range_constraints=tensors.ranges_by_expression(context, context.ranges),
         module_call_graph=calls,
         example_inputs=_decode_examples(context, record, payloads, table, calls, left_out),
         constants={k: v for k, v in constants.items() if not k.startswith(GRAPH_CONSTANT)},
@@ -369,8 +357,8 @@ def decode_program(
         program.graph_module.meta["custom"] = json.loads(custom)
     program.graph_module.meta.update(decode_declared(context, module_record.metadata))
     if module_record.inline_constraints is not None:
-        program.graph_module.meta["inline_constraints"] = ranges_by_expression(context, inline)
-    decode_replacements(context, module_record.replacements)
+        program.graph_module.meta["inline_constraints"] = tensors.ranges_by_expression(context, inline)
+    tensors.decode_replacements(context, module_record.replacements)
     torch_compat.set_guards(program, list(record.guards_code))
     if omitted := context.provenance.omitted + context.traces.omitted:
         _leave_out(Omission(OMITTED, WHY_OMITTED.format(omitted)), left_out)
@@ -409,7 +397,7 @@ def _decode_examples(
     context: DecodeContext,
     record: schema.Program,
     payloads: Payloads,
-    table: StorageTable,
+    table: tensors.StorageTable,
     calls: Sequence[Any],
     left_out: list[Omission] | None,
 ) -> Any:
@@ -417,10 +405,10 @@ def _decode_examples(
     if examples is None:
         return None
     try:
-        tensors = decode_payloads(
+        payload_values = tensors.decode_payloads(
             context, payloads.sample_inputs, SAMPLE_INPUTS, table, examples.encoded_values, ties_noted=True
         )
-        scope = _ExampleScope(tensors)
+        scope = _ExampleScope(payload_values)
         leaves = [decode_argument(context, scope, leaf) for leaf in examples.leaves]
         inputs = torch_compat.unflatten(leaves, decode_treespec(examples.spec, context.registry))
         _check_examples(inputs, len(leaves), calls[0].signature)
