@@ -248,22 +248,15 @@ _UNIFORM: dict[type, Callable[[Sequence[Any]], schema.Argument]] = {
 }
 
 
-def _combined_ints(items: list[schema.Argument]) -> schema.Argument:
-    return schema.Argument(
-        as_sym_ints=[item.as_sym_int or schema.SymIntArgument(as_int=item.as_int) for item in items]
-    )
+def _combined_numbers(kind: str, record: Any) -> Callable[[list[schema.Argument]], schema.Argument]:
+    """Return the function that makes one list of symbolic numbers and literals."""
+    listed, symbolic, literal = f"as_sym_{kind}s", f"as_sym_{kind}", f"as_{kind}"
 
+    def combine(items: list[schema.Argument]) -> schema.Argument:
+        numbers: Any = [getattr(item, symbolic) or record(None, getattr(item, literal)) for item in items]
+        return schema.Argument(**{listed: numbers})
 
-def _combined_floats(items: list[schema.Argument]) -> schema.Argument:
-    return schema.Argument(
-        as_sym_floats=[item.as_sym_float or schema.SymFloatArgument(as_float=item.as_float) for item in items]
-    )
-
-
-def _combined_bools(items: list[schema.Argument]) -> schema.Argument:
-    return schema.Argument(
-        as_sym_bools=[item.as_sym_bool or schema.SymBoolArgument(as_bool=item.as_bool) for item in items]
-    )
+    return combine
 
 
 def _combined_tensors(items: list[schema.Argument]) -> schema.Argument:
@@ -282,9 +275,9 @@ def _combined_optionals(items: list[schema.Argument]) -> schema.Argument:
 
 _COMBINATIONS: tuple[tuple[frozenset[str], Callable[[list[schema.Argument]], schema.Argument]], ...] = (
     (frozenset({"as_tensor"}), _combined_tensors),
-    (frozenset({"as_sym_int", "as_int"}), _combined_ints),
-    (frozenset({"as_sym_float", "as_float"}), _combined_floats),
-    (frozenset({"as_sym_bool", "as_bool"}), _combined_bools),
+    (frozenset({"as_sym_int", "as_int"}), _combined_numbers("int", schema.SymIntArgument)),
+    (frozenset({"as_sym_float", "as_float"}), _combined_numbers("float", schema.SymFloatArgument)),
+    (frozenset({"as_sym_bool", "as_bool"}), _combined_numbers("bool", schema.SymBoolArgument)),
     (frozenset({"as_tensor", "as_none"}), _combined_optionals),
 )
 """The list arms for elements of several Python types: the set of allowed arms, and the function that combines them."""

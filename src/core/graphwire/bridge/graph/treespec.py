@@ -51,6 +51,13 @@ _AT_FAULT = "This is a fault of the plugin or library that provides it"
 _LEAF_TEXT = '{"type": null, "context": null, "children_spec": []}'
 
 
+class _Served(NamedTuple):
+    """The decoder of a type's contexts, and the version of the context."""
+
+    by: TreespecType | Registration
+    version: int
+
+
 def encode_treespec(spec: Any, registry: Registry, *, plain: bool = False) -> str:
     """Encode a `TreeSpec` as JSON text of protocol 1.
 
@@ -123,7 +130,7 @@ def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int, enter: 
     context = torch_compat.context_of(spec)
     if type(context) in _NESTED and not (type(context) is list and {*map(type, context)} <= _FLAT):
         check_expanded_size(context, "the context of a container")
-    name, version, text, by = _encode_node(container, context, registry, plain)
+    name, text, served = _encode_node(container, context, registry, plain)
     children = []
     for index, child in enumerate(torch_compat.children_of(spec)):
         try:
@@ -131,7 +138,7 @@ def _encode(spec: Any, registry: Registry, plain: bool, depth_left: int, enter: 
         except EncodeError as error:
             error.within(f"children_spec[{index}]")
             raise
-    _check_written(by, version, name, text, children, registry)
+    _check_written(served, name, text, children, registry)
     return _node_text(name, text, children)
 
 
@@ -139,10 +146,8 @@ def _node_text(name: str, context: str, children: list[str]) -> str:
     return f'{{"type": {_quoted(name)}, "context": {context}, "children_spec": [{", ".join(children)}]}}'
 
 
-def _encode_node(
-    container: Any, context: Any, registry: Registry, plain: bool
-) -> tuple[str, int, str, TreespecType | Registration]:
-    """Return a container's serialized name, the version of its context, the context as JSON, and the encoder."""
+def _encode_node(container: Any, context: Any, registry: Registry, plain: bool) -> tuple[str, str, _Served]:
+    """Return a container's serialized name, the context as JSON, and what decodes it."""
     if plain and (names := torch_compat.nameless_fields(container, context)) is not None:
         bare: Any = dict if torch_compat.is_registered_by_fields(container) else tuple
         return _encode_node(bare, names if bare is dict else None, registry, plain=False)
@@ -158,32 +163,27 @@ def _encode_node(
             raise EncodeError(_failure(f"the treespec serializer of {by.name}", error)) from error
         _check_context(by, version, tree)
         text = _quoted(tree) if type(tree) is str else dump_json(tree)
-        return with_version(by.name, version), version, text, by
+        return with_version(by.name, version), text, _Served(by, version)
     registered = torch_compat.registration_of(container)
     if registered is None or registered.reads_names:
         raise _unnamed(container, registry)
     registry.container_types.named(registered.name)  # raises if two plugins provide the type
     if registered.to_dumpable is None:
         if is_plain_json(context):
-            return registered.name, 1, _quoted(dump_json(context)), registered
+            return registered.name, _quoted(dump_json(context)), _Served(registered, 1)
         # torch would write it and read another value back: a tuple as a list, a member of an IntEnum as an int.
-        return with_version(registered.name, 2), 2, _quoted(dump_json(encode_value(context))), registered
+        text = _quoted(dump_json(encode_value(context)))
+        return with_version(registered.name, 2), text, _Served(registered, 2)
     try:
         dumpable = registered.to_dumpable(context)
     except Exception as error:
         raise EncodeError(_failure(f"`to_dumpable_context` of {registered.name}", error)) from error
-    return registered.name, 1, dump_json(dumpable), registered
+    return registered.name, dump_json(dumpable), _Served(registered, 1)
 
 
-def _check_written(
-    by: TreespecType | Registration,
-    version: int,
-    name: str,
-    text: str,
-    children: list[str],
-    registry: Registry,
-) -> None:
+def _check_written(served: _Served, name: str, text: str, children: list[str], registry: Registry) -> None:
     """Raise if a context could not be decoded. Skips the serializers shipped with graphwire, which the test suite covers."""
+    by = served.by
     if isinstance(by, TreespecType):
         who = f"the treespec serializer of {by.name}"
         owner = registry.owner_of("treespec_serializer", by.name)
@@ -194,12 +194,10 @@ def _check_written(
     else:
         who = f"the registration of {by.name} with torch"
     # Only a serializer with `fit_context` reads the children.
-    below = (
-        children if hasattr(getattr(by, "serializer", None), "fit_context") else [_LEAF_TEXT] * len(children)
-    )
+    if not hasattr(getattr(by, "serializer", None), "fit_context"):
+        children = [_LEAF_TEXT] * len(children)
     try:
-        spec = parse_treespec(f"[{PROTOCOL}, {_node_text(name, text, below)}]")
-        _decode_context(_Served(by, version), spec)
+        _decode_context(served, parse_treespec(f"[{PROTOCOL}, {_node_text(name, text, children)}]"))
     except GraphwireError as error:
         raise EncodeError(
             f"{who} could not decode what it wrote: {error.problem}", remedy=_AT_FAULT
@@ -246,13 +244,6 @@ def _unnamed(container: Any, registry: Registry) -> EncodeError:
 
 
 # ---------------------------------------------------------------------------------------------------------- decoding
-
-
-class _Served(NamedTuple):
-    """The decoder of a type's contexts, and the version of the context."""
-
-    by: TreespecType | Registration
-    version: int
 
 
 def _types_of(spec: TreeSpec, registry: Registry) -> dict[str, _Served]:
