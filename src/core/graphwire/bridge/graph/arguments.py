@@ -174,7 +174,7 @@ def _encode_operator(context: EncodeContext, _nodes: Nodes, value: Any) -> schem
 
 
 Encoder = Callable[[EncodeContext, Nodes, Any], schema.Argument]
-Decoder = Callable[[DecodeContext, "Scope", Any], Any]
+Decoder = Callable[["Scope", Any], Any]
 
 
 class _Literal(NamedTuple):
@@ -200,18 +200,20 @@ _LITERALS: dict[type, _Literal] = {
     complex: _Literal(
         "as_complex",
         lambda value: schema.ComplexValue(schema.encode_float(value.real), schema.encode_float(value.imag)),
-        lambda _c, _s, a: complex(schema.decode_float(a.real), schema.decode_float(a.imag)),
+        lambda _, a: complex(schema.decode_float(a.real), schema.decode_float(a.imag)),
     ),
     range: _Literal(
         "as_range",
         lambda value: schema.RangeValue(value.start, value.stop, value.step),
-        lambda _c, _s, a: range(a.start, a.stop, a.step),
+        lambda _, a: range(a.start, a.stop, a.step),
     ),
-    torch.device: _Literal("as_device", tensors.encode_device, lambda c, _s, a: tensors.decode_device(c, a)),
+    torch.device: _Literal(
+        "as_device", tensors.encode_device, lambda scope, a: tensors.decode_device(scope.context, a)
+    ),
     torch.memory_format: _Literal(
         "as_memory_format",
         tensors.MEMORY_FORMAT_KINDS.__getitem__,
-        lambda _c, _s, a: tensors.MEMORY_FORMATS[a],
+        lambda _, a: tensors.MEMORY_FORMATS[a],
     ),
 }
 """Types whose values are literals, with their arms. The most frequent types are in the tables below."""
@@ -290,6 +292,11 @@ class Scope(Protocol):
     """The state of decoding one graph: its values so far, and ways to make nodes for attributes."""
 
     @property
+    def context(self) -> DecodeContext:
+        """The state of the load."""
+        ...
+
+    @property
     def values(self) -> Mapping[str, Any]:
         """FX nodes by the name of their value."""
         ...
@@ -309,7 +316,7 @@ class Scope(Protocol):
         """Return the node that reads a constant tensor of the graph."""
 
 
-def decode_argument(context: DecodeContext, scope: Scope, argument: schema.Argument) -> Any:
+def decode_argument(scope: Scope, argument: schema.Argument) -> Any:
     """Decode an argument to its FX value.
 
     Args:
@@ -321,7 +328,7 @@ def decode_argument(context: DecodeContext, scope: Scope, argument: schema.Argum
     for arm, decoder in _DECODERS:
         content = getattr(argument, arm)
         if content is not None:
-            return decoder(context, scope, content)
+            return decoder(scope, content)
     raise DecodeError("an argument has no arm that this version supports")
 
 
@@ -343,8 +350,8 @@ def _decode_optional(scope: Scope, argument: schema.OptionalTensorArgument) -> A
     return None if argument.as_tensor is None else _value(scope, argument.as_tensor.name)
 
 
-def _decode_custom_object(context: DecodeContext, scope: Scope, argument: schema.CustomObjArgument) -> Any:
-    for known in (scope.values, context.constants):
+def _decode_custom_object(scope: Scope, argument: schema.CustomObjArgument) -> Any:
+    for known in (scope.values, scope.context.constants):
         try:
             return known[argument.name]
         except KeyError:
@@ -352,17 +359,12 @@ def _decode_custom_object(context: DecodeContext, scope: Scope, argument: schema
     raise DecodeError(f"no input or constant is the object {argument.name!r}")
 
 
-def _decode_mapping(
-    context: DecodeContext, scope: Scope, entries: list[schema.MappingEntry]
-) -> dict[Any, Any]:
-    return {
-        decode_argument(context, scope, entry.key): decode_argument(context, scope, entry.value)
-        for entry in entries
-    }
+def _decode_mapping(scope: Scope, entries: list[schema.MappingEntry]) -> dict[Any, Any]:
+    return {decode_argument(scope, entry.key): decode_argument(scope, entry.value) for entry in entries}
 
 
-def _decode_sequence(context: DecodeContext, scope: Scope, sequence: schema.SequenceValue) -> Any:
-    items = [decode_argument(context, scope, item) for item in sequence.items]
+def _decode_sequence(scope: Scope, sequence: schema.SequenceValue) -> Any:
+    items = [decode_argument(scope, item) for item in sequence.items]
     return tuple(items) if sequence.kind == "tuple" else items
 
 
@@ -385,42 +387,42 @@ def _tensors(scope: Scope, arguments: list[schema.TensorArgument]) -> list[Any]:
 
 
 _OF_ARMS: dict[str, Decoder] = {
-    "as_tensor": lambda _c, scope, a: _value(scope, a.name),
-    "as_int": lambda _c, _v, a: a,
-    "as_ints": lambda _c, _v, a: list(a),
-    "as_sym_ints": lambda _c, scope, a: [_decode_sym(scope, item) for item in a],
-    "as_sym_int": lambda _c, scope, a: _decode_sym(scope, a),
-    "as_none": lambda _c, _v, _a: None,
-    "as_bool": lambda _c, _v, a: a,
-    "as_float": lambda _c, _v, a: schema.decode_float(a),
-    "as_tensors": lambda _c, scope, a: _tensors(scope, a),
-    "as_scalar_type": lambda _c, _v, a: tensors.DTYPES[a],
-    "as_string": lambda _c, _v, a: a,
-    "as_layout": lambda _c, _v, a: tensors.LAYOUTS[a],
-    "as_bools": lambda _c, _v, a: list(a),
-    "as_floats": lambda _c, _v, a: [schema.decode_float(item) for item in a],
-    "as_strings": lambda _c, _v, a: list(a),
-    "as_optional_tensors": lambda _c, scope, a: [_decode_optional(scope, item) for item in a],
-    "as_sym_bool": lambda _c, scope, a: _decode_sym(scope, a),
-    "as_sym_bools": lambda _c, scope, a: [_decode_sym(scope, item) for item in a],
-    "as_sym_float": lambda _c, scope, a: _decode_sym(scope, a),
-    "as_sym_floats": lambda _c, scope, a: [_decode_sym(scope, item) for item in a],
+    "as_tensor": lambda scope, a: _value(scope, a.name),
+    "as_int": lambda _, a: a,
+    "as_ints": lambda _, a: list(a),
+    "as_sym_ints": lambda scope, a: [_decode_sym(scope, item) for item in a],
+    "as_sym_int": _decode_sym,
+    "as_none": lambda _scope, _: None,
+    "as_bool": lambda _, a: a,
+    "as_float": lambda _, a: schema.decode_float(a),
+    "as_tensors": _tensors,
+    "as_scalar_type": lambda _, a: tensors.DTYPES[a],
+    "as_string": lambda _, a: a,
+    "as_layout": lambda _, a: tensors.LAYOUTS[a],
+    "as_bools": lambda _, a: list(a),
+    "as_floats": lambda _, a: [schema.decode_float(item) for item in a],
+    "as_strings": lambda _, a: list(a),
+    "as_optional_tensors": lambda scope, a: [_decode_optional(scope, item) for item in a],
+    "as_sym_bool": _decode_sym,
+    "as_sym_bools": lambda scope, a: [_decode_sym(scope, item) for item in a],
+    "as_sym_float": _decode_sym,
+    "as_sym_floats": lambda scope, a: [_decode_sym(scope, item) for item in a],
     "as_custom_obj": _decode_custom_object,
-    "as_operator": lambda c, _v, a: decode_operator(c, a).target,
-    "as_optional_tensor": lambda _c, scope, a: _decode_optional(scope, a),
-    "as_nested_tensors": lambda _c, scope, a: [_tensors(scope, items) for items in a],
-    "as_int_lists": lambda _c, _v, a: [tuple(items) for items in a],
-    "as_string_to_argument": lambda c, scope, a: {k: decode_argument(c, scope, v) for k, v in a.items()},
-    "as_float_lists": lambda _c, _v, a: [[schema.decode_float(item) for item in items] for items in a],
+    "as_operator": lambda scope, a: decode_operator(scope.context, a).target,
+    "as_optional_tensor": _decode_optional,
+    "as_nested_tensors": lambda scope, a: [_tensors(scope, items) for items in a],
+    "as_int_lists": lambda _, a: [tuple(items) for items in a],
+    "as_string_to_argument": lambda scope, a: {k: decode_argument(scope, v) for k, v in a.items()},
+    "as_float_lists": lambda _, a: [[schema.decode_float(item) for item in items] for items in a],
     "as_sequence": _decode_sequence,
     "as_mapping": _decode_mapping,
-    "as_slice": lambda c, v, a: slice(*(decode_argument(c, v, part) for part in (a.start, a.stop, a.step))),
-    "as_dtype_name": lambda _c, _v, a: _decode_named(tensors.NAMED_DTYPES, a, "element type"),
-    "as_layout_name": lambda _c, _v, a: _decode_named(tensors.NAMED_LAYOUTS, a, "layout"),
-    "as_graph": lambda _c, scope, a: scope.subgraph(a),
-    "as_constant": lambda _c, scope, a: scope.constant(a),
-    "as_treespec": lambda _c, scope, a: scope.treespec(a),
-    "as_results": lambda _c, scope, a: _results(scope, a),
+    "as_slice": lambda scope, a: slice(*(decode_argument(scope, part) for part in (a.start, a.stop, a.step))),
+    "as_dtype_name": lambda _, a: _decode_named(tensors.NAMED_DTYPES, a, "element type"),
+    "as_layout_name": lambda _, a: _decode_named(tensors.NAMED_LAYOUTS, a, "layout"),
+    "as_graph": lambda scope, a: scope.subgraph(a),
+    "as_constant": lambda scope, a: scope.constant(a),
+    "as_treespec": lambda scope, a: scope.treespec(a),
+    "as_results": _results,
     **{literal.arm: literal.decode for literal in _LITERALS.values()},
 }
 """The decoder of each arm."""

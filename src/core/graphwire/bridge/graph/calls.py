@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import torch
 
-from graphwire.bridge.context import DecodeContext, EncodeContext, Operator
+from graphwire.bridge.context import EncodeContext, Operator
 from graphwire.bridge.graph.arguments import Nodes, Scope, decode_argument, encode_argument
 from graphwire.bridge.graph.unknown_operators import call_of
 from graphwire.errors import DecodeError, EncodeError, locate
@@ -184,9 +184,7 @@ _ENCODERS = {"schema": _encode_by_schema, "symbolic": _encode_in_order, "generic
 # ----------------------------------------------------------------------------------------------------- decode
 
 
-def decode_inputs(
-    context: DecodeContext, scope: Scope, called: Operator, record: Node
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def decode_inputs(scope: Scope, called: Operator, record: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Decode the inputs of a node to the positional and keyword arguments of the FX call.
 
     Args:
@@ -196,18 +194,18 @@ def decode_inputs(
         DecodeError: an argument refers to a missing value, or the operator has no parameter for it.
     """
     if called.codec is not None:
-        decode = functools.partial(decode_argument, context, scope)
+        decode = functools.partial(decode_argument, scope)
         call = called.codec.decode_node(called.target, record.inputs, decode)
         if call is not None:
             return call
-    return _DECODERS[called.handler.convention](called, record, _decode(context, scope, record.inputs))
+    return _DECODERS[called.handler.convention](called, record, _decode(scope, record.inputs))
 
 
-def _decode(context: DecodeContext, scope: Scope, inputs: list[NamedArgument]) -> list[Any]:
+def _decode(scope: Scope, inputs: list[NamedArgument]) -> list[Any]:
     values = []
     for index, named in enumerate(inputs):
         try:
-            value = decode_argument(context, scope, named.arg)
+            value = decode_argument(scope, named.arg)
         except Exception as error:
             locate(error, f"inputs[{index}]")
             raise

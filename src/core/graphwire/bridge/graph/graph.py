@@ -406,7 +406,7 @@ def _decode_call(scope: _GraphScope, record: schema.Node) -> None:
     context = scope.context
     called = decode_operator(context, record.target, record)
     scope.caller = record
-    args, kwargs = decode_inputs(context, scope, called, record)
+    args, kwargs = decode_inputs(scope, called, record)
     metadata = decode_metadata(context, record)
     metadata.setdefault("nn_module_stack", {})
     name = record.name or _value_name(record)
@@ -427,7 +427,7 @@ def _decode_output(scope: _GraphScope) -> None:
     record = scope.record
     scope.caller = None
     with located(lambda: "graph.outputs"):
-        values = [decode_argument(scope.context, scope, argument) for argument in record.outputs]
+        values = [decode_argument(scope, argument) for argument in record.outputs]
     result: Any = values if record.output_list else tuple(values)
     if record.is_single_tensor_return:
         if len(values) != 1:

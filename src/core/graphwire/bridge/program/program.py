@@ -408,8 +408,8 @@ def _decode_examples(
         payload_values = tensors.decode_payloads(
             context, payloads.sample_inputs, SAMPLE_INPUTS, table, examples.encoded_values, ties_noted=True
         )
-        scope = _ExampleScope(payload_values)
-        leaves = [decode_argument(context, scope, leaf) for leaf in examples.leaves]
+        scope = _ExampleScope(context, payload_values)
+        leaves = [decode_argument(scope, leaf) for leaf in examples.leaves]
         inputs = torch_compat.unflatten(leaves, decode_treespec(examples.spec, context.registry))
         _check_examples(inputs, len(leaves), calls[0].signature)
         return inputs
@@ -461,6 +461,7 @@ def _check_examples(inputs: Any, leaves: int, called: Any) -> None:
 class _ExampleScope:
     """The scope of example inputs, which may refer to payloads only."""
 
+    context: DecodeContext
     values: Mapping[str, Any]
     results: Mapping[str, Any] = field(default_factory=dict)
 
