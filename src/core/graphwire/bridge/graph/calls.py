@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 import torch
 
-from graphwire.bridge.context import EncodeContext, Operator
-from graphwire.bridge.graph.arguments import Nodes, Scope, decode_argument, encode_argument
+from graphwire.bridge.context import Operator
+from graphwire.bridge.graph.arguments import Scope, decode_argument, encode_argument
 from graphwire.bridge.graph.unknown_operators import call_of
+from graphwire.bridge.graph.values import EncodeScope
 from graphwire.errors import DecodeError, EncodeError, locate
 from graphwire.hooks import NodeCodec
 from graphwire.schema import Argument, ArgumentKind, NamedArgument, Node
@@ -21,24 +22,19 @@ from graphwire.wire import check_plugin_tree
 # ----------------------------------------------------------------------------------------------------- encode
 
 
-def encode_inputs(
-    context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
-) -> list[NamedArgument]:
+def encode_inputs(scope: EncodeScope, called: Operator, node: torch.fx.Node) -> list[NamedArgument]:
     """Encode the arguments of a call.
-
-    Args:
-        nodes: the values in scope.
 
     Raises:
         EncodeError: an argument cannot be represented, or the operator has no parameter for it.
     """
     if called.codec is not None:
-        inputs = _encode_by_handler(context, nodes, called, called.codec, node)
+        inputs = _encode_by_handler(scope, called, called.codec, node)
         if inputs is not None:
             if called.is_own_form:
-                context.features.add("calls")
+                scope.context.features.add("calls")
             return inputs
-    return _ENCODERS[called.handler.convention](context, nodes, called, node)
+    return _ENCODERS[called.handler.convention](scope, called, node)
 
 
 def _arguments_of(node: torch.fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -49,13 +45,13 @@ def _arguments_of(node: torch.fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]
 
 
 def _encode_by_handler(
-    context: EncodeContext, nodes: Nodes, called: Operator, codec: NodeCodec, node: torch.fx.Node
+    scope: EncodeScope, called: Operator, codec: NodeCodec, node: torch.fx.Node
 ) -> list[NamedArgument] | None:
     """Return the inputs that a handler encodes itself, checked to be of the types that the records declare."""
     own: dict[int, Argument] = {}
 
     def encode(value: Any) -> Argument:
-        argument = encode_argument(context, nodes, value)
+        argument = encode_argument(scope.context, scope.nodes, value)
         return own.setdefault(id(argument), argument)
 
     inputs = codec.encode_node(called.target, *_arguments_of(node), encode)
@@ -116,8 +112,8 @@ _POSITIONAL, _KEYWORD = ArgumentKind.POSITIONAL, ArgumentKind.KEYWORD
 """Local names: looking up a member of an enumeration takes longer than making a record."""
 
 
-def _encode(context: EncodeContext, nodes: Nodes, name: str, value: Any, kind: ArgumentKind) -> NamedArgument:
-    argument = encode_argument(context, nodes, value)
+def _encode(scope: EncodeScope, name: str, value: Any, kind: ArgumentKind) -> NamedArgument:
+    argument = encode_argument(scope.context, scope.nodes, value)
     if not isinstance(value, tuple):
         return NamedArgument(name, argument, kind)
     if argument.as_sequence is not None:
@@ -126,28 +122,26 @@ def _encode(context: EncodeContext, nodes: Nodes, name: str, value: Any, kind: A
     return NamedArgument(name, argument, kind, tuples=True)
 
 
-def _encode_by_schema(
-    context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
-) -> list[NamedArgument]:
-    args, kwargs, inputs = node.args, node.kwargs, []
+def _encode_by_schema(scope: EncodeScope, called: Operator, node: torch.fx.Node) -> list[NamedArgument]:
+    args, kwargs, nodes = node.args, node.kwargs, scope.nodes
     if type(args) is not tuple or kwargs:
         args, kwargs = _arguments_of(node)
     if not kwargs and called.needed <= len(args) <= len(called.positional):
         return [
             NamedArgument(name, known, _POSITIONAL)
             if type(value) is torch.fx.Node and (known := nodes.get(value)) is not None
-            else _encode(context, nodes, name, value, _POSITIONAL)
+            else _encode(scope, name, value, _POSITIONAL)
             for name, value in zip(called.positional, args, strict=False)
         ]
     if len(args) > len(called.parameters):
         raise EncodeError(f"{called.name} takes {len(called.parameters)} arguments, not {len(args)}")
-    given = 0
+    inputs, given = [], 0
     for position, (name, keyword_only) in enumerate(called.parameters):
         if name in kwargs:
-            inputs.append(_encode(context, nodes, name, kwargs[name], _KEYWORD))
+            inputs.append(_encode(scope, name, kwargs[name], _KEYWORD))
             given += 1
         elif position < len(args) and not keyword_only:
-            inputs.append(_encode(context, nodes, name, args[position], _POSITIONAL))
+            inputs.append(_encode(scope, name, args[position], _POSITIONAL))
     missing = called.required.difference([named.name for named in inputs])
     if missing:
         raise EncodeError(
@@ -160,9 +154,7 @@ def _encode_by_schema(
     return inputs
 
 
-def _encode_in_order(
-    context: EncodeContext, nodes: Nodes, called: Operator, node: torch.fx.Node
-) -> list[NamedArgument]:
+def _encode_in_order(scope: EncodeScope, called: Operator, node: torch.fx.Node) -> list[NamedArgument]:
     args, kwargs = _arguments_of(node)
     if len(args) < called.needed:  # FX would generate an operation without operands
         raise EncodeError(
@@ -171,10 +163,8 @@ def _encode_in_order(
         )
     names = [name for name, _ in called.parameters]
     names += [""] * (len(args) - len(names))
-    positional = [
-        _encode(context, nodes, name, value, _POSITIONAL) for name, value in zip(names, args, strict=False)
-    ]
-    keywords = [_encode(context, nodes, name, value, _KEYWORD) for name, value in kwargs.items()]
+    positional = [_encode(scope, name, value, _POSITIONAL) for name, value in zip(names, args, strict=False)]
+    keywords = [_encode(scope, name, value, _KEYWORD) for name, value in kwargs.items()]
     return positional + keywords
 
 

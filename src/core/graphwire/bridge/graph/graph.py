@@ -246,7 +246,7 @@ def _encode_call(scope: EncodeScope, node: torch.fx.Node) -> schema.Node:
     metadata = encode_metadata(scope.context, node.meta)
     record = schema.Node(
         target=called.name,
-        inputs=encode_inputs(scope.context, scope.nodes, called, node),
+        inputs=encode_inputs(scope, called, node),
         outputs=[],
         metadata=metadata.metadata,
         name=node.name,
