@@ -346,6 +346,10 @@ def _decode_sym(scope: Scope, argument: Any) -> Any:
     return schema.decode_float(literal) if isinstance(argument, schema.SymFloatArgument) else literal
 
 
+def _decode_syms(scope: Scope, arguments: Sequence[Any]) -> list[Any]:
+    return [_decode_sym(scope, argument) for argument in arguments]
+
+
 def _decode_optional(scope: Scope, argument: schema.OptionalTensorArgument) -> Any:
     return None if argument.as_tensor is None else _value(scope, argument.as_tensor.name)
 
@@ -387,26 +391,18 @@ def _tensors(scope: Scope, arguments: list[schema.TensorArgument]) -> list[Any]:
 
 
 _OF_ARMS: dict[str, Decoder] = {
+    **dict.fromkeys(("as_int", "as_bool", "as_string"), lambda _, a: a),
+    **dict.fromkeys(("as_ints", "as_bools", "as_strings"), lambda _, a: list(a)),
+    **dict.fromkeys(("as_sym_int", "as_sym_float", "as_sym_bool"), _decode_sym),
+    **dict.fromkeys(("as_sym_ints", "as_sym_floats", "as_sym_bools"), _decode_syms),
     "as_tensor": lambda scope, a: _value(scope, a.name),
-    "as_int": lambda _, a: a,
-    "as_ints": lambda _, a: list(a),
-    "as_sym_ints": lambda scope, a: [_decode_sym(scope, item) for item in a],
-    "as_sym_int": _decode_sym,
     "as_none": lambda _scope, _: None,
-    "as_bool": lambda _, a: a,
     "as_float": lambda _, a: schema.decode_float(a),
     "as_tensors": _tensors,
     "as_scalar_type": lambda _, a: tensors.DTYPES[a],
-    "as_string": lambda _, a: a,
     "as_layout": lambda _, a: tensors.LAYOUTS[a],
-    "as_bools": lambda _, a: list(a),
     "as_floats": lambda _, a: [schema.decode_float(item) for item in a],
-    "as_strings": lambda _, a: list(a),
     "as_optional_tensors": lambda scope, a: [_decode_optional(scope, item) for item in a],
-    "as_sym_bool": _decode_sym,
-    "as_sym_bools": lambda scope, a: [_decode_sym(scope, item) for item in a],
-    "as_sym_float": _decode_sym,
-    "as_sym_floats": lambda scope, a: [_decode_sym(scope, item) for item in a],
     "as_custom_obj": _decode_custom_object,
     "as_operator": lambda scope, a: decode_operator(scope.context, a).target,
     "as_optional_tensor": _decode_optional,

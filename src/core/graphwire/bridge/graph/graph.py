@@ -189,6 +189,7 @@ def _encode_attribute(scope: EncodeScope, node: torch.fx.Node) -> None:
             f"the graph's module has no attribute {path!r:.80}",
             remedy="Restore it, or erase the nodes that read it",
         )
+    named = None if node.name == path else node.name
     if isinstance(value, torch.fx.GraphModule):
         if not is_value_name(path):
             raise EncodeError(
@@ -199,7 +200,6 @@ def _encode_attribute(scope: EncodeScope, node: torch.fx.Node) -> None:
         if graph is None:
             graph = scope.context.subgraphs[id(value)] = encode_graph(scope.context, value)
         _measure(scope, graph, node)
-        named = None if node.name == path else node.name
         argument = schema.Argument(as_graph=schema.GraphArgument(path, graph, named))
     elif isinstance(value, torch.Tensor):
         scope.context.features.add("constants")
@@ -208,7 +208,6 @@ def _encode_attribute(scope: EncodeScope, node: torch.fx.Node) -> None:
         argument = schema.Argument(as_constant=key if usual else schema.ConstantArgument(key, node.name))
     elif torch_compat.is_treespec(value):
         scope.context.features.add("treespecs")
-        named = None if node.name == path else node.name
         argument = schema.Argument(
             as_treespec=schema.TreespecArgument(path, encode_treespec(value, scope.context.registry), named)
         )

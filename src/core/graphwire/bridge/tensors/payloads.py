@@ -21,7 +21,7 @@ from graphwire.bridge.tensors.tensor_metas import (
     encode_tensor_meta,
 )
 from graphwire.errors import ArchiveError, DecodeError, locate
-from graphwire.schema import EncodedValue, PayloadMeta, SymInt
+from graphwire.schema import EncodedValue, PayloadMeta, SymInt, TensorMeta
 from graphwire.wire import CONSTANTS, WEIGHTS, known_integers, strided_bytes
 
 
@@ -73,18 +73,16 @@ def _encode_tensor(
     context: EncodeContext, tensor: torch.Tensor, table: RecordTable, placement: str | None
 ) -> PayloadMeta:
     meta = encode_tensor_meta(context, tensor)
-    is_parameter = isinstance(tensor, torch.nn.Parameter)
+    record = PayloadMeta("", isinstance(tensor, torch.nn.Parameter), False, meta)
+    record.buffer = torch_compat.buffer_mark(tensor)
     if placement is not None:
         context.features.add("placement")
-        return PayloadMeta(
-            "", is_parameter, False, meta, placement=placement, buffer=torch_compat.buffer_mark(tensor)
-        )
-    name, start, shared = table.place(tensor)
+        record.placement = placement
+        return record
+    record.path_name, start, record.shared = table.place(tensor)
     if start:
         offset = tensor.storage_offset() - start // tensor.element_size()
-        meta = msgspec.structs.replace(meta, storage_offset=SymInt(as_int=offset))
-    record = PayloadMeta(name, is_parameter, False, meta, shared=shared)
-    record.buffer = torch_compat.buffer_mark(tensor)
+        record.tensor_meta = msgspec.structs.replace(meta, storage_offset=SymInt(as_int=offset))
     if tensor.is_conj() or tensor.is_neg():
         context.features.add("lazy-bits")
         record.conj, record.neg = tensor.is_conj(), tensor.is_neg()
@@ -279,7 +277,7 @@ def _decode_tensor(
     if meta.placement == "fake":
         tensor = decode_tensor_meta(context, described, input_value=True)
     else:
-        tensor = _strided(context, meta, folder, table)
+        tensor = _strided(context, meta, described, folder, table)
     if meta.conj:
         tensor = tensor.conj()
     if meta.neg:
@@ -292,9 +290,9 @@ def _decode_tensor(
     return tensor
 
 
-def _strided(context: DecodeContext, meta: PayloadMeta, folder: str, table: StorageTable) -> torch.Tensor:
-    described = meta.tensor_meta
-    assert described is not None  # checked by the caller
+def _strided(
+    context: DecodeContext, meta: PayloadMeta, described: TensorMeta, folder: str, table: StorageTable
+) -> torch.Tensor:
     dtype = decode_dtype(described)
     sizes, strides = known_integers(described.sizes), known_integers(described.strides)
     offset = described.storage_offset.as_int

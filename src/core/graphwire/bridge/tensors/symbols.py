@@ -17,7 +17,6 @@ from graphwire.schema.texts import (
     MAX_REASONED,
     MAX_REASONED_IN_ALL,
     Expression,
-    Number,
     evaluate,
     growth_of,
     parse_expression,
@@ -234,7 +233,10 @@ def infer_hints(context: DecodeContext) -> None:
     known = {
         symbol.name: int(value) if value.is_Integer else float(value) for symbol, value in backed.items()
     }
-    _settle_conditions(context, known)
+    for (text, _, kind), condition in context.values.items():
+        if kind is bool and {each.name for each in context.expressions[text].free_symbols} <= known.keys():
+            held = evaluate(parse_expression(text), known)
+            torch_compat.hint_symbolic_value(condition, None if held is None else bool(held))
 
 
 def _solution(tree: Expression, name: str, hint: int) -> int | None:
@@ -247,16 +249,6 @@ def _solution(tree: Expression, name: str, hint: int) -> int | None:
         return None
     value = (hint - origin) // slope
     return value if evaluate(tree, {name: value}) == hint else None
-
-
-def _settle_conditions(context: DecodeContext, known: Mapping[str, Number]) -> None:
-    for (text, _hint, kind), value in context.values.items():
-        if (
-            kind is bool
-            and {symbol.name for symbol in context.expressions[text].free_symbols} <= known.keys()
-        ):
-            held = evaluate(parse_expression(text), known)
-            torch_compat.hint_symbolic_value(value, None if held is None else bool(held))
 
 
 def _unseen_symbol(name: str) -> sympy.Symbol:
