@@ -21,6 +21,7 @@ from graphwire.wire.weights import (
     StorePlace,
     WeightRecord,
     find_store,
+    make_external_record,
     match_records,
     records_of_rank,
     store_named,
@@ -79,11 +80,11 @@ class AttachedWeights(Closing):
         stores = self._saved_stores() if not self.is_given else None
         if stores is not None:
             records |= {
-                name: ExternalRecord(stores, name, each, copied=copied) for name, each in table.items()
+                name: make_external_record(stores, name, each, copied=copied) for name, each in table.items()
             }
         else:
             sized = self._saved_stores()
-            records |= {name: ExternalRecord(sized, name, each) for name, each in table.items()}
+            records |= {name: make_external_record(sized, name, each) for name, each in table.items()}
             payloads.records = records
             records |= self._given(payloads, table, copied)
         payloads.records = records
@@ -197,7 +198,8 @@ class AttachedWeights(Closing):
                 )
                 self._stores.append(stores)
                 return {
-                    name: ExternalRecord(stores, name, self._table[name], copied=copied) for name in table
+                    name: make_external_record(stores, name, self._table[name], copied=copied)
+                    for name in table
                 }
         stores, found = records_in_store(
             weight_records([payloads]), chosen, place, self._registry, copied=copied
@@ -250,5 +252,5 @@ def records_in_store(
     references = WeightReferences([StoreReference(place.kind, place.location, None)])
     stores = OpenedStores(references, [place], registry, checked=False)
     return stores, {
-        name: ExternalRecord(stores, name, each, copied=copied) for name, each in match.records.items()
+        name: make_external_record(stores, name, each, copied=copied) for name, each in match.records.items()
     }

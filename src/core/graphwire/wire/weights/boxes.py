@@ -19,6 +19,10 @@ class Bytes(Protocol):
         """Return exactly the bytes of a range."""
         ...
 
+    def read_into(self, offset: int, memory: memoryview) -> None:
+        """Fill memory with the bytes that begin at an offset."""
+        ...
+
 
 class Axis(NamedTuple):
     """One dimension of a copy."""
@@ -134,7 +138,7 @@ def _copy_runs(
         offset, at = start + there * item, first + here * item
         for begin in range(0, run, _PIECE_BYTES):
             size = min(_PIECE_BYTES, run - begin)
-            target[at + begin : at + begin + size] = source.read_at(offset + begin, size)
+            source.read_into(offset + begin, target[at + begin : at + begin + size])
 
 
 def _copy_scattered(

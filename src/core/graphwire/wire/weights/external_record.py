@@ -9,7 +9,7 @@ from graphwire.wire import allocate
 from graphwire.wire.archive import FileSource
 from graphwire.wire.weights.boxes import Axis, copy_box, is_contiguous, row_major
 from graphwire.wire.weights.opened_stores import OpenedStores
-from graphwire.wire.weights.piece_digests import PIECE_BYTES, piece_digest
+from graphwire.wire.weights.piece_digests import PIECE_BYTES, PieceDigest, piece_digest
 from graphwire.wire.weights.reference_table import counts_of, strides_of
 
 
@@ -35,6 +35,11 @@ class ExternalRecord:
         self.nbytes = reference.nbytes
 
     @property
+    def is_checked(self) -> bool:
+        """Whether each view is a checked copy."""
+        return self._copied
+
+    @property
     def lends(self) -> bool:
         """Whether views are mapped from a file; otherwise each view is a copy."""
         return not self._copied and self._mapped_range() is not None
@@ -52,8 +57,8 @@ class ExternalRecord:
             source, offset = found
             return source.map(offset, self.nbytes)
         memory = self._copy()
-        if self._copied:
-            self._check_digest(piece_digest(memory))
+        if self.is_checked:
+            self.check_digest(piece_digest(memory))
         return memory
 
     def verify(self) -> None:
@@ -67,9 +72,14 @@ class ExternalRecord:
             if found is None:
                 self._copy()
             return
-        self._check_digest(piece_digest(self._copy() if found is None else _bytes_at(*found, self.nbytes)))
+        self.check_digest(piece_digest(self._copy() if found is None else _bytes_at(*found, self.nbytes)))
 
-    def _check_digest(self, digest: str) -> None:
+    def check_digest(self, digest: str) -> None:
+        """Raise unless the digest of the bytes is the recorded one. Nothing is recorded of bytes that nobody read.
+
+        Raises:
+            ChecksumError: it is another one.
+        """
         stated = self.reference.sha256
         if stated and self.stores.checked and digest != stated:
             tensors = ", ".join(dict.fromkeys(repr(each.tensor) for each in self.reference.regions[:3]))
@@ -124,6 +134,56 @@ class ExternalRecord:
                 axes, there, here = found
                 source = self.stores.source(region.store, chunk.file)
                 copy_box(source, chunk.offset + there * item, memory, here * item, axes, item)
+
+
+class ExternalRun(ExternalRecord):
+    """A record of weights whose bytes are in order in a stored tensor, so that its ranges can be read (a `RangedRecord`)."""
+
+    __slots__ = ("_whole",)
+
+    def read_into(self, offset: int, memory: memoryview) -> None:
+        """Fill `memory` with the bytes that begin at `offset`, read from the file and not mapped.
+
+        Raises:
+            As `view`.
+        """
+        found = self._range()
+        if found is not None:
+            source, start = found
+            source.read_into(start + offset, memory)
+            return
+        if not hasattr(self, "_whole"):  # a tensor in several chunks
+            self._whole = self._copy()
+        memory[:] = self._whole[offset : offset + len(memory)]
+
+    def check(self) -> _RunningDigest | None:
+        """Return a check of the digest if the caller chose checked copies."""
+        return _RunningDigest(self) if self.is_checked else None
+
+
+class _RunningDigest:
+    """Compares the bytes of a record with its digest while they are read."""
+
+    def __init__(self, record: ExternalRecord) -> None:
+        self._record = record
+        self._digest = PieceDigest(record.nbytes)
+
+    def update(self, piece: memoryview) -> None:
+        self._digest.update(piece)
+
+    def finish(self) -> None:
+        self._record.check_digest(self._digest.hexdigest())
+
+
+def make_external_record(
+    stores: OpenedStores, name: str, reference: RecordReference, *, copied: bool = False
+) -> ExternalRecord:
+    """Return a record of weights outside of the program's file. Arguments are those of `ExternalRecord`."""
+    (region, *others) = reference.regions or (None,)
+    in_order = region is not None and not others and not region.offset and _is_run(region)
+    if in_order and region is not None and is_contiguous(counts_of(region), strides_of(region)):
+        return ExternalRun(stores, name, reference, copied=copied)
+    return ExternalRecord(stores, name, reference, copied=copied)
 
 
 def _box_bytes(counts: list[int], dtype: str) -> int:

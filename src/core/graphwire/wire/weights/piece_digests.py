@@ -15,14 +15,47 @@ PIECE_BYTES = 16 << 20
 _MAX_THREADS = 4
 
 
+class PieceDigest:
+    """The digest of bytes that come in parts.
+
+    Args:
+        nbytes: how many there are.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        self._is_one = nbytes <= PIECE_BYTES
+        self._whole = hashlib.sha256()
+        self._piece = hashlib.sha256()
+        self._left = PIECE_BYTES
+
+    def update(self, part: memoryview) -> None:
+        """Add the next bytes."""
+        if self._is_one:
+            self._whole.update(part)
+            return
+        while part.nbytes:
+            some, part = part[: self._left], part[self._left :]
+            self._piece.update(some)
+            self._left -= some.nbytes
+            if not self._left:
+                self._end_piece()
+
+    def _end_piece(self) -> None:
+        self._whole.update(self._piece.digest())
+        self._piece, self._left = hashlib.sha256(), PIECE_BYTES
+
+    def hexdigest(self) -> str:
+        """Return the digest in hexadecimal, after all bytes were added."""
+        if not self._is_one and self._left < PIECE_BYTES:
+            self._end_piece()
+        return self._whole.hexdigest()
+
+
 def piece_digest(view: memoryview) -> str:
     """Return the digest of bytes, in hexadecimal."""
-    if view.nbytes <= PIECE_BYTES:
-        return hashlib.sha256(view).hexdigest()
-    whole = hashlib.sha256()
-    for start in range(0, view.nbytes, PIECE_BYTES):
-        whole.update(hashlib.sha256(view[start : start + PIECE_BYTES]).digest())
-    return whole.hexdigest()
+    digest = PieceDigest(view.nbytes)
+    digest.update(view)
+    return digest.hexdigest()
 
 
 def digests_of(views: Mapping[str, Callable[[], memoryview]]) -> dict[str, str]:
