@@ -18,7 +18,15 @@ _ROWS: tuple[tuple[str, str], ...] = (
     ),
     (r"Write it with format=\"(\w+)\"", r"Write it with --format \1"),
     (r"Such as opset_version=\{\"(\w+)\": (\d+)\}", r"Such as --opset \1=\2"),
-    (r"Pass weights=\"(\w+)\"", r"Only Python reads weights in another way"),
+    (r"([Pp])ass weights=graphwire\.IN_FILE", r"\1ass --weights in-file"),
+    (r"([Pp])ass weights=:? a file or folder of weights, .*? loads the graph alone", r"\1ass --weights-from"),
+    (r"([Pp])ass weights=", r"\1ass --weights-from"),
+    (r"Leave weights= out, or target=", r"Leave --weights or --target out"),
+    (r"Pass rank=, such as torch\.distributed\.get_rank\(\)", r"Pass --rank"),
+    (r"Pass another rank=, or none", r"Pass another --rank, or none"),
+    (r"Pass Checkpoint\(…, names=\).*", r"Only Python names weights otherwise"),
+    (r"; Checkpoint\(…, names=\) renames them", r"; only Python names weights otherwise"),
+    (r"Pass groups=\{.*", r"Commands run no collectives"),
     (r"Where its device is not there, pass device= with one that is", r"Commands look at no device"),
 )
 """Patterns of remedies for Python, and their replacements for the command line."""

@@ -208,7 +208,7 @@ def common_prefix(wanted: Sequence[str], stored: Mapping[str, object]) -> tuple[
         shown = " or ".join(repr(new or old) for old, new in best[:3])
         raise ArchiveError(
             f"the names fit with several prefixes ({shown})",
-            remedy="Pass names=, which says how weights are named",
+            remedy="Pass Checkpoint(…, names=)",
         )
     return best[0]
 
