@@ -182,7 +182,16 @@ def test_a_signal_at_any_time_leaves_nothing(name: str, moment: float) -> None:
 
 def test_each_line_of_what_gives_state_back_may_be_interrupted() -> None:
     """Those lines are few among all, and the ones that matter."""
-    guards = ("interrupts.py", "collector.py", "turns.py", "atomic.py", "programs.py", "package_writer.py")
+    guards = (
+        "interrupts.py",
+        "gc_pause.py",
+        "build_lock.py",
+        "atomic_file.py",
+        "programs.py",
+        "package_writer.py",
+    )
+    for name in ("save", "load"):
+        calls()[name]()
     before = left()
     for name in ("save", "load"):
         for number in numbers_of(calls()[name], guards):
