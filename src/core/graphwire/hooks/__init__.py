@@ -32,10 +32,13 @@ from graphwire.hooks.treespec_types import TreespecType
 from graphwire.hooks.weight_stores import (
     Chunk,
     NewTensor,
+    PrunableFolder,
+    PrunableStore,
     StoredTensor,
     StoreFile,
     StoreFolder,
     StoreIndex,
+    UnusedFile,
     WeightStore,
 )
 
@@ -54,6 +57,8 @@ __all__ = [
     "PluginInfo",
     "ProgramReader",
     "PropagatingUpgrader",
+    "PrunableFolder",
+    "PrunableStore",
     "RecordFormat",
     "Registry",
     "StoreFile",
@@ -63,6 +68,7 @@ __all__ = [
     "Tree",
     "TreespecSerializer",
     "TreespecType",
+    "UnusedFile",
     "WeightStore",
     "WireFormat",
     "default_registry",

@@ -6,10 +6,11 @@ outside of its folder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
+from graphwire.errors import Problem
 from graphwire.schema import FileFacts
 
 
@@ -144,5 +145,56 @@ class WeightStore(Protocol):
 
         Raises:
             EncodeError: the store cannot hold one of them, though `keeps` is true for its type.
+        """
+        ...
+
+
+@runtime_checkable
+class PrunableFolder(StoreFolder, Protocol):
+    """The folder of a store from which unused files can be removed."""
+
+    def age(self, location: str) -> float:
+        """Return the seconds since a file was written or refreshed.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        ...
+
+    def refresh(self, location: str) -> None:
+        """Make the age of a file 0, because a new program is about to refer to it.
+
+        Raises:
+            MissingRecordError: there is no such file.
+        """
+        ...
+
+    def remove(self, location: str) -> None:
+        """Delete a file; nothing happens if there is none."""
+        ...
+
+
+class UnusedFile(NamedTuple):
+    """A file of a store that no program refers to."""
+
+    location: str
+    nbytes: int
+
+
+@runtime_checkable
+class PrunableStore(WeightStore, Protocol):
+    """A store whose files are named by their content and shared by many programs (`graphwire blobs`). Optional."""
+
+    def damaged(self, folder: StoreFolder) -> Iterator[Problem]:
+        """Read all files, and yield a problem for each whose content does not have the digest that its name states."""
+        ...
+
+    def unused(self, folder: PrunableFolder, used: Container[str], older_than: float) -> Iterator[UnusedFile]:
+        """Yield the files that may be removed.
+
+        Args:
+            folder: the folder of the store.
+            used: the names of the stored tensors that programs refer to.
+            older_than: in seconds. Younger files are kept: a writer may be about to refer to them.
         """
         ...

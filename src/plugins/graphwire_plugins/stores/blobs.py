@@ -1,0 +1,230 @@
+"""The weight store `blobs`: a folder in which each storage is a file named by its content, once for any number of programs.
+
+    blobs.json                   {"format": "graphwire-blobs", "version": 1}
+    ab/cdef0123…                 the bytes of the storage with the digest abcdef0123…
+
+A digest has 64 lower-case hexadecimal digits; the first two are the name of a folder, the others that of a file in it. Content
+of at most 16 MiB (16,777,216 bytes) has the SHA-256 of its bytes as digest. Longer content is cut into pieces of 16 MiB, the
+last one shorter; its digest is the SHA-256 of the SHA-256 digests of the pieces (32 bytes each), one after the other.
+
+Files are complete when they appear, and never change, so any number of programs may write at the same time. Names that
+graphwire gives to files that are not complete yet begin with `.graphwire-` and end with `.part`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
+
+from graphwire.errors import ArchiveError, EncodeError, MissingRecordError, Problem
+from graphwire.hooks import (
+    Chunk,
+    NewTensor,
+    PrunableFolder,
+    StoredTensor,
+    StoreFolder,
+    StoreIndex,
+    UnusedFile,
+)
+from graphwire.schema import FileFacts
+from graphwire_plugins.stores.content import digest_of_file, write_content, write_hashed
+
+MARKER = "blobs.json"
+_MARKER_TREE = {"format": "graphwire-blobs", "version": 1}
+_MARKER_BYTES = 4096
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_FOLDER = re.compile(r"[0-9a-f]{2}/")
+_FILE = re.compile(r"[0-9a-f]{62}")
+_MOST_TRIES = 100
+_TEMPORARY = re.compile(r"\.graphwire-.*\.part", re.DOTALL)
+
+
+class BlobStore:
+    """A folder of storages named by their content. The names of tensors are the digests."""
+
+    name = "blobs"
+    takes_storages = True
+
+    def find(self, folder: StoreFolder, location: str) -> str | None:
+        """Return the empty location if the folder has a marker, or nothing yet."""
+        if location not in ("", MARKER):
+            return None
+        names = [name for name in folder.names() if not _TEMPORARY.fullmatch(name)]
+        return "" if MARKER in names or not names else None
+
+    def open(self, folder: StoreFolder, location: str) -> StoreIndex:
+        """Return an index that looks at a blob when it is asked for it, because a folder may have very many.
+
+        Raises:
+            ArchiveError: the folder has no marker, or one of another format.
+        """
+        _check_marker(folder)
+        return StoreIndex(_Blobs(folder), _Files(folder))
+
+    def keeps(self, dtype: str) -> bool:
+        """Return whether storages are of this type: they are bytes."""
+        return dtype == "uint8"
+
+    def write(
+        self, folder: StoreFolder, location: str, tensors: Mapping[str, NewTensor]
+    ) -> tuple[str, Mapping[str, str]]:
+        """Write the storages that are not there yet. Their names are their digests.
+
+        Raises:
+            EncodeError: content does not have the digest that its name states; perhaps it changes while it is saved.
+            ArchiveError: the folder has a marker of another format, or a blob of the wrong size.
+        """
+        for name, new in tensors.items():
+            if not _DIGEST.fullmatch(name) or new.dtype != "uint8":
+                raise EncodeError(
+                    f"a store of blobs takes uint8 named by its digest, not {new.dtype} named {name!r:.80}"
+                )
+        with suppress(FileExistsError):
+            if MARKER not in folder.names():
+                with folder.create(MARKER) as file:
+                    write_content(file, json.dumps(_MARKER_TREE).encode())
+        _check_marker(folder)
+        for digest, new in tensors.items():
+            _keep(folder, digest, new)
+        return "", {digest: digest for digest in tensors}
+
+    def damaged(self, folder: StoreFolder) -> Iterator[Problem]:
+        """Read every blob, and yield a problem for each file whose content does not have the digest that its name states.
+
+        Raises:
+            ArchiveError: the folder has no marker, or one of another format.
+        """
+        _check_marker(folder)
+        for location in _files_of(folder):
+            try:
+                digest = digest_of_file(folder.open(location))
+            except MissingRecordError:  # removed meanwhile
+                continue
+            except ArchiveError as error:
+                yield Problem(location, "not-a-file", error.problem)
+                continue
+            if _location(digest) != location:
+                yield Problem(location, "wrong-content", f"the content has the digest {digest}")
+
+    def unused(self, folder: PrunableFolder, used: Container[str], older_than: float) -> Iterator[UnusedFile]:
+        """Yield the blobs that no program uses, and files that a writer left incomplete, unless they are too young.
+
+        Raises:
+            ArchiveError: the folder has no marker, or one of another format.
+        """
+        _check_marker(folder)
+        for location in [*_files_of(folder), *_temporary_files_of(folder)]:
+            with suppress(FileNotFoundError, MissingRecordError):  # removed meanwhile
+                if location.replace("/", "", 1) not in used and folder.age(location) > older_than:
+                    yield UnusedFile(location, folder.open(location).size)
+
+
+def _check_marker(folder: StoreFolder) -> None:
+    """Raise an error unless the folder is one of blobs that this version reads."""
+    try:
+        file = folder.open(MARKER)
+    except MissingRecordError:
+        raise MissingRecordError(
+            f"the folder is no store of blobs: it has no {MARKER}",
+            remedy="Pass the folder that was given to Blobs(…) when the program was saved",
+        ) from None
+    try:
+        tree = json.loads(file.read_at(0, min(file.size, _MARKER_BYTES)))
+    except (ValueError, RecursionError):
+        tree = None
+    if tree != _MARKER_TREE:
+        is_newer = type(tree) is dict and tree.get("format") == _MARKER_TREE["format"]
+        raise ArchiveError(
+            "the store of blobs has a version that this graphwire does not know"
+            if is_newer
+            else "the file does not describe a store of blobs",
+            place=MARKER,
+            remedy="Update graphwire" if is_newer else "Restore the file, or choose another folder",
+        )
+
+
+def _keep(folder: StoreFolder, digest: str, new: NewTensor) -> None:
+    """Write a blob unless it is there."""
+    location = _location(digest)
+    for _ in range(_MOST_TRIES):
+        with suppress(MissingRecordError):
+            if (size := folder.open(location).size) != new.nbytes:
+                raise ArchiveError(
+                    f"the blob has {size:,} bytes, and content with its digest has {new.nbytes:,}",
+                    place=location,
+                    remedy="`graphwire blobs verify` lists the damaged blobs: remove them, and save again",
+                )
+            if isinstance(folder, PrunableFolder):
+                folder.refresh(location)
+            return
+        with suppress(FileExistsError):  # another writer was faster
+            with folder.create(location) as file:
+                if write_hashed(file, new.view()) != digest:
+                    raise EncodeError(
+                        f"a storage does not have the digest {digest}",
+                        remedy="If the program is trained at the same time, stop that while it is saved",
+                    )
+            return
+    raise ArchiveError("the blob is removed again and again", place=location, remedy="Save again")
+
+
+def _location(digest: str) -> str:
+    return f"{digest[:2]}/{digest[2:]}"
+
+
+def _files_of(folder: StoreFolder) -> Iterator[str]:
+    """Yield the locations of all blobs."""
+    for above in filter(_FOLDER.fullmatch, folder.names()):
+        yield from (above + name for name in folder.names(above[:-1]) if _FILE.fullmatch(name))
+
+
+def _temporary_files_of(folder: StoreFolder) -> Iterator[str]:
+    """Yield the locations of files that are not complete, or whose writer was killed."""
+    for above in ["", *filter(_FOLDER.fullmatch, folder.names())]:
+        yield from (above + name for name in folder.names(above[:-1]) if _TEMPORARY.fullmatch(name))
+
+
+class _Blobs(Mapping[str, StoredTensor]):
+    """The blobs of a folder as tensors, by digest."""
+
+    def __init__(self, folder: StoreFolder) -> None:
+        self._folder = folder
+
+    def __getitem__(self, digest: str) -> StoredTensor:
+        if not _DIGEST.fullmatch(digest):
+            raise KeyError(digest)
+        location = _location(digest)
+        try:
+            size = self._folder.open(location).size
+        except MissingRecordError:
+            raise KeyError(digest) from None
+        return StoredTensor("uint8", (size,), (Chunk(location, 0, (0,), (size,)),))
+
+    def __iter__(self) -> Iterator[str]:
+        return (location.replace("/", "", 1) for location in _files_of(self._folder))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class _Files(Mapping[str, FileFacts]):
+    """The files of a folder of blobs, by location."""
+
+    def __init__(self, folder: StoreFolder) -> None:
+        self._folder = folder
+
+    def __getitem__(self, location: str) -> FileFacts:
+        if not _DIGEST.fullmatch(location.replace("/", "", 1)):
+            raise KeyError(location)
+        try:
+            return FileFacts(self._folder.open(location).size)
+        except MissingRecordError:
+            raise KeyError(location) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return _files_of(self._folder)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
