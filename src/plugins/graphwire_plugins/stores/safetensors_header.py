@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from graphwire.errors import ArchiveError, EncodeError
 from graphwire.hooks import NewTensor, StoreFile
@@ -217,7 +217,7 @@ def _entry(name: str, value: Any, begin: int) -> HeaderEntry:
     return HeaderEntry(dtype, tuple(shape), begin + start, end - start)
 
 
-def _are_counts(value: Any) -> bool:
+def _are_counts(value: Any) -> TypeGuard[list[int]]:
     return type(value) is list and all(type(each) is int and 0 <= each < 1 << 63 for each in value)
 
 
