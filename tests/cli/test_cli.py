@@ -268,6 +268,8 @@ COMMAND_LINES = [
     ["hash", "FILE"],
     ["upgrade", "FILE", "--plan"],
     ["new-plugin", "mine", "--kind", "format", "--directory", "OUT_FOLDER"],
+    ["blobs", "verify", "BLOBS"],
+    ["blobs", "gc", "BLOBS", "--programs", "FILE", "--dry-run"],
     ["plugins"],
     ["plugins", "--json"],
     ["--version"],
@@ -293,7 +295,13 @@ def test_the_readme_lists_every_command(commands):
 
 @pytest.mark.parametrize("arguments", COMMAND_LINES, ids=" ".join)
 def test_no_command_imports_torch(arguments, archive, tmp_path):
-    words = {"FILE": str(archive), "OUT": str(tmp_path / "out.gw"), "OUT_FOLDER": str(tmp_path)}
+    (tmp_path / "blobs.json").write_text('{"format": "graphwire-blobs", "version": 1}')
+    words = {
+        "FILE": str(archive),
+        "OUT": str(tmp_path / "out.gw"),
+        "OUT_FOLDER": str(tmp_path),
+        "BLOBS": str(tmp_path),
+    }
     command = [sys.executable, "-c", WITHOUT_TORCH, *(words.get(each, each) for each in arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from graphwire.cli.blobs import add_blobs
 from graphwire.cli.compare import add_commands
 from graphwire.cli.new_plugin import add_new_plugin
 from graphwire.cli.option_names import as_command
@@ -154,6 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     add_upgrade(commands, common, data)
     add_commands(commands, common, data, source)
     add_weights(commands, common, data, source)
+    add_blobs(commands, common, data)
     add_new_plugin(commands, common)
     return parser
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from graphwire.testing.programs import assert_same_program, assert_same_values
     from graphwire.testing.strategies import trees
     from graphwire.testing.treespec import TreespecContract
+    from graphwire.testing.weight_store import WeightStoreContract
     from graphwire.testing.wire_format import WireFormatContract
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "OpHandlerContract",
     "OpsetContract",
     "TreespecContract",
+    "WeightStoreContract",
     "WireFormatContract",
     "assert_same_program",
     "assert_same_values",
@@ -36,6 +38,7 @@ _MODULES: Final = {
     "OpHandlerContract": "op_handler",
     "OpsetContract": "opset",
     "TreespecContract": "treespec",
+    "WeightStoreContract": "weight_store",
     "WireFormatContract": "wire_format",
     "assert_same_program": "programs",
     "assert_same_values": "programs",

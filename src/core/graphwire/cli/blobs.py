@@ -1,0 +1,235 @@
+"""The command `blobs`, which looks after folders of blobs that several programs refer to."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphwire.cli.sections import Section, escaped, print_json, print_line, print_sections, size_text
+from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, PluginError
+from graphwire.wire.weights import Folder
+
+if TYPE_CHECKING:
+    from graphwire.hooks import PrunableStore
+
+__all__ = ["PrunedFolder", "add_blobs"]
+
+OK, FOUND = 0, 1
+_STORE = "blobs"
+_ZIP = b"PK\x03\x04"
+_BLOB_FOLDER = re.compile(r"[0-9a-f]{2}")
+_HOURS = 24.0
+_HOUR_SECONDS = 3600
+
+
+def add_blobs(commands: Any, common: argparse.ArgumentParser, data: argparse.ArgumentParser) -> None:
+    """Add the command `blobs` to a parser.
+
+    Args:
+        commands: what `add_subparsers` returned.
+        common: the parent with the options of all commands.
+        data: the parent with those of commands that can print JSON.
+    """
+    blobs = commands.add_parser(
+        "blobs",
+        help="verify a folder of blobs, or remove those that no program uses",
+        description="Look after a folder of blobs: the weights of programs that were saved with weights=Blobs(FOLDER).",
+    )
+    actions = blobs.add_subparsers(title="actions", metavar="ACTION", required=True)
+    verify = actions.add_parser(
+        "verify",
+        parents=[common, data],
+        help="read every blob, and list the damaged ones",
+        description="Read every blob, and list those whose content does not have the digest that their name states.",
+    )
+    verify.add_argument("folder", metavar="FOLDER", type=Path, help="the folder of blobs")
+    verify.set_defaults(run=_verify)
+
+    collect = actions.add_parser(
+        "gc",
+        parents=[common, data],
+        help="remove the blobs that no program uses",
+        description="Remove the blobs that none of the given programs uses, and what interrupted writers left. Nothing is removed"
+        " if a program cannot be read. Give every program that uses the folder.",
+    )
+    collect.add_argument("folder", metavar="FOLDER", type=Path, help="the folder of blobs")
+    collect.add_argument(
+        "--programs",
+        metavar="PATH",
+        type=Path,
+        nargs="+",
+        required=True,
+        help="programs, or folders that are searched for them",
+    )
+    collect.add_argument(
+        "--older-than",
+        metavar="HOURS",
+        type=_hours,
+        default=_HOURS,
+        help=f"keep files that are younger, because a program that uses them may be about to be saved; {_HOURS:g} by default",
+    )
+    collect.add_argument(
+        "--dry-run", action="store_true", help="list what would be removed, and remove nothing"
+    )
+    collect.set_defaults(run=_collect)
+
+
+class PrunedFolder(Folder):
+    """A folder whose files have an age, so that the old ones can be removed."""
+
+    def age(self, location: str) -> float:
+        """Return the seconds since a file was written or refreshed.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        return time.time() - os.lstat(self.path / location).st_mtime
+
+    def refresh(self, location: str) -> None:
+        """Make the age of a file 0.
+
+        Raises:
+            MissingRecordError: there is no such file.
+        """
+        try:
+            os.utime(self.path / location, follow_symlinks=os.utime not in os.supports_follow_symlinks)
+        except FileNotFoundError:
+            raise MissingRecordError(f"there is no file {location!r}") from None
+
+
+def _hours(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = -1
+    if not 0 <= hours < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours")
+    return hours
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from graphwire.cli.inspection import problem_section
+    from graphwire.cli.progress import progress
+
+    with progress("Verifying"):
+        problems = list(_store().damaged(Folder(arguments.folder)))
+    if arguments.json:
+        print_json([problem._asdict() for problem in problems], sys.stdout)
+    elif problems:
+        print_sections([problem_section(str(arguments.folder), problems)], sys.stdout)
+    else:
+        print_line(f"{escaped(str(arguments.folder))}: no problems", sys.stdout)
+    return FOUND if problems else OK
+
+
+def _collect(arguments: argparse.Namespace) -> int:
+    from graphwire.cli.progress import progress
+
+    folder = PrunedFolder(arguments.folder)
+    store = _store()
+    removed = []
+    with progress("Collecting"):
+        used = _used_names(arguments.programs, arguments.folder)
+        for each in store.unused(folder, used, arguments.older_than * _HOUR_SECONDS):
+            if not arguments.dry_run:
+                folder.remove(each.location)
+            removed.append(each)
+    nbytes = sum(each.nbytes for each in removed)
+    if arguments.json:
+        files = [each._asdict() for each in removed]
+        print_json({"used": len(used), "removed": not arguments.dry_run, "files": files}, sys.stdout)
+        return OK
+    if removed:
+        rows = [(each.location, size_text(each.nbytes)) for each in removed]
+        print_sections([Section("", ("file", "size"), rows, frozenset({1}))], sys.stdout)
+    done = "would be removed" if arguments.dry_run else "removed"
+    what = f"{len(removed):,} files, {size_text(nbytes)} {done}; {len(used):,} blobs are used"
+    print_line(f"{escaped(str(arguments.folder))}: {what}", sys.stdout)
+    return OK
+
+
+def _store() -> PrunableStore:
+    from graphwire.hooks import PrunableStore, default_registry
+
+    store = default_registry().weight_stores.get(_STORE)
+    if not isinstance(store, PrunableStore):
+        raise PluginError(
+            f"no active plugin provides the weight store {_STORE!r}",
+            remedy="`graphwire plugins` lists the reason",
+        )
+    return store
+
+
+def _used_names(paths: Iterable[Path], blobs: Path) -> set[str]:
+    """Return the names of the blobs that programs refer to.
+
+    Args:
+        paths: programs, and folders with programs.
+        blobs: the folder of blobs. The blobs in it are not searched.
+
+    Raises:
+        ArchiveError: a program cannot be read, or a path has none.
+    """
+    from graphwire.wire.archive import ArchiveReader
+    from graphwire.wire.weights import REFERENCES, read_references
+
+    used: set[str] = set()
+    for path in paths:
+        files = list(_archives(path, blobs)) if path.is_dir() else [path]
+        if not files:
+            raise ArchiveError(
+                f"{path} has no programs", remedy="Nothing is removed. Give all programs with --programs"
+            )
+        for file in files:
+            try:
+                with ArchiveReader(file) as archive:
+                    if REFERENCES not in archive:
+                        continue
+                    references = read_references(archive.read(REFERENCES))
+            except GraphwireError as error:
+                error.of(str(file))
+                raise
+            kinds = [store.kind for store in references.stores]
+            used.update(
+                region.tensor
+                for records in (references.records, *references.ranks)
+                for record in records.values()
+                for region in record.regions
+                if kinds[region.store] == _STORE
+            )
+    return used
+
+
+def _archives(folder: Path, blobs: Path) -> Iterator[Path]:
+    """Yield all archives at or below a folder, also over links, so that none that uses a blob is left out."""
+    seen: set[tuple[int, int]] = set()
+    skipped = _identity(blobs)
+    for above, folders, names in os.walk(folder, onerror=_raise, followlinks=True):
+        identity = _identity(Path(above))
+        if identity in seen:
+            folders.clear()
+            continue
+        seen.add(identity)
+        if identity == skipped:
+            folders[:] = [name for name in folders if not _BLOB_FOLDER.fullmatch(name)]
+        for name in sorted(names):
+            file = Path(above, name)
+            if file.is_file():
+                with file.open("rb") as opened:
+                    if opened.read(len(_ZIP)) == _ZIP:
+                        yield file
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    facts = folder.stat()
+    return facts.st_dev, facts.st_ino
+
+
+def _raise(error: OSError) -> None:
+    raise error
