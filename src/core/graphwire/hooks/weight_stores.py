@@ -56,13 +56,17 @@ class NewTensor(NamedTuple):
 
 
 class StoreFile(Protocol):
-    """An open file of a store."""
+    """An open file of a store. Whoever opens it closes it."""
 
     size: int
     """In bytes."""
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return exactly the bytes of a range within `size`."""
+        ...
+
+    def close(self) -> None:
+        """Close the file. Nothing happens if it is closed already."""
         ...
 
 
@@ -78,7 +82,7 @@ class StoreFolder(Protocol):
         ...
 
     def open(self, location: str) -> StoreFile:
-        """Open a file. graphwire closes it.
+        """Open a file.
 
         Raises:
             MissingRecordError: there is no such file.

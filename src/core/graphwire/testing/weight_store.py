@@ -18,7 +18,7 @@ import threading
 import tracemalloc
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ from graphwire.errors import ArchiveError, EncodeError
 from graphwire.hooks import NewTensor, StoreIndex, WeightStore
 from graphwire.schema import ITEM_SIZES
 from graphwire.testing.imports import heavy_imports
+from graphwire.wire.archive import FileSource
 from graphwire.wire.weights import Folder, piece_digest
 
 __all__ = ["WeightStoreContract"]
@@ -220,6 +221,15 @@ class WeightStoreContract:
             tracemalloc.stop()
         assert peak < 80 * _MIB
 
+    def test_it_closes_the_files_that_it_opens(self, folder: Folder) -> None:
+        watched = _WatchedFolder(folder.path)
+        location, names = self._written(watched, self._some(3))
+        self._written(watched, self._some(3))
+        index = self.store.open(watched, location)
+        assert all(name in index.tensors for name in names.values())
+        self.store.find(watched, location)
+        assert all(file.closed for file in watched.opened)
+
     # Damage
 
     def test_a_missing_file_is_noticed(self, folder: Folder, tmp_path: Path) -> None:
@@ -327,6 +337,18 @@ class WeightStoreContract:
             return False
 
 
+class _WatchedFolder(Folder):
+    """A folder that remembers which files were opened."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.opened: list[FileSource] = []
+
+    def open(self, location: str) -> FileSource:
+        self.opened.append(super().open(location))
+        return self.opened[-1]
+
+
 class _LostError(Exception):
     """The memory of a tensor cannot be read."""
 
@@ -354,11 +376,11 @@ def _content(folder: Folder, index: StoreIndex, name: str) -> bytes:
             0 <= first <= whole - size
             for first, size, whole in zip(chunk.start, chunk.sizes, stored.shape, strict=True)
         )
-        file = folder.open(chunk.file)
-        assert index.files[chunk.file].nbytes == file.size
         nbytes = math.prod(chunk.sizes) * item
-        assert 0 <= chunk.offset <= file.size - nbytes
-        part = file.read_at(chunk.offset, nbytes)
+        with closing(folder.open(chunk.file)) as file:
+            assert index.files[chunk.file].nbytes == file.size
+            assert 0 <= chunk.offset <= file.size - nbytes
+            part = file.read_at(chunk.offset, nbytes)
         covered += nbytes
         for row, at in enumerate(_rows(stored.shape, chunk.start, chunk.sizes)):
             width = (chunk.sizes[-1] if chunk.sizes else 1) * item

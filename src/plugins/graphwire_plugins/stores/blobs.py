@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError, Problem
 from graphwire.hooks import (
@@ -99,7 +99,8 @@ class BlobStore:
         _check_marker(folder)
         for location in _files_of(folder):
             try:
-                digest = digest_of_file(folder.open(location))
+                with closing(folder.open(location)) as file:
+                    digest = digest_of_file(file)
             except MissingRecordError:  # removed meanwhile
                 continue
             except ArchiveError as error:
@@ -118,7 +119,7 @@ class BlobStore:
         for location in [*_files_of(folder), *_temporary_files_of(folder)]:
             with suppress(FileNotFoundError, MissingRecordError):  # removed meanwhile
                 if location.replace("/", "", 1) not in used and folder.age(location) > older_than:
-                    yield UnusedFile(location, folder.open(location).size)
+                    yield UnusedFile(location, _size(folder, location))
 
 
 def _check_marker(folder: StoreFolder) -> None:
@@ -131,7 +132,8 @@ def _check_marker(folder: StoreFolder) -> None:
             remedy="Pass the folder that was given to Blobs(…) when the program was saved",
         ) from None
     try:
-        tree = json.loads(file.read_at(0, min(file.size, _MARKER_BYTES)))
+        with closing(file):
+            tree = json.loads(file.read_at(0, min(file.size, _MARKER_BYTES)))
     except (ValueError, RecursionError):
         tree = None
     if tree != _MARKER_TREE:
@@ -150,7 +152,7 @@ def _keep(folder: StoreFolder, digest: str, new: NewTensor) -> None:
     location = _location(digest)
     for _ in range(_MOST_TRIES):
         with suppress(MissingRecordError):
-            if (size := folder.open(location).size) != new.nbytes:
+            if (size := _size(folder, location)) != new.nbytes:
                 raise ArchiveError(
                     f"the blob has {size:,} bytes, and content with its digest has {new.nbytes:,}",
                     place=location,
@@ -168,6 +170,11 @@ def _keep(folder: StoreFolder, digest: str, new: NewTensor) -> None:
                     )
             return
     raise ArchiveError("the blob is removed again and again", place=location, remedy="Save again")
+
+
+def _size(folder: StoreFolder, location: str) -> int:
+    with closing(folder.open(location)) as file:
+        return file.size
 
 
 def _location(digest: str) -> str:
@@ -197,7 +204,7 @@ class _Blobs(Mapping[str, StoredTensor]):
             raise KeyError(digest)
         location = _location(digest)
         try:
-            size = self._folder.open(location).size
+            size = _size(self._folder, location)
         except MissingRecordError:
             raise KeyError(digest) from None
         return StoredTensor("uint8", (size,), (Chunk(location, 0, (0,), (size,)),))
@@ -219,7 +226,7 @@ class _Files(Mapping[str, FileFacts]):
         if not _DIGEST.fullmatch(location.replace("/", "", 1)):
             raise KeyError(location)
         try:
-            return FileFacts(self._folder.open(location).size)
+            return FileFacts(_size(self._folder, location))
         except MissingRecordError:
             raise KeyError(location) from None
 

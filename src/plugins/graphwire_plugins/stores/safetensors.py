@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
-from graphwire.hooks import Chunk, NewTensor, StoredTensor, StoreFile, StoreFolder, StoreIndex
+from graphwire.hooks import Chunk, NewTensor, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import FileFacts
 from graphwire.wire.weights import piece_digests
 from graphwire_plugins.stores.content import has_content, write_content
@@ -60,7 +61,8 @@ class SafetensorsStore:
             return location
         if location:
             try:
-                return location if looks_like_header(folder.open(location)) else None
+                with closing(folder.open(location)) as file:
+                    return location if looks_like_header(file) else None
             except ArchiveError:
                 return None
         files, indexes = _names(folder)
@@ -125,13 +127,11 @@ class SafetensorsStore:
             stored[name][:2] != (new.dtype, tuple(new.shape)) for name, new in tensors.items()
         ):
             return False
-        files: dict[str, StoreFile] = {}
+        by_file: dict[str, list[tuple[int, NewTensor]]] = {}
         for name, new in tensors.items():
             (chunk,) = stored[name].chunks
-            file = files.get(chunk.file) or files.setdefault(chunk.file, folder.open(chunk.file))
-            if not has_content(file, chunk.offset, new.view()):
-                return False
-        return True
+            by_file.setdefault(chunk.file, []).append((chunk.offset, new))
+        return all(_contains(folder, file, parts) for file, parts in by_file.items())
 
 
 # --------------------------------------------------------------------------------------------------------------- reading
@@ -199,14 +199,15 @@ def _read_files(folder: StoreFolder, locations: Sequence[str]) -> dict[str, tupl
         ArchiveError: one is damaged.
     """
     files, missing = {}, []
-    for location in locations:
+    for location in sorted(locations):
         try:
             file = folder.open(location)
         except MissingRecordError:
             missing.append(location)
             continue
-        header = read_header(file, location)
-        files[location] = header, FileFacts(file.size, header.sha256)
+        with closing(file):
+            header = read_header(file, location)
+            files[location] = header, FileFacts(file.size, header.sha256)
     if missing:
         what = (
             f"{len(missing)} of {len(locations)} files are missing: "
@@ -285,14 +286,20 @@ def _state(folder: StoreFolder, new: _NewFile) -> bool | None:
         file = folder.open(new.location)
     except MissingRecordError:
         return None
-    if file.size != new.size or not has_content(file, 0, memoryview(new.head)):
-        return False
-    at = len(new.head)
-    for tensor in new.tensors.values():
-        if not has_content(file, at, tensor.view()):
+    with closing(file):
+        if file.size != new.size or not has_content(file, 0, memoryview(new.head)):
             return False
+    parts, at = [], len(new.head)
+    for tensor in new.tensors.values():
+        parts.append((at, tensor))
         at += tensor.nbytes
-    return True
+    return _contains(folder, new.location, parts)
+
+
+def _contains(folder: StoreFolder, location: str, parts: Iterable[tuple[int, NewTensor]]) -> bool:
+    """Return whether a file has the content of tensors at offsets, in bytes."""
+    with closing(folder.open(location)) as file:
+        return all(has_content(file, offset, new.view()) for offset, new in parts)
 
 
 def _write(folder: StoreFolder, new: _NewFile) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 
-from graphwire.errors import ArchiveError
 from graphwire.hooks import NewTensor, StoreFolder
 from graphwire_plugins.stores.safetensors_header import MAX_HEADER_BYTES, problems_error, read_json
 
@@ -21,12 +21,12 @@ def read_index(folder: StoreFolder, location: str) -> dict[str, str]:
     Raises:
         ArchiveError: there is no such file, or it is damaged.
     """
-    file = folder.open(location)
-    if file.size > MAX_HEADER_BYTES:
-        raise ArchiveError(
-            f"the index has {file.size:,} bytes, more than {MAX_HEADER_BYTES:,}", place=location
-        )
-    shards = read_json(file.read_at(0, file.size), location).get("weight_map")
+    with closing(folder.open(location)) as file:
+        if file.size > MAX_HEADER_BYTES:
+            raise problems_error(
+                [f"the index has {file.size:,} bytes, more than {MAX_HEADER_BYTES:,}"], location
+            )
+        shards = read_json(file.read_at(0, file.size), location).get("weight_map")
     if type(shards) is not dict:
         raise problems_error(["the index has no object `weight_map`"], location)
     if problems := [
