@@ -6,8 +6,10 @@ from __future__ import annotations
 import base64
 import copy
 import itertools
+import json
 import struct
 import time
+from contextlib import closing
 from typing import Any, ClassVar
 
 import torch
@@ -16,13 +18,17 @@ from torch.utils import _pytree as pytree
 from graphwire.errors import DecodeError, EncodeError
 from graphwire.hooks.hookspecs import hookimpl
 from graphwire.hooks.interfaces import OpsetStep
+from graphwire.hooks.weight_stores import Chunk, StoredTensor, StoreIndex
 from graphwire.schema.graph import Argument, ArgumentKind, NamedArgument
+from graphwire.schema.weight_references import FileFacts
 from graphwire.testing import WireFormatContract
 from graphwire.testing.constant_codec import ConstantCodecContract
 from graphwire.testing.op_handler import OpHandlerContract
 from graphwire.testing.opset import OpsetContract
 from graphwire.testing.treespec import TreespecContract
+from graphwire.testing.weight_store import WeightStoreContract
 from graphwire_plugins.formats.json import JsonFormat
+from graphwire_plugins.stores import SafetensorsStore
 
 # ------------------------------------------------------------------------------------------------------ wire formats
 
@@ -831,3 +837,163 @@ class Guesses(Keeps):
 class TestGuesses(TestCodecRight):
     codec = Guesses()
     fails = "test_another_process_loads_what_this_one_wrote"
+
+
+# ------------------------------------------------------------------------------------------------------ weight stores
+
+
+class TestStoreRight(WeightStoreContract):
+    store: Any = SafetensorsStore()
+    location = "model.safetensors"
+
+
+class Unsigned(SafetensorsStore):
+    """It forgets that integers have no sign."""
+
+    def open(self, folder: Any, location: str) -> Any:
+        index = super().open(folder, location)
+        tensors = {name: each._replace(dtype=each.dtype.lstrip("u")) for name, each in index.tensors.items()}
+        return index._replace(tensors=tensors)
+
+
+class TestUnsigned(TestStoreRight):
+    store = Unsigned()
+    fails = "test_every_type_and_shape_that_it_keeps_comes_back"
+
+
+class AnyType(SafetensorsStore):
+    def keeps(self, dtype: str) -> bool:
+        return True
+
+
+class TestAnyType(TestStoreRight):
+    store = AnyType()
+    fails = "test_it_says_which_types_it_keeps"
+
+
+class LowerCase(SafetensorsStore):
+    """It writes names in lower case, as a store that has a file for each tensor might."""
+
+    def write(self, folder: Any, location: str, tensors: Any) -> Any:
+        lower = {name.lower(): new for name, new in tensors.items()}
+        written, _ = super().write(folder, location, lower)
+        return written, {name: name.lower() for name in tensors}
+
+
+class TestLowerCase(TestStoreRight):
+    store = LowerCase()
+    fails = "test_every_name_comes_back"
+
+
+class Replacing(SafetensorsStore):
+    def write(self, folder: Any, location: str, tensors: Any) -> Any:
+        folder.remove(location)
+        return super().write(folder, location, tensors)
+
+
+class TestReplacing(TestStoreRight):
+    store = Replacing()
+    fails = "test_no_file_is_replaced"
+
+
+class Counted(SafetensorsStore):
+    """It never uses a file that is there."""
+
+    number = itertools.count()
+
+    def write(self, folder: Any, location: str, tensors: Any) -> Any:
+        return super().write(folder, f"{next(self.number)}-{location}", tensors)
+
+
+class TestCounted(TestStoreRight):
+    store = Counted()
+    fails = "test_equal_content_is_written_once"
+
+
+class Claiming(SafetensorsStore):
+    def find(self, folder: Any, location: str) -> str | None:
+        return location
+
+
+class TestClaiming(TestStoreRight):
+    store = Claiming()
+    fails = "test_it_does_not_claim_what_others_wrote"
+
+
+class OnceRead(SafetensorsStore):
+    """It looks at a location once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[str, Any] = {}
+
+    def open(self, folder: Any, location: str) -> Any:
+        if location not in self.known:
+            self.known[location] = super().open(folder, location)
+        return self.known[location]
+
+
+class TestOnceRead(TestStoreRight):
+    store = OnceRead()
+    fails = "test_a_missing_file_is_noticed"
+
+
+class Unchecked(SafetensorsStore):
+    """It takes a header as it is."""
+
+    def open(self, folder: Any, location: str) -> Any:
+        with closing(folder.open(location)) as file:
+            begin = 8 + int.from_bytes(file.read_at(0, 8), "little")
+            tree, size = json.loads(file.read_at(8, begin - 8)), file.size
+        tensors = {}
+        for name, entry in tree.items():
+            shape = tuple(entry["shape"])
+            chunk = Chunk(location, begin + entry["data_offsets"][0], (0,) * len(shape), shape)
+            tensors[name] = StoredTensor("uint8", shape, (chunk,))
+        return StoreIndex(tensors, {location: FileFacts(size)})
+
+
+class TestUnchecked(TestStoreRight):
+    store = Unchecked()
+    fails = "test_damage_is_an_archive_error_or_describes_what_is_there"
+
+
+class Hoarding(SafetensorsStore):
+    """It keeps a copy of all elements while it writes."""
+
+    def write(self, folder: Any, location: str, tensors: Any) -> Any:
+        copies = {name: bytes(new.view()) for name, new in tensors.items()}
+        views = {
+            name: new._replace(view=lambda name=name: memoryview(copies[name]))
+            for name, new in tensors.items()
+        }
+        return super().write(folder, location, views)
+
+
+class TestHoarding(TestStoreRight):
+    store = Hoarding()
+    fails = "test_memory_does_not_grow_with_the_tensors"
+
+
+class LeavingOpen(SafetensorsStore):
+    def open(self, folder: Any, location: str) -> Any:
+        folder.open(location)
+        return super().open(folder, location)
+
+
+class TestLeavingOpen(TestStoreRight):
+    store = LeavingOpen()
+    fails = "test_it_closes_the_files_that_it_opens"
+
+
+class Hasty(SafetensorsStore):
+    """It takes a file of another writer for its own."""
+
+    def write(self, folder: Any, location: str, tensors: Any) -> Any:
+        super().write(folder, location, tensors)
+        return location, {name: name for name in tensors}
+
+
+class TestHasty(TestStoreRight):
+    store = Hasty()
+    fails = "test_writers_in_parallel_do_not_meet"

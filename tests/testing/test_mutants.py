@@ -22,6 +22,7 @@ BASES = {
     "TestHistoryRight": ("TestHistoryRight", 6),
     "TestSerializerRight": ("TestSerializerRight", 6),
     "TestCodecRight": ("TestCodecRight", 6),
+    "TestStoreRight": ("TestStoreRight", 6),
 }
 
 

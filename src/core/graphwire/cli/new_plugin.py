@@ -24,6 +24,7 @@ KINDS = {
     "treespec": "A container type for graphwire",
     "opset": "Operators of a library for graphwire, and their history",
     "codec": "Weights of a class of its own for graphwire",
+    "store": "A weight store for graphwire",
 }
 """The kinds of plugins, each with the description of its distribution."""
 
