@@ -26,11 +26,9 @@ import pytest
 from graphwire.errors import ArchiveError, EncodeError
 from graphwire.hooks import NewTensor, StoreIndex, WeightStore
 from graphwire.schema import ITEM_SIZES
-from graphwire.testing.imports import heavy_imports
+from graphwire.testing.fresh_process import assert_light_imports
 from graphwire.wire.archive import FileSource
 from graphwire.wire.weights import Folder, piece_digest
-
-__all__ = ["WeightStoreContract"]
 
 _SHAPES: tuple[tuple[int, ...], ...] = ((3, 4), (), (0,), (2, 0, 3), (1,), (7,), (2, 1, 5), (1,) * 12)
 _NAMES = (
@@ -92,10 +90,7 @@ class WeightStoreContract:
         assert type(self.store.takes_storages) is bool
 
     def test_its_module_imports_nothing_heavy(self) -> None:
-        module = self.module or type(self.store).__module__
-        assert heavy_imports(module) == [], (
-            f"{module} imports them at module level: import them inside functions"
-        )
+        assert_light_imports(self.module or type(self.store).__module__)
 
     def test_it_says_which_types_it_keeps(self) -> None:
         kept = [dtype for dtype in ITEM_SIZES if self.store.keeps(dtype)]

@@ -36,7 +36,7 @@ SHARD_BYTES = 5_000_000_000
 _STEM = "model"
 """How the files of a folder begin if the caller names only the folder."""
 _MOST_NAMES, _MOST_TRIES = 100, 100
-_FETCH = "Fetch them into the same folder, or pass weights= with a place that has all of them"
+_FETCH = "Fetch them into the same folder, or name a place that has all of them"
 
 
 class SafetensorsStore:
@@ -152,7 +152,7 @@ def _shards_in(folder: StoreFolder) -> list[str]:
         return shards
     if not files and not indexes:
         raise MissingRecordError(
-            "the folder has no safetensors file", remedy="Pass weights= with the place of the weights"
+            "the folder has no safetensors file", remedy="Name the file or folder with the weights"
         )
     raise problems_error(
         [f"the folder has several safetensors files: {', '.join([*indexes, *files][:10])}"],
