@@ -63,7 +63,7 @@ def test_gc_keeps_what_any_program_uses(blobs: Path, capsys: pytest.CaptureFixtu
     (programs / "b.gw").unlink()
     before = blobs_in(blobs)
     assert main(["blobs", "gc", str(blobs), "--programs", str(programs), "--dry-run"]) == 0
-    assert "1 files, 2.3 KiB would be removed; 3 blobs are used" in capsys.readouterr().out
+    assert "1 file, 2.3 KiB would be removed; 3 blobs are used" in capsys.readouterr().out
     assert blobs_in(blobs) == before
     assert main(["blobs", "gc", str(blobs), "--programs", str(programs), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -81,7 +81,7 @@ def test_gc_keeps_young_blobs(blobs: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(command) == 0
     assert "0 files" in capsys.readouterr().out
     assert main([*command, "--older-than", "0"]) == 0
-    assert "1 files" in capsys.readouterr().out
+    assert "1 file, " in capsys.readouterr().out
 
 
 def test_gc_searches_beside_the_blobs_and_over_links(blobs: Path) -> None:

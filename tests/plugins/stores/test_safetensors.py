@@ -454,6 +454,18 @@ def test_what_an_interrupted_writer_left_is_completed(tmp_path: Path) -> None:
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == whole
 
 
+def test_the_links_of_a_hub_cache_are_read_if_the_caller_allows_them(tmp_path: Path) -> None:
+    stored, snapshot = tmp_path / "blobs", tmp_path / "snapshot"
+    SMALL.write(Folder(stored), "model.safetensors", news(some(20)))
+    snapshot.mkdir()
+    for number, each in enumerate(sorted(stored.iterdir())):
+        (snapshot / each.name).symlink_to(each.rename(stored / f"{number:064}"))
+    assert STORE.find(Folder(snapshot, links=True), "") == "model.safetensors.index.json"
+    assert STORE.open(Folder(snapshot, links=True), "").tensors.keys() == some(20).keys()
+    with pytest.raises(ArchiveError, match="symbolic link"):
+        STORE.open(Folder(snapshot), "")
+
+
 def test_a_link_is_not_written_through(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "model.safetensors").symlink_to("other/model.safetensors")

@@ -149,7 +149,8 @@ def _collect(arguments: argparse.Namespace) -> int:
         rows = [(each.location, size_text(each.nbytes)) for each in removed]
         print_sections([Section("", ("file", "size"), rows, frozenset({1}))], sys.stdout)
     done = "would be removed" if arguments.dry_run else "removed"
-    what = f"{len(removed):,} files, {size_text(nbytes)} {done}; {len(used):,} blobs are used"
+    files_text = "1 file" if len(removed) == 1 else f"{len(removed):,} files"
+    what = f"{files_text}, {size_text(nbytes)} {done}; {len(used):,} blobs are used"
     print_line(f"{escaped(str(arguments.folder))}: {what}", sys.stdout)
     return OK
 

@@ -31,13 +31,18 @@ def write_hashed(file: BinaryIO, content: memoryview) -> str:
         piece = bytes(content)
         write_content(file, piece)
         return digest_of_pieces([_sha256(piece)])
+    # The same rooms for all pieces: new memory has to be mapped page by page.
+    rooms = [memoryview(bytearray(min(content.nbytes, PIECE_BYTES))) for _ in range(_THREADS)]
+    hashed: list[Future[bytes]] = []
     with ThreadPoolExecutor(_THREADS, "graphwire-blobs") as threads:
-        hashed: list[Future[bytes]] = []
         for at in range(0, content.nbytes, PIECE_BYTES):
-            piece = bytes(content[at : at + PIECE_BYTES])
-            hashed.append(threads.submit(_sha256, piece))
-            write_content(file, piece)
-            hashed[-_THREADS:][0].result()  # not more pieces in memory than threads
+            if len(hashed) >= _THREADS:
+                hashed[-_THREADS].result()  # its room is free again
+            part = content[at : at + PIECE_BYTES]
+            copy = rooms[len(hashed) % _THREADS][: part.nbytes]
+            copy[:] = part
+            hashed.append(threads.submit(_sha256, copy))
+            write_content(file, copy)
         return digest_of_pieces(each.result() for each in hashed)
 
 
@@ -78,5 +83,5 @@ def digest_of_pieces(pieces: Iterable[bytes]) -> str:
     return hashlib.sha256(b"".join([first, *rest])).hexdigest() if rest else first.hex()
 
 
-def _sha256(piece: bytes) -> bytes:
+def _sha256(piece: bytes | memoryview) -> bytes:
     return hashlib.sha256(piece).digest()
