@@ -268,6 +268,7 @@ COMMAND_LINES = [
     ["hash", "FILE"],
     ["upgrade", "FILE", "--plan"],
     ["new-plugin", "mine", "--kind", "format", "--directory", "OUT_FOLDER"],
+    ["weights", "FILE"],
     ["blobs", "verify", "BLOBS"],
     ["blobs", "gc", "BLOBS", "--programs", "FILE", "--dry-run"],
     ["plugins"],
