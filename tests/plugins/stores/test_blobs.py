@@ -163,9 +163,8 @@ def test_a_folder_without_a_valid_marker_is_refused(
             STORE.write(folder, "", storages(b"abc"))
 
 
-def test_a_folder_is_found_by_its_marker_or_if_it_is_empty(tmp_path: Path) -> None:
+def test_a_folder_is_found_by_its_marker(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    assert STORE.find(folder, "") == ""
     (tmp_path / "notes.txt").touch()
     assert STORE.find(folder, "") is None
     (tmp_path / "blobs.json").touch()

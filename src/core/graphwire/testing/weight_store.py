@@ -78,8 +78,7 @@ class WeightStoreContract:
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Folder:
-        """Return an empty folder."""
-        (tmp_path / "weights").mkdir()
+        """Return a folder that does not exist yet."""
         return Folder(tmp_path / "weights")
 
     # Members
@@ -103,7 +102,8 @@ class WeightStoreContract:
     # Places
 
     def test_it_finds_what_it_wrote(self, folder: Folder) -> None:
-        assert self.store.find(folder, self.location) == self.location, "it need not exist"
+        if self.location:
+            assert self.store.find(folder, self.location) == self.location, "it need not exist"
         location, _ = self._written(folder, self._some(1))
         assert self.store.find(folder, location) == location
 

@@ -48,11 +48,8 @@ class BlobStore:
     takes_storages = True
 
     def find(self, folder: StoreFolder, location: str) -> str | None:
-        """Return the empty location if the folder has a marker, or nothing yet."""
-        if location not in ("", MARKER):
-            return None
-        names = [name for name in folder.names() if not _TEMPORARY.fullmatch(name)]
-        return "" if MARKER in names or not names else None
+        """Return the empty location if the folder has a marker."""
+        return "" if location in ("", MARKER) and MARKER in folder.names() else None
 
     def open(self, folder: StoreFolder, location: str) -> StoreIndex:
         """Return an index that looks at a blob when it is asked for it, because a folder may have very many.
