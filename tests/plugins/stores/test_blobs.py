@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from graphwire.cli.blobs import PrunedFolder
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
 from graphwire.hooks import NewTensor, PrunableStore
 from graphwire.wire.weights import Folder, piece_digest
@@ -150,7 +149,7 @@ def test_a_folder_without_a_valid_marker_is_refused(
     (tmp_path / "blobs.json").unlink()
     if marker is not None:
         (tmp_path / "blobs.json").write_bytes(marker)
-    folder = PrunedFolder(tmp_path)
+    folder = Folder(tmp_path)
     for use in (
         lambda: STORE.open(folder, ""),
         lambda: list(STORE.damaged(folder)),
@@ -206,7 +205,7 @@ def test_verify_yields_each_damaged_blob(tmp_path: Path) -> None:
 
 
 def test_gc_yields_old_blobs_that_nobody_uses(tmp_path: Path) -> None:
-    folder = PrunedFolder(tmp_path)
+    folder = Folder(tmp_path)
     STORE.write(folder, "", storages(b"used", b"old"))
     make_older(tmp_path, hours=2)
     STORE.write(folder, "", storages(b"young"))
@@ -219,7 +218,7 @@ def test_gc_yields_old_blobs_that_nobody_uses(tmp_path: Path) -> None:
 
 
 def test_a_blob_that_a_new_program_uses_again_is_young_again(tmp_path: Path) -> None:
-    folder = PrunedFolder(tmp_path)
+    folder = Folder(tmp_path)
     STORE.write(folder, "", storages(b"abc"))
     make_older(tmp_path, hours=2)
     assert len(list(STORE.unused(folder, set(), HOUR))) == 1
@@ -228,7 +227,7 @@ def test_a_blob_that_a_new_program_uses_again_is_young_again(tmp_path: Path) -> 
 
 
 def test_gc_yields_what_a_killed_writer_left_and_nothing_else(tmp_path: Path) -> None:
-    folder = PrunedFolder(tmp_path)
+    folder = Folder(tmp_path)
     STORE.write(folder, "", storages(b"abc"))
     (tmp_path / "ab").mkdir(exist_ok=True)
     for name in (
@@ -246,7 +245,7 @@ def test_gc_yields_what_a_killed_writer_left_and_nothing_else(tmp_path: Path) ->
 
 
 def test_a_file_that_is_not_there_has_no_age(tmp_path: Path) -> None:
-    folder = PrunedFolder(tmp_path)
+    folder = Folder(tmp_path)
     with pytest.raises(FileNotFoundError):
         folder.age("ab/cd")
     with pytest.raises(MissingRecordError):

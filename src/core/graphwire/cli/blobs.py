@@ -6,19 +6,18 @@ import argparse
 import os
 import re
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphwire.cli.sections import Section, escaped, print_json, print_line, print_sections, size_text
-from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, PluginError
+from graphwire.errors import ArchiveError, GraphwireError, PluginError
 from graphwire.wire.weights import Folder
 
 if TYPE_CHECKING:
     from graphwire.hooks import PrunableStore
 
-__all__ = ["PrunedFolder", "add_blobs"]
+__all__ = ["add_blobs"]
 
 OK, FOUND = 0, 1
 _STORE = "blobs"
@@ -80,29 +79,6 @@ def add_blobs(commands: Any, common: argparse.ArgumentParser, data: argparse.Arg
     collect.set_defaults(run=_collect)
 
 
-class PrunedFolder(Folder):
-    """A folder whose files have an age, so that the old ones can be removed."""
-
-    def age(self, location: str) -> float:
-        """Return the seconds since a file was written or refreshed.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-        """
-        return time.time() - os.lstat(self.path / location).st_mtime
-
-    def refresh(self, location: str) -> None:
-        """Make the age of a file 0.
-
-        Raises:
-            MissingRecordError: there is no such file.
-        """
-        try:
-            os.utime(self.path / location, follow_symlinks=os.utime not in os.supports_follow_symlinks)
-        except FileNotFoundError:
-            raise MissingRecordError(f"there is no file {location!r}") from None
-
-
 def _hours(text: str) -> float:
     try:
         hours = float(text)
@@ -131,7 +107,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 def _collect(arguments: argparse.Namespace) -> int:
     from graphwire.cli.progress import progress
 
-    folder = PrunedFolder(arguments.folder)
+    folder = Folder(arguments.folder)
     store = _store()
     removed = []
     with progress("Collecting"):

@@ -159,6 +159,7 @@ class Payloads:
                     continue
                 record = self.records.get(folder + meta.path_name)
                 shared = record if meta.shared is None else self.records.get(meta.shared)
+                record = shared if record is None else record  # a copy, which a file with references lacks
                 if record is None or shared is None:
                     missing = meta.path_name if record is None else meta.shared
                     problems.append(Problem(place, "missing-record", f"there is no record {missing!r}"))

@@ -104,6 +104,15 @@ class FileSource:
         finally:
             self._leave(reader)
 
+    def map_anew(self, offset: int, size: int) -> memoryview:
+        """Return the range as private memory that no other view shares."""
+        reader = object()
+        try:
+            mapping = _map_private(self._descriptor_for(reader), self.size)
+            return memoryview(mapping)[offset : offset + size]
+        finally:
+            self._leave(reader)
+
     def close(self) -> None:
         self.closed = True
         self._mappings.clear()  # its views keep it alive

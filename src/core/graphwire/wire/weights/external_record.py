@@ -12,6 +12,10 @@ from graphwire.wire.weights.opened_stores import OpenedStores
 from graphwire.wire.weights.piece_digests import PIECE_BYTES, PieceDigest, piece_digest
 from graphwire.wire.weights.reference_table import counts_of, strides_of
 
+_MAPPED_AGAIN_BYTES = 1 << 20
+"""In bytes. Records of this size that share stored bytes with another record get a mapping of their own; smaller ones are copied.
+Each mapping holds a descriptor."""
+
 
 class ExternalRecord:
     """A record of weights outside of the program's file.
@@ -55,7 +59,10 @@ class ExternalRecord:
         found = None if self._copied else self._mapped_range()
         if found is not None:
             source, offset = found
-            return source.map(offset, self.nbytes)
+            if self.stores.is_first(source, offset, self.nbytes, self._name):
+                return source.map(offset, self.nbytes)
+            if self.nbytes >= _MAPPED_AGAIN_BYTES:
+                return source.map_anew(offset, self.nbytes)
         memory = self._copy()
         if self.is_checked:
             self.check_digest(piece_digest(memory))

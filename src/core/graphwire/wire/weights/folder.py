@@ -7,6 +7,7 @@ import io
 import os
 import stat
 import sys
+import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -153,6 +154,29 @@ class Folder(Closing):
             else:
                 with self._opened(above) as handle:
                     os.unlink(name, dir_fd=handle.number)
+
+    def age(self, location: str) -> float:
+        """Return the seconds since a file was written or refreshed.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ArchiveError: the location leaves the folder.
+        """
+        check_location(location)
+        return time.time() - os.lstat(self.path / location).st_mtime
+
+    def refresh(self, location: str) -> None:
+        """Make the age of a file 0.
+
+        Raises:
+            MissingRecordError: there is no such file.
+            ArchiveError: the location leaves the folder.
+        """
+        check_location(location)
+        try:
+            os.utime(self.path / location, follow_symlinks=os.utime not in os.supports_follow_symlinks)
+        except FileNotFoundError:
+            raise MissingRecordError(f"there is no file {location!r}") from None
 
     def close(self) -> None:
         """Do nothing: files and folders are opened for each use."""
@@ -310,6 +334,7 @@ class NewFile(InterruptSafe):
                 file.close()
                 with suppress(OSError):
                     self._unlink(self._temporary)
+                self._file = None
             if self._handle is not None and error is None:
                 _sync_folder(self._handle)
             if self._handle is not None:

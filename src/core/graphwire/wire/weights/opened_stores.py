@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 import os
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -77,6 +79,32 @@ def store_named(registry: Registry, kind: str) -> WeightStore:
     return store
 
 
+class _Ranges:
+    """Ranges of a file that do not overlap, each with the record that maps it."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ranges: list[tuple[int, str]] = []
+        """The end of each range, and its record."""
+
+    def add(self, start: int, end: int, record: str) -> bool:
+        """Add a range unless it overlaps another one; return whether the record has it."""
+        index = bisect.bisect_left(self._starts, start)
+        if (
+            index < len(self._starts)
+            and self._starts[index] == start
+            and self._ranges[index] == (end, record)
+        ):
+            return True
+        if index and self._ranges[index - 1][0] > start:
+            return False
+        if index < len(self._starts) and self._starts[index] < end:
+            return False
+        self._starts.insert(index, start)
+        self._ranges.insert(index, (end, record))
+        return True
+
+
 class OpenedStores(Closing):
     """The stores of a table of references.
 
@@ -103,6 +131,8 @@ class OpenedStores(Closing):
         self._registry = registry
         self._indexes: dict[int, StoreIndex] = {}
         self._sources: dict[tuple[int, str], FileSource] = {}
+        self._lock = threading.Lock()
+        self._mapped: dict[FileSource, _Ranges] = {}
 
     def index(self, store: int) -> StoreIndex:
         """Return what a store contains.
@@ -135,6 +165,15 @@ class OpenedStores(Closing):
             if source is not opened:  # another thread was faster
                 opened.close()
         return source
+
+    def is_first(self, source: FileSource, offset: int, nbytes: int, record: str) -> bool:
+        """Note that a record maps a range of a file, and return whether no other record maps any of its bytes.
+
+        Records that are equal, such as two biases of zeros, may be one stored tensor. In the program they are two, and a change
+        of one must not show in the other.
+        """
+        with self._lock:
+            return self._mapped.setdefault(source, _Ranges()).add(offset, offset + nbytes, record)
 
     def shown(self, store: int) -> str:
         """Return where a store is, for messages and tables."""
