@@ -448,6 +448,7 @@ def measure_comparisons(bench: Bench, mebibytes: int) -> list[Comparison]:
         compare_chains,
         compare_modules,
         compare_others,
+        compare_stores,
         compare_threads,
         compare_weights,
     )
@@ -459,6 +460,7 @@ def measure_comparisons(bench: Bench, mebibytes: int) -> list[Comparison]:
         rows += compare_threads(bench.folder, bench.turns, wall, done)
         rows += compare_modules(bench.folder, bench.turns, bench.clock, done)
         rows += compare_weights(bench.folder, mebibytes, bench.turns, wall, done)
+        rows += compare_stores(bench.folder, mebibytes, bench.turns, wall, done)
         rows += compare_chains(bench.folder, CHAINS, 1, bench.clock, done)
         rows += compare_others(bench.folder, mebibytes, bench.turns, wall, done)
     return rows

@@ -18,7 +18,14 @@ from timing import Step, interleaved
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-__all__ = ["compare_chains", "compare_modules", "compare_others", "compare_threads", "compare_weights"]
+__all__ = [
+    "compare_chains",
+    "compare_modules",
+    "compare_others",
+    "compare_stores",
+    "compare_threads",
+    "compare_weights",
+]
 
 _THREADS = 8
 
@@ -116,6 +123,65 @@ def compare_weights(
             process("-m", "graphwire", "inspect", str(large)),
             "process: python that does nothing",
             process("-c", "pass"),
+        ),
+    ]
+
+
+def compare_stores(
+    folder: Path, mebibytes: int, turns: int, clock: Callable[[], float], done: Callable[[str], object]
+) -> list[Comparison]:
+    """Weights outside of the program's file, beside the library of their format and torch's own pair."""
+    import torch
+    from cases import weighty
+    from safetensors.torch import load_file, save_file
+
+    import graphwire
+
+    program = weighty(mebibytes)
+    inside, beside, stored = folder / "inside.pt2", folder / "beside.pt2", folder / "stored.safetensors"
+    tensors = {name: each.detach() for name, each in program.state_dict.items()}
+    torch.export.save(program, inside)
+    save_file(tensors, stored)
+    size = f"{mebibytes:,} MiB"
+    compare = _Bench(turns, clock, done)
+    refer = graphwire.Checkpoint(stored)
+    names = graphwire.Checkpoint(stored, check="names")
+    graphwire.save(program, beside, weights=refer)
+
+    def write() -> None:
+        graphwire.save(program, folder / "w.pt2", weights=folder / "w.safetensors")
+        (folder / "w.safetensors").unlink()
+
+    return [
+        compare(
+            f"save, {size} to safetensors",
+            write,
+            "safetensors save_file, not synced",
+            lambda: save_file(tensors, folder / "l.safetensors"),
+        ),
+        compare(
+            f"save, {size} referred to and compared",
+            lambda: graphwire.save(program, folder / "r.pt2", weights=refer),
+            "torch.export.save",
+            lambda: torch.export.save(program, folder / "t.pt2"),
+        ),
+        compare(
+            f"save, {size} referred to by names",
+            lambda: graphwire.save(program, folder / "n.pt2", weights=names),
+            "graph only, saved",
+            lambda: graphwire.save(program, folder / "g.pt2", weights=None),
+        ),
+        compare(
+            f"load, {size} of safetensors, mapped",
+            lambda: graphwire.load(beside),
+            "safetensors load_file",
+            lambda: load_file(stored),
+        ),
+        compare(
+            f"load, {size} of safetensors, mapped again",
+            lambda: graphwire.load(beside),
+            "torch.export.load",
+            lambda: torch.export.load(inside),
         ),
     ]
 

@@ -38,6 +38,14 @@ class Replacement(io.FileIO):
             OSError: they cannot be written, or earlier ones failed to reach the disk, which a later sync may not report.
         """
         write_pieces(self, pieces)
+        self.write_out()
+
+    def write_out(self) -> None:
+        """Ask the system to start writing to the disk, if there is enough to write.
+
+        Raises:
+            OSError: earlier bytes failed to reach the disk.
+        """
         ahead = self.tell() - self._begun
         if _sync_file_range is not None and ahead >= _WRITE_OUT_BYTES:
             if _sync_file_range(self.fileno(), self._begun, ahead, _SYNC_FILE_RANGE_WRITE):

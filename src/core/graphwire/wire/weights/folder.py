@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, cast
 
 from graphwire.errors import ArchiveError, MissingRecordError
 from graphwire.process import InterruptSafe
 from graphwire.wire import Closing
-from graphwire.wire.archive import FileSource, sync
+from graphwire.wire.archive import FileSource, Replacement, sync
 
 _MOST_CHARACTERS = 4096
 _MOST_NAME_BYTES = 255
@@ -293,6 +293,15 @@ def _open_read(path: str, _: int) -> int:
     return os.open(path, _FILE_FLAGS)
 
 
+class _NewFileIO(Replacement):
+    """A new file whose bytes the system starts to write to the disk before it is synced."""
+
+    def write(self, data: Any) -> int:
+        done = super().write(data)
+        self.write_out()
+        return done
+
+
 class NewFile(InterruptSafe):
     """A context manager for a new file, as `StoreFolder.create` describes it."""
 
@@ -312,11 +321,11 @@ class NewFile(InterruptSafe):
         if _HAS_DIR_FD:
             if self._handle is None:
                 self._handle = folder._opened(self._above, make=True)
-            self._file = cast("BinaryIO", io.FileIO(self._temporary, "x+b", opener=self._open_new))
+            self._file = cast("BinaryIO", _NewFileIO(self._temporary, "x+b", opener=self._open_new))
         else:
             folder._check_links(self._above, last=True)
             folder.path.joinpath(*self._above).mkdir(parents=True, exist_ok=True)
-            self._file = cast("BinaryIO", io.FileIO(self._path(self._temporary), "x+b"))
+            self._file = cast("BinaryIO", _NewFileIO(self._path(self._temporary), "x+b"))
 
     def value(self) -> BinaryIO | None:
         return self._file

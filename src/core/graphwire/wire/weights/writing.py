@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from graphwire.errors import EncodeError
@@ -50,8 +51,11 @@ def write_weights(
             given = _free_name(part.name, tensors)
             tensors[given] = NewTensor(part.dtype, part.sizes, part.nbytes, _elements(views[name], part))
             parts[name].append((given, part))
-    location, names = _write(store, place, tensors)
-    digests = digests_of({name: views[name].view for name in parts})
+    # The digests take as long as the disk, so both are done at once.
+    with ThreadPoolExecutor(1, "graphwire-digests") as thread:
+        hashed = thread.submit(digests_of, {name: views[name].view for name in parts})
+        location, names = _write(store, place, tensors)
+        digests = hashed.result()
     found = {}
     for name, members in parts.items():
         regions = [_region(names[given], part) for given, part in members]
