@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -63,6 +64,7 @@ def folder() -> Path:
 @cache
 def calls() -> dict[str, Callable[[], object]]:
     """What is interrupted, each done once before."""
+    (folder() / "stores").mkdir()
     program = SMALL_PROGRAMS["cond"]().program
     large = torch.export.export(Large(), (torch.ones(2, 600),))
     made: dict[str, Callable[[], object]] = {
@@ -72,10 +74,20 @@ def calls() -> dict[str, Callable[[], object]]:
         "load copies": partial(graphwire.load, folder() / "large.pt2", copy=True, verify=True),
         "convert": partial(graphwire.convert, folder() / "model.pt2", folder() / "c.pt2", format="cbor"),
         "verify": partial(graphwire.verify, folder() / "model.pt2"),
+        "save weights": partial(_save_weights, large, "weights.safetensors", count()),
+        "save blobs": partial(_save_weights, large, "blobs", count()),
+        "load weights": partial(graphwire.load, folder() / "weights.safetensors.gw"),
     }
     for call in made.values():
         call()
     return made
+
+
+def _save_weights(program: torch.export.ExportedProgram, name: str, number: Iterator[int]) -> None:
+    """Save a program and its weights, to a new store each time."""
+    store = folder() / "stores" / f"{next(number)}-{name}"
+    weights = graphwire.Blobs(store) if name == "blobs" else store
+    graphwire.save(program, folder() / f"{name}.gw", weights=weights)
 
 
 @cache
@@ -86,14 +98,14 @@ def lines(name: str) -> int:
 
 def interrupted(call: Callable[[], object], at: int | None) -> int:
     """Make a call, and interrupt it before the line of that number; how many it came by."""
-    count = 0
+    visits = 0
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal count
+        nonlocal visits
         if not frame.f_code.co_filename.startswith(SOURCES):
             return None
-        count += event == "line"
-        if count == at and event == "line":
+        visits += event == "line"
+        if visits == at and event == "line":
             raise KeyboardInterrupt
         return trace
 
@@ -105,7 +117,7 @@ def interrupted(call: Callable[[], object], at: int | None) -> int:
         pass
     finally:
         sys.settrace(usual)
-    return count
+    return visits
 
 
 def left() -> Left:
@@ -120,7 +132,7 @@ def left() -> Left:
     thread = threading.Thread(target=take_turn)
     thread.start()
     thread.join()
-    files = sorted(path.name for path in folder().iterdir())
+    files = sorted(path.name for path in (*folder().iterdir(), *folder().rglob("stores/*.part")))
     enabled = torch._C._is_torch_function_enabled()
     descriptors = len(list(Path("/proc/self/fd").iterdir())) if sys.platform == "linux" else 0
     return Left(collects, not turns[0], enabled, descriptors, threading.active_count(), files)
@@ -132,11 +144,21 @@ def assert_nothing_is_left(before: Left) -> None:
         gc.collect()  # what an exception still holds
         time.sleep(0.01)  # a thread takes a moment to end
     assert found == before
-    for name in ("saved.pt2", "large.pt2"):
+    for name in ("saved.pt2", "large.pt2", "weights.safetensors.gw", "blobs.gw"):
         assert graphwire.verify(folder() / name) == []
 
 
-NAMES = ("save", "save over", "load", "load copies", "convert", "verify")
+NAMES = (
+    "save",
+    "save over",
+    "save weights",
+    "save blobs",
+    "load",
+    "load copies",
+    "load weights",
+    "convert",
+    "verify",
+)
 MOMENTS = st.floats(0, 1, exclude_max=True)
 EXAMPLES = settings.default.max_examples if settings.default.max_examples > 100 else 50  # each takes a while
 
@@ -189,11 +211,12 @@ def test_each_line_of_what_gives_state_back_may_be_interrupted() -> None:
         "atomic_file.py",
         "programs.py",
         "package_writer.py",
+        "weights/folder.py",
     )
     for name in ("save", "load"):
         calls()[name]()
     before = left()
-    for name in ("save", "load"):
+    for name in ("save", "save weights", "load"):
         for number in numbers_of(calls()[name], guards):
             interrupted(calls()[name], number)
             found = left()

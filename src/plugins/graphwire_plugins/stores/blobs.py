@@ -80,7 +80,8 @@ class BlobStore:
                 )
         with suppress(FileExistsError):
             if MARKER not in folder.names():
-                with folder.create(MARKER) as file:
+                creation = folder.create(MARKER)
+                with creation as file, creation:
                     write_content(file, json.dumps(_MARKER_TREE).encode())
         _check_marker(folder)
         for digest, new in tensors.items():
@@ -159,7 +160,8 @@ def _keep(folder: StoreFolder, digest: str, new: NewTensor) -> None:
                 folder.refresh(location)
             return
         with suppress(FileExistsError):  # another writer was faster
-            with folder.create(location) as file:
+            creation = folder.create(location)
+            with creation as file, creation:
                 if write_hashed(file, new.view()) != digest:
                     raise EncodeError(
                         f"a storage does not have the digest {digest}",

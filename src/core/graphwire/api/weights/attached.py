@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from graphwire.api.weights.choices import Blobs, Checkpoint, LoadWeights, WeightChoice
-from graphwire.api.weights.saving import folder_of, relative_folder
+from graphwire.api.weights.saving import folder_of, relative_folder, warn_of_prefix
 from graphwire.errors import ArchiveError, GraphwireError, Problem, WeightsError
 from graphwire.hooks import Registry, remedy_for_requirements
 from graphwire.schema import StoreReference, WeightReferences
@@ -249,6 +249,7 @@ def records_in_store(
         raise WeightsError(
             match.missing, remedy=f"{place.shown} has other weights; Checkpoint(…, names=) renames them"
         )
+    warn_of_prefix(match.prefix, place)
     references = WeightReferences([StoreReference(place.kind, place.location, None)])
     stores = OpenedStores(references, [place], registry, checked=False)
     return stores, {

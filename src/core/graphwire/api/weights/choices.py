@@ -56,6 +56,16 @@ class Checkpoint:
     kind: str | None = None
     """The name of the weight store. None finds it by the location."""
 
+    def __post_init__(self) -> None:
+        for name, allowed in (("check", ("bytes", "names")), ("rest", ("error", "file"))):
+            if getattr(self, name) not in allowed:
+                raise ArchiveError(
+                    f"{name}={getattr(self, name)!r:.80} is not a choice of Checkpoint",
+                    remedy=f"Choose {' or '.join(map(repr, allowed))}",
+                )
+        if not 0 <= self.rank < self.ranks:
+            raise ArchiveError(f"rank {self.rank} is none of {self.ranks} ranks")
+
 
 @dataclass(frozen=True)
 class Blobs:

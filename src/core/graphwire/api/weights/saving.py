@@ -65,6 +65,11 @@ def references_for(
     kind = "blobs" if isinstance(weights, Blobs) else None
     location = weights.location if isinstance(weights, Blobs) else weights
     place = new_place(location, kind, registry)
+    if kind is None and folder is not None and relative_folder(place.folder.path, folder) is None:
+        raise ArchiveError(
+            f"the file could not refer to {place.shown!r}, which is not at or below its folder",
+            remedy=f"Write the weights beside it: {os.fspath(folder / Path(place.location).name)!r}",
+        )
     written = write_weights(store_named(registry, place.kind), place, records, views)
     place = place._replace(location=written.location)
     return _with_files(place, folder, registry, written.records)
@@ -149,6 +154,18 @@ def providers_of(kinds: list[str], registry: Registry) -> dict[str, PluginRequir
 # --------------------------------------------------------------------------------------------------------- checkpoints
 
 
+def warn_of_prefix(prefix: tuple[str, str], place: StorePlace) -> None:
+    """Warn the caller of a public function that weights were found under names with another prefix."""
+    old, new = prefix
+    if old or new:
+        change = " and ".join(
+            [*([f"without {old!r}"] if old else ()), *([f"with {new!r} before them"] if new else ())]
+        )
+        warnings.warn(
+            f"{place.shown} has the weights under other names: {change}", GraphwireWarning, stacklevel=5
+        )
+
+
 def _refer(
     chosen: Checkpoint,
     folder: Path | None,
@@ -157,8 +174,6 @@ def _refer(
     registry: Registry,
 ) -> WeightReferences:
     """Return references to weights that exist, after a comparison."""
-    if not 0 <= chosen.rank < chosen.ranks:
-        raise ArchiveError(f"rank {chosen.rank} is none of {chosen.ranks} ranks")
     place = find_store(registry, chosen.location, chosen.kind, links=True)
     index = store_named(registry, place.kind).open(place.folder, place.location)
     tables, problems = [], list[Problem]()
@@ -169,13 +184,7 @@ def _refer(
         tables.append(match.records)
         if rank == chosen.rank:
             problems = match.missing
-            if any(match.prefix):
-                old, new = match.prefix
-                warnings.warn(
-                    f"the weights are stored under names with {f'{new!r} before them' if new else f'no {old!r}'}: {place.shown}",
-                    GraphwireWarning,
-                    stacklevel=4,
-                )
+            warn_of_prefix(match.prefix, place)
     table = tables[chosen.rank]
     stores = [StoreReference(place.kind, place.location, None)]
     digests: dict[str, str] = {}

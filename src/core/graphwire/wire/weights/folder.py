@@ -6,11 +6,11 @@ import errno
 import io
 import os
 import stat
-import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -34,6 +34,8 @@ _FILE_FLAGS = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 )
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_IS_FOLDER = getattr(os, "O_DIRECTORY", 0)
+_NEW_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | _NO_LINK
 
 
 def location_problem(location: str) -> str:
@@ -109,7 +111,8 @@ class Folder(Closing):
                 self._check_links(below, last=True)
                 with os.scandir(self.path.joinpath(*below)) as entries:
                     return sorted(f"{each.name}/" if each.is_dir() else each.name for each in entries)
-            with self._opened(below, os.O_RDONLY) as handle, os.scandir(handle.number) as entries:
+            handle = self._handle(below, os.O_RDONLY)
+            with handle, handle, os.scandir(handle.number) as entries:
                 return sorted(
                     f"{each.name}/" if each.is_dir(follow_symlinks=False) else each.name for each in entries
                 )
@@ -121,16 +124,19 @@ class Folder(Closing):
         try:
             if not _HAS_DIR_FD or self.links:
                 self._check_links([*above, name], last=True)
-                file = io.FileIO(self.path.joinpath(*above, name), opener=_open_read)
+                # Open and wrap in one bytecode instruction: an interrupt between two would leak the descriptor.
+                file = io.FileIO(*map(os.open, (self.path.joinpath(*above, name),), (_FILE_FLAGS,)))  # type: ignore[arg-type]
             else:
-                with self._opened(above) as handle:
-                    file = io.FileIO(name, opener=handle.open_read)
+                handle = self._handle(above)
+                with handle, handle:
+                    opened = map(partial(os.open, dir_fd=handle.number), (name,), (_FILE_FLAGS | _NO_LINK,))
+                    file = io.FileIO(*opened)  # type: ignore[arg-type] # one number
         except FileNotFoundError:
             raise MissingRecordError(
                 f"there is no file {location!r} in {os.fspath(self.path)!r}", remedy=_FETCH
             ) from None
         except OSError as error:
-            raise self._refused(location, error) from error
+            raise self.refused(location, error) from error
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             file.close()
             raise ArchiveError(f"{self.shown(location)!r} is not a regular file", remedy=_PLAIN)
@@ -146,14 +152,8 @@ class Folder(Closing):
             ArchiveError: the location leaves the folder.
             OSError: it cannot be deleted.
         """
-        *above, name = check_location(location)
         with suppress(FileNotFoundError):
-            if not _HAS_DIR_FD:
-                self._check_links(above, last=True)
-                self.path.joinpath(*above, name).unlink()
-            else:
-                with self._opened(above) as handle:
-                    os.unlink(name, dir_fd=handle.number)
+            self._at(location, os.unlink)
 
     def age(self, location: str) -> float:
         """Return the seconds since a file was written or refreshed.
@@ -162,8 +162,8 @@ class Folder(Closing):
             FileNotFoundError: there is no such file.
             ArchiveError: the location leaves the folder.
         """
-        check_location(location)
-        return time.time() - os.lstat(self.path / location).st_mtime
+        status = self._at(location, partial(os.stat, follow_symlinks=False))
+        return time.time() - float(status.st_mtime)
 
     def refresh(self, location: str) -> None:
         """Make the age of a file 0.
@@ -172,40 +172,29 @@ class Folder(Closing):
             MissingRecordError: there is no such file.
             ArchiveError: the location leaves the folder.
         """
-        check_location(location)
         try:
-            os.utime(self.path / location, follow_symlinks=os.utime not in os.supports_follow_symlinks)
+            self._at(location, partial(os.utime, follow_symlinks=os.utime not in os.supports_follow_symlinks))
         except FileNotFoundError:
             raise MissingRecordError(f"there is no file {location!r}") from None
+
+    def _at(self, location: str, call: Callable[..., Any]) -> Any:
+        """Call a function of the system for a file."""
+        *above, name = check_location(location)
+        if not _HAS_DIR_FD:
+            self._check_links(above, last=True)
+            return call(self.path.joinpath(*above, name))
+        handle = self._handle(above)
+        with handle, handle:
+            return call(name, dir_fd=handle.number)
 
     def close(self) -> None:
         """Do nothing: files and folders are opened for each use."""
 
     # ------------------------------------------------------------------------------------------------- one step at a time
 
-    def _opened(
-        self, names: Sequence[str], last_flags: int = _FOLDER_FLAGS, *, make: bool = False
-    ) -> _Handle:
-        """Open the folder that is reached by names, each relative to the one before."""
-        if make:
-            self.path.mkdir(parents=True, exist_ok=True)
-        handle = _Handle(self.path, _FOLDER_FLAGS if names else last_flags)
-        try:
-            for position, name in enumerate(names):
-                if make:
-                    with suppress(FileExistsError):
-                        os.mkdir(name, dir_fd=handle.number)
-                flags = last_flags if position == len(names) - 1 else _FOLDER_FLAGS
-                handle.step(name, flags)
-        except OSError as error:
-            handle.close()
-            if isinstance(error, FileNotFoundError):
-                raise
-            raise self._refused("/".join(names), error) from error
-        except BaseException:
-            handle.close()
-            raise
-        return handle
+    def _handle(self, names: Sequence[str], flags: int = _FOLDER_FLAGS, *, make: bool = False) -> _Handle:
+        """Return a context manager for the folder that is reached by names, each relative to the one before."""
+        return _Handle(self, names, flags, make=make)
 
     def _check_links(self, names: Sequence[str], *, last: bool) -> None:
         """Raise if a name is a symbolic link, on systems that cannot refuse it while they open it."""
@@ -215,9 +204,9 @@ class Folder(Closing):
         for name in names if last else names[:-1]:
             path = path / name
             if path.is_symlink():
-                raise self._refused("/".join(names), OSError(errno.ELOOP, "a link"))
+                raise self.refused("/".join(names), OSError(errno.ELOOP, "a link"))
 
-    def _refused(self, location: str, error: OSError) -> ArchiveError | OSError:
+    def refused(self, location: str, error: OSError) -> ArchiveError | OSError:
         """Return the error for a location that cannot be opened: one of ours if it is a link or no folder."""
         if error.errno in (
             errno.ELOOP,
@@ -243,54 +232,66 @@ class _Below(Folder):
         self._above = above
         self._names = list(names)
 
-    def _opened(
-        self, names: Sequence[str], last_flags: int = _FOLDER_FLAGS, *, make: bool = False
-    ) -> _Handle:
-        return self._above._opened([*self._names, *names], last_flags, make=make)
+    def _handle(self, names: Sequence[str], flags: int = _FOLDER_FLAGS, *, make: bool = False) -> _Handle:
+        return self._above._handle([*self._names, *names], flags, make=make)
 
     def _check_links(self, names: Sequence[str], *, last: bool) -> None:
         self._above._check_links([*self._names, *names], last=last)
 
 
-class _Handle:
-    """A descriptor of a folder, replaced by those of folders below it."""
+class _Handle(InterruptSafe):
+    """A descriptor of a folder, and of those above it, closed when the block ends.
 
-    def __init__(self, path: Path, flags: int) -> None:
-        self._numbers: list[int] = [os.open(path, flags)]
+    Args:
+        folder: where the first name is looked up.
+        names: the names on the way, each relative to the folder before.
+        flags: of the last folder, as for `os.open`.
+        make: whether folders are made as needed.
+    """
+
+    def __init__(self, folder: Folder, names: Sequence[str], flags: int, *, make: bool) -> None:
+        self._folder = folder
+        self._names = names
+        self._flags = flags
+        self._make = make
+        self._numbers: list[int | None] = [None]
+        """None and then the descriptors. Each change is one operation of the interpreter, so an interrupt loses none."""
 
     @property
     def number(self) -> int:
-        """The descriptor."""
-        return self._numbers[-1]
+        """The descriptor of the last folder."""
+        number = self._numbers[-1]
+        assert number is not None  # `begin` opened it
+        return number
 
-    def step(self, name: str, flags: int) -> None:
-        """Replace the folder by one in it."""
-        self._numbers.extend(
-            os.open(each, flags | _NO_LINK | getattr(os, "O_DIRECTORY", 0), dir_fd=self.number)
-            for each in (name,)
-        )
-        os.close(self._numbers.pop(0))
+    def begin(self) -> None:
+        if len(self._numbers) == len(self._names) + 2:
+            return
+        try:
+            self._walk()
+        except OSError as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise self._folder.refused("/".join(self._names), error) from error
 
-    def open_read(self, name: str, _: int) -> int:
-        """Open a file of the folder for `io.FileIO`."""
-        return os.open(name, _FILE_FLAGS | _NO_LINK, dir_fd=self.number)
+    def _walk(self) -> None:
+        self.end(None)
+        if self._make:
+            self._folder.path.mkdir(parents=True, exist_ok=True)
+        root = self._flags if not self._names else _FOLDER_FLAGS
+        self._numbers.extend(map(os.open, (self._folder.path,), (root | _IS_FOLDER,)))
+        for position, name in enumerate(self._names):
+            if self._make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=self.number)
+            flags = self._flags if position == len(self._names) - 1 else _FOLDER_FLAGS
+            step = partial(os.open, dir_fd=self.number)
+            self._numbers.extend(map(step, (name,), (flags | _IS_FOLDER | _NO_LINK,)))
 
-    def close(self) -> None:
-        """Close the descriptor."""
-        deque(map(os.close, iter(self._take, None)), maxlen=0)
-
-    def _take(self) -> int | None:
-        return self._numbers.pop() if self._numbers else None
-
-    def __enter__(self) -> _Handle:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def _open_read(path: str, _: int) -> int:
-    return os.open(path, _FILE_FLAGS)
+    def end(self, error: BaseException | None) -> None:
+        if len(self._numbers) > 1:
+            deque(map(os.close, iter(self._numbers.pop, None)), maxlen=0)
+        self._numbers = [None]
 
 
 class _NewFileIO(Replacement):
@@ -320,8 +321,12 @@ class NewFile(InterruptSafe):
         folder = self._folder
         if _HAS_DIR_FD:
             if self._handle is None:
-                self._handle = folder._opened(self._above, make=True)
-            self._file = cast("BinaryIO", _NewFileIO(self._temporary, "x+b", opener=self._open_new))
+                self._handle = folder._handle(self._above, os.O_RDONLY, make=True)
+            self._handle.begin()
+            opened = map(
+                partial(os.open, dir_fd=self._handle.number), (self._temporary,), (_NEW_FLAGS,), (0o666,)
+            )
+            self._file = cast("BinaryIO", partial(_NewFileIO, mode="w+b")(*opened))
         else:
             folder._check_links(self._above, last=True)
             folder.path.joinpath(*self._above).mkdir(parents=True, exist_ok=True)
@@ -341,20 +346,14 @@ class NewFile(InterruptSafe):
         finally:
             if file is not None:
                 file.close()
-                with suppress(OSError):
-                    self._unlink(self._temporary)
-                self._file = None
-            if self._handle is not None and error is None:
-                _sync_folder(self._handle)
+            self._file = None
+            with suppress(OSError, AssertionError):  # nothing was opened
+                self._unlink(self._temporary)
             if self._handle is not None:
-                self._handle.close()
+                if error is None:
+                    _sync_folder(self._handle)
+                self._handle.end(error)
         self._ended = True
-
-    def _open_new(self, name: str, flags: int) -> int:
-        assert self._handle is not None  # `begin` opened it
-        return os.open(
-            name, flags | getattr(os, "O_CLOEXEC", 0) | _NO_LINK, 0o666, dir_fd=self._handle.number
-        )
 
     def _publish(self) -> None:
         """Give the file its name, unless there is a file of that name."""
@@ -383,11 +382,5 @@ class NewFile(InterruptSafe):
 
 def _sync_folder(handle: _Handle) -> None:
     """Make the name durable. Windows and some network disks cannot sync a folder."""
-    if sys.platform == "win32":
-        return
     with suppress(OSError):
-        number = os.open(".", os.O_RDONLY, dir_fd=handle.number)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
+        os.fsync(handle.number)
