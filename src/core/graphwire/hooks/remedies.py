@@ -39,6 +39,7 @@ _OF_BOX = {
     "treespec_serializer": "treespecs",
     "opset_upgrader": "opsets",
     "constant_codec": "constants",
+    "weight_store": "stores",
 }
 """The plugins that ship with graphwire, by the kind of what they provide."""
 
