@@ -51,10 +51,11 @@ def _records() -> Iterator[type[msgspec.Struct]]:
 
 def test_every_field_of_every_record_has_a_row() -> None:
     views = {"SourceRow", "BackwardNameMaps", "NameMaps"}
+    places = {"FileFacts", "StoreReference", "Region", "RecordReference", "WeightReferences"}
     fields = {
         (kind.__name__, field)
         for kind in _records()
-        if kind.__name__ not in views
+        if kind.__name__ not in views | places
         for field in kind.__struct_fields__
     }
     assert fields == set(TABLE)

@@ -243,7 +243,7 @@ def test_every_value_is_loaded_or_refused(format: str, home: str, name: str) -> 
             continue
         assert graphwire.verify(written, registry=REGISTRIES["none"]) == []
         _assert_same(graphwire.loads(written, registry=REGISTRIES["none"]), program)
-        if getattr(make(), "is_quantized", False):
+        if getattr(make(), "is_quantized", False) and home == "_state_dict":
             with pytest.raises(DecodeError, match="no quantized tensors without elements"):
                 graphwire.loads(written, weights=None, registry=REGISTRIES["none"])
             continue

@@ -126,6 +126,9 @@ CASES: dict[str, list[Case]] = {
     "graphwire_metadata_keys": [
         Case(_noted, _plugin(graphwire_metadata_keys=[MetadataKey("graphwire_hooked")]))
     ],
+    "graphwire_weight_stores": [
+        Case(_scaled)
+    ],  # weights outside of the file are asked for, and torch reads none
 }
 """Programs for each hook."""
 

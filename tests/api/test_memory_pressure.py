@@ -20,17 +20,17 @@ import graphwire
 graphwire.load(sys.argv[1])
 outcomes, go = [], threading.Event()
 
-def load(weights):
+def load(copy):
     go.wait()
     try:
-        graphwire.load(sys.argv[1], weights=weights)
+        graphwire.load(sys.argv[1], copy=copy)
         outcomes.append("loaded")
     except MemoryError:
         outcomes.append("memory")
     except graphwire.errors.GraphwireError:
         outcomes.append("refused")
 
-threads = [threading.Thread(target=load, args=("map" if index % 2 else "copy",)) for index in range(16)]
+threads = [threading.Thread(target=load, args=(index % 2 == 0,)) for index in range(16)]
 for thread in threads:
     thread.start()
 pages = int(Path("/proc/self/statm").read_text().split()[0])

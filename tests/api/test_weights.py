@@ -399,3 +399,60 @@ def test_the_command_line_lists_converts_and_verifies(tmp_path: Path) -> None:
     assert run("verify", "m.gw", "--weights-from", "moved.safetensors").returncode == 0
     assert run("verify", "b.gw").returncode == 0
     check(graphwire.load(tmp_path / "b.gw"))
+
+
+class Foreign:
+    """A store that returns what it is told to, and leaves the rest to that of safetensors."""
+
+    name = "foreign"
+    takes_storages = False
+
+    def __init__(self, **returned: Any) -> None:
+        self.returned = returned
+        self.usual = graphwire.Registry.only("graphwire").weight_stores["safetensors"]
+
+    def find(self, folder: Any, location: str) -> str | None:
+        return location if location.endswith(".foreign") else None
+
+    def keeps(self, dtype: str) -> bool:
+        return self.usual.keeps(dtype)
+
+    def open(self, folder: Any, location: str) -> Any:
+        index = self.usual.open(folder, location)
+        return index._replace(files=self.returned.get("files", index.files))
+
+    def write(self, folder: Any, location: str, tensors: Any) -> Any:
+        place, names = self.usual.write(folder, location, tensors)
+        return self.returned.get("location", place), self.returned.get("names", names)
+
+    @graphwire.hookimpl
+    def graphwire_weight_stores(self) -> list[Any]:
+        return [self]
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        {"location": 3},
+        {"location": "../w.foreign"},
+        {"names": {name: 3 for name in PROGRAM.state_dict}},
+        {"names": {}},
+        {"names": None},
+        {"files": {}},
+        {"files": {"w.foreign": "a file"}},
+    ],
+    ids=str,
+)
+def test_what_a_store_returns_is_checked(returned: dict[str, Any], tmp_path: Path) -> None:
+    registry = graphwire.Registry.only("graphwire").extended(Foreign(**returned))
+    with pytest.raises(errors.GraphwireError):
+        graphwire.save(PROGRAM, tmp_path / "m.gw", weights=tmp_path / "w.foreign", registry=registry)
+    assert not (tmp_path / "m.gw").exists()
+
+
+def test_a_store_of_a_plugin_is_named_to_who_lacks_it(tmp_path: Path) -> None:
+    registry = graphwire.Registry.only("graphwire").extended(Foreign())
+    graphwire.save(PROGRAM, tmp_path / "m.gw", weights=tmp_path / "w.foreign", registry=registry)
+    check(graphwire.load(tmp_path / "m.gw", registry=registry))
+    with pytest.raises(errors.WeightsError, match="no plugin provides the weight store 'foreign'"):
+        graphwire.load(tmp_path / "m.gw")

@@ -237,7 +237,7 @@ def test_a_reader_that_goes_away_is_no_error(archive):
     ],
 )
 def test_every_error_is_one_line(error, line, monkeypatch, capsys, archive):
-    def failing(_file):
+    def failing(_file, **_options):
         raise error
 
     monkeypatch.setattr(api, "verify", failing)

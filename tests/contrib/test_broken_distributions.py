@@ -135,7 +135,7 @@ def test_a_slow_one_is_warned_of_and_works(listed: tuple[dict[str, Any], str]) -
 def test_what_is_in_the_box_keeps_working(listed: tuple[dict[str, Any], str]) -> None:
     plugins, _ = listed
     box = [plugin for plugin in plugins.values() if plugin["distribution"] == "graphwire"]
-    assert len(box) == 7
+    assert len(box) == 8
     assert {plugin["status"] for plugin in box} == {"active"}
 
 

@@ -10,7 +10,14 @@ from pathlib import Path
 import msgspec
 
 from graphwire.api.weights.choices import Blobs, Checkpoint, Default, SaveWeights
-from graphwire.errors import ArchiveError, GraphwireWarning, Problem, WeightsError
+from graphwire.errors import (
+    ArchiveError,
+    EncodeError,
+    GraphwireError,
+    GraphwireWarning,
+    Problem,
+    WeightsError,
+)
 from graphwire.hooks import PROJECT, Registry
 from graphwire.schema import PluginRequirement, Program, RecordReference, StoreReference, WeightReferences
 from graphwire.wire import Payloads, Record
@@ -24,8 +31,10 @@ from graphwire.wire.weights import (
     find_store,
     location_problem,
     match_records,
+    read_references,
     store_named,
     weight_records,
+    write_references,
     write_weights,
 )
 
@@ -72,7 +81,24 @@ def references_for(
         )
     written = write_weights(store_named(registry, place.kind), place, records, views)
     place = place._replace(location=written.location)
-    return _with_files(place, folder, registry, written.records)
+    return checked(_with_files(place, folder, registry, written.records))
+
+
+def checked(references: WeightReferences) -> WeightReferences:
+    """Return references that a load accepts: what a store returns is foreign.
+
+    Raises:
+        EncodeError: a load would refuse them.
+    """
+    try:
+        read_references(write_references(references))
+    except (TypeError, ValueError, OverflowError, RecursionError, GraphwireError) as error:
+        kinds = ", ".join(each.kind for each in references.stores)
+        raise EncodeError(
+            f"the weight store {kinds!r} returns what no file can refer to ({error})",
+            remedy="Report it to its authors, or choose another place for the weights",
+        ) from error
+    return references
 
 
 def requires_external(
@@ -228,7 +254,7 @@ def _divided(
                 for name, each in rest.items()
             }
         ranks.append(rest)
-    return msgspec.structs.replace(references, records=common, ranks=ranks if any(ranks) else [])
+    return checked(msgspec.structs.replace(references, records=common, ranks=ranks if any(ranks) else []))
 
 
 def _differences(

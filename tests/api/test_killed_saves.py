@@ -1,0 +1,64 @@
+"""A save that is killed leaves a pair of program and weights that works: the old one or the new one."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import multiprocessing
+import random
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import graphwire
+
+
+def save_for_ever(folder: Path, kind: str) -> None:
+    """Save a program with other weights each time."""
+    program = graphwire.load(folder / "base.gw")
+    for number in itertools.count():
+        with torch.no_grad():
+            for value in program.state_dict.values():
+                value.fill_(float(number))
+        weights = graphwire.Blobs(folder / "blobs") if kind == "blobs" else folder / "w.safetensors"
+        graphwire.save(program, folder / "m.gw", weights=weights)
+
+
+def files_of(file: Path) -> set[Path]:
+    """The files that a program refers to."""
+    with graphwire.open(file) as archive:
+        references = archive.weights.references
+    assert references is not None
+    return {file.parent / (each.folder or "") / name for each in references.stores for name in each.files}
+
+
+def digests(files: set[Path]) -> dict[Path, str]:
+    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "blobs"])
+def test_fifty_killed_saves_leave_a_pair_that_works(kind: str, tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.Linear(512, 64))
+    program = torch.export.export(model, (torch.ones(1, 256),))
+    graphwire.save(program, tmp_path / "base.gw")
+    weights = graphwire.Blobs(tmp_path / "blobs") if kind == "blobs" else tmp_path / "w.safetensors"
+    graphwire.save(program, tmp_path / "m.gw", weights=weights)
+    kept = digests(files_of(tmp_path / "m.gw"))
+    chance = random.Random(0)
+    context = multiprocessing.get_context("fork")  # torch is there already
+    for _ in range(25):
+        process = context.Process(target=save_for_ever, args=(tmp_path, kind))
+        process.start()
+        until = time.monotonic() + chance.uniform(0.02, 0.2)
+        while time.monotonic() < until:
+            graphwire.load(tmp_path / "m.gw", verify=True)  # while it is saved
+        process.kill()
+        process.join()
+        found = graphwire.load(tmp_path / "m.gw", verify=True)
+        assert found.module()(torch.ones(1, 256)).shape == (1, 64)
+        assert digests(set(kept)) == kept, "files that an older program refers to never change"
+        kept |= digests(files_of(tmp_path / "m.gw"))
+        for path in tmp_path.iterdir():  # what is left behind is temporary or unreferenced
+            assert path.suffix in (".gw", ".safetensors", ".part") or path.name == "blobs"
