@@ -63,6 +63,27 @@ def test_each_rank_computes_what_the_unsharded_program_computes(world: list[dict
     assert [seen["equal"] for seen in world] == [wanted for _ in world]
 
 
+def test_each_rank_reads_its_own_slices_of_the_unsharded_weights(world: list[dict[str, Any]]) -> None:
+    for seen in (each["weights"] for each in world):
+        assert seen["equal"]
+        assert seen["size"] < 8_000
+        assert seen["mapped"] == [], "a mapping would read ahead what other ranks need"
+        assert seen["read beyond the graph and the header"] <= seen["own"] + 1024, (
+            "rows are read with short gaps"
+        )
+        assert seen["problems"] == []
+        assert (seen["own file"], seen["converted"]) == (True, True)
+    assert len({each["weights"]["hash"] for each in world}) == 1
+
+
+def test_a_divided_program_needs_its_rank(world: list[dict[str, Any]]) -> None:
+    for seen in (each["weights"] for each in world):
+        assert f"divided between {len(world)} ranks. Pass rank=" in seen["no rank"]
+        assert f"there is no rank {len(world)}" in seen["no such rank"]
+        assert "sideways: no stored tensor" in seen["unknown"]
+        assert "down: its shape is" in seen["undivided"]
+
+
 def test_a_group_of_the_file_is_mapped_to_that_of_the_rank(world: list[dict[str, Any]]) -> None:
     assert all(seen["mapped equals"] and seen["mapped by name"] for seen in world)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -399,6 +400,48 @@ def test_the_command_line_lists_converts_and_verifies(tmp_path: Path) -> None:
     assert run("verify", "m.gw", "--weights-from", "moved.safetensors").returncode == 0
     assert run("verify", "b.gw").returncode == 0
     check(graphwire.load(tmp_path / "b.gw"))
+
+
+class Wide(torch.nn.Module):
+    """Half of the rows of one weight, and half of the columns of another: what one of two ranks has."""
+
+    def __init__(self, rank: int) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.rows = torch.nn.Parameter(torch.randn(64, 2048).chunk(2, 0)[rank].clone())
+        self.columns = torch.nn.Parameter(torch.randn(64, 4096).chunk(2, 1)[rank].clone())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.rows.T + (x @ self.columns.T)[:, :32]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_reads_its_own_elements_only(
+    rank: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {
+        name: torch.cat([getattr(Wide(each), name).detach() for each in (0, 1)], dim)
+        for name, dim in DIVIDED.items()
+    }
+    save_file(whole, tmp_path / "w.safetensors")
+    x = torch.randn(2, 2048)
+    chosen = graphwire.Checkpoint(tmp_path / "w.safetensors", ranks=2, shard=DIVIDED)
+    graphwire.save(torch.export.export(Wide(0), (x,)), tmp_path / "m.gw", weights=chosen)
+    read = []
+    usual = os.preadv
+
+    def counted(descriptor: int, buffers: Any, offset: int) -> int:
+        read.append(sum(len(each) for each in buffers))
+        return usual(descriptor, buffers, offset)
+
+    monkeypatch.setattr(os, "preadv", counted)
+    program = graphwire.load(tmp_path / "m.gw", rank=rank)
+    assert sum(read) == (32 * 2048 + 64 * 2048) * 4
+    assert torch.equal(program.module()(x), Wide(rank)(x))
+    assert graphwire.verify(tmp_path / "m.gw", rank=rank) == []
+
+
+DIVIDED = {"rows": 0, "columns": 1}
 
 
 class Foreign:

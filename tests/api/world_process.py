@@ -15,9 +15,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
+from safetensors.torch import save_file
 
 import graphwire
 from graphwire.errors import GraphwireError
+from graphwire.wire.archive import FileSource
 
 WIDTH, HIDDEN, BATCH = 8, 16, 4
 
@@ -160,6 +162,85 @@ def observe(rank: int, size: int, folder: Path) -> dict[str, Any]:
     seen["unknown"] = error_of(graphwire.load, file, groups={"7": pair})
     seen["size not stated"] = error_of(graphwire.load, folder / "reduced.pt2", groups={"0": alone[rank]})
     dist.barrier()
+    seen["weights"] = observe_weights(rank, size, folder)
+    dist.barrier()
+    return seen
+
+
+class Reads:
+    """Counts what this process reads of files of weights, and which it maps."""
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+        self.mapped: list[str] = []
+
+    def __enter__(self) -> Reads:
+        self.usual = FileSource.read_at, FileSource.read_into, FileSource.map
+        read_at, read_into, map_ = self.usual
+
+        def counted(source: Any, offset: int, size: int) -> bytes:
+            self.nbytes += size
+            return read_at(source, offset, size)
+
+        def counted_into(source: Any, offset: int, memory: memoryview) -> None:
+            self.nbytes += memory.nbytes
+            read_into(source, offset, memory)
+
+        def noted(source: Any, offset: int, size: int) -> memoryview:
+            self.mapped.append(source._file.name if isinstance(source._file.name, str) else "a store")
+            return map_(source, offset, size)
+
+        FileSource.read_at, FileSource.read_into, FileSource.map = counted, counted_into, noted  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        FileSource.read_at, FileSource.read_into, FileSource.map = self.usual  # type: ignore[method-assign]
+
+
+def observe_weights(rank: int, size: int, folder: Path) -> dict[str, Any]:
+    """One program for all ranks, whose weights are slices of the unsharded checkpoint."""
+    file, saver = folder / "divided.gw", size - 1
+    divided = {"up": 0, "down": 1}
+    if rank == 0:
+        state = {name: each.detach() for name, each in Whole().named_parameters()}
+        save_file(state, folder / "whole.safetensors")
+    dist.barrier()
+    stored = folder / "whole.safetensors"
+    if rank == saver:
+        with torch.no_grad():
+            program = torch.export.export(Sharded(reduced, dist.group.WORLD), (X,))
+        chosen = graphwire.Checkpoint(stored, ranks=size, rank=rank, shard=divided)
+        graphwire.save(program, file, weights=chosen)
+    dist.barrier()
+    seen: dict[str, Any] = {"size": file.stat().st_size}
+    with Reads() as reads:
+        program = graphwire.load(file, rank=rank)
+    with torch.no_grad():
+        seen["equal"] = torch.equal(program.module()(X), Whole()(X))
+    header = 8 + int.from_bytes(stored.read_bytes()[:8], "little")
+    own = sum(each.nbytes for each in program.state_dict.values())
+    with Reads() as graph:
+        graphwire.load(file, weights=None)
+    seen["read beyond the graph and the header"] = reads.nbytes - graph.nbytes - header
+    seen["own"] = own
+    seen["mapped"] = [name for name in reads.mapped if not name.endswith("divided.gw")]
+    seen["problems"] = [str(each) for each in graphwire.verify(file, rank=rank)]
+    graphwire.load(file, rank=rank, verify=True)
+    seen["no rank"] = error_of(graphwire.load, file)
+    seen["no such rank"] = error_of(graphwire.load, file, rank=size)
+    seen["hash"] = graphwire.content_hash(file)
+    graphwire.convert(file, folder / f"own_{rank}.gw", weights=graphwire.IN_FILE, rank=rank)
+    with torch.no_grad():
+        seen["own file"] = torch.equal(graphwire.load(folder / f"own_{rank}.gw").module()(X), Whole()(X))
+    graphwire.convert(file, folder / f"again_{rank}.gw", format="cbor")
+    with torch.no_grad():
+        again = graphwire.load(folder / f"again_{rank}.gw", rank=rank)
+        seen["converted"] = torch.equal(again.module()(X), Whole()(X))
+    with torch.no_grad():
+        own_program = torch.export.export(Sharded(reduced, dist.group.WORLD), (X,))
+    for name, shard in {"unknown": {**divided, "sideways": 0}, "undivided": {"up": 0}}.items():
+        chosen = graphwire.Checkpoint(stored, ranks=size, rank=rank, shard=shard)
+        seen[name] = error_of(graphwire.save, own_program, folder / f"wrong_{rank}.gw", weights=chosen)
     return seen
 
 

@@ -22,7 +22,6 @@ from graphwire.hooks import PROJECT, Registry
 from graphwire.schema import PluginRequirement, Program, RecordReference, StoreReference, WeightReferences
 from graphwire.wire import Payloads, Record
 from graphwire.wire.weights import (
-    ExternalRecord,
     Folder,
     OpenedStores,
     StorePlace,
@@ -30,6 +29,7 @@ from graphwire.wire.weights import (
     digests_of,
     find_store,
     location_problem,
+    make_external_record,
     match_records,
     read_references,
     store_named,
@@ -213,48 +213,57 @@ def _refer(
             warn_of_prefix(match.prefix, place)
     table = tables[chosen.rank]
     stores = [StoreReference(place.kind, place.location, None)]
-    digests: dict[str, str] = {}
     if chosen.check == "bytes":
         with OpenedStores(WeightReferences(stores), [place], registry) as opened:
             differing = list(_differences(table, views, records, opened))
-        problems += [problem for _, problem in differing]
-        for name, _ in differing:
-            for each in tables:
-                each.pop(name, None)
-        digests = digests_of({name: views[name].view for name in table})
+            problems += [problem for _, problem in differing]
+            for name, _ in differing:
+                for each in tables:
+                    each.pop(name, None)
+            digests = digests_of({name: views[name].view for name in table})
+            tables = [
+                _with_digests(each, table, digests, opened)
+                if each is not table
+                else _digested(table, digests)
+                for each in tables
+            ]
     if problems and chosen.rest == "error":
         raise WeightsError(
             problems,
             remedy='Pass Checkpoint(…, names=) with their names there, or rest="file" to keep them in the program\'s file',
         )
-    return _divided(place, folder, registry, tables, chosen.rank, digests)
+    return _divided(_with_files(place, folder, registry, tables[chosen.rank]), tables, chosen.rank)
+
+
+def _digested(table: Mapping[str, RecordReference], digests: Mapping[str, str]) -> dict[str, RecordReference]:
+    return {name: msgspec.structs.replace(each, sha256=digests[name]) for name, each in table.items()}
+
+
+def _with_digests(
+    table: Mapping[str, RecordReference],
+    own: Mapping[str, RecordReference],
+    digests: Mapping[str, str],
+    opened: OpenedStores,
+) -> dict[str, RecordReference]:
+    """Return the records of another rank with the digests of what is stored, which nobody can compare with a program.
+
+    Args:
+        own: the records of the rank whose program is saved.
+        digests: their digests.
+    """
+    others = {name: each for name, each in table.items() if own.get(name) != each}
+    read = digests_of({name: make_external_record(opened, name, each).view for name, each in others.items()})
+    return _digested(table, {**digests, **read})
 
 
 def _divided(
-    place: StorePlace,
-    folder: Path | None,
-    registry: Registry,
-    tables: list[dict[str, RecordReference]],
-    rank: int,
-    digests: Mapping[str, str],
+    references: WeightReferences, tables: list[dict[str, RecordReference]], rank: int
 ) -> WeightReferences:
     """Return references with the records that all ranks have, and those that differ."""
     own = tables[rank]
     same = {name: each for name, each in own.items() if all(table.get(name) == each for table in tables)}
-    common = {
-        name: msgspec.structs.replace(each, sha256=digests.get(name, "")) for name, each in same.items()
-    }
-    references = _with_files(place, folder, registry, own)
-    ranks = []
-    for number, table in enumerate(tables):
-        rest = {name: each for name, each in table.items() if name not in same}
-        if number == rank:
-            rest = {
-                name: msgspec.structs.replace(each, sha256=digests.get(name, ""))
-                for name, each in rest.items()
-            }
-        ranks.append(rest)
-    return checked(msgspec.structs.replace(references, records=common, ranks=ranks if any(ranks) else []))
+    ranks = [{name: each for name, each in table.items() if name not in same} for table in tables]
+    return checked(msgspec.structs.replace(references, records=same, ranks=ranks if any(ranks) else []))
 
 
 def _differences(
@@ -265,7 +274,7 @@ def _differences(
 ) -> Iterator[tuple[str, Problem]]:
     """Yield each record whose stored bytes differ from the program's."""
     for name, reference in table.items():
-        stored = ExternalRecord(opened, name, reference).view()
+        stored = make_external_record(opened, name, reference).view()
         own = views[name].view()
         for start in range(0, own.nbytes, _COMPARED_BYTES):
             end = start + _COMPARED_BYTES

@@ -154,7 +154,11 @@ def match_records(
     prefix = ("", "") if names is not None else common_prefix(wanted, tensors)
     pieces_of = _resolver(names, prefix)
     found: dict[str, RecordReference] = {}
-    missing: list[Problem] = []
+    missing = [
+        Problem(pattern, "shard", "no stored tensor has a name that fits this pattern of shard=")
+        for pattern in shard or ()
+        if not any(fnmatch.fnmatchcase(name, pattern) for name in tensors)
+    ]
     for record in records.values():
         regions: list[Region] = []
         problems: list[Problem] = []
