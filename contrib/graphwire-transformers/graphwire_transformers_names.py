@@ -50,6 +50,8 @@ def stored_names(model: Any, prefix: str = "") -> dict[str, str | list[Piece]]:
     for stored, tensor in revert_weight_conversion(model, dict(indexes)).items():
         if tensor.numel() == 0:
             continue
+        if tensor.dtype != torch.int64 or int(tensor.min()) < 0 or int(tensor.max()) >= start:
+            raise EncodeError(f"transformers computes {stored!r}, and does not only move elements of weights")
         owner = torch.bucketize(tensor, starts, right=True) - 1
         for number in owner.unique().tolist():
             first, name = owners[number]
