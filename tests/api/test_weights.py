@@ -305,7 +305,9 @@ class TestCheckpoint:
         graphwire.save(PROGRAM, tmp_path / "m.gw", weights=graphwire.Checkpoint(stored, rest="file"))
         check(graphwire.load(tmp_path / "m.gw", weights=tmp_path / "hub"))
 
-    @pytest.mark.parametrize("wrong", [{"check": "all"}, {"rest": "drop"}, {"rank": 2, "ranks": 2}])
+    @pytest.mark.parametrize(
+        "wrong", [{"check": "all"}, {"rest": "drop"}, {"rank": 2, "ranks": 2}, {"ranks": 2, "rest": "file"}]
+    )
     def test_choices_are_checked(self, wrong: dict[str, Any]) -> None:
         with pytest.raises(errors.ArchiveError):
             graphwire.Checkpoint("w.safetensors", **wrong)

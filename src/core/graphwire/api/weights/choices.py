@@ -63,6 +63,11 @@ class Checkpoint:
                     f"{name}={getattr(self, name)!r:.80} is not a choice of Checkpoint",
                     remedy=f"Choose {' or '.join(map(repr, allowed))}",
                 )
+        if self.ranks > 1 and self.rest == "file":
+            raise ArchiveError(
+                'the file cannot keep weights of several ranks (rest="file"): nobody knows those of the others',
+                remedy="Leave rest= out, and divide or name all weights with shard= and names=",
+            )
         if not 0 <= self.rank < self.ranks:
             raise ArchiveError(f"rank {self.rank} is none of {self.ranks} ranks")
 
