@@ -1,0 +1,58 @@
+"""Boxes of tensors are copied as torch slices, permutes and assigns them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphwire.wire.archive import BufferSource
+from graphwire.wire.weights.boxes import Axis, copy_box, is_contiguous, is_dense, row_major
+
+DTYPES = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
+
+
+def filled(shape: list[int], item: int) -> torch.Tensor:
+    return torch.arange(math.prod(shape)).reshape(shape).to(DTYPES[item])
+
+
+def bytes_of(tensor: torch.Tensor) -> bytearray:
+    return (
+        bytearray(tensor.contiguous().view(torch.uint8).numpy().tobytes()) if tensor.numel() else bytearray()
+    )
+
+
+@given(st.data(), st.sampled_from(sorted(DTYPES)))
+def test_a_box_is_copied_as_torch_copies_it(data: st.DataObject, item: int) -> None:
+    shape = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
+    box = []
+    for size in shape:
+        first, step = data.draw(st.integers(0, size - 1)), data.draw(st.integers(1, 3))
+        box.append((first, data.draw(st.integers(1, (size - 1 - first) // step + 1)), step))
+    order = data.draw(st.permutations(range(len(shape))))
+    before, after = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
+    source = filled(shape, item)
+    part = source[tuple(slice(first, first + (count - 1) * step + 1, step) for first, count, step in box)]
+    expected = torch.zeros(before + part.numel() + after, dtype=source.dtype)
+    expected[before : before + part.numel()] = part.permute(order).reshape(-1)
+    there, here = row_major(shape), [0] * len(shape)
+    for stride, dimension in zip(row_major([part.shape[each] for each in order]), order, strict=True):
+        here[dimension] = stride
+    axes = [Axis(count, step * there[each], here[each]) for each, (_, count, step) in enumerate(box)]
+    start = sum(first * stride for (first, _, _), stride in zip(box, there, strict=True))
+    target = bytearray(expected.numel() * item)
+    copy_box(BufferSource(bytes_of(source)), start * item, memoryview(target), before * item, axes, item)
+    assert target == bytes_of(expected)
+
+
+@given(st.lists(st.integers(1, 5), max_size=4), st.data())
+def test_dense_and_contiguous_are_what_torch_says(shape: list[int], data: st.DataObject) -> None:
+    order = data.draw(st.permutations(range(len(shape))))
+    tensor = torch.empty(shape).permute(order)
+    sizes, strides = list(tensor.shape), list(tensor.stride())
+    assert is_dense(sizes, strides)
+    assert is_contiguous(sizes, strides) is tensor.is_contiguous()
+    gaps = [stride * 2 for stride in strides]
+    assert is_dense(sizes, gaps) is (math.prod(sizes) == 1)
