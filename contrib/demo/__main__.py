@@ -43,8 +43,6 @@ class Way(NamedTuple):
     name: str
     save: Callable[[ExportedProgram, Path], object]
     load: Callable[[Path], ExportedProgram]
-    ending: str
-    """The suffix of its files: `.pt2` if torch reads them."""
 
 
 class Row(NamedTuple):
@@ -113,14 +111,14 @@ def installed_ways() -> Iterator[Way]:
         def save(program: ExportedProgram, file: Path, name: str = name) -> None:
             graphwire.save(program, file, format=name)
 
-        yield Way(name, save, graphwire.load, ".pt2" if name == "json" else ".gw")
+        yield Way(name, save, graphwire.load)
 
     def load(file: Path) -> ExportedProgram:
         # torch pickles the example inputs; without this list it would fall back to an unsafe unpickler.
         with torch.serialization.safe_globals([Query, Span]):
             return torch.export.load(file)
 
-    yield Way(TORCH, torch.export.save, load, ".pt2")
+    yield Way(TORCH, torch.export.save, load)
 
 
 def measure(example: Example, ways: list[Way], folder: Path, runs: int, rows: list[Row]) -> Iterator[str]:
@@ -131,7 +129,7 @@ def measure(example: Example, ways: list[Way], folder: Path, runs: int, rows: li
     """
     saves: dict[str, list[float]] = {way.name: [] for way in ways}
     loads: dict[str, list[float]] = {way.name: [] for way in ways}
-    files = {way.name: folder / f"{way.name}{way.ending}" for way in ways}
+    files = {way.name: folder / f"{way.name}.pt2" for way in ways}
     for run in range(runs + 1):
         for way in ways:
             gc.collect()  # Otherwise one way would pay for the garbage of another.

@@ -146,12 +146,12 @@ def test_elements_are_compared_when_asked() -> None:
 
 def test_the_text_is_readable() -> None:
     text = diff_text(
-        graphwire.diff(_program(), _program("relu", "tanh", "relu", high=8)), a="old.gw", b="new.gw"
+        graphwire.diff(_program(), _program("relu", "tanh", "relu", high=8)), a="old.pt2", b="new.pt2"
     )
     text = re.sub(r"\(gw1:[0-9a-f]{12}", "(HASH", text)
     assert text == (
-        "--- old.gw (HASH, 10 nodes)\n"
-        "+++ new.gw (HASH, 10 nodes)\n"
+        "--- old.pt2 (HASH, 10 nodes)\n"
+        "+++ new.pt2 (HASH, 10 nodes)\n"
         "\n"
         "Ranges\n"
         "  ~ x.shape[0]\n"

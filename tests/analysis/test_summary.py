@@ -222,5 +222,5 @@ def test_graphs_that_are_nested_deeply_are_counted_without_recursion(program):
 def test_the_records_are_plain_data(summary):
     report = LoadReport("model", "torch 2.13.0", "8.20", "pt2", "json", "torch-2.13")
     method = MethodInspection("model", "json", 10, 5, summary, report)
-    inspection = Inspection("a.gw", 100, "pt2", "torch 2.13.0", [method], 50, ["models/model.json"])
+    inspection = Inspection("a.pt2", 100, "pt2", "torch 2.13.0", [method], 50, ["models/model.json"])
     assert msgspec.convert(msgspec.to_builtins(inspection), Inspection) == inspection

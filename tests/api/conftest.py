@@ -68,6 +68,6 @@ def loaded(saved: bytes) -> ExportedProgram:
 @pytest.fixture
 def small_file(tmp_path: Path) -> Path:
     """A file with a program that has weights, in a folder of its own."""
-    path = tmp_path / "small.gw"
+    path = tmp_path / "small.pt2"
     path.write_bytes(_saved("tied_weights", "json"))
     return path

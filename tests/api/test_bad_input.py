@@ -40,7 +40,7 @@ def data(program: ExportedProgram) -> bytes:
 
 @pytest.mark.parametrize("kept", [0.0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.9999])
 def test_a_truncated_file_is_an_error_of_the_archive(kept: float, data: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "cut.gw"
+    path = tmp_path / "cut.pt2"
     path.write_bytes(data[: int(len(data) * kept)])
     for read in (graphwire.load, graphwire.inspect, lambda file: graphwire.open(file).program):
         with pytest.raises(errors.ArchiveError):
@@ -56,7 +56,7 @@ def test_another_kind_of_file_is_an_error_of_the_archive(junk: bytes) -> None:
 
 def test_a_file_that_is_not_there_is_the_usual_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        graphwire.load(tmp_path / "absent.gw")
+        graphwire.load(tmp_path / "absent.pt2")
 
 
 def _rewritten(data: bytes, change: Callable[[str, bytes], tuple[str, bytes] | None]) -> bytes:
@@ -82,7 +82,7 @@ def test_a_missing_record_is_named(part: str, data: bytes) -> None:
 
 
 def test_a_flipped_bit_in_the_program_is_noticed(data: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "flipped.gw"
+    path = tmp_path / "flipped.pt2"
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         info = next(info for info in archive.infolist() if "models/" in info.filename)
     flipped = bytearray(data)
@@ -122,7 +122,7 @@ def test_an_unknown_format_is_refused_before_anything_is_written(
     program: ExportedProgram, tmp_path: Path
 ) -> None:
     with pytest.raises(errors.UnknownFormatError, match="json"):
-        graphwire.save(program, tmp_path / "program.gw", format="yaml")
+        graphwire.save(program, tmp_path / "program.pt2", format="yaml")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -157,7 +157,7 @@ def test_an_argument_that_nothing_can_say_is_named_with_its_node(unsayable: Expo
 
 
 def test_after_an_error_the_old_file_is_whole_and_alone(unsayable: ExportedProgram, tmp_path: Path) -> None:
-    path = tmp_path / "program.gw"
+    path = tmp_path / "program.pt2"
     path.write_bytes(b"the old file")
     with pytest.raises(errors.EncodeError):
         graphwire.save(unsayable, path)
@@ -168,7 +168,7 @@ def test_after_an_error_the_old_file_is_whole_and_alone(unsayable: ExportedProgr
 def test_a_crash_while_a_file_is_written_leaves_the_old_one(
     program: ExportedProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "program.gw"
+    path = tmp_path / "program.pt2"
     path.write_bytes(b"the old file")
     extra: Any = {"good": b"", "bad": 7}
     with pytest.raises((TypeError, AttributeError, errors.GraphwireError)):
@@ -309,9 +309,9 @@ def test_a_custom_operator_that_is_not_registered_is_named_with_what_to_do(tmp_p
     (tmp_path / "library.py").write_text(_LIBRARY)
     exec(_LIBRARY, {})
     program = export(module_of(lambda x: torch.ops.graphwire_absent.triple(x)), (torch.ones(2),))
-    graphwire.save(program, tmp_path / "program.gw")
+    graphwire.save(program, tmp_path / "program.pt2")
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _LOAD, tmp_path / "program.gw"],
+        [sys.executable, "-W", "ignore", "-c", _LOAD, tmp_path / "program.pt2"],
         capture_output=True,
         text=True,
         check=False,

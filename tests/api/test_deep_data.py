@@ -117,7 +117,7 @@ WRAPS: dict[str, Callable[[Any], Any]] = {
 
 
 def _assert_saved_or_refused(program: ExportedProgram, folder: Path) -> None:
-    path, refused = folder / "program.gw", None
+    path, refused = folder / "program.pt2", None
     path.write_bytes(b"old")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -127,7 +127,7 @@ def _assert_saved_or_refused(program: ExportedProgram, folder: Path) -> None:
             refused = error
         else:
             graphwire.load(path)
-    assert [each.name for each in folder.iterdir()] == ["program.gw"]
+    assert [each.name for each in folder.iterdir()] == ["program.pt2"]
     if refused is not None:
         assert refused.remedy or refused.place, refused.problem
         assert path.read_bytes() == b"old"
@@ -169,7 +169,7 @@ def test_a_save_with_little_of_the_stack_left_works_or_is_refused(spare: int, tm
     while frame is not None:
         frame, depth = frame.f_back, depth + 1  # type: ignore[assignment]
     limit = sys.getrecursionlimit()
-    path = tmp_path / "program.gw"
+    path = tmp_path / "program.pt2"
     path.write_bytes(b"old")
     refused: BaseException | None = None
     try:
@@ -179,7 +179,7 @@ def test_a_save_with_little_of_the_stack_left_works_or_is_refused(spare: int, tm
         refused = error
     finally:
         sys.setrecursionlimit(limit)
-    assert [each.name for each in tmp_path.iterdir()] == ["program.gw"]
+    assert [each.name for each in tmp_path.iterdir()] == ["program.pt2"]
     if refused is None:
         graphwire.load(path)
     else:

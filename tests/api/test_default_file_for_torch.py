@@ -153,10 +153,10 @@ def test_an_old_file_that_is_converted_tells_torch_what_a_new_one_does(
 @pytest.mark.parametrize("format", ["json", "cbor", "msgpack"])
 @pytest.mark.parametrize("path", sorted(_GOLDEN.iterdir()), ids=lambda path: path.name)
 def test_the_first_files_become_files_of_today(path: Path, format: str, tmp_path: Path) -> None:
-    graphwire.convert(path, tmp_path / "new.gw", format=format)
+    graphwire.convert(path, tmp_path / "new.pt2", format=format)
     with graphwire.open(path) as archive:
         old = archive.program_of("provenance")
-    with graphwire.open(tmp_path / "new.gw") as archive:
+    with graphwire.open(tmp_path / "new.pt2") as archive:
         new = archive.program_of("provenance")
     frames = [frame.text for frame in old.graph_module.stack_frames]
     (before,), (after,) = old.graph_module.graph.nodes, new.graph_module.graph.nodes

@@ -60,7 +60,7 @@ class Pipe(io.RawIOBase):
 def test_a_path_may_be_text_or_a_path(
     kind: Callable[[Any], Any], program: ExportedProgram, data: bytes, tmp_path: Path
 ) -> None:
-    path = kind(tmp_path / "program.gw")
+    path = kind(tmp_path / "program.pt2")
     graphwire.save(program, path)
     assert Path(path).read_bytes() == data
     assert_same_program(graphwire.load(path), program)
@@ -101,8 +101,8 @@ def test_a_temporary_file_is_written_and_read(make: Callable[[], BinaryIO], prog
 def test_a_file_object_stays_open_and_where_the_caller_left_it(
     program: ExportedProgram, tmp_path: Path
 ) -> None:
-    graphwire.save(program, tmp_path / "program.gw")
-    with (tmp_path / "program.gw").open("rb") as file:
+    graphwire.save(program, tmp_path / "program.pt2")
+    with (tmp_path / "program.pt2").open("rb") as file:
         first, second = graphwire.load(file), graphwire.load(file)
         assert not file.closed
     assert_same_program(first, program)
@@ -135,9 +135,9 @@ def test_saving_the_same_program_twice_gives_the_same_bytes(program: ExportedPro
 
 def test_extra_files_are_kept_by_path(program: ExportedProgram, tmp_path: Path) -> None:
     extra = {"notes/read me.txt": "é".encode(), "empty": b"", "large": bytes(range(256)) * 400}
-    graphwire.save(program, tmp_path / "one.gw", extra_files=extra)
-    graphwire.convert(tmp_path / "one.gw", tmp_path / "other.gw", format="msgpack")
-    for name in ("one.gw", "other.gw"):
+    graphwire.save(program, tmp_path / "one.pt2", extra_files=extra)
+    graphwire.convert(tmp_path / "one.pt2", tmp_path / "other.pt2", format="msgpack")
+    for name in ("one.pt2", "other.pt2"):
         with graphwire.open(tmp_path / name) as archive:
             assert {path: archive.read_extra(path) for path in archive.extra_files} == extra
             with pytest.raises(graphwire.errors.MissingRecordError):
@@ -147,7 +147,7 @@ def test_extra_files_are_kept_by_path(program: ExportedProgram, tmp_path: Path) 
 @pytest.mark.parametrize("path", ["../outside", "/absolute", "a/../../b", ""])
 def test_an_extra_file_cannot_leave_the_archive(path: str, program: ExportedProgram, tmp_path: Path) -> None:
     with pytest.raises(graphwire.errors.GraphwireError):
-        graphwire.save(program, tmp_path / "program.gw", extra_files={path: b""})
+        graphwire.save(program, tmp_path / "program.pt2", extra_files={path: b""})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -76,7 +76,7 @@ def calls() -> dict[str, Callable[[], object]]:
         "verify": partial(graphwire.verify, folder() / "model.pt2"),
         "save weights": partial(_save_weights, large, "weights.safetensors", count()),
         "save blobs": partial(_save_weights, large, "blobs", count()),
-        "load weights": partial(graphwire.load, folder() / "weights.safetensors.gw"),
+        "load weights": partial(graphwire.load, folder() / "weights.safetensors.pt2"),
     }
     for call in made.values():
         call()
@@ -87,7 +87,7 @@ def _save_weights(program: torch.export.ExportedProgram, name: str, number: Iter
     """Save a program and its weights, to a new store each time."""
     store = folder() / "stores" / f"{next(number)}-{name}"
     weights = graphwire.Blobs(store) if name == "blobs" else store
-    graphwire.save(program, folder() / f"{name}.gw", weights=weights)
+    graphwire.save(program, folder() / f"{name}.pt2", weights=weights)
 
 
 @cache
@@ -144,7 +144,7 @@ def assert_nothing_is_left(before: Left) -> None:
         gc.collect()  # what an exception still holds
         time.sleep(0.01)  # a thread takes a moment to end
     assert found == before
-    for name in ("saved.pt2", "large.pt2", "weights.safetensors.gw", "blobs.gw"):
+    for name in ("saved.pt2", "large.pt2", "weights.safetensors.pt2", "blobs.pt2"):
         assert graphwire.verify(folder() / name) == []
 
 

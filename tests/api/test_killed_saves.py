@@ -17,13 +17,13 @@ import graphwire
 
 def save_for_ever(folder: Path, kind: str) -> None:
     """Save a program with other weights each time."""
-    program = graphwire.load(folder / "base.gw")
+    program = graphwire.load(folder / "base.pt2")
     for number in itertools.count():
         with torch.no_grad():
             for value in program.state_dict.values():
                 value.fill_(float(number))
         weights = graphwire.Blobs(folder / "blobs") if kind == "blobs" else folder / "w.safetensors"
-        graphwire.save(program, folder / "m.gw", weights=weights)
+        graphwire.save(program, folder / "m.pt2", weights=weights)
 
 
 def files_of(file: Path) -> set[Path]:
@@ -42,10 +42,10 @@ def digests(files: set[Path]) -> dict[Path, str]:
 def test_fifty_killed_saves_leave_a_pair_that_works(kind: str, tmp_path: Path) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.Linear(512, 64))
     program = torch.export.export(model, (torch.ones(1, 256),))
-    graphwire.save(program, tmp_path / "base.gw")
+    graphwire.save(program, tmp_path / "base.pt2")
     weights = graphwire.Blobs(tmp_path / "blobs") if kind == "blobs" else tmp_path / "w.safetensors"
-    graphwire.save(program, tmp_path / "m.gw", weights=weights)
-    kept = digests(files_of(tmp_path / "m.gw"))
+    graphwire.save(program, tmp_path / "m.pt2", weights=weights)
+    kept = digests(files_of(tmp_path / "m.pt2"))
     chance = random.Random(0)
     context = multiprocessing.get_context("fork")  # torch is there already
     for _ in range(25):
@@ -53,12 +53,12 @@ def test_fifty_killed_saves_leave_a_pair_that_works(kind: str, tmp_path: Path) -
         process.start()
         until = time.monotonic() + chance.uniform(0.02, 0.2)
         while time.monotonic() < until:
-            graphwire.load(tmp_path / "m.gw", verify=True)  # while it is saved
+            graphwire.load(tmp_path / "m.pt2", verify=True)  # while it is saved
         process.kill()
         process.join()
-        found = graphwire.load(tmp_path / "m.gw", verify=True)
+        found = graphwire.load(tmp_path / "m.pt2", verify=True)
         assert found.module()(torch.ones(1, 256)).shape == (1, 64)
         assert digests(set(kept)) == kept, "files that an older program refers to never change"
-        kept |= digests(files_of(tmp_path / "m.gw"))
+        kept |= digests(files_of(tmp_path / "m.pt2"))
         for path in tmp_path.iterdir():  # what is left behind is temporary or unreferenced
-            assert path.suffix in (".gw", ".safetensors", ".part") or path.name == "blobs"
+            assert path.suffix in (".pt2", ".safetensors", ".part") or path.name == "blobs"

@@ -66,7 +66,7 @@ def _measured(script: str, *arguments: str) -> int:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measured through Linux's /proc")
 def test_a_gibibyte_is_saved_and_loaded_in_little_memory(tmp_path: Path) -> None:
-    path = str(tmp_path / "large.gw")
+    path = str(tmp_path / "large.pt2")
     try:
         assert _measured(_SAVE, path, "msgpack") < 64 * MIB
         assert Path(path).stat().st_size > 1 << 30

@@ -73,7 +73,7 @@ def test_ranges_are_narrowed_for_an_older_reader_alone() -> None:
 def test_the_command_line_says_which_ranges_became_narrower(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, destination = tmp_path / "model.gw", tmp_path / "old.pt2"
+    source, destination = tmp_path / "model.pt2", tmp_path / "old.pt2"
     graphwire.save(_program(0, 9), source)
     options = [str(source), str(destination), "--format", "json", "--target", "torch-2.2"]
     assert main(["convert", *options]) == 2

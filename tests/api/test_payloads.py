@@ -146,8 +146,8 @@ LAYOUTS: dict[str, Callable[[], Tensor]] = {
 def test_a_tensor_lies_in_memory_as_it_did(layout: str, copy: bool, tmp_path: Path) -> None:
     tensor = LAYOUTS[layout]()
     program = holding(tensor=tensor, weight=nn.Parameter(tensor.clone(), requires_grad=False))
-    graphwire.save(program, tmp_path / "tensor.gw")
-    assert_same_program(graphwire.load(tmp_path / "tensor.gw", copy=copy), program)
+    graphwire.save(program, tmp_path / "tensor.pt2")
+    assert_same_program(graphwire.load(tmp_path / "tensor.pt2", copy=copy), program)
 
 
 def test_the_storage_offset_is_kept() -> None:
@@ -216,7 +216,7 @@ def test_fake_weights_come_back_fake() -> None:
 
 def test_without_weights_no_payload_is_read(tmp_path: Path) -> None:
     program = holding(weight=nn.Parameter(torch.randn(4, 5).t()), table=torch.arange(1000))
-    path = tmp_path / "program.gw"
+    path = tmp_path / "program.pt2"
     graphwire.save(program, path)
     data = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
@@ -330,7 +330,7 @@ def test_a_program_may_have_any_name(names: tuple[str, ...], format: str, tmp_pa
 
 
 def test_writing_to_a_mapped_weight_never_reaches_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "program.gw"
+    path = tmp_path / "program.pt2"
     graphwire.save(holding(table=torch.zeros(5000)), path)
     before = path.read_bytes()
     loaded = graphwire.load(path)
@@ -349,7 +349,7 @@ def test_a_buffer_that_the_program_changes_is_changed_in_memory_alone(tmp_path: 
             self.count.add_(1)
             return x + self.count
 
-    path = tmp_path / "counter.gw"
+    path = tmp_path / "counter.pt2"
     graphwire.save(export(Counter(), (torch.zeros(1),)), path)
     before = path.read_bytes()
     module = graphwire.load(path).module()
@@ -358,7 +358,7 @@ def test_a_buffer_that_the_program_changes_is_changed_in_memory_alone(tmp_path: 
 
 
 def test_a_mapped_program_outlives_the_file_that_it_came_from(tmp_path: Path) -> None:
-    path = tmp_path / "program.gw"
+    path = tmp_path / "program.pt2"
     first, second = (holding(table=torch.full((5000,), value)) for value in (1.0, 2.0))
     graphwire.save(first, path)
     loaded = graphwire.load(path)
@@ -369,7 +369,7 @@ def test_a_mapped_program_outlives_the_file_that_it_came_from(tmp_path: Path) ->
 
 
 def test_a_program_can_be_saved_over_the_file_that_it_is_mapped_from(tmp_path: Path) -> None:
-    path = tmp_path / "program.gw"
+    path = tmp_path / "program.pt2"
     program = holding(table=torch.randn(5000))
     graphwire.save(program, path)
     before = path.read_bytes()

@@ -49,9 +49,9 @@ def test_records_alone_make_the_program_too(example: Example, wire_format: str) 
 def test_converting_a_file_gives_the_bytes_of_saving_it_in_that_format(
     example: Example, wire_format: str, saved: bytes, tmp_path: Any
 ) -> None:
-    graphwire.save(example.program, tmp_path / "one.gw", format="json")
-    graphwire.convert(tmp_path / "one.gw", tmp_path / "other.gw", format=wire_format)
-    assert (tmp_path / "other.gw").read_bytes() == saved
+    graphwire.save(example.program, tmp_path / "one.pt2", format="json")
+    graphwire.convert(tmp_path / "one.pt2", tmp_path / "other.pt2", format=wire_format)
+    assert (tmp_path / "other.pt2").read_bytes() == saved
 
 
 def test_nothing_is_wrong_with_the_file(example: Example, wire_format: str, saved: bytes) -> None:

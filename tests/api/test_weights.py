@@ -72,8 +72,8 @@ def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "below").mkdir()
-    graphwire.save(PROGRAM, folder / "m.gw", weights=PLACES[request.param](folder))
-    return folder / "m.gw"
+    graphwire.save(PROGRAM, folder / "m.pt2", weights=PLACES[request.param](folder))
+    return folder / "m.pt2"
 
 
 @pytest.mark.parametrize("options", [{}, {"copy": True}, {"verify": True}], ids=str)
@@ -84,12 +84,12 @@ def test_weights_are_found_where_they_are(saved: Path, options: dict[str, Any]) 
 
 def test_both_can_be_moved(saved: Path, tmp_path: Path) -> None:
     shutil.move(saved.parent, tmp_path / "there")
-    check(graphwire.load(tmp_path / "there" / "m.gw"))
+    check(graphwire.load(tmp_path / "there" / "m.pt2"))
 
 
 def test_a_relative_path_is_enough(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(saved.parent)
-    check(graphwire.load("m.gw"))
+    check(graphwire.load("m.pt2"))
 
 
 def test_the_hash_is_the_same_wherever_the_weights_are(saved: Path) -> None:
@@ -108,9 +108,9 @@ def test_a_change_of_a_loaded_weight_changes_neither_the_file_nor_another_weight
 
 @pytest.mark.parametrize("format", ["json", "msgpack", "cbor"])
 def test_conversions_leave_weights_where_they_are(saved: Path, format: str) -> None:
-    graphwire.convert(saved, saved.with_name("c.gw"), format=format)
-    check(graphwire.load(saved.with_name("c.gw")))
-    places = [[each.place for each in graphwire.weights(name)] for name in (saved, saved.with_name("c.gw"))]
+    graphwire.convert(saved, saved.with_name("c.pt2"), format=format)
+    check(graphwire.load(saved.with_name("c.pt2")))
+    places = [[each.place for each in graphwire.weights(name)] for name in (saved, saved.with_name("c.pt2"))]
     assert places[0] == places[1]
 
 
@@ -119,10 +119,10 @@ def test_conversions_move_weights_anywhere(saved: Path, place: str) -> None:
     there = saved.parent / "converted"
     there.mkdir()
     (there / "below").mkdir()
-    graphwire.convert(saved, there / "c.gw", weights=PLACES[place](there))
+    graphwire.convert(saved, there / "c.pt2", weights=PLACES[place](there))
     shutil.move(there, saved.parents[1] / "converted")
     shutil.rmtree(saved.parent)
-    check(graphwire.load(saved.parents[1] / "converted" / "c.gw"))
+    check(graphwire.load(saved.parents[1] / "converted" / "c.pt2"))
 
 
 def test_torch_reads_weights_inside_only(saved: Path) -> None:
@@ -140,12 +140,12 @@ def test_a_target_takes_no_weights_outside(tmp_path: Path) -> None:
 
 
 def test_other_libraries_read_what_is_written(tmp_path: Path) -> None:
-    graphwire.save(PROGRAM, tmp_path / "m.gw", weights=tmp_path / "m.safetensors")
+    graphwire.save(PROGRAM, tmp_path / "m.pt2", weights=tmp_path / "m.safetensors")
     found = load_file(tmp_path / "m.safetensors")
     assert set(found) == {"first.weight", "first.bias", "second.bias", "turned", "scale"}
     for name, value in found.items():
         assert torch.equal(value, PROGRAM.state_dict[name])
-    places = {each.name: each.place for each in graphwire.weights(tmp_path / "m.gw")}
+    places = {each.name: each.place for each in graphwire.weights(tmp_path / "m.pt2")}
     assert places["all_of_both"] == places["one_of_both"] == "file", "views stay in the file"
 
 
@@ -154,8 +154,8 @@ class TestGiven:
 
     @pytest.fixture
     def bare(self, tmp_path: Path) -> Path:
-        graphwire.save(PROGRAM, tmp_path / "bare.gw", weights=None)
-        return tmp_path / "bare.gw"
+        graphwire.save(PROGRAM, tmp_path / "bare.pt2", weights=None)
+        return tmp_path / "bare.pt2"
 
     def test_without_weights_a_load_says_what_to_do(self, bare: Path) -> None:
         with pytest.raises(errors.WeightsError, match="saved without weights") as caught:
@@ -237,14 +237,14 @@ class TestCheckpoint:
 
     def test_it_is_referred_to_and_not_written(self, stored: Path, tmp_path: Path) -> None:
         before = stored.stat()
-        graphwire.save(PROGRAM, tmp_path / "m.gw", weights=graphwire.Checkpoint(stored, rest="file"))
+        graphwire.save(PROGRAM, tmp_path / "m.pt2", weights=graphwire.Checkpoint(stored, rest="file"))
         assert stored.stat() == before
-        check(graphwire.load(tmp_path / "m.gw", verify=True))
+        check(graphwire.load(tmp_path / "m.pt2", verify=True))
 
     def test_overlapping_views_are_listed(self, stored: Path, tmp_path: Path) -> None:
         with pytest.raises(errors.WeightsError, match="all_of_both"):
-            graphwire.save(PROGRAM, tmp_path / "m.gw", weights=graphwire.Checkpoint(stored))
-        assert not (tmp_path / "m.gw").exists()
+            graphwire.save(PROGRAM, tmp_path / "m.pt2", weights=graphwire.Checkpoint(stored))
+        assert not (tmp_path / "m.pt2").exists()
 
     def test_weights_that_differ_are_all_listed(self, stored: Path, tmp_path: Path) -> None:
         state = load_file(stored)
@@ -254,7 +254,7 @@ class TestCheckpoint:
         save_file(state, tmp_path / "other.safetensors")
         with pytest.raises(errors.WeightsError) as caught:
             graphwire.save(
-                PROGRAM, tmp_path / "m.gw", weights=graphwire.Checkpoint(tmp_path / "other.safetensors")
+                PROGRAM, tmp_path / "m.pt2", weights=graphwire.Checkpoint(tmp_path / "other.safetensors")
             )
         assert {"scale", "first.bias", "turned"} <= {each.place for each in caught.value.problems}
 
@@ -263,8 +263,8 @@ class TestCheckpoint:
         state["scale"] += 1
         save_file(state, tmp_path / "other.safetensors")
         chosen = graphwire.Checkpoint(tmp_path / "other.safetensors", check="names", rest="file")
-        graphwire.save(PROGRAM, tmp_path / "m.gw", weights=chosen)
-        assert torch.equal(graphwire.load(tmp_path / "m.gw").state_dict["scale"], state["scale"])
+        graphwire.save(PROGRAM, tmp_path / "m.pt2", weights=chosen)
+        assert torch.equal(graphwire.load(tmp_path / "m.pt2").state_dict["scale"], state["scale"])
 
     def test_a_common_prefix_is_found_and_reported(self, stored: Path, tmp_path: Path) -> None:
         save_file(
@@ -273,10 +273,10 @@ class TestCheckpoint:
         with pytest.warns(errors.GraphwireWarning, match=r"with 'model\.' before them"):
             graphwire.save(
                 PROGRAM,
-                tmp_path / "m.gw",
+                tmp_path / "m.pt2",
                 weights=graphwire.Checkpoint(tmp_path / "p.safetensors", rest="file"),
             )
-        check(graphwire.load(tmp_path / "m.gw"))
+        check(graphwire.load(tmp_path / "m.pt2"))
 
     @pytest.mark.parametrize("as_function", [True, False])
     def test_names_are_given(self, stored: Path, tmp_path: Path, as_function: bool) -> None:
@@ -287,12 +287,12 @@ class TestCheckpoint:
         names: Any = {name: name.replace(".", "/") for name in PROGRAM.state_dict}
         names = names.get if as_function else names
         chosen = graphwire.Checkpoint(tmp_path / "n.safetensors", names=names, rest="file")
-        graphwire.save(PROGRAM, tmp_path / "m.gw", weights=chosen)
-        check(graphwire.load(tmp_path / "m.gw"))
+        graphwire.save(PROGRAM, tmp_path / "m.pt2", weights=chosen)
+        check(graphwire.load(tmp_path / "m.pt2"))
 
     def test_a_place_elsewhere_is_given_at_load(self, stored: Path, tmp_path: Path) -> None:
         (tmp_path / "programs").mkdir()
-        file = tmp_path / "programs" / "m.gw"
+        file = tmp_path / "programs" / "m.pt2"
         graphwire.save(PROGRAM, file, weights=graphwire.Checkpoint(stored, rest="file"))
         with pytest.raises(errors.WeightsError, match="does not state where"):
             graphwire.load(file)
@@ -302,8 +302,8 @@ class TestCheckpoint:
     def test_a_folder_of_links_may_be_named(self, stored: Path, tmp_path: Path) -> None:
         (tmp_path / "hub").mkdir()
         (tmp_path / "hub" / "model.safetensors").symlink_to(stored)
-        graphwire.save(PROGRAM, tmp_path / "m.gw", weights=graphwire.Checkpoint(stored, rest="file"))
-        check(graphwire.load(tmp_path / "m.gw", weights=tmp_path / "hub"))
+        graphwire.save(PROGRAM, tmp_path / "m.pt2", weights=graphwire.Checkpoint(stored, rest="file"))
+        check(graphwire.load(tmp_path / "m.pt2", weights=tmp_path / "hub"))
 
     @pytest.mark.parametrize(
         "wrong", [{"check": "all"}, {"rest": "drop"}, {"rank": 2, "ranks": 2}, {"ranks": 2, "rest": "file"}]
@@ -316,7 +316,7 @@ class TestCheckpoint:
 @pytest.mark.parametrize("saved", [name for name in PLACES if name != "in the file"], indirect=True)
 def test_changed_weights_are_an_error(saved: Path) -> None:
     files = [
-        path for path in saved.parent.rglob("*") if path.is_file() and path.suffix not in (".gw", ".json")
+        path for path in saved.parent.rglob("*") if path.is_file() and path.suffix not in (".pt2", ".json")
     ]
     victim = max(files, key=lambda path: path.stat().st_size)
     whole = victim.read_bytes()
@@ -335,31 +335,31 @@ def test_changed_weights_are_an_error(saved: Path) -> None:
 
 
 def test_a_save_never_changes_weights_of_the_old_program(tmp_path: Path) -> None:
-    graphwire.save(PROGRAM, tmp_path / "old.gw", weights=tmp_path / "m.safetensors")
+    graphwire.save(PROGRAM, tmp_path / "old.pt2", weights=tmp_path / "m.safetensors")
     other = torch.export.export(Model().requires_grad_(False), (X,))
     with torch.no_grad():
         other.state_dict["scale"].add_(1)
-    graphwire.save(other, tmp_path / "new.gw", weights=tmp_path / "m.safetensors")
-    check(graphwire.load(tmp_path / "old.gw", verify=True))
-    assert torch.equal(graphwire.load(tmp_path / "new.gw").state_dict["scale"], other.state_dict["scale"])
+    graphwire.save(other, tmp_path / "new.pt2", weights=tmp_path / "m.safetensors")
+    check(graphwire.load(tmp_path / "old.pt2", verify=True))
+    assert torch.equal(graphwire.load(tmp_path / "new.pt2").state_dict["scale"], other.state_dict["scale"])
     assert len(list(tmp_path.glob("*.safetensors"))) == 2
 
 
 def test_equal_weights_are_written_once(tmp_path: Path) -> None:
-    for name in ("a.gw", "b.gw"):
+    for name in ("a.pt2", "b.pt2"):
         graphwire.save(PROGRAM, tmp_path / name, weights=graphwire.Blobs(tmp_path / "blobs"))
     once = sum(path.stat().st_size for path in (tmp_path / "blobs").rglob("*"))
     graphwire.save(
-        {"x": PROGRAM, "y": PROGRAM}, tmp_path / "c.gw", weights=graphwire.Blobs(tmp_path / "blobs")
+        {"x": PROGRAM, "y": PROGRAM}, tmp_path / "c.pt2", weights=graphwire.Blobs(tmp_path / "blobs")
     )
     assert sum(path.stat().st_size for path in (tmp_path / "blobs").rglob("*")) == once
-    check(graphwire.load(tmp_path / "c.gw", method="y"))
+    check(graphwire.load(tmp_path / "c.pt2", method="y"))
 
 
 def test_weights_out_of_reach_are_an_error_before_anything_is_written(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     with pytest.raises(errors.ArchiveError, match="not at or below its folder"):
-        graphwire.save(PROGRAM, tmp_path / "a" / "m.gw", weights=tmp_path / "m.safetensors")
+        graphwire.save(PROGRAM, tmp_path / "a" / "m.pt2", weights=tmp_path / "m.safetensors")
     assert [path.name for path in tmp_path.rglob("*")] == ["a"]
 
 
@@ -385,23 +385,23 @@ def test_weights_are_listed_and_exported(saved: Path) -> None:
 
 
 def test_the_command_line_lists_converts_and_verifies(tmp_path: Path) -> None:
-    graphwire.save(PROGRAM, tmp_path / "m.gw", weights=tmp_path / "m.safetensors")
+    graphwire.save(PROGRAM, tmp_path / "m.pt2", weights=tmp_path / "m.safetensors")
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "graphwire", *arguments]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    listed = run("weights", "m.gw")
+    listed = run("weights", "m.pt2")
     assert listed.returncode == 0
     assert "m.safetensors: turned" in listed.stdout
-    assert run("convert", "m.gw", "b.gw", "--format", "cbor", "--weights", "blobs:blobs").returncode == 0
-    assert run("convert", "m.gw", "n.gw", "--format", "json", "--weights", "none").returncode == 0
+    assert run("convert", "m.pt2", "b.pt2", "--format", "cbor", "--weights", "blobs:blobs").returncode == 0
+    assert run("convert", "m.pt2", "n.pt2", "--format", "json", "--weights", "none").returncode == 0
     (tmp_path / "m.safetensors").rename(tmp_path / "moved.safetensors")
-    missing = run("verify", "m.gw")
+    missing = run("verify", "m.pt2")
     assert (missing.returncode, "m.safetensors" in missing.stdout) == (1, True)
-    assert run("verify", "m.gw", "--weights-from", "moved.safetensors").returncode == 0
-    assert run("verify", "b.gw").returncode == 0
-    check(graphwire.load(tmp_path / "b.gw"))
+    assert run("verify", "m.pt2", "--weights-from", "moved.safetensors").returncode == 0
+    assert run("verify", "b.pt2").returncode == 0
+    check(graphwire.load(tmp_path / "b.pt2"))
 
 
 class Wide(torch.nn.Module):
@@ -428,7 +428,7 @@ def test_a_rank_reads_its_own_elements_only(
     save_file(whole, tmp_path / "w.safetensors")
     x = torch.randn(2, 2048)
     chosen = graphwire.Checkpoint(tmp_path / "w.safetensors", ranks=2, shard=DIVIDED)
-    graphwire.save(torch.export.export(Wide(0), (x,)), tmp_path / "m.gw", weights=chosen)
+    graphwire.save(torch.export.export(Wide(0), (x,)), tmp_path / "m.pt2", weights=chosen)
     read = []
     usual = os.preadv
 
@@ -437,10 +437,10 @@ def test_a_rank_reads_its_own_elements_only(
         return usual(descriptor, buffers, offset)
 
     monkeypatch.setattr(os, "preadv", counted)
-    program = graphwire.load(tmp_path / "m.gw", rank=rank)
+    program = graphwire.load(tmp_path / "m.pt2", rank=rank)
     assert sum(read) == (32 * 2048 + 64 * 2048) * 4
     assert torch.equal(program.module()(x), Wide(rank)(x))
-    assert graphwire.verify(tmp_path / "m.gw", rank=rank) == []
+    assert graphwire.verify(tmp_path / "m.pt2", rank=rank) == []
 
 
 DIVIDED = {"rows": 0, "columns": 1}
@@ -491,13 +491,13 @@ class Foreign:
 def test_what_a_store_returns_is_checked(returned: dict[str, Any], tmp_path: Path) -> None:
     registry = graphwire.Registry.only("graphwire").extended(Foreign(**returned))
     with pytest.raises(errors.GraphwireError):
-        graphwire.save(PROGRAM, tmp_path / "m.gw", weights=tmp_path / "w.foreign", registry=registry)
-    assert not (tmp_path / "m.gw").exists()
+        graphwire.save(PROGRAM, tmp_path / "m.pt2", weights=tmp_path / "w.foreign", registry=registry)
+    assert not (tmp_path / "m.pt2").exists()
 
 
 def test_a_store_of_a_plugin_is_named_to_who_lacks_it(tmp_path: Path) -> None:
     registry = graphwire.Registry.only("graphwire").extended(Foreign())
-    graphwire.save(PROGRAM, tmp_path / "m.gw", weights=tmp_path / "w.foreign", registry=registry)
-    check(graphwire.load(tmp_path / "m.gw", registry=registry))
+    graphwire.save(PROGRAM, tmp_path / "m.pt2", weights=tmp_path / "w.foreign", registry=registry)
+    check(graphwire.load(tmp_path / "m.pt2", registry=registry))
     with pytest.raises(errors.WeightsError, match="no plugin provides the weight store 'foreign'"):
-        graphwire.load(tmp_path / "m.gw")
+        graphwire.load(tmp_path / "m.pt2")

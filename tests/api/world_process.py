@@ -199,7 +199,7 @@ class Reads:
 
 def observe_weights(rank: int, size: int, folder: Path) -> dict[str, Any]:
     """One program for all ranks, whose weights are slices of the unsharded checkpoint."""
-    file, saver = folder / "divided.gw", size - 1
+    file, saver = folder / "divided.pt2", size - 1
     divided = {"up": 0, "down": 1}
     if rank == 0:
         state = {name: each.detach() for name, each in Whole().named_parameters()}
@@ -223,24 +223,24 @@ def observe_weights(rank: int, size: int, folder: Path) -> dict[str, Any]:
         graphwire.load(file, weights=None)
     seen["read beyond the graph and the header"] = reads.nbytes - graph.nbytes - header
     seen["own"] = own
-    seen["mapped"] = [name for name in reads.mapped if not name.endswith("divided.gw")]
+    seen["mapped"] = [name for name in reads.mapped if not name.endswith("divided.pt2")]
     seen["problems"] = [str(each) for each in graphwire.verify(file, rank=rank)]
     graphwire.load(file, rank=rank, verify=True)
     seen["no rank"] = error_of(graphwire.load, file)
     seen["no such rank"] = error_of(graphwire.load, file, rank=size)
     seen["hash"] = graphwire.content_hash(file)
-    graphwire.convert(file, folder / f"own_{rank}.gw", weights=graphwire.IN_FILE, rank=rank)
+    graphwire.convert(file, folder / f"own_{rank}.pt2", weights=graphwire.IN_FILE, rank=rank)
     with torch.no_grad():
-        seen["own file"] = torch.equal(graphwire.load(folder / f"own_{rank}.gw").module()(X), Whole()(X))
-    graphwire.convert(file, folder / f"again_{rank}.gw", format="cbor")
+        seen["own file"] = torch.equal(graphwire.load(folder / f"own_{rank}.pt2").module()(X), Whole()(X))
+    graphwire.convert(file, folder / f"parts_{rank}.pt2", format="cbor")
     with torch.no_grad():
-        again = graphwire.load(folder / f"again_{rank}.gw", rank=rank)
+        again = graphwire.load(folder / f"parts_{rank}.pt2", rank=rank)
         seen["converted"] = torch.equal(again.module()(X), Whole()(X))
     with torch.no_grad():
         own_program = torch.export.export(Sharded(reduced, dist.group.WORLD), (X,))
     for name, shard in {"unknown": {**divided, "sideways": 0}, "undivided": {"up": 0}}.items():
         chosen = graphwire.Checkpoint(stored, ranks=size, rank=rank, shard=shard)
-        seen[name] = error_of(graphwire.save, own_program, folder / f"wrong_{rank}.gw", weights=chosen)
+        seen[name] = error_of(graphwire.save, own_program, folder / f"wrong_{rank}.pt2", weights=chosen)
     return seen
 
 

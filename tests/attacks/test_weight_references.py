@@ -45,7 +45,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     index = {"metadata": {}, "weight_map": {name: shard for shard, names in shards.items() for name in names}}
     (folder / "w.safetensors.index.json").write_text(json.dumps(index))
     graphwire.save(
-        program, folder / "m.gw", weights=graphwire.Checkpoint(folder / "w.safetensors.index.json")
+        program, folder / "m.pt2", weights=graphwire.Checkpoint(folder / "w.safetensors.index.json")
     )
     save_file(state, folder.parent / "secret.safetensors")
     return folder
@@ -256,25 +256,25 @@ def refused(file: Path, told: str) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_hostile_references_are_refused(name: str, here: Path) -> None:
     change, told = TABLES[name]
-    table = table_of(here / "m.gw")
+    table = table_of(here / "m.pt2")
     change(table)
-    write_table(here / "m.gw", json.dumps(table).encode("utf-8", "surrogatepass"))
-    refused(here / "m.gw", told)
+    write_table(here / "m.pt2", json.dumps(table).encode("utf-8", "surrogatepass"))
+    refused(here / "m.pt2", told)
 
 
 @pytest.mark.parametrize("name", RAW)
 def test_what_is_no_table_is_refused(name: str, here: Path) -> None:
-    write_table(here / "m.gw", RAW[name])
-    refused(here / "m.gw", "damaged")
+    write_table(here / "m.pt2", RAW[name])
+    refused(here / "m.pt2", "damaged")
 
 
 def test_a_million_regions_end_soon(here: Path) -> None:
-    table = table_of(here / "m.gw")
+    table = table_of(here / "m.pt2")
     first(table)["regions"] = [{**region(table), "box": [[0, 1, 1], [0, 1, 1]], "offset": 0}] * 1_000_000
-    write_table(here / "m.gw", json.dumps(table).encode())
+    write_table(here / "m.pt2", json.dumps(table).encode())
     begin = time.monotonic()
     with pytest.raises(errors.GraphwireError):
-        graphwire.load(here / "m.gw")
+        graphwire.load(here / "m.pt2")
     assert time.monotonic() - begin < 60
 
 
@@ -364,21 +364,21 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_hostile_folders_are_refused(name: str, here: Path) -> None:
     change, told = FOLDERS[name]
     change(here)
-    refused(here / "m.gw", told)
+    refused(here / "m.pt2", told)
 
 
 @pytest.mark.parametrize("level", ["folder", "inner"])
 def test_no_link_on_the_way_is_followed(level: str, here: Path) -> None:
-    program = graphwire.load(here / "m.gw")
+    program = graphwire.load(here / "m.pt2")
     (here / "folder" / "inner").mkdir(parents=True)
-    graphwire.save(program, here / "n.gw", weights=here / "folder" / "inner" / "w.safetensors")
-    graphwire.load(here / "n.gw")
+    graphwire.save(program, here / "n.pt2", weights=here / "folder" / "inner" / "w.safetensors")
+    graphwire.load(here / "n.pt2")
     path = here / "folder" if level == "folder" else here / "folder" / "inner"
     path.rename(here.parent / "moved")
     path.symlink_to(here.parent / "moved")
-    refused(here / "n.gw", "symbolic link")
+    refused(here / "n.pt2", "symbolic link")
     assert (
-        len(graphwire.load(here / "n.gw", weights=here / "folder" / "inner" / "w.safetensors").state_dict)
+        len(graphwire.load(here / "n.pt2", weights=here / "folder" / "inner" / "w.safetensors").state_dict)
         == 4
     )
 
@@ -419,11 +419,11 @@ def test_no_open_escapes_while_links_are_exchanged(tmp_path: Path) -> None:
 
 def _ties(member: str, change: Callable[[Table], object]) -> Callable[[Path], None]:
     def apply(folder: Path) -> None:
-        with zipfile.ZipFile(folder / "m.gw") as archive:
+        with zipfile.ZipFile(folder / "m.pt2") as archive:
             tree = json.loads(archive.read(f"program/{member}"))
             table = archive.read(RECORD)
         change(tree["config"])
-        write_table(folder / "m.gw", table, **{member: json.dumps(tree).encode()})
+        write_table(folder / "m.pt2", table, **{member: json.dumps(tree).encode()})
 
     return apply
 
@@ -440,16 +440,16 @@ def test_cycles_of_ties_end(names: tuple[str, str], here: Path) -> None:
 
     _ties(WEIGHTS_CONFIG, tie)(here)
     with contextlib.suppress(errors.GraphwireError):
-        graphwire.load(here / "m.gw")
-    assert graphwire.weights(here / "m.gw")
+        graphwire.load(here / "m.pt2")
+    assert graphwire.weights(here / "m.pt2")
 
 
 def test_references_need_no_feature_of_the_document_and_the_feature_no_references(here: Path) -> None:
     """What a document requires is for readers that know no references; the records decide."""
-    with zipfile.ZipFile(here / "m.gw") as archive:
+    with zipfile.ZipFile(here / "m.pt2") as archive:
         document = json.loads(archive.read("program/models/model.json"))
         table = archive.read(RECORD)
     assert document["requires"] == ["external-weights"]
     document["requires"] = []
-    write_table(here / "m.gw", table, **{"models/model.json": json.dumps(document).encode()})
-    assert len(graphwire.load(here / "m.gw").state_dict) == 4
+    write_table(here / "m.pt2", table, **{"models/model.json": json.dumps(document).encode()})
+    assert len(graphwire.load(here / "m.pt2").state_dict) == 4

@@ -33,7 +33,7 @@ def blobs(tmp_path: Path) -> Path:
     """A folder of blobs with three programs beside it; all files are three days old."""
     folder = tmp_path / "blobs"
     (tmp_path / "programs" / "tuned").mkdir(parents=True)
-    for number, name in enumerate(("a.pt2", "b.gw", "tuned/c")):
+    for number, name in enumerate(("a.pt2", "b.pt2", "tuned/c")):
         saved(tmp_path / "programs" / name, folder, number + 2.0)
     for each in folder.rglob("*"):
         os.utime(each, (0, each.stat().st_mtime - 3 * 86400))
@@ -60,7 +60,7 @@ def test_gc_keeps_what_any_program_uses(blobs: Path, capsys: pytest.CaptureFixtu
     programs = blobs.with_name("programs")
     assert main(["blobs", "gc", str(blobs), "--programs", str(programs)]) == 0
     assert capsys.readouterr().out == f"{blobs}: 0 files, 0 B removed; 4 blobs are used\n"
-    (programs / "b.gw").unlink()
+    (programs / "b.pt2").unlink()
     before = blobs_in(blobs)
     assert main(["blobs", "gc", str(blobs), "--programs", str(programs), "--dry-run"]) == 0
     assert "1 file, 2.3 KiB would be removed; 3 blobs are used" in capsys.readouterr().out

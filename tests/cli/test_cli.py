@@ -114,7 +114,7 @@ def test_inspect_picks_a_method(archive):
 
 
 def test_convert_writes_an_archive_that_verifies(archive, tmp_path):
-    target = tmp_path / "net.gw"
+    target = tmp_path / "other.pt2"
     done = run("convert", archive, target, "--format", "msgpack")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"{target}: msgpack, ")
@@ -123,7 +123,7 @@ def test_convert_writes_an_archive_that_verifies(archive, tmp_path):
 
 
 def test_convert_to_a_format_that_nobody_provides_leaves_nothing_behind(archive, tmp_path):
-    done = run("convert", archive, tmp_path / "net.gw", "--format", "papyrus")
+    done = run("convert", archive, tmp_path / "other.pt2", "--format", "papyrus")
     assert done.returncode == 2
     assert "papyrus" in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -299,7 +299,7 @@ def test_no_command_imports_torch(arguments, archive, tmp_path):
     (tmp_path / "blobs.json").write_text('{"format": "graphwire-blobs", "version": 1}')
     words = {
         "FILE": str(archive),
-        "OUT": str(tmp_path / "out.gw"),
+        "OUT": str(tmp_path / "out.pt2"),
         "OUT_FOLDER": str(tmp_path),
         "BLOBS": str(tmp_path),
     }

@@ -32,13 +32,13 @@ def _program(activation: str = "relu", seed: int = 0):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("compared")
-    graphwire.save(_program(), folder / "base.gw")
-    graphwire.save(_program(), folder / "again.gw", format="msgpack")
+    graphwire.save(_program(), folder / "base.pt2")
+    graphwire.save(_program(), folder / "again.pt2", format="msgpack")
     torch.export.save(_program(), folder / "torch.pt2")
-    graphwire.save(_program("tanh"), folder / "tanh.gw")
-    graphwire.save(_program(seed=1), folder / "trained.gw")
-    graphwire.save({"encode": _program(), "decode": _program("tanh")}, folder / "two.gw")
-    graphwire.save({"encode": _program(), "other": _program("tanh")}, folder / "three.gw")
+    graphwire.save(_program("tanh"), folder / "tanh.pt2")
+    graphwire.save(_program(seed=1), folder / "trained.pt2")
+    graphwire.save({"encode": _program(), "decode": _program("tanh")}, folder / "two.pt2")
+    graphwire.save({"encode": _program(), "other": _program("tanh")}, folder / "three.pt2")
     return folder
 
 
@@ -47,69 +47,69 @@ def _run(capsys, *arguments: object) -> tuple[int, str]:
     return code, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("other", ["again.gw", "torch.pt2", "trained.gw"])
+@pytest.mark.parametrize("other", ["again.pt2", "torch.pt2", "trained.pt2"])
 def test_the_same_program_in_another_file_is_the_same(files, capsys, other) -> None:
-    code, out = _run(capsys, "diff", files / "base.gw", files / other)
+    code, out = _run(capsys, "diff", files / "base.pt2", files / other)
     assert code == 0
     assert "are the same" in out
 
 
 def test_another_program_is_shown_and_ends_with_1(files, capsys) -> None:
-    code, out = _run(capsys, "diff", files / "base.gw", files / "tanh.gw")
+    code, out = _run(capsys, "diff", files / "base.pt2", files / "tanh.pt2")
     assert code == 1
     assert "- aten.relu.default relu (node 1)" in out
     assert "+ aten.tanh.default tanh (node 1)" in out
 
 
 def test_weights_are_compared_when_asked(files, capsys) -> None:
-    code, out = _run(capsys, "diff", "--weights", files / "base.gw", files / "trained.gw")
+    code, out = _run(capsys, "diff", "--weights", files / "base.pt2", files / "trained.pt2")
     assert code == 1
     assert "~ linear.weight" in out
-    assert _run(capsys, "diff", "--weights", files / "base.gw", files / "torch.pt2")[0] == 0
+    assert _run(capsys, "diff", "--weights", files / "base.pt2", files / "torch.pt2")[0] == 0
 
 
 def test_json_is_for_programs(files, capsys) -> None:
-    code, out = _run(capsys, "diff", "--json", files / "base.gw", files / "tanh.gw")
+    code, out = _run(capsys, "diff", "--json", files / "base.pt2", files / "tanh.pt2")
     tree = json.loads(out)
     assert code == 1
     assert (tree["same"], tree["removed"], tree["added"]) == (False, [], [])
     changes = [(node["change"], node["operator"]) for node in tree["programs"]["model"]["nodes"]]
     assert changes == [("removed", "torch.ops.aten.relu.default"), ("added", "torch.ops.aten.tanh.default")]
-    code, out = _run(capsys, "diff", "--json", files / "base.gw", files / "again.gw")
+    code, out = _run(capsys, "diff", "--json", files / "base.pt2", files / "again.pt2")
     assert (code, json.loads(out)["same"]) == (0, True)
 
 
 def test_programs_of_one_file_are_compared_by_name(files, capsys) -> None:
-    code, out = _run(capsys, "diff", files / "two.gw", files / "three.gw")
+    code, out = _run(capsys, "diff", files / "two.pt2", files / "three.pt2")
     assert code == 1
     assert out.splitlines()[:2] == ["- program decode", "+ program other"]
-    assert "two.gw:encode" in out
-    assert _run(capsys, "diff", "--method", "encode", files / "two.gw", files / "three.gw")[0] == 0
-    assert main(["diff", "--method", "nobody", str(files / "two.gw"), str(files / "three.gw")]) == 2
+    assert "two.pt2:encode" in out
+    assert _run(capsys, "diff", "--method", "encode", files / "two.pt2", files / "three.pt2")[0] == 0
+    assert main(["diff", "--method", "nobody", str(files / "two.pt2"), str(files / "three.pt2")]) == 2
     assert "holds no program 'nobody'" in capsys.readouterr().err
 
 
 def test_the_hash_is_printed_as_sha256sum_does(files, capsys) -> None:
     expected = graphwire.content_hash(_program())
-    code, out = _run(capsys, "hash", files / "base.gw")
-    assert (code, out) == (0, f"{expected}  {files / 'base.gw'}\n")
-    code, out = _run(capsys, "hash", "--json", files / "two.gw")
+    code, out = _run(capsys, "hash", files / "base.pt2")
+    assert (code, out) == (0, f"{expected}  {files / 'base.pt2'}\n")
+    code, out = _run(capsys, "hash", "--json", files / "two.pt2")
     assert json.loads(out)["encode"] == expected
-    _, out = _run(capsys, "hash", files / "two.gw")
-    assert out.splitlines()[0] == f"{expected}  {files / 'two.gw'}:encode"
-    _, out = _run(capsys, "hash", "--weights", files / "base.gw")
+    _, out = _run(capsys, "hash", files / "two.pt2")
+    assert out.splitlines()[0] == f"{expected}  {files / 'two.pt2'}:encode"
+    _, out = _run(capsys, "hash", "--weights", files / "base.pt2")
     assert out.split()[0] == graphwire.content_hash(_program(), weights=True)
 
 
 def test_a_file_that_is_no_archive_is_an_error(files, capsys, tmp_path) -> None:
-    (tmp_path / "no.gw").write_bytes(b"nothing")
-    assert main(["hash", str(tmp_path / "no.gw")]) == 2
+    (tmp_path / "no.pt2").write_bytes(b"nothing")
+    assert main(["hash", str(tmp_path / "no.pt2")]) == 2
     assert "graphwire: error" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["diff", "hash"])
 def test_neither_imports_torch(files, command) -> None:
-    arguments = [str(files / "base.gw")] * (2 if command == "diff" else 1)
+    arguments = [str(files / "base.pt2")] * (2 if command == "diff" else 1)
     code = f"""
 import sys
 from graphwire.cli.commands import main

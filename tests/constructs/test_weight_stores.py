@@ -52,7 +52,7 @@ def test_a_program_has_the_same_weights_from_each_store(name: str, tmp_path: Pat
             pytest.skip(f"torch does not export it: {error}")
         if case is None or not case.program.state_dict:
             pytest.skip("it has no weights")
-        file = tmp_path / "in.gw"
+        file = tmp_path / "in.pt2"
         try:
             graphwire.save(case.program, file)
             program = graphwire.load(file)
@@ -62,11 +62,11 @@ def test_a_program_has_the_same_weights_from_each_store(name: str, tmp_path: Pat
             ("safetensors", tmp_path / "w.safetensors"),
             ("blobs", graphwire.Blobs(tmp_path / "blobs")),
         ):
-            graphwire.save(program, tmp_path / f"{how}.gw", weights=weights)
-            assert graphwire.verify(tmp_path / f"{how}.gw") == []
+            graphwire.save(program, tmp_path / f"{how}.pt2", weights=weights)
+            assert graphwire.verify(tmp_path / f"{how}.pt2") == []
             for copy in (False, True):
-                loaded = graphwire.load(tmp_path / f"{how}.gw", copy=copy)
+                loaded = graphwire.load(tmp_path / f"{how}.pt2", copy=copy)
                 assert_same_weights(loaded, program, how)
-            graphwire.convert(tmp_path / f"{how}.gw", tmp_path / "back.gw", weights=graphwire.IN_FILE)
-            assert_same_weights(graphwire.load(tmp_path / "back.gw"), program, how)
-            assert graphwire.content_hash(tmp_path / f"{how}.gw") == graphwire.content_hash(file)
+            graphwire.convert(tmp_path / f"{how}.pt2", tmp_path / "back.pt2", weights=graphwire.IN_FILE)
+            assert_same_weights(graphwire.load(tmp_path / "back.pt2"), program, how)
+            assert graphwire.content_hash(tmp_path / f"{how}.pt2") == graphwire.content_hash(file)

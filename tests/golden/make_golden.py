@@ -6,7 +6,7 @@ A new field or arm goes into a program below, or into a new one. A file that exi
 was written before: the script refuses, unless it is told `--replace`. Before the first release nothing was written before.
 
     documents/NAME.FORMAT    the program NAME as a document
-    archives/FORMAT.gw       all programs in one archive, with payloads of every kind
+    archives/FORMAT.pt2       all programs in one archive, with payloads of every kind
 """
 
 from __future__ import annotations
@@ -616,7 +616,7 @@ def document_path(name: str, format: str) -> Path:
 
 
 def archive_path(format: str) -> Path:
-    return HERE / "archives" / f"{format}.gw"
+    return HERE / "archives" / f"{format}.pt2"
 
 
 def _documents(format: str) -> dict[str, Document]:

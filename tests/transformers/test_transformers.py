@@ -146,7 +146,7 @@ def test_a_cache_of_keys_and_values_comes_back_as_a_cache(name: str, format: str
 
 def test_a_process_that_lacks_the_output_type_is_told_which_and_one_that_has_it_loads(tmp_path: Path) -> None:
     architecture = ARCHITECTURES["bert"]
-    file = tmp_path / "bert.gw"
+    file = tmp_path / "bert.pt2"
     program = export(build(architecture), architecture.inputs(EXPORTED_BATCH), dynamic=False)
     graphwire.save(program, file, format="msgpack")
     code = """

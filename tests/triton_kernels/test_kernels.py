@@ -136,7 +136,7 @@ except UnknownOperatorError as error:
 def test_a_process_without_the_kernel_loads_saves_and_says_what_is_missing(
     call: str, block: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "program.gw"
+    path = tmp_path / "program.pt2"
     graphwire.save(_program(call), path)
     script = WITHOUT.format(block=block, path=str(path))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -204,7 +204,7 @@ def test_a_record_that_is_missing_does_not_hide_one_that_was_changed(many: bytes
     with pytest.raises(errors.ArchiveError, match=r"tensor_0.*cannot be compared"):
         graphwire.loads(changed, verify=True)
     with pytest.raises(errors.ArchiveError, match=r"tensor_0.*cannot be compared"):
-        graphwire.convert(changed, tmp_path / "converted.gw", format="cbor")
+        graphwire.convert(changed, tmp_path / "converted.pt2", format="cbor")
     assert list(tmp_path.iterdir()) == []
 
 

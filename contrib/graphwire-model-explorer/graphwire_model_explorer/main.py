@@ -19,7 +19,7 @@ class GraphwireAdapter(Adapter):  # type: ignore[misc]
         name="graphwire",
         description="Exported PyTorch programs, without loading them through torch",
         source_repo="https://github.com/graphwire/graphwire",
-        fileExts=["gw", "pt2"],
+        fileExts=["pt2"],
     )
 
     def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:

@@ -49,13 +49,13 @@ def program() -> Any:
     )
 
 
-@pytest.fixture(params=["model.gw", "model.pt2", "torch.pt2"])
+@pytest.fixture(params=["cbor.pt2", "json.pt2", "torch.pt2"])
 def path(request: pytest.FixtureRequest, program: Any, tmp_path: Path) -> Path:
     path = tmp_path / request.param
     if path.name == "torch.pt2":
         torch.export.save(program, path)
     else:
-        graphwire.save(program, path, format="cbor" if path.suffix == ".gw" else "json")
+        graphwire.save(program, path, format=path.stem)
     return path
 
 
@@ -104,8 +104,8 @@ def test_subgraphs_open_from_their_node(path: Path) -> None:
 def test_programs_and_subgraphs_of_a_file_have_ids_of_their_own(program: Any, tmp_path: Path) -> None:
     """Ids are unique even if a program is named like a subgraph of another."""
     names = ("model", "model/cond", "model/cond/true_graph_0", "model/cond/true_graph_0 (2)")
-    graphwire.save(dict.fromkeys(names, program), tmp_path / "several.gw", format="msgpack")
-    shown = graphs(tmp_path / "several.gw")
+    graphwire.save(dict.fromkeys(names, program), tmp_path / "several.pt2", format="msgpack")
+    shown = graphs(tmp_path / "several.pt2")
     ids = [graph.id for graph in shown]
     assert len(set(ids)) == len(ids) == 3 * len(names)
     assert set(names) <= set(ids)

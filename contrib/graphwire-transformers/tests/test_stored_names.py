@@ -138,17 +138,17 @@ def test_a_program_computes_the_same_from_the_shards_of_its_model(name: str, tmp
     program = torch.export.export(Logits(model), (), inputs, strict=False)
     expected = program.module()(**inputs)["logits"]
     names = stored_names(model, prefix="model.")
-    graphwire.save(program, folder / "m.gw", weights=graphwire.Checkpoint(folder / "hub", names=names))
-    with zipfile.ZipFile(folder / "m.gw") as archive:
+    graphwire.save(program, folder / "m.pt2", weights=graphwire.Checkpoint(folder / "hub", names=names))
+    with zipfile.ZipFile(folder / "m.pt2") as archive:
         held = [each for each in archive.namelist() if "/data/weights/weight_" in each]
         table = json.loads(archive.read("program/data/weights/references.json"))
     assert held == []
     assert len(table["records"]) == len({id(each) for each in program.state_dict.values()})
     torch.save((inputs, expected), tmp_path / "case.pt")
     shutil.move(folder, tmp_path / "there")
-    command = [sys.executable, "-c", FRESH, str(tmp_path / "there" / "m.gw"), str(tmp_path / "case.pt")]
+    command = [sys.executable, "-c", FRESH, str(tmp_path / "there" / "m.pt2"), str(tmp_path / "case.pt")]
     subprocess.run(command, check=True, timeout=300)
-    assert graphwire.verify(tmp_path / "there" / "m.gw") == []
+    assert graphwire.verify(tmp_path / "there" / "m.pt2") == []
 
 
 def test_fine_tunes_share_a_folder(tmp_path: Path) -> None:
@@ -159,10 +159,10 @@ def test_fine_tunes_share_a_folder(tmp_path: Path) -> None:
         with torch.no_grad():
             model.classifier.weight.add_(number)  # type: ignore[union-attr, operator]
         program = torch.export.export(Logits(model), (), inputs, strict=False)
-        graphwire.save(program, tmp_path / f"{number}.gw", weights=graphwire.Blobs(tmp_path / "blobs"))
+        graphwire.save(program, tmp_path / f"{number}.pt2", weights=graphwire.Blobs(tmp_path / "blobs"))
         sizes.append(sum(path.stat().st_size for path in (tmp_path / "blobs").rglob("*") if path.is_file()))
         assert torch.equal(
-            graphwire.load(tmp_path / f"{number}.gw").module()(**inputs)["logits"],
+            graphwire.load(tmp_path / f"{number}.pt2").module()(**inputs)["logits"],
             program.module()(**inputs)["logits"],
         )
     head = model.classifier.weight.nbytes  # type: ignore[union-attr]

@@ -2,8 +2,8 @@
 
 import graphwire
 
-graphwire.save(program, "model.gw", format="msgpack")
-program = graphwire.load("model.gw")
+graphwire.save(program, "model.pt2", format="msgpack")
+program = graphwire.load("model.pt2")
 """
 
 from graphwire.api import *  # noqa: F403 `graphwire.api` lists the public names

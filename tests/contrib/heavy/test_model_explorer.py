@@ -229,7 +229,7 @@ def nested() -> ExportedProgram:
 def test_subgraphs_at_any_depth_have_ids_of_their_own(
     server: str, nested: ExportedProgram, format: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "nested.gw"
+    path = tmp_path / "nested.pt2"
     graphwire.save(nested, path, format=format)
     graphs = check(server, path)
     assert len(graphs) == 15
@@ -256,7 +256,7 @@ def test_programs_of_one_file_do_not_share_ids(
     """Whatever they are called: also as a subgraph of another would be."""
     relu = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
     programs = {"model": nested, "model/cond/true_graph_0": relu, "other": nested, "model/cond": nested}
-    path = tmp_path / "several.gw"
+    path = tmp_path / "several.pt2"
     graphwire.save(programs, path, format=format)
     graphs = check(server, path)
     assert len(graphs) == 3 * 15 + 1
@@ -310,7 +310,7 @@ def test_every_construct_is_shown(server: str, tmp_path: Path) -> None:
     for number, (name, construct) in enumerate(CONSTRUCTS.items()):
         if construct.refusal is not None:
             continue
-        path = tmp_path / f"{number}.gw"
+        path = tmp_path / f"{number}.pt2"
         with quiet():
             program = construct.program()
             graphwire.save(program, path, format=FORMATS[number % 3])
