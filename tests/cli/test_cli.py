@@ -266,6 +266,7 @@ COMMAND_LINES = [
     ["convert", "FILE", "OUT", "--format", "cbor"],
     ["diff", "FILE", "FILE"],
     ["hash", "FILE"],
+    ["neutral", "FILE"],
     ["upgrade", "FILE", "--plan"],
     ["new-plugin", "mine", "--kind", "format", "--directory", "OUT_FOLDER"],
     ["weights", "FILE"],

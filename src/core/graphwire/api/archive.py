@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable
 from functools import cached_property
 from types import TracebackType
@@ -338,6 +339,34 @@ class Archive(Closing):
                     outside = [Problem(each.place, "weights", each.problem) for each in damage]
                 problems += [p._replace(place=f"{method}: {p.place}") for p in outside]
         return problems
+
+    @property
+    def has_manifest(self) -> bool:
+        """Whether the archive has a manifest."""
+        return self._bare is None and self._package.has_manifest
+
+    @_bounded
+    def record_digests(self) -> dict[str, str]:
+        """Return the SHA-256 of every record in hexadecimal, by name. Reads the whole file.
+
+        Raises:
+            ArchiveError: a record is damaged.
+        """
+        digests = {name: hashlib.sha256() for name in self.names}
+        for name, digest in digests.items():
+            self._package.archive.verify(name, digest)
+        return {name: digest.hexdigest() for name, digest in digests.items()}
+
+    @_bounded
+    def record_size(self, name: str) -> int:
+        """Return the size of a record after inflation, in bytes."""
+        return self._package.archive.size(name)
+
+    @property
+    @_bounded
+    def documents(self) -> tuple[str, ...]:
+        """The names of the records with the documents of programs."""
+        return tuple(self._package.members.values())
 
     @_bounded
     def check_payloads(self, *, outside: bool = True) -> None:

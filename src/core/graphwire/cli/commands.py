@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from graphwire.cli.blobs import add_blobs
 from graphwire.cli.compare import add_commands
+from graphwire.cli.conformance import add_conformance
 from graphwire.cli.new_plugin import add_new_plugin
 from graphwire.cli.option_names import as_command
 from graphwire.cli.sections import escaped, print_json, print_line, print_sections, size_text
@@ -156,6 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     add_commands(commands, common, data, source)
     add_weights(commands, common, data, source)
     add_blobs(commands, common, data)
+    add_conformance(commands, common)
     add_new_plugin(commands, common)
     return parser
 

@@ -9,7 +9,7 @@ from graphwire.wire.package.document import (
     write_plain_json,
     write_program,
 )
-from graphwire.wire.package.layouts import BARE_DOCUMENT, OWN_LAYOUT, config_members
+from graphwire.wire.package.layouts import BARE_DOCUMENT, OWN_LAYOUT, PROVIDERS, config_members
 from graphwire.wire.package.package_reader import NO_MANIFEST, Package
 from graphwire.wire.package.package_writer import Document, begin_digests, save_package
 from graphwire.wire.package.treespec_document import check_treespec_protocol, read_treespec, write_treespec
