@@ -102,6 +102,7 @@ def test_a_forgery_without_a_lie_is_read() -> None:
         ({"name": b"r/../../evil"}, "steps out"),
         ({"name": b"r\\..\\evil"}, "steps out"),
         ({"name": b"/evil"}, "absolute"),
+        ({"name": b"r\\\\evil"}, "absolute"),
         ({"name": b"\\evil"}, "absolute"),
         ({"name": b"C:\\evil"}, "absolute"),
         ({"name": b""}, "is empty"),

@@ -172,7 +172,7 @@ def test_a_name_is_taken_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../a", "a/../b", "./a", "a/..", "a\\..\\b", "a\0b", "a\nb", "a/", "x" * 70_000]
+    "name", ["../a", "a/../b", "./a", "a/..", "a\\..\\b", "a\0b", "a\nb", "a\\\\b", "a/", "x" * 4_089]
 )
 def test_a_name_that_leaves_the_archive_is_refused(name: str) -> None:
     archive = ArchiveWriter(io.BytesIO())

@@ -10,6 +10,7 @@ from types import MappingProxyType, TracebackType
 from typing import BinaryIO, NamedTuple
 
 from graphwire.errors import ArchiveError
+from graphwire.wire import DEFAULT_LIMITS
 from graphwire.wire.archive import zip_layout
 from graphwire.wire.archive.atomic_file import PieceBuffer, Replacement, write_all, write_pieces
 from graphwire.wire.archive.deflate import crc32, deflate
@@ -227,7 +228,7 @@ class ArchiveWriter:
         encoded = full_name.encode("utf-8")
         if full_name in self._names:
             raise ArchiveError("a record of this name is written already", place=f"record {name!r}")
-        if full_name.endswith("/") or len(encoded) > zip_layout.MAX16:
+        if full_name.endswith("/") or len(encoded) > DEFAULT_LIMITS.name_bytes:
             raise ArchiveError("the record name is a folder's, or too long", place=f"record {name[:80]!r}")
         self._names.add(full_name)
         self._usable = False

@@ -82,7 +82,7 @@ def check_name(name: str) -> None:
         problem = "is an absolute path"
     elif ".." in parts or "." in parts:
         problem = "steps out of its folder"
-    elif "//" in name:
+    elif "" in parts[:-1]:
         problem = "holds an absolute path"
     else:
         return
