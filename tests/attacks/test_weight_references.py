@@ -232,6 +232,7 @@ RAW: dict[str, bytes] = {
     "deep": b'{"stores":' + b"[" * 100_000,
     "a list": b"[]",
     "nothing": b"",
+    "a key twice": b'{"stores": [], "stores": []}',
 }
 
 

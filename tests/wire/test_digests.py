@@ -344,7 +344,17 @@ def test_records_that_the_manifest_and_the_archive_do_not_both_have_are_found(da
     assert found == {("record 'extra/note'", "manifest"), ("record 'extra/other'", "manifest")}
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"sha256": 3}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b'{"sha256": 3}',
+        b"[" * 100_000,
+        b'{"sha256": {"a": "", "\\u0061": ""}}',
+        b'{"sha256": {"\xff": ""}}',
+    ],
+)
 def test_a_damaged_manifest_is_a_problem_and_no_hindrance(data: bytes, content: bytes) -> None:
     changed = rewritten(data, **{MANIFEST: content})
     assert [p.kind for p in graphwire.verify(changed)] == ["manifest"]

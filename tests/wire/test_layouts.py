@@ -354,7 +354,18 @@ def test_payloads_that_do_not_fit_are_problems(weights: bytes, kind: str) -> Non
     assert [problem.kind for problem in problems] == [kind]
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"config": []}', b'{"config": {"w": {}}}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b'{"config": []}',
+        b'{"config": {"w": {}}}',
+        b"[" * 100_000,
+        b'{"config": {}, "config": {}}',
+        b'{"config": {"\xff": 1}}',
+    ],
+)
 def test_a_damaged_config_is_named(content: bytes) -> None:
     with pytest.raises(ArchiveError, match="model_weights_config"):
         b2(content).payloads_of("model")

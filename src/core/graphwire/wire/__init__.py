@@ -2,6 +2,7 @@
 
 from graphwire.wire.aligned_memory import ALIGNMENT, address, allocate, copy_bytes, memory_at
 from graphwire.wire.closing import Closing
+from graphwire.wire.json_records import decode_json_record, lost_a_key
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits
 from graphwire.wire.payloads import (
     CONSTANTS,

@@ -23,10 +23,9 @@ from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Tree, WireFormat, hookimpl
 from graphwire.schema import Program
 from graphwire.schema.trees import ProgramDecoder
-from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MAX_RECORDS, check_containers, measure_tree
+from graphwire.wire import DEFAULT_LIMITS, MAX_RECORDS, check_containers, lost_a_key, measure_tree
 
 _PROGRAMS = ProgramDecoder(msgspec.json)
-_READ_DEPTH = MAX_DEPTH + 1  # a tag is one more container
 _TAG = re.compile(r"\$+(?:bytes|float)")
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _FLOAT_NAMES = {math.inf: "inf", -math.inf: "-inf"}
@@ -75,7 +74,7 @@ class JsonFormat:
                 if b"NaN" not in data and b"Infinity" not in data:
                     raise
                 tree = _decode_slowly(data)
-            if _lost_a_key(tree, data):
+            if lost_a_key(tree, data):
                 _decode_slowly(data)
             return _decode_tags(tree) if _may_hold_tags(data) else tree
         except RecursionError as error:
@@ -171,25 +170,6 @@ def _decode_float(value: Any) -> float:
     if type(value) is not str or value not in _FLOATS:
         raise FormatError('the value of $float is not "nan", "inf" or "-inf"')
     return _FLOATS[value]
-
-
-def _lost_a_key(tree: Any, data: bytes) -> bool:
-    """Whether a reader that keeps the last of two equal keys loses texts of the document.
-
-    A tree that encodes to the same bytes lost nothing. For other documents (with spaces, as torch writes them), texts
-    are counted.
-    """
-    if msgspec.json.encode(tree) == data:
-        return False
-    return 2 * measure_tree(tree, max_depth=_READ_DEPTH).texts != _quotes(data)
-
-
-def _quotes(data: bytes) -> int:
-    """Count the quotes that open or close a text: all except escaped ones."""
-    if b"\\" not in data:
-        return data.count(b'"')
-    without_pairs = data.replace(rb"\\", b"")
-    return without_pairs.count(b'"') - without_pairs.count(rb"\"")
 
 
 def _decode_slowly(data: bytes) -> Any:

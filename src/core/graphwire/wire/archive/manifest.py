@@ -14,6 +14,7 @@ from itertools import chain
 import msgspec
 
 from graphwire.errors import ArchiveError, ChecksumError, GraphwireError, MissingRecordError
+from graphwire.wire import decode_json_record
 from graphwire.wire.archive.reader import REMEDY, ArchiveReader, damaged_record
 
 MANIFEST = "manifest.json"
@@ -57,10 +58,7 @@ def read_manifest(data: bytes) -> Manifest:
     Raises:
         ArchiveError: the bytes are not a manifest, or it lists a record twice.
     """
-    try:
-        manifest = _MANIFESTS.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ArchiveError(f"the manifest is damaged: {error}", place=f"record {MANIFEST!r}") from None
+    manifest = decode_json_record(_MANIFESTS, data, "the manifest is", f"record {MANIFEST!r}")
     names = manifest.names
     if len(set(names)) != len(names):
         raise ArchiveError(

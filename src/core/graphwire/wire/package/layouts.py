@@ -20,7 +20,7 @@ import msgspec
 
 from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, locate
 from graphwire.schema import PayloadConfig, PayloadMeta
-from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record, extent
+from graphwire.wire import CONSTANTS, SAMPLE_INPUTS, WEIGHTS, Payloads, Record, decode_json_record, extent
 from graphwire.wire.archive import ArchiveReader, SwappedRecord, payload_record
 from graphwire.wire.torch_files import (
     StateDict,
@@ -322,10 +322,8 @@ class Layout:
             raise
 
     def _read_config(self, member: str, folder: str, copied: bool) -> StateDict:
-        try:
-            config = _CONFIGS.decode(self.reader.read(member)).config
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ArchiveError(f"the payload config is damaged: {error}", place=member) from None
+        data = self.reader.read(member)
+        config = decode_json_record(_CONFIGS, data, "the payload config is", member).config
         state = StateDict()
         swapped = "byteorder" in self.reader and self.reader.read("byteorder") == b"big"
         for name, meta in config.items():

@@ -23,7 +23,7 @@ import msgspec
 from graphwire.errors import GraphwireError, MissingRecordError, Problem, UnknownFormatError
 from graphwire.hooks import Registry, Tree, WireFormat, remedy_for_requirements
 from graphwire.schema import PluginRequirement, Program, WeightReferences
-from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, Payloads
+from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, Payloads, decode_json_record
 from graphwire.wire.archive import MANIFEST, ArchiveReader, Manifest, Readable, manifest_errors, read_manifest
 from graphwire.wire.package.document import read_document, read_program
 from graphwire.wire.package.layouts import PROVIDERS, Layout, executable_members, open_layout
@@ -35,7 +35,7 @@ NO_MANIFEST = Problem(
     "it is missing, though graphwire writes one: exchanged records cannot be detected",
 )
 _OF_TORCH = ".data/serialization_id"
-_read_providers = msgspec.json.Decoder(dict[str, PluginRequirement]).decode
+_PROVIDERS = msgspec.json.Decoder(dict[str, PluginRequirement])
 
 
 class Package(Closing):
@@ -102,9 +102,11 @@ class Package(Closing):
     def _missing_format(self, member: str, suffix: str) -> UnknownFormatError | None:
         """Return an error that names the provider of a missing wire format, if the archive states one, else None."""
         try:
-            provider = _read_providers(self.archive.read(PROVIDERS)).get(suffix)
-        except (GraphwireError, msgspec.MsgspecError, UnicodeDecodeError):
+            data = self.archive.read(PROVIDERS)
+            providers = decode_json_record(_PROVIDERS, data, "the providers of formats are", PROVIDERS)
+        except GraphwireError:
             return None
+        provider = providers.get(suffix)
         if provider is None or not provider.is_installable:
             return None
         remedy = remedy_for_requirements([(provider, [("wire_format", suffix)])], self._registry)

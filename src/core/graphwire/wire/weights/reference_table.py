@@ -19,7 +19,7 @@ from graphwire.schema import (
     StoreReference,
     WeightReferences,
 )
-from graphwire.wire import WEIGHTS
+from graphwire.wire import WEIGHTS, decode_json_record
 from graphwire.wire.weights.boxes import is_dense, row_major
 from graphwire.wire.weights.folder import location_problem
 
@@ -43,12 +43,7 @@ def read_references(data: bytes) -> WeightReferences:
         ArchiveError: the bytes are not references.
         WeightsError: a location leaves the folder, or regions do not fit; the error lists all problems.
     """
-    try:
-        references = _TABLES.decode(data)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ArchiveError(
-            f"the references to weights are damaged: {error}", place=f"record {REFERENCES!r}"
-        ) from None
+    references = decode_json_record(_TABLES, data, "the references to weights are", f"record {REFERENCES!r}")
     problems = [*_store_problems(references.stores), *_record_problems(references)]
     if problems:
         raise WeightsError(problems, remedy="The file is damaged or hostile; write it again")
