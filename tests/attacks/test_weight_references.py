@@ -269,6 +269,13 @@ def test_what_is_no_table_is_refused(name: str, here: Path) -> None:
     refused(here / "m.pt2", "damaged")
 
 
+def test_a_record_that_is_in_the_file_and_elsewhere_is_refused(here: Path) -> None:
+    table = table_of(here / "m.pt2")
+    content = {"data/weights/weight_0": bytes(first(table)["nbytes"])}
+    write_table(here / "m.pt2", json.dumps(table).encode(), **content)
+    refused(here / "m.pt2", "which the archive has")
+
+
 def test_a_million_regions_end_soon(here: Path) -> None:
     table = table_of(here / "m.pt2")
     first(table)["regions"] = [{**region(table), "box": [[0, 1, 1], [0, 1, 1]], "offset": 0}] * 1_000_000

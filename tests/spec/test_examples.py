@@ -9,13 +9,18 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+import torch
 
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Registry
-from graphwire.wire import DEFAULT_LIMITS
+from graphwire.schema import PayloadConfig
+from graphwire.wire import DEFAULT_LIMITS, decode_json_record, extent
 from graphwire.wire.archive.manifest import read_manifest
 from graphwire.wire.package.document import read_document
+from graphwire.wire.weights.reference_table import counts_of, read_references
+from graphwire_plugins.stores.safetensors_header import _TYPES
 
 SPEC = Path(__file__).resolve().parents[2] / "docs/spec"
 FORMATS = Registry.discover().wire_formats
@@ -83,3 +88,33 @@ def test_limits_are_those_of_the_code() -> None:
 def test_the_manifest_of_the_example_is_one() -> None:
     (text,) = blocks("archive.md", "json manifest")
     assert len(read_manifest(text.encode()).names) == 4
+
+
+def test_the_config_of_the_example_needs_the_stated_bytes() -> None:
+    (text,) = blocks("payloads.md", "json payloads")
+    config = decode_json_record(msgspec.json.Decoder(PayloadConfig), text.encode(), "it is", "").config
+    metas = [each.tensor_meta for each in config.values() if each.tensor_meta is not None]
+    assert [extent(meta) for meta in metas] == [40, 40]
+    weight = torch.arange(10.0).as_strided((2, 3), (3, 1), 4)
+    turned = torch.arange(10.0).as_strided((3, 2), (1, 3), 4)
+    assert float(weight[1, 2]) == float(turned[2, 1]) == 36 / 4
+
+
+def test_the_references_of_the_example_make_their_record() -> None:
+    (text,) = blocks("references.md", "json references")
+    references = read_references(text.encode())
+    (record,) = references.records.values()
+    assert [counts_of(each) for each in record.regions] == [[2, 2], [2, 2]]
+
+
+def test_the_element_types_of_safetensors_are_those_of_the_store() -> None:
+    text = (SPEC / "references.md").read_text(encoding="utf-8")
+    pairs = re.findall(r"`([A-Z0-9_]+)` \| `(\w+)`", text)
+    assert dict(pairs) == {name: dtype for name, (dtype, _) in _TYPES.items()}
+
+
+def test_the_codecs_of_the_table_are_those_of_the_box() -> None:
+    text = (SPEC / "payloads.md").read_text(encoding="utf-8")
+    table = text.partition("| codec | value |")[2].partition("\n\n")[0]
+    stated = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+    assert stated == set(Registry.discover().constant_codecs)

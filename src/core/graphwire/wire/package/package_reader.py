@@ -17,6 +17,7 @@ graphwire's. `layouts` describes the older layouts, which are supported too. `pa
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import chain
 
 import msgspec
 
@@ -24,7 +25,15 @@ from graphwire.errors import GraphwireError, MissingRecordError, Problem, Unknow
 from graphwire.hooks import Registry, Tree, WireFormat, remedy_for_requirements
 from graphwire.schema import PluginRequirement, Program, WeightReferences
 from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, Payloads, decode_json_record
-from graphwire.wire.archive import MANIFEST, ArchiveReader, Manifest, Readable, manifest_errors, read_manifest
+from graphwire.wire.archive import (
+    MANIFEST,
+    ArchiveReader,
+    Manifest,
+    Readable,
+    damaged_record,
+    manifest_errors,
+    read_manifest,
+)
 from graphwire.wire.package.document import read_document, read_program
 from graphwire.wire.package.layouts import PROVIDERS, Layout, executable_members, open_layout
 from graphwire.wire.weights import REFERENCES, read_references
@@ -162,10 +171,16 @@ class Package(Closing):
         """Where the weights are that the archive lacks; None if it has all of them.
 
         Raises:
-            ArchiveError: the record with the references is damaged.
+            ArchiveError: the record with the references is damaged, or the archive has a record that it refers to.
             WeightsError: references leave the folder of the file, or do not fit; the error lists all problems.
         """
-        return read_references(self.archive.read(REFERENCES)) if REFERENCES in self.archive else None
+        if REFERENCES not in self.archive:
+            return None
+        references = read_references(self.archive.read(REFERENCES))
+        for name in chain(references.records, *references.ranks):
+            if name in self.archive:  # readers would differ in which of both they take
+                raise damaged_record(REFERENCES, f"it refers to {name!r:.200}, which the archive has")
+        return references
 
     @cached_property
     def manifest(self) -> Manifest:
