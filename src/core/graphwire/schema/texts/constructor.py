@@ -288,6 +288,8 @@ def parse_expression(text: str) -> Expression:
         position = found.end()
     if stack or len(operands) != 1:
         refuse("an expression that is not complete", text, length)
+    if operands[0].head == "ExprCondPair":
+        refuse("a (value, condition) pair outside of a Piecewise", text)
     return operands[0]
 
 

@@ -49,7 +49,8 @@ _OPERATORS = (
     *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.BitAnd, ast.BitOr, ast.BitXor),
     *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Not, ast.USub),
 )
-_KEY = re.compile(r"'[^']*'")
+_KEY = re.compile(r"\['([^']*)'\]")
+"""A subscript with a key. Python would also accept prefixes, three quotes, and several texts side by side."""
 _OUTSIDE_KEYS = re.compile(r"[^ -~]|[#\"'\\]")
 _GLUED_NUMBER = re.compile(r"(?<!\w)(?>[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)[A-Za-z_]")
 """A number directly followed by a word, such as `1or`: Python's parser would print a warning."""
@@ -92,7 +93,7 @@ def _check_characters(text: str) -> None:
     for key in _KEY.findall(text):
         if not key.isprintable() or '"' in key or "\\" in key:
             raise ExpressionError(f"a guard has a key that torch would not quote safely: {key[:80]}")
-    outside = _KEY.sub("", text)
+    outside = _KEY.sub("[0]", text)
     glued = _GLUED_NUMBER.search(outside)
     if glued is not None:
         raise ExpressionError(f"a guard holds a number directly followed by a word: {glued[0][:80]!r}")
@@ -161,6 +162,10 @@ def _check_constant(node: ast.Constant) -> None:
     value = node.value
     if type(value) not in (int, float, bool):
         _refuse(node, f"a constant that is not a number: {str(value)[:80]!r}")
+    _check_whole(node, value)
+
+
+def _check_whole(node: ast.expr, value: object) -> None:
     if type(value) is int and value > MAX_INTEGER:
         _refuse(node, "a whole number beyond 2**64")
 
@@ -172,6 +177,16 @@ def _name_of(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         return f"{node.value.id}.{node.attr}"
     return ""
+
+
+def _check_subscript(index: ast.expr) -> None:
+    if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub):
+        index, kinds = index.operand, (int,)
+    else:
+        kinds = (int, str)
+    if not isinstance(index, ast.Constant) or type(index.value) not in kinds:
+        _refuse(index, "a subscript that is neither a number nor a key")
+    _check_whole(index, index.value)
 
 
 def _check_source(node: ast.expr) -> None:
@@ -194,9 +209,7 @@ def _check_source(node: ast.expr) -> None:
                 _refuse(step, f"the attribute {step.attr[:80]!r}")
             step = step.value
         elif isinstance(step, ast.Subscript):
-            index = step.slice.operand if isinstance(step.slice, ast.UnaryOp) else step.slice
-            if not isinstance(index, ast.Constant) or type(index.value) not in (int, str):
-                _refuse(step.slice, "a subscript that is neither a number nor a key")
+            _check_subscript(step.slice)
             step = step.value
         elif isinstance(step, ast.Name):
             _refuse(step, f"the name {step.id[:80]!r}", "A guard refers to the inputs, such as L['x']")

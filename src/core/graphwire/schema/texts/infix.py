@@ -238,6 +238,8 @@ class _InfixReader:
             if operands:
                 self.expect(",")
             operands.append(self.pair(depth) if name == "Piecewise" else self.read(1, depth + 1))
+        if name == "ExprCondPair":
+            self.refuse("a (value, condition) pair outside of a Piecewise")
         if name == "sqrt":
             return call("Pow", [*operands, rational(1, 2)])
         if name == "Rational" and [operand.head for operand in operands] == ["Integer", "Integer"]:

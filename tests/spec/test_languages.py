@@ -1,0 +1,134 @@
+"""The texts of docs/spec/expressions.md and treespecs.md: every example is read, or refused, as the specification has it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphwire.bridge.graph import decode_treespec, encode_treespec
+from graphwire.errors import GraphwireError
+from graphwire.hooks import default_registry
+from graphwire.schema.texts import (
+    CONSTANTS,
+    HEADS,
+    Expression,
+    check_guard,
+    parse_expression,
+    parse_infix,
+    parse_treespec,
+)
+from graphwire.schema.texts.constructor import ASSUMPTIONS
+from graphwire.schema.texts.guard import FUNCTIONS, METHODS
+
+SPEC = Path(__file__).resolve().parents[2] / "docs" / "spec"
+
+
+def examples(file: str, kind: str) -> list[Any]:
+    """Return the items of the JSON blocks of one kind in a file."""
+    text = (SPEC / file).read_text()
+    blocks = re.findall(rf"^```json {kind}\n(.*?)^```$", text, re.M | re.S)
+    assert blocks, f"{file} has no examples of {kind}"
+    return [item for block in blocks for item in json.loads(block)]
+
+
+def notation(expression: Expression) -> list[Any]:
+    """Return a tree as the specification writes it."""
+    parts = [notation(part) if isinstance(part, Expression) else part for part in expression.args]
+    return [expression.head, *(list(part) if isinstance(part, tuple) else part for part in parts)]
+
+
+def is_read(parse: Callable[[str], object], text: str) -> bool:
+    try:
+        parse(text)
+    except GraphwireError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("kind", "parse"), [("constructor", parse_expression), ("infix", parse_infix)])
+def test_expressions_denote_the_trees_of_the_specification(kind, parse):
+    for text, tree in examples("expressions.md", kind):
+        assert is_read(parse, text) is (tree is not None), text
+        if tree is not None:
+            assert notation(parse(text)) == tree, text
+
+
+def test_guards_are_accepted_and_refused_as_specified():
+    for text, good in examples("expressions.md", "guard"):
+        assert is_read(check_guard, text) is good, text
+
+
+def test_treespecs_are_accepted_and_refused_as_specified():
+    for tree in examples("treespecs.md", "treespec"):
+        assert is_read(parse_treespec, json.dumps(tree)), tree
+    for tree in examples("treespecs.md", "treespec-refused"):
+        assert not is_read(parse_treespec, json.dumps(tree)), tree
+
+
+@pytest.mark.parametrize(("kind", "good"), [("contexts", True), ("contexts-refused", False)])
+def test_contexts_are_accepted_and_refused_as_specified(kind, good):
+    leaf = {"type": None, "context": None, "children_spec": []}
+    for name, context, count in examples("treespecs.md", kind):
+        text = json.dumps([1, {"type": name, "context": context, "children_spec": [leaf] * count}])
+        assert is_read(lambda text: decode_treespec(text, default_registry()), text) is good, (name, context)
+        if good and "@" not in name:
+            assert encode_treespec(decode_treespec(text, default_registry()), default_registry()) == text
+
+
+def test_the_default_factories_are_those_of_the_code():
+    from graphwire_plugins.treespecs.mappings import FACTORIES
+
+    assert set(words(rules("treespecs.md")["TRE-16"].partition(" is one of ")[2])) == set(FACTORIES)
+
+
+def rules(file: str) -> dict[str, str]:
+    """Return the text of each rule of a file, by its number."""
+    text = (SPEC / file).read_text()
+    found = re.findall(r"^- \*\*\[([A-Z]+-\d+)\]\*\* (.*?)(?=^- \*\*|^\n|\Z)", text, re.M | re.S)
+    assert len(dict(found)) == len(found), "a number occurs twice"
+    return dict(found)
+
+
+def table_rows(after: str, file: str = "expressions.md") -> list[list[str]]:
+    """Return the cells of the first table behind a rule."""
+    lines = (SPEC / file).read_text().partition(f"**[{after}]**")[2].splitlines()
+    start = next(index for index, line in enumerate(lines) if line.startswith("| ---") or line.startswith("|--"))
+    rows = []
+    for line in lines[start + 1 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+ARITIES = {"0 or more": (0, None), "1": (1, 1), "1 or 2": (1, 2), "1 or more": (1, None), "2": (2, 2), "3": (3, 3)} | {
+    "2 or more": (2, None)
+}
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+@pytest.mark.parametrize(("rule", "table"), [("EXP-4", HEADS), ("EXP-35", FUNCTIONS)])
+def test_the_tables_of_operations_are_those_of_the_code(rule, table):
+    listed = [(name, ARITIES[count]) for count, names in table_rows(rule) for name in words(names)]
+    assert len(dict(listed)) == len(listed)
+    assert dict(listed) == table
+
+
+def test_the_lists_of_words_are_those_of_the_code():
+    import keyword
+
+    text, of = (SPEC / "expressions.md").read_text(), rules("expressions.md")
+    assert set(words(of["EXP-3"].partition("are ")[2].partition(".")[0])) == CONSTANTS
+    assert set(words(of["EXP-6"].partition("keywords: ")[2])) == set(keyword.kwlist)
+    assert set(words(of["EXP-7"].partition("are ")[2].partition(".")[0])) == ASSUMPTIONS
+    method = re.search(r"^method += (.*) ;$", text, re.M)
+    assert method is not None
+    assert set(re.findall(r'"([^"]+)"', method[1])) == METHODS
