@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from graphwire.analysis.validation import legal_names, validate
 from graphwire.bridge.graph import decode_treespec, encode_treespec
 from graphwire.errors import GraphwireError
 from graphwire.hooks import default_registry
+from graphwire.schema import ARMS
 from graphwire.schema.texts import (
     CONSTANTS,
     HEADS,
@@ -24,6 +26,7 @@ from graphwire.schema.texts import (
 )
 from graphwire.schema.texts.constructor import ASSUMPTIONS
 from graphwire.schema.texts.guard import FUNCTIONS, METHODS
+from graphwire.schema.trees import program_from_tree
 
 SPEC = Path(__file__).resolve().parents[2] / "docs" / "spec"
 
@@ -83,13 +86,13 @@ def test_contexts_are_accepted_and_refused_as_specified(kind, good):
 def test_the_default_factories_are_those_of_the_code():
     from graphwire_plugins.treespecs.mappings import FACTORIES
 
-    assert set(words(rules("treespecs.md")["TRE-16"].partition(" is one of ")[2])) == set(FACTORIES)
+    assert set(words(rules("treespecs.md")["TSP-16"].partition(" is one of ")[2])) == set(FACTORIES)
 
 
 def rules(file: str) -> dict[str, str]:
     """Return the text of each rule of a file, by its number."""
     text = (SPEC / file).read_text()
-    found = re.findall(r"^- \*\*\[([A-Z]+-\d+)\]\*\* (.*?)(?=^- \*\*|^\n|\Z)", text, re.M | re.S)
+    found = re.findall(r"^- <a id=\S+\*\*\[([A-Z]+-\d+)\]\*\* (.*?)(?=^- <a|^\n|\Z)", text, re.M | re.S)
     assert len(dict(found)) == len(found), "a number occurs twice"
     return dict(found)
 
@@ -97,7 +100,9 @@ def rules(file: str) -> dict[str, str]:
 def table_rows(after: str, file: str = "expressions.md") -> list[list[str]]:
     """Return the cells of the first table behind a rule."""
     lines = (SPEC / file).read_text().partition(f"**[{after}]**")[2].splitlines()
-    start = next(index for index, line in enumerate(lines) if line.startswith("| ---") or line.startswith("|--"))
+    start = next(
+        index for index, line in enumerate(lines) if line.startswith("| ---") or line.startswith("|--")
+    )
     rows = []
     for line in lines[start + 1 :]:
         if not line.startswith("|"):
@@ -106,9 +111,14 @@ def table_rows(after: str, file: str = "expressions.md") -> list[list[str]]:
     return rows
 
 
-ARITIES = {"0 or more": (0, None), "1": (1, 1), "1 or 2": (1, 2), "1 or more": (1, None), "2": (2, 2), "3": (3, 3)} | {
-    "2 or more": (2, None)
-}
+ARITIES = {
+    "0 or more": (0, None),
+    "1": (1, 1),
+    "1 or 2": (1, 2),
+    "1 or more": (1, None),
+    "2": (2, 2),
+    "3": (3, 3),
+} | {"2 or more": (2, None)}
 
 
 def words(text: str) -> list[str]:
@@ -132,3 +142,59 @@ def test_the_lists_of_words_are_those_of_the_code():
     method = re.search(r"^method += (.*) ;$", text, re.M)
     assert method is not None
     assert set(re.findall(r'"([^"]+)"', method[1])) == METHODS
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_legal"),
+    [
+        ("value-names", legal_names.is_value_name),
+        ("paths", legal_names.is_attribute_path),
+        ("operators", legal_names.is_operator_name),
+    ],
+)
+def test_names_are_legal_as_specified(kind, is_legal):
+    for name, good in examples("graph.md", kind):
+        assert is_legal(name) is good, name
+
+
+def test_the_nodes_of_the_specification_are_valid():
+    nodes = examples("graph.md", "nodes")
+    names = ["x", "add", "getitem", "topk_unused_1", "getitem_1", "getitem_2"]
+    size = {"as_tensor": {"name": "x"}}, {"as_sym_int": {"as_name": "sym_size_int"}}
+    graph = {"inputs": list(size), "outputs": [], "nodes": nodes, "sym_bool_values": {}} | {
+        "tensor_values": dict.fromkeys(names, TENSOR),
+        "sym_int_values": dict.fromkeys(["sym_size_int", "add_1"], {"as_int": 3}),
+    }
+    specs = [{"user_input": {"arg": each}} for each in size]
+    program = {
+        "graph_module": {
+            "graph": graph,
+            "signature": {"input_specs": specs, "output_specs": []},
+            "module_call_graph": [],
+        },
+        "opset_version": {"aten": 10},
+        "range_constraints": {},
+        "schema_version": {"major": 8, "minor": 20},
+    }
+    assert validate(program_from_tree(program)) == []
+
+
+TENSOR = {
+    "dtype": 7,
+    "sizes": [{"as_int": 2}],
+    "requires_grad": False,
+    "device": {"type": "cpu", "index": None},
+    "strides": [{"as_int": 1}],
+    "storage_offset": {"as_int": 0},
+    "layout": 7,
+}
+
+
+def test_the_arms_that_can_be_results_are_those_of_the_code():
+    listed = words(
+        rules("graph.md")["GRA-36"].partition("An item is one of: ")[2].partition("A reader must")[0]
+    )
+    values = [row[0] for row in table_rows("GRA-3", "graph.md")]
+    listed += [word for row in values for word in words(row)]
+    arms = {arm for arm, row in ARMS.items() if row.defines}
+    assert arms == {word for word in listed if word.startswith("as_") and word in ARMS}

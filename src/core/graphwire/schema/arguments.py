@@ -128,6 +128,8 @@ class Arm(NamedTuple):
     """The extension that the arm belongs to; empty if torch's schema has the arm."""
     record: type[msgspec.Struct] | None = None
     """The record type of an extension. torch's schema does not have it either."""
+    collects: bool = False
+    """Whether the arm can hold results of a node, of any kinds."""
     resolved: bool = False
     """Whether `evolve.steps.extensions` replaces the arm by another one before torch's readers see it."""
     kind: str = ""
@@ -141,8 +143,13 @@ class Arm(NamedTuple):
 
     @property
     def defines(self) -> bool:
-        """Whether the arm can be a graph's input or a node's output."""
-        return not self.refers or self.refers in VALUE_TABLES
+        """Whether the arm can be a node's output: a value, a literal, or a container of them."""
+        return self.collects or any((self.input, self.result, self.results))
+
+    @property
+    def is_container(self) -> bool:
+        """Whether the arm holds several arguments."""
+        return bool(self.collects or self.items)
 
 
 # ---------------------------------------------------------------------------------------------------- nested arguments
@@ -244,19 +251,23 @@ ARMS: Final[dict[str, Arm]] = {
     "as_complex": _argument("a complex number", V8_14, kind="complex"),
     "as_nested_tensors": _argument("a list of lists of tensors", V8_17, "as_tensors", refers="tensor"),
     "as_int_lists": _argument("a list of lists of integers", V8_15, "as_ints"),
-    "as_string_to_argument": _argument("a dict as an argument", V8_15, inside=Inside(_entries, _put_entries)),
+    "as_string_to_argument": _argument(
+        "a dict as an argument", V8_15, inside=Inside(_entries, _put_entries), collects=True
+    ),
     "as_float_lists": _argument("a list of lists of floats", V8_20, "as_floats"),
     "as_sequence": _extension(
         "sequences",
         "a list or tuple argument whose elements are of several kinds",
         SequenceValue,
         inside=Inside(_items, _put_items),
+        collects=True,
     ),
     "as_mapping": _extension(
         "mappings",
         "a dict argument whose keys are not all text",
         MappingEntry,
         inside=Inside(_pairs, _put_pairs),
+        collects=True,
     ),
     "as_slice": _extension(
         "slices", "a Python slice as an argument", SliceValue, inside=Inside(_bounds, _put_bounds)

@@ -37,6 +37,7 @@ from graphwire.schema import (
     Graph,
     Node,
     ValueMetadata,
+    arm_of,
 )
 from graphwire.schema.texts import GRAMMARS
 
@@ -243,6 +244,10 @@ def _check_inputs(
         ):
             defined[tensor.name] = "tensor"
             scope.seen.add(id(argument))
+            continue
+        arm = arm_of(argument)
+        if arm and ARMS[arm].is_container:
+            walk.report(here, "misplaced", f"{arm} cannot be a graph's input")
             continue
         check_argument(walk, scope, here, argument, nesting, True)
         if name is None:

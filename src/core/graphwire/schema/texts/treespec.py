@@ -147,7 +147,11 @@ def split_version(name: str) -> tuple[str, int]:
     """Split a name in a treespec into the type and the context's version. The reverse of `with_version`."""
     bare, at, version = name.rpartition("@")
     # At most nine digits: a file may contain a number of any length.
-    return (bare, int(version)) if at and version.isascii() and version.isdecimal() and len(version) < 10 else (name, 1)
+    return (
+        (bare, int(version))
+        if at and version.isascii() and version.isdecimal() and len(version) < 10
+        else (name, 1)
+    )
 
 
 def dump_json(value: Any) -> str:
