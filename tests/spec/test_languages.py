@@ -100,9 +100,7 @@ def rules(file: str) -> dict[str, str]:
 def table_rows(after: str, file: str = "expressions.md") -> list[list[str]]:
     """Return the cells of the first table behind a rule."""
     lines = (SPEC / file).read_text().partition(f"**[{after}]**")[2].splitlines()
-    start = next(
-        index for index, line in enumerate(lines) if line.startswith("| ---") or line.startswith("|--")
-    )
+    start = next(index for index, line in enumerate(lines) if line.startswith(("| ---", "|--")))
     rows = []
     for line in lines[start + 1 :]:
         if not line.startswith("|"):
@@ -163,7 +161,7 @@ def test_the_nodes_of_the_specification_are_valid():
     size = {"as_tensor": {"name": "x"}}, {"as_sym_int": {"as_name": "sym_size_int"}}
     graph = {"inputs": list(size), "outputs": [], "nodes": nodes, "sym_bool_values": {}} | {
         "tensor_values": dict.fromkeys(names, TENSOR),
-        "sym_int_values": dict.fromkeys(["sym_size_int", "add_1"], {"as_int": 3}),
+        "sym_int_values": {key: {"as_int": 3} for key in ["sym_size_int", "add_1"]},
     }
     specs = [{"user_input": {"arg": each}} for each in size]
     program = {

@@ -180,13 +180,12 @@ def _name_of(node: ast.expr) -> str:
 
 
 def _check_subscript(index: ast.expr) -> None:
-    if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub):
-        index, kinds = index.operand, (int,)
-    else:
-        kinds = (int, str)
-    if not isinstance(index, ast.Constant) or type(index.value) not in kinds:
+    is_signed = isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub)
+    number = index.operand if isinstance(index, ast.UnaryOp) and is_signed else index
+    kinds = (int,) if is_signed else (int, str)
+    if not isinstance(number, ast.Constant) or type(number.value) not in kinds:
         _refuse(index, "a subscript that is neither a number nor a key")
-    _check_whole(index, index.value)
+    _check_whole(index, number.value)
 
 
 def _check_source(node: ast.expr) -> None:
