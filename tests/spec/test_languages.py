@@ -14,7 +14,7 @@ from graphwire.analysis.validation import legal_names, validate
 from graphwire.bridge.graph import decode_treespec, encode_treespec
 from graphwire.errors import GraphwireError
 from graphwire.hooks import default_registry
-from graphwire.schema import ARMS
+from graphwire.schema import ARMS, InputSpec, OutputSpec
 from graphwire.schema.texts import (
     CONSTANTS,
     HEADS,
@@ -33,10 +33,13 @@ SPEC = Path(__file__).resolve().parents[2] / "docs" / "spec"
 
 def examples(file: str, kind: str) -> list[Any]:
     """Return the items of the JSON blocks of one kind in a file."""
-    text = (SPEC / file).read_text()
-    blocks = re.findall(rf"^```json {kind}\n(.*?)^```$", text, re.M | re.S)
-    assert blocks, f"{file} has no examples of {kind}"
-    return [item for block in blocks for item in json.loads(block)]
+    return [item for block in blocks(file, kind) for item in block]
+
+
+def blocks(file: str, kind: str) -> list[Any]:
+    found = re.findall(rf"^```json {kind}\n(.*?)^```$", (SPEC / file).read_text(), re.M | re.S)
+    assert found, f"{file} has no examples of {kind}"
+    return [json.loads(each) for each in found]
 
 
 def notation(expression: Expression) -> list[Any]:
@@ -155,26 +158,49 @@ def test_names_are_legal_as_specified(kind, is_legal):
         assert is_legal(name) is good, name
 
 
-def test_the_nodes_of_the_specification_are_valid():
-    nodes = examples("graph.md", "nodes")
-    names = ["x", "add", "getitem", "topk_unused_1", "getitem_1", "getitem_2"]
-    size = {"as_tensor": {"name": "x"}}, {"as_sym_int": {"as_name": "sym_size_int"}}
-    graph = {"inputs": list(size), "outputs": [], "nodes": nodes, "sym_bool_values": {}} | {
-        "tensor_values": dict.fromkeys(names, TENSOR),
-        "sym_int_values": {key: {"as_int": 3} for key in ["sym_size_int", "add_1"]},
+def program(
+    inputs: list[Any], outputs: list[Any], nodes: list[Any], numbers: list[str], **signature: Any
+) -> Any:
+    """Return a document with these parts; every value besides `numbers` is a tensor."""
+    made = [each for node in nodes for each in node["outputs"]]
+    tensors = [
+        item for each in (*inputs, *made) for item in each.get("as_tensors", [each.get("as_tensor")]) if item
+    ]
+    graph = {"inputs": inputs, "outputs": outputs, "nodes": nodes, "sym_bool_values": {}} | {
+        "tensor_values": {each["name"]: TENSOR for each in tensors},
+        "sym_int_values": {name: {"as_int": 3} for name in numbers},
     }
-    specs = [{"user_input": {"arg": each}} for each in size]
-    program = {
-        "graph_module": {
-            "graph": graph,
-            "signature": {"input_specs": specs, "output_specs": []},
-            "module_call_graph": [],
-        },
+    return {
+        "graph_module": {"graph": graph, "signature": signature, "module_call_graph": []},
         "opset_version": {"aten": 10},
         "range_constraints": {},
         "schema_version": {"major": 8, "minor": 20},
     }
-    assert validate(program_from_tree(program)) == []
+
+
+def test_the_nodes_of_the_specification_are_valid():
+    inputs = [{"as_tensor": {"name": "x"}}, {"as_sym_int": {"as_name": "sym_size_int"}}]
+    specs = [{"user_input": {"arg": each}} for each in inputs]
+    nodes = examples("graph.md", "nodes")
+    tree = program(inputs, [], nodes, ["sym_size_int", "add_1"], input_specs=specs, output_specs=[])
+    assert validate(program_from_tree(tree)) == []
+
+
+def test_the_signature_of_the_specification_is_valid():
+    (signature,) = blocks("signature.md", "signature")
+    inputs, outputs = (
+        json.loads(each)
+        for each in re.findall(r"`(\[\{.*?)`", (SPEC / "signature.md").read_text().replace("\n  ", " "))
+    )
+    node = {
+        "target": "torch.ops.test.both.default",
+        "inputs": [],
+        "outputs": outputs,
+        "metadata": {},
+        "name": "both",
+    }
+    tree = program(inputs, outputs, [node], [], **signature)
+    assert validate(program_from_tree(tree)) == []
 
 
 TENSOR = {
@@ -186,6 +212,12 @@ TENSOR = {
     "storage_offset": {"as_int": 0},
     "layout": 7,
 }
+
+
+@pytest.mark.parametrize(("section", "kind"), [("Inputs", InputSpec), ("Outputs", OutputSpec)])
+def test_the_roles_are_those_of_the_schema(section, kind):
+    text = (SPEC / "signature.md").read_text().partition(f"## {section}")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.M)) == set(kind.__struct_fields__)
 
 
 def test_the_arms_that_can_be_results_are_those_of_the_code():

@@ -50,7 +50,9 @@ from graphwire.errors import ExpressionError, GraphwireError, Problem, Validatio
 from graphwire.schema import (
     FEATURES,
     SCHEMA_VERSION,
+    VALUE_ARMS,
     Argument,
+    ConstantValue,
     EncodedValue,
     Graph,
     GraphModule,
@@ -193,6 +195,10 @@ _SPEC_RULES: Final[dict[str, _SpecRule]] = {
 """The rule for each arm of the specs of inputs and outputs."""
 
 
+_SPECIFIABLE: Final = frozenset((*VALUE_ARMS, *ConstantValue.__struct_fields__))
+"""The arms of what a caller passes and receives."""
+
+
 def _is_good_held(spec: InputSpec, argument: Argument, targets: dict[str, set[str]]) -> bool:
     """Return True if the spec of a parameter or buffer is certainly valid, and False if `_check_spec` must decide. Most inputs
     of a program are parameters and buffers."""
@@ -236,6 +242,8 @@ def _check_spec(
         if value.name is not None:
             walk.check_name((here, ".name"), value.name)
         name = value_name(value.arg)
+        if not _SPECIFIABLE.issuperset(arms := arms_of(value.arg)):
+            walk.report((here, ".arg"), "misplaced", f"a {kind} cannot be {' and '.join(arms)}")
         if rule.makes and name is not None:
             targets[rule.makes].add(name)
         if argument is not None and value.arg != argument:
