@@ -242,8 +242,8 @@ def _check_spec(
         if value.name is not None:
             walk.check_name((here, ".name"), value.name)
         name = value_name(value.arg)
-        if not _SPECIFIABLE.issuperset(arms := arms_of(value.arg)):
-            walk.report((here, ".arg"), "misplaced", f"a {kind} cannot be {' and '.join(arms)}")
+        if not _SPECIFIABLE.issuperset(given := arms_of(value.arg)):
+            walk.report((here, ".arg"), "misplaced", f"a {kind} cannot be {' and '.join(given)}")
         if rule.makes and name is not None:
             targets[rule.makes].add(name)
         if argument is not None and value.arg != argument:
