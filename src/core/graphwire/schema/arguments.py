@@ -144,6 +144,8 @@ class Arm(NamedTuple):
     @property
     def defines(self) -> bool:
         """Whether the arm can be a node's output: a value, a literal, or a container of them."""
+        if self.refers and self.refers not in VALUE_TABLES:
+            return False
         return self.collects or any((self.input, self.result, self.results))
 
     @property
