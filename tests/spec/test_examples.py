@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,14 +15,20 @@ import msgspec
 import pytest
 import torch
 
+from graphwire.bridge.tensors.storages import _TRIM_BYTES
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Registry
-from graphwire.schema import PayloadConfig
-from graphwire.wire import DEFAULT_LIMITS, decode_json_record, extent
+from graphwire.schema import MAX_DIMENSIONS, PayloadConfig
+from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, decode_json_record, extent
+from graphwire.wire.archive import THREAD_HASH_BYTES, ArchiveWriter
+from graphwire.wire.archive.digests import _GROUP_BYTES
 from graphwire.wire.archive.manifest import read_manifest
 from graphwire.wire.package.document import read_document
+from graphwire.wire.plain_trees import _PLUGIN_DEPTH, _PLUGIN_NODES
+from graphwire.wire.weights import PIECE_BYTES
+from graphwire.wire.weights.folder import _MOST_CHARACTERS, _MOST_NAME_BYTES
 from graphwire.wire.weights.reference_table import counts_of, read_references
-from graphwire_plugins.stores.safetensors_header import _TYPES
+from graphwire_plugins.stores.safetensors_header import _TYPES, MAX_HEADER_BYTES
 
 SPEC = Path(__file__).resolve().parents[2] / "docs/spec"
 FORMATS = Registry.discover().wire_formats
@@ -83,6 +91,36 @@ def test_limits_are_those_of_the_code() -> None:
     stated = {name: int(value.replace(",", "")) for value, name in rows}
     limits = {each.name: getattr(DEFAULT_LIMITS, each.name) for each in fields(DEFAULT_LIMITS)}
     assert stated == {name: value for name, value in limits.items() if name != "pickle"}
+
+
+NUMBERS = [
+    ("archive.md", "of less than {} MiB: in the order", THREAD_HASH_BYTES >> 20),
+    ("archive.md", "would have more than {} MiB", _GROUP_BYTES >> 20),
+    ("trees.md", "has more than {} digits", sys.int_info.default_max_str_digits),
+    ("trees.md", "A document has at most depth {}.", MAX_DEPTH),
+    ("payloads.md", "A tensor has at most {} dimensions", MAX_DIMENSIONS),
+    ("payloads.md", "leave {} bytes or more unused", _TRIM_BYTES),
+    ("payloads.md", "Trees of codecs have at most depth {}", _PLUGIN_DEPTH),
+    ("payloads.md", "and {} values, so that", _PLUGIN_NODES),
+    ("references.md", "if it has at most {} bytes; otherwise", PIECE_BYTES),
+    ("references.md", "N above {} or beyond", MAX_HEADER_BYTES),
+    ("references.md", "plain locations: 1 to {} characters", _MOST_CHARACTERS),
+    ("references.md", "has at most {} bytes of UTF-8", _MOST_NAME_BYTES),
+]
+
+
+@pytest.mark.parametrize(("page", "text", "number"), NUMBERS)
+def test_numbers_are_those_of_the_code(page: str, text: str, number: int) -> None:
+    assert text.format(f"{number:,}") in " ".join((SPEC / page).read_text(encoding="utf-8").split())
+
+
+def test_a_file_starts_as_the_example() -> None:
+    (text,) = blocks("archive.md", "hex")
+    start = bytes.fromhex(text)
+    stream = io.BytesIO()
+    ArchiveWriter(stream).close()
+    assert stream.getvalue().startswith(start)
+    assert start[64:] == b"pt2"
 
 
 def test_the_manifest_of_the_example_is_one() -> None:
