@@ -4,7 +4,7 @@
 # make test-gate  install, and use every loaded program of the tests for what the saved one serves for
 # make test-transformers  install transformers too, and run the tests on its models
 # make test-zoo  models of many libraries, installed into .venv-zoo: saved, loaded, and used as test-gate does; half an hour
-# make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them
+# make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them, and distributed checkpoints
 # make test-signing  install OpenSSF model signing too, and sign and verify a file with it
 # make test-triton  install Triton too, and test programs that call kernels of it
 # make test-ecosystem  give loaded programs to each tool that takes exported ones; TOOL=onnx for one; writes docs/ecosystem.md

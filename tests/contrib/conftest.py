@@ -51,9 +51,10 @@ class Environment:
         command = [*pip, "install", "--quiet", *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
-    def run_tests(self, folder: Path, root: Path) -> str:
+    def run_tests(self, folder: Path, root: Path, *more: str) -> str:
         """The summary of pytest on a distribution's own tests."""
         options = [
+            *more,
             "-q",
             "--import-mode=importlib",
             "-c",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphwire.errors import ArchiveError
 from graphwire.wire.archive import BufferSource
-from graphwire.wire.weights.boxes import Axis, copy_box, is_contiguous, is_dense, row_major
+from graphwire.wire.weights.boxes import Axis, copy_box, is_contiguous, is_dense, row_major, tiles
 
 DTYPES = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
 
@@ -56,3 +58,49 @@ def test_dense_and_contiguous_are_what_torch_says(shape: list[int], data: st.Dat
     assert is_contiguous(sizes, strides) is tensor.is_contiguous()
     gaps = [stride * 2 for stride in strides]
     assert is_dense(sizes, gaps) is (math.prod(sizes) == 1)
+
+
+Boxes = list[tuple[list[int], list[int]]]
+
+
+@st.composite
+def divisions(draw: st.DrawFn) -> tuple[list[int], Boxes]:
+    """Return a shape, and boxes that cover it: cut in two again and again, in any dimension."""
+    shape = draw(st.lists(st.integers(1, 5), max_size=4))
+    boxes: Boxes = [([0] * len(shape), shape)]
+    for _ in range(draw(st.integers(0, 6)) if shape else 0):
+        start, sizes = boxes.pop(draw(st.integers(0, len(boxes) - 1)))
+        axis = draw(st.integers(0, len(shape) - 1))
+        at = draw(st.integers(0, sizes[axis]))
+        moved, low, high = start.copy(), sizes.copy(), sizes.copy()
+        moved[axis], low[axis], high[axis] = start[axis] + at, at, sizes[axis] - at
+        boxes += [(start, low), (moved, high)]
+    return shape, draw(st.permutations(boxes))
+
+
+def covers_once(shape: list[int], boxes: Boxes) -> bool:
+    seen = torch.zeros(shape, dtype=torch.int64)
+    for start, sizes in boxes:
+        seen[tuple(slice(first, first + size) for first, size in zip(start, sizes, strict=True))] += 1
+    return bool((seen == 1).all())
+
+
+@given(divisions(), st.data())
+def test_boxes_that_cover_each_element_once_are_known(
+    division: tuple[list[int], Boxes], data: st.DataObject
+) -> None:
+    shape, boxes = division
+    assert tiles(shape, boxes)
+    start, sizes = boxes.pop(data.draw(st.integers(0, len(boxes) - 1)))
+    if data.draw(st.booleans()) and shape:  # of another size, or elsewhere; otherwise it is missing
+        axis = data.draw(st.integers(0, len(shape) - 1))
+        start, sizes = start.copy(), sizes.copy()
+        start[axis] = data.draw(st.integers(0, shape[axis]))
+        sizes[axis] = data.draw(st.integers(0, shape[axis] - start[axis]))
+        boxes.append((start, sizes))
+    assert tiles(shape, boxes) is covers_once(shape, boxes)
+
+
+def test_a_tensor_that_is_divided_along_many_dimensions_is_refused() -> None:
+    with pytest.raises(ArchiveError, match="divided along 64 dimensions"):
+        tiles([2] * 64, [([0] * 64, [1] * 64)] * 2)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import collections
 import contextlib
 import io
 import os
+import pathlib
 import pickle
 import pickletools
 import random
@@ -26,11 +28,13 @@ from graphwire.wire.torch_files.pickle_values import (
     DequeData,
     DeviceName,
     Function,
+    Instance,
     LayoutName,
     Storage,
     StridedTensor,
     UnknownGlobal,
 )
+from graphwire.wire.torch_files.pickle_writer import PickleWriter
 
 _HARMLESS = ("object.__", "gc.", "code.__new__", "sys._getframe", "builtins.id")
 _WATCH: list[list[str]] = []
@@ -532,3 +536,48 @@ def test_a_pickle_that_was_changed_is_read_or_refused_and_nothing_runs(index: in
                         changed[at:at] = data[source : source + chance.randint(1, 30)]
             with contextlib.suppress(GraphwireError):
                 read_pickle(bytes(changed), foreign=foreign)
+
+
+WANTED = ("argparse.Namespace", "pathlib.PosixPath")
+
+
+def test_instances_of_wanted_classes_are_data() -> None:
+    value = {"a": argparse.Namespace(x=1, y=[argparse.Namespace()]), "b": pathlib.PosixPath("/a/b")}
+    with nothing_runs():
+        read = read_pickle(pickle.dumps(value), classes=WANTED)
+    instance = read["a"]
+    assert type(instance) is Instance
+    assert instance.name == "argparse.Namespace"
+    assert instance["x"] == 1
+    assert dict(read["b"]) == {0: "/", 1: "a", 2: "b"}
+    assert instance != Instance("argparse.Namespace", instance)
+    refused(pickle.dumps(value), "argparse.Namespace")
+    writer = PickleWriter()
+    writer.value(read)
+    assert pickle.loads(writer.finish()) == value
+
+
+INSTANCE = b"cargparse\nNamespace\n)\x81"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        body(INSTANCE, b"}(", text("a"), b"K\1ub}(", text("a"), b"K\1ub"),  # a second state
+        body(INSTANCE, text("a"), b"K\1s"),  # an item
+        body(b"}", INSTANCE, b"K\1s"),  # a key that could still change
+        body(b"}", INSTANCE, b"}(", text("a"), b"]ubK\1s"),  # a key that contains a list
+        body(b"cargparse\nNamespace\n", text("a"), b"\x85\x81"),  # arguments of a new object
+        body(INSTANCE, b"K\1b"),  # a state that is a number
+        body(INSTANCE, b"q\0}(", text("a"), b"h\0ub"),  # it contains itself
+    ],
+)
+def test_instances_cannot_be_keys_that_change_or_contain_themselves(data: bytes) -> None:
+    with nothing_runs(), pytest.raises(DecodeError):
+        read_pickle(data, classes=WANTED)
+
+
+def test_what_happens_to_a_state_afterwards_has_no_effect() -> None:
+    state = body(b"](", INSTANCE, b"}q\0(", text("a"), b"K\1ubh\0", text("a"), b"K\2se")
+    instance, changed = read_pickle(state, classes=WANTED)
+    assert (dict(instance), changed) == ({"a": 1}, {"a": 2})

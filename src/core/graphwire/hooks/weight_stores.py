@@ -15,7 +15,7 @@ from graphwire.schema import FileFacts
 
 
 class Chunk(NamedTuple):
-    """A box of a stored tensor whose elements lie together in one file: row-major, little-endian, without gaps."""
+    """A box of a stored tensor whose elements lie together in one file, little-endian and without gaps."""
 
     file: str
     """The file's location, relative to the folder of the store, with `/` between names."""
@@ -25,6 +25,8 @@ class Chunk(NamedTuple):
     """The index of the first element in each dimension of the tensor."""
     sizes: tuple[int, ...]
     """The sizes of the box."""
+    strides: tuple[int, ...] | None = None
+    """From one element to the next in each dimension, in elements; None if the box is row-major."""
 
 
 class StoredTensor(NamedTuple):

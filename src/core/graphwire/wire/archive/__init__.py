@@ -8,7 +8,9 @@ from graphwire.wire.archive.reader import ArchiveReader, damaged_record
 from graphwire.wire.archive.source import (
     BufferSource,
     FileSource,
+    PartSource,
     Readable,
+    Source,
     file_name,
     is_mapped,
     open_source,

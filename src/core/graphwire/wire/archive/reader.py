@@ -60,6 +60,13 @@ class ArchiveReader(Closing):
     def __init__(self, source: Readable, *, limits: Limits = DEFAULT_LIMITS) -> None:
         self._start(open_source(source, limits), limits)
 
+    @classmethod
+    def of(cls, source: Source, *, limits: Limits = DEFAULT_LIMITS) -> ArchiveReader:
+        """Return a reader of an open source, which it closes."""
+        made = cls.__new__(cls)
+        made._start(source, limits)
+        return made
+
     def _start(self, source: Source, limits: Limits) -> None:
         self._source = source
         self.limits = limits
@@ -278,18 +285,16 @@ class ArchiveReader(Closing):
             ArchiveError: the record is not an archive, or it is damaged.
         """
         entry = self._entry(name)
-        inner = ArchiveReader.__new__(ArchiveReader)
         source: Source
         if entry.method == zip_layout.STORED:
             source = PartSource(self._source, _data_offset(self._source, entry), entry.size)
         else:
             source = BufferSource(self.read(name))
         try:
-            inner._start(source, self.limits)
+            return ArchiveReader.of(source, limits=self.limits)
         except Exception as error:
             locate(error, f"record {name!r}")
             raise
-        return inner
 
     def check_open(self) -> None:
         """Raise unless the archive is open.

@@ -1,6 +1,10 @@
 """What do the `torch.save` files beside a program contain, and how are they read and written without running code?"""
 
+from graphwire.wire.torch_files.pickle_reader import read_pickle
+from graphwire.wire.torch_files.pickle_values import DTypeName, Instance, LayoutName, Shape
+from graphwire.wire.torch_files.pickle_writer import PickleWriter
 from graphwire.wire.torch_files.sample_inputs import read_sample_inputs
+from graphwire.wire.torch_files.saved_tensor import SavedTensor, find_saved_tensor
 from graphwire.wire.torch_files.torch_save_reader import (
     StateDict,
     number_width,
@@ -12,5 +16,6 @@ from graphwire.wire.torch_files.torch_save_writer import (
     PackedFile,
     pack_examples,
     pack_state_dict,
+    pack_tensor,
     record_chunks,
 )

@@ -10,17 +10,30 @@ from __future__ import annotations
 import re
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 from graphwire.errors import DecodeError, LimitError
 from graphwire.wire import DEFAULT_PICKLE_LIMITS, PickleLimits, check_pickle_value
 from graphwire.wire.torch_files.pickle_globals import ALLOWED
-from graphwire.wire.torch_files.pickle_values import Function, Storage, StorageType, UnknownGlobal
+from graphwire.wire.torch_files.pickle_values import (
+    Function,
+    Instance,
+    InstanceType,
+    Storage,
+    StorageType,
+    UnknownGlobal,
+)
 
 
-def read_pickle(data: bytes, *, limits: PickleLimits = DEFAULT_PICKLE_LIMITS, foreign: bool = False) -> Any:
+def read_pickle(
+    data: bytes,
+    *,
+    limits: PickleLimits = DEFAULT_PICKLE_LIMITS,
+    foreign: bool = False,
+    classes: Collection[str] = (),
+) -> Any:
     """Return the value of a pickle as plain data, without running code.
 
     Values are None, bool, int, float, str, bytes, tuple, list, dict, OrderedDict, set, and the records of `pickle_values`. The
@@ -32,6 +45,7 @@ def read_pickle(data: bytes, *, limits: PickleLimits = DEFAULT_PICKLE_LIMITS, fo
         limits: the limits that apply.
         foreign: whether an instance of a class outside the allow-list becomes an `UnknownGlobal` with the class's name, or is
             an error.
+        classes: the full names of classes whose instances become an `Instance`, with the state as the pickle has it.
 
     Raises:
         DecodeError: the pickle names a global that is not allowed (the message contains it), uses an opcode that torch does
@@ -40,7 +54,7 @@ def read_pickle(data: bytes, *, limits: PickleLimits = DEFAULT_PICKLE_LIMITS, fo
     """
     if len(data) > limits.nbytes:
         raise LimitError(f"the pickle has {len(data):,} bytes, more than {limits.nbytes:,}")
-    value = _Machine(data, limits, foreign).run()
+    value = _Machine(data, limits, foreign, classes).run()
     check_pickle_value(value, limits)
     return value
 
@@ -57,11 +71,12 @@ _LOCATION = re.compile(r"[a-z_]\w*(?::\d{1,4})?", re.ASCII)
 class _Machine:
     """The interpreter's state: the position in the pickle, the stack, its marks, and the memo."""
 
-    def __init__(self, data: bytes, limits: PickleLimits, foreign: bool) -> None:
+    def __init__(self, data: bytes, limits: PickleLimits, foreign: bool, classes: Collection[str]) -> None:
         self._data = data
         self._at = 0
         self._limits = limits
         self._foreign = foreign
+        self._classes = classes
         self._stack: list[Any] = []
         self._marks: list[int] = []
         self._memo: dict[int, Any] = {}
@@ -221,7 +236,7 @@ class _Machine:
             self._damaged("a key has no value")
         if type(target) is UnknownGlobal:
             return
-        if not isinstance(target, dict):
+        if not isinstance(target, dict) or type(target) is Instance:
             self._damaged("it sets an item of a value that is not a dict")
         for at in range(0, len(items), 2):
             target[self._key(items[at])] = items[at + 1]
@@ -240,6 +255,8 @@ class _Machine:
 
     def _key(self, value: Any) -> Any:
         kind = type(value)
+        if kind is Instance and _is_flat(value):
+            return value
         if kind not in _KEY_TYPES or (kind is int and not -_MAX_KEY <= value < _MAX_KEY):
             self._damaged(f"a {kind.__name__} as the key of a dict or the item of a set")
         return value
@@ -255,9 +272,12 @@ class _Machine:
         value = ALLOWED.get((module, name))
         if value is None:
             full_name = f"{module}.{name}"
-            if not self._foreign:
+            if full_name in self._classes:
+                value = InstanceType(full_name)
+            elif self._foreign:
+                value = UnknownGlobal(full_name)
+            else:
                 raise _refused(full_name, self._place())
-            value = UnknownGlobal(full_name)
         self._push(value)
 
     def call(self) -> None:
@@ -268,6 +288,10 @@ class _Machine:
             self._damaged("it calls with arguments that are not a tuple")
         if type(function) is UnknownGlobal:
             self._push(function)
+            return
+        if type(function) is InstanceType:
+            self._spend(_LARGE)
+            self._push(Instance(function.name, dict(enumerate(arguments)), is_called=True))
             return
         if type(function) is not Function:
             self._damaged(f"it calls a {type(function).__name__}")
@@ -284,18 +308,26 @@ class _Machine:
             raise error.within(self._place()) from None
 
     def new_object(self, count: int) -> None:
-        """Reject an instance of a class, or push an `UnknownGlobal` for it; no class may be instantiated."""
-        for _ in range(count):
-            self._pop()
+        """Push an `Instance` of a class that the caller wants, or an `UnknownGlobal`; no class is instantiated."""
+        arguments = [self._pop() for _ in range(count)]
         kind = self._pop()
+        if type(kind) is InstanceType and not any(arguments):
+            self._spend(_LARGE)
+            self._push(Instance(kind.name))
+            return
         if type(kind) is not UnknownGlobal:
             raise _refused(f"an instance of {getattr(kind, 'name', type(kind).__name__)}", self._place())
         self._push(kind)
 
     def set_state(self) -> None:
-        """Ignore the state of an OrderedDict (torch stores a module's versions there); reject the state of any other object."""
+        """Set the state of an `Instance`, once. Ignore that of an OrderedDict (torch stores a module's versions there); reject
+        the state of any other object."""
         state = self._pop()
         target = self._top()
+        if type(target) is Instance and not target and not target.is_called and type(state) in (dict, tuple):
+            # A copy: what the pickle does to the state later has no effect.
+            target.update(state if type(state) is dict else enumerate(state))
+            return
         if type(target) is UnknownGlobal or (type(target) is OrderedDict and type(state) is dict):
             return
         self._damaged(f"it sets the state of a {type(target).__name__}")
@@ -315,6 +347,14 @@ class _Machine:
                 self._push(kind)
             case _:
                 self._damaged("a persistent id does not refer to a storage")
+
+
+def _is_flat(value: Instance) -> bool:
+    """Return whether an instance has a state of scalars and tuples of scalars, so that nothing in it can change any more."""
+    return bool(value) and all(
+        type(each) in _KEY_TYPES or (type(each) is tuple and all(type(item) in _KEY_TYPES for item in each))
+        for each in value.values()
+    )
 
 
 def _opcode_name(code: int) -> str:

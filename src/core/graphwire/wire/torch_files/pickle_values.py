@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,41 @@ class DeviceName:
 
 class TypeName(_Named):
     """A class that a pickle may name but not instantiate."""
+
+
+class InstanceType(_Named):
+    """A class whose instances the caller of the reader wants as data."""
+
+
+class Instance(dict[Any, Any]):
+    """An instance of a class as data: its attributes by name, its arguments or the items of a tuple as state by number.
+
+    It equals only itself, so that it can be a key.
+    """
+
+    def __init__(
+        self, name: str, fields: Mapping[Any, Any] | None = None, *, is_called: bool = False
+    ) -> None:
+        super().__init__(fields or {})
+        self.name = name
+        """The full name of the class."""
+        self.is_called = is_called
+        """Whether the class is called with arguments; otherwise the instance has a state."""
+
+    def __hash__(self) -> int:  # type: ignore[override] # a dict has none
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+
+class Shape(tuple[int, ...]):
+    """A `torch.Size` to write. It is read as a tuple."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

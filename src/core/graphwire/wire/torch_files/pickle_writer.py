@@ -12,7 +12,15 @@ from typing import Any
 
 from graphwire.errors import EncodeError
 from graphwire.wire.torch_files.pickle_globals import DTYPES_OF_STORAGES
-from graphwire.wire.torch_files.pickle_values import SparseTensor, Storage, StridedTensor
+from graphwire.wire.torch_files.pickle_values import (
+    DTypeName,
+    Instance,
+    LayoutName,
+    Shape,
+    SparseTensor,
+    Storage,
+    StridedTensor,
+)
 
 _STORAGE_OF_DTYPE = {dtype: name for name, dtype in DTYPES_OF_STORAGES.items()}
 
@@ -57,7 +65,7 @@ class PickleWriter:
         return b"".join([*self._parts, b"."])
 
     def value(self, value: Any) -> None:
-        """Write None, bool, int, float, text, tensors, and tuples, lists, dicts and OrderedDicts of them.
+        """Write None, bool, int, float, text, tensors, and instances, tuples, lists, dicts and OrderedDicts of them.
 
         Raises:
             EncodeError: the value cannot be written.
@@ -100,6 +108,17 @@ class PickleWriter:
     def _ordered_dict(self, value: OrderedDict[Any, Any]) -> None:
         self._call(_NEW_DICT)
         self._values(b"(", chain.from_iterable(value.items()), b"u")
+
+    def _instance(self, value: Instance) -> None:
+        module, _, name = value.name.rpartition(".")
+        if value.is_called:
+            self._call(_Call(module, name, *value.values()))
+            return
+        self._global(_Global(module, name))
+        self.put(b")\x81")
+        numbered = list(value) == list(range(len(value)))
+        self.value(tuple(value.values()) if numbered and value else dict(value))
+        self.put(b"b")
 
     def _storage(self, storage: Storage) -> None:
         """Write the persistent id of a storage."""
@@ -163,8 +182,11 @@ def _sparse(tensor: SparseTensor) -> _Call:
         return _parameter(tensor)
     coalesced = () if tensor.is_coalesced is None else (tensor.is_coalesced,)
     data = (*tensor.parts, _Call("torch", "Size", tensor.sizes), *coalesced)
-    layout = _Call("torch.serialization", "_get_layout", tensor.layout)
-    return _Call("torch._utils", "_rebuild_sparse_tensor", layout, data)
+    return _Call("torch._utils", "_rebuild_sparse_tensor", _layout(tensor.layout), data)
+
+
+def _layout(name: str) -> _Call:
+    return _Call("torch.serialization", "_get_layout", name)
 
 
 _WRITERS: Mapping[type, Callable[[PickleWriter, Any], None]] = MappingProxyType(
@@ -182,6 +204,10 @@ _WRITERS: Mapping[type, Callable[[PickleWriter, Any], None]] = MappingProxyType(
         StridedTensor: lambda writer, value: writer._call(_strided(value)),
         SparseTensor: lambda writer, value: writer._call(_sparse(value)),
         Storage: PickleWriter._storage,
+        Instance: PickleWriter._instance,
+        Shape: lambda writer, value: writer._call(_Call("torch", "Size", tuple(value))),
+        DTypeName: lambda writer, value: writer._global(_Global("torch", value.name)),
+        LayoutName: lambda writer, value: writer._call(_layout(value.name)),
         _Global: PickleWriter._global,
         _Call: PickleWriter._call,
     }

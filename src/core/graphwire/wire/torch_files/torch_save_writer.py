@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import BinaryIO, cast
@@ -124,14 +126,22 @@ class _Storages:
 
     def pack(self, pickled: bytes) -> PackedFile:
         """Return the whole file, given its pickle."""
-        file = PackedFile()
-        with ArchiveWriter(cast(BinaryIO, file), root="archive", records={}) as archive:
-            archive.write("data.pkl", pickled, compress=False)
-            archive.write("byteorder", b"little", compress=False)
-            for path, number in self.numbers.items():
-                file.lend(archive, f"data/{number}", self.records[self.folder + path])
-            archive.write("version", b"3\n", compress=False)
-        return file
+        return _pack(
+            pickled,
+            {str(number): self.records[self.folder + path] for path, number in self.numbers.items()},
+        )
+
+
+def _pack(pickled: bytes, records: Mapping[str, Record]) -> PackedFile:
+    """Return a file with a pickle, and the storages that it refers to by key."""
+    file = PackedFile()
+    with ArchiveWriter(cast(BinaryIO, file), root="archive", records={}) as archive:
+        archive.write("data.pkl", pickled, compress=False)
+        archive.write("byteorder", b"little", compress=False)
+        for key, record in records.items():
+            file.lend(archive, f"data/{key}", record)
+        archive.write("version", b"3\n", compress=False)
+    return file
 
 
 def pack_state_dict(
@@ -177,6 +187,34 @@ def pack_state_dict(
             raise error.within(name) from None
     pickle.put(b"u")
     return storages.pack(pickle.finish())
+
+
+def pack_tensor(dtype: str, sizes: tuple[int, ...], record: Record) -> PackedFile:
+    """Encode one contiguous tensor as a `torch.save` file.
+
+    Args:
+        dtype: torch's name of the element type.
+        record: its elements, row-major and little-endian.
+    """
+    typed = dtype in _TYPED
+    numel = record.nbytes // ITEM_SIZES[dtype] if typed else record.nbytes
+    tensor = StridedTensor(
+        Storage(dtype if typed else None, "0", "cpu", numel),
+        dtype,
+        0,
+        sizes,
+        contiguous_strides(sizes),
+        False,
+    )
+    pickle = PickleWriter()
+    pickle.value(tensor)
+    return _pack(pickle.finish(), {"0": record})
+
+
+def contiguous_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of a contiguous tensor, in elements."""
+    steps = itertools.accumulate((max(size, 1) for size in sizes[:0:-1]), operator.mul, initial=1)
+    return tuple(steps)[::-1] if sizes else ()
 
 
 def _first_names(metas: Mapping[str, PayloadMeta]) -> dict[str, str]:

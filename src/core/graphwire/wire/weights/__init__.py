@@ -1,5 +1,6 @@
 """Where are the weights that a file only refers to, and how are they found, checked and read?"""
 
+from graphwire.wire.weights.boxes import is_dense
 from graphwire.wire.weights.external_record import ExternalRecord, make_external_record
 from graphwire.wire.weights.folder import Folder, check_location, location_problem
 from graphwire.wire.weights.matching import (

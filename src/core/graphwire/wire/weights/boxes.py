@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, Protocol
+
+from graphwire.errors import ArchiveError
 
 _FORMATS: Final[Mapping[int, Literal["B", "H", "I", "Q"]]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _FEW_BYTES = 4096
 """In bytes. Runs shorter than this, with gaps shorter than this, are read together: a disk reads whole pages anyway."""
 _PIECE_BYTES = 8 << 20
 """In bytes. At most this much is read at once, unless it goes where it belongs directly."""
+
+
+_MOST_DIVIDED = 6
+"""Dimensions along which one tensor may be divided. Real meshes have four at most, and each more doubles the work."""
 
 
 class Bytes(Protocol):
@@ -61,6 +69,40 @@ def is_dense(sizes: Sequence[int], strides: Sequence[int]) -> bool:
             return 0 in sizes
         step *= size
     return True
+
+
+def tiles(shape: Sequence[int], boxes: Sequence[tuple[Sequence[int], Sequence[int]]]) -> bool:
+    """Return whether boxes cover each element of a tensor once. They lie within it.
+
+    The corners of a box have alternating signs. Where boxes meet, corners cancel; boxes that make the whole leave the corners of
+    the whole, and no other set of boxes does.
+
+    Args:
+        boxes: the first index and the sizes of each.
+
+    Raises:
+        ArchiveError: the tensor is divided along more than `_MOST_DIVIDED` dimensions.
+    """
+    boxes = [box for box in boxes if 0 not in box[1]]
+    divided = [
+        dimension
+        for dimension, size in enumerate(shape)
+        if any(sizes[dimension] != size for _, sizes in boxes)
+    ]
+    if 0 in shape or not boxes:
+        return 0 in shape and not boxes
+    if len(divided) > _MOST_DIVIDED:
+        raise ArchiveError(f"a tensor is divided along {len(divided)} dimensions, more than {_MOST_DIVIDED}")
+    corners: Counter[tuple[int, ...]] = Counter()
+    for start, sizes in boxes:
+        for ends in itertools.product((0, 1), repeat=len(divided)):
+            corner = tuple(start[axis] + end * sizes[axis] for axis, end in zip(divided, ends, strict=True))
+            corners[corner] += (-1) ** sum(ends)
+    whole = {
+        tuple(end * shape[axis] for axis, end in zip(divided, ends, strict=True)): (-1) ** sum(ends)
+        for ends in itertools.product((0, 1), repeat=len(divided))
+    }
+    return {corner: count for corner, count in corners.items() if count} == whole
 
 
 def copy_box(

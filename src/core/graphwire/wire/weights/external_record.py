@@ -118,6 +118,8 @@ class ExternalRecord:
         if len(tensor.chunks) != 1 or not _is_run(region):
             return None
         chunk = tensor.chunks[0]
+        if chunk.strides is not None and not is_contiguous(chunk.sizes, chunk.strides):
+            return None
         if self.nbytes != _box_bytes(counts, region.dtype):
             return None
         firsts = [0] * len(counts) if region.box is None else [first for first, _, _ in region.box]
@@ -220,7 +222,7 @@ def _meet(region: Region, chunk: Chunk) -> tuple[list[Axis], int, int] | None:
     axes: list[Axis] = []
     there, here = 0, region.offset
     sides = region.box or [[0, size, 1] for size in region.shape]
-    inside = row_major(chunk.sizes)
+    inside = chunk.strides or row_major(chunk.sizes)
     strides = strides_of(region)
     for (first, count, step), start, size, source, target in zip(
         sides, chunk.start, chunk.sizes, inside, strides, strict=True

@@ -6,15 +6,16 @@ import bisect
 import math
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, WeightsError
-from graphwire.hooks import Registry, StoredTensor, StoreIndex, WeightStore, remedy_for_name
+from graphwire.hooks import Chunk, Registry, StoredTensor, StoreIndex, WeightStore, remedy_for_name
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
 from graphwire.wire import Closing
 from graphwire.wire.archive import FileSource
+from graphwire.wire.weights.boxes import is_dense, tiles
 from graphwire.wire.weights.folder import Folder
 from graphwire.wire.weights.reference_table import used_files
 
@@ -188,11 +189,18 @@ class OpenedStores(Closing):
         Raises:
             WeightsError: there is no such tensor, or it has another type or shape.
         """
-        tensor = self.index(region.store).tensors.get(region.tensor)
-        problem = self._tensor_problem(region, tensor)
+        tensor, problem = self._found(region, self.index(region.store))
         if problem or tensor is None:
             raise WeightsError([Problem(region.tensor, "tensor", problem)], remedy=_CHANGED)
         return tensor
+
+    def _found(self, region: Region, index: StoreIndex) -> tuple[StoredTensor | None, str]:
+        """Return the stored tensor of a region, and what is wrong with it; empty if it is as the region states."""
+        try:
+            tensor = index.tensors.get(region.tensor)
+        except ArchiveError as error:  # a store may look at a tensor only when it is asked for it
+            return None, f"{error.place}: {error.problem}" if error.place else error.problem
+        return tensor, self._tensor_problem(region, tensor)
 
     def _tensor_problem(self, region: Region, tensor: StoredTensor | None) -> str:
         place = self._place(region.store)
@@ -210,13 +218,14 @@ class OpenedStores(Closing):
                 return f"{place.shown} names no file for it"
             if not 0 <= chunk.offset <= files[chunk.file].nbytes - count * item:
                 return f"it reaches beyond the end of {place.folder.shown(chunk.file)}"
-            if len(chunk.start) != len(tensor.shape) or any(
-                first < 0 or size < 0 or first + size > whole
-                for first, size, whole in zip(chunk.start, chunk.sizes, tensor.shape, strict=True)
-            ):
+            if not _is_inside(chunk, tensor.shape):
                 return f"{place.shown} places a part of it outside of its shape"
         if total != math.prod(tensor.shape):
             return f"{place.shown} has {total:,} of its {math.prod(tensor.shape):,} elements"
+        if len(tensor.chunks) > 1 and not tiles(
+            tensor.shape, [(each.start, each.sizes) for each in tensor.chunks]
+        ):
+            return f"{place.shown} has parts of it that overlap"
         return ""
 
     def problems(self, records: Collection[RecordReference]) -> list[Problem]:
@@ -234,8 +243,8 @@ class OpenedStores(Closing):
             key = (region.store, region.tensor, region.dtype, tuple(region.shape))
             if region.store in usable and key not in seen:
                 seen.add(key)
-                tensor = self._indexes[region.store].tensors.get(region.tensor)
-                if problem := self._tensor_problem(region, tensor):
+                _, problem = self._found(region, self._indexes[region.store])
+                if problem:
                     problems.append(Problem(region.tensor, "tensor", problem))
         return problems
 
@@ -298,6 +307,17 @@ class OpenedStores(Closing):
         """Close the files. Mapped memory stays valid."""
         for source in list(self._sources.values()):
             source.close()
+
+
+def _is_inside(chunk: Chunk, shape: Sequence[int]) -> bool:
+    """Return whether a chunk is a box of a tensor, without gaps in its file."""
+    strides = chunk.strides
+    if not len(chunk.start) == len(chunk.sizes) == len(shape) or (strides and len(strides) != len(shape)):
+        return False
+    return (strides is None or is_dense(chunk.sizes, strides)) and all(
+        first >= 0 and size >= 0 and first + size <= whole
+        for first, size, whole in zip(chunk.start, chunk.sizes, shape, strict=True)
+    )
 
 
 def _changes(
