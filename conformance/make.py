@@ -1,0 +1,131 @@
+"""Makes the conformance suite: files that a reader is given, and what it must find in them.
+
+    python conformance/make.py            writes every file again
+    python conformance/make.py --check    writes nothing, and lists the files that would change
+
+The files depend on nothing but this folder and graphwire. What a reader must find in a valid file is graphwire's own neutral JSON, so a
+change of an expected file is a change of the format or of a rule, and must be looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from making import valid_archives, valid_documents  # noqa: E402
+from making.files import Case  # noqa: E402
+
+from graphwire.api.conformance import neutral  # noqa: E402
+from graphwire.errors import GraphwireError  # noqa: E402
+
+ROOMS = (valid_documents, valid_archives)
+OWN = ("valid", "invalid", "trees")
+"""What the script writes, besides the index."""
+
+
+def cases() -> Iterator[Case]:
+    """Every case of the suite, with unique names."""
+    seen: set[tuple[bool, str]] = set()
+    for room in ROOMS:
+        for case in room.all_cases():
+            key = case.valid, case.name
+            assert key not in seen, f"two cases are named {case.name}"
+            seen.add(key)
+            yield case
+
+
+def suffix_of(case: Case) -> str:
+    """The name of a case's file without its folder has this suffix."""
+    return ".pt2"
+
+
+def expected(case: Case, path: Path) -> bytes:
+    """What belongs beside a file: what a reader finds in it, or which rule it breaks."""
+    if case.valid:
+        return neutral(path)
+    return json_text({"about": case.about, "rules": list(case.rules)})
+
+
+def json_text(tree: Any) -> bytes:
+    """Readable JSON."""
+    return json.dumps(tree, ensure_ascii=False, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def files(only: str = "") -> Iterator[tuple[str, bytes]]:
+    """Yield every file of the suite by its path, the index last.
+
+    Args:
+        only: a text that the names of the cases contain; without it, all.
+    """
+    index = []
+    broken: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for case in cases():
+            kind = "valid" if case.valid else "invalid"
+            name = f"{kind}/{case.name}{suffix_of(case)}"
+            index.append(entry(case, name))
+            if only not in name:
+                continue
+            path = Path(folder, name)
+            for place, data in ((path, case.data), *((path.parent / each, data) for each, data in case.beside.items())):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(data)
+                yield place.relative_to(folder).as_posix(), data
+            try:
+                yield f"{kind}/{case.name}.expected.json", expected(case, path)
+            except GraphwireError as error:
+                broken.append(f"{name}: {error}")
+    if broken:
+        raise SystemExit("\n".join(broken))
+    if not only:
+        yield "index.json", json_text({"version": 1, "cases": index})
+
+
+def entry(case: Case, name: str) -> dict[str, Any]:
+    """The case in the index."""
+    return {
+        "file": name,
+        "valid": case.valid,
+        "about": case.about,
+        "needs": list(case.needs),
+        "rules": list(case.rules),
+    }
+
+
+def main() -> int:
+    """Write or check the suite."""
+    parser = argparse.ArgumentParser(description="Makes the conformance suite.")
+    parser.add_argument("--check", action="store_true", help="write nothing, and list the files that would change")
+    parser.add_argument("--only", default="", help="only the cases whose names contain this")
+    arguments = parser.parse_args()
+    made = dict(files(arguments.only))
+    if not arguments.check:
+        if not arguments.only:
+            for folder in OWN:
+                shutil.rmtree(HERE / folder, ignore_errors=True)
+        for name, data in made.items():
+            path = HERE / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        print(f"{len(made)} files, {sum(map(len, made.values())):,} bytes")
+        return 0
+    changed = [name for name, data in made.items() if not (HERE / name).is_file() or (HERE / name).read_bytes() != data]
+    if not arguments.only:
+        there = {path.relative_to(HERE).as_posix() for folder in OWN for path in (HERE / folder).rglob("*") if path.is_file()}
+        changed += sorted(there - set(made))
+    for name in changed:
+        print(name)
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
