@@ -3,8 +3,8 @@
     python conformance/make.py            writes every file again
     python conformance/make.py --check    writes nothing, and lists the files that would change
 
-The files depend on nothing but this folder and graphwire. What a reader must find in a valid file is graphwire's own neutral JSON, so a
-change of an expected file is a change of the format or of a rule, and must be looked at.
+The files depend on nothing but this folder and graphwire. What a reader must find in a valid file is graphwire's own neutral
+JSON, so a change of an expected file is a change of the format or of a rule, and must be looked at.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from making import valid_archives, valid_documents  # noqa: E402
-from making.files import Case  # noqa: E402
+from making import tree_vectors, valid_archives, valid_documents  # noqa: E402
+from making.files import FORMATS, Case  # noqa: E402
 
 from graphwire.api.conformance import neutral  # noqa: E402
 from graphwire.errors import GraphwireError  # noqa: E402
@@ -55,6 +55,15 @@ def expected(case: Case, path: Path) -> bytes:
     return json_text({"about": case.about, "rules": list(case.rules)})
 
 
+def accepted(path: Path) -> bool:
+    """Whether graphwire takes a file."""
+    try:
+        neutral(path)
+    except GraphwireError:
+        return False
+    return True
+
+
 def json_text(tree: Any) -> bytes:
     """Readable JSON."""
     return json.dumps(tree, ensure_ascii=False, indent=1, sort_keys=True).encode() + b"\n"
@@ -76,18 +85,52 @@ def files(only: str = "") -> Iterator[tuple[str, bytes]]:
             if only not in name:
                 continue
             path = Path(folder, name)
-            for place, data in ((path, case.data), *((path.parent / each, data) for each, data in case.beside.items())):
+            for place, data in (
+                (path, case.data),
+                *((path.parent / each, data) for each, data in case.beside.items()),
+            ):
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(data)
                 yield place.relative_to(folder).as_posix(), data
             try:
+                if not case.valid and accepted(path):
+                    broken.append(f"{name}: it is accepted")
                 yield f"{kind}/{case.name}.expected.json", expected(case, path)
             except GraphwireError as error:
                 broken.append(f"{name}: {error}")
+        for wire_format in FORMATS:
+            yield f"trees/{wire_format}.json", vectors(wire_format, Path(folder), broken)
     if broken:
         raise SystemExit("\n".join(broken))
     if not only:
         yield "index.json", json_text({"version": 1, "cases": index})
+
+
+def vectors(wire_format: str, folder: Path, broken: list[str]) -> bytes:
+    """The vectors of a wire format, with the tree of each valid one."""
+    rows = []
+    path = folder / f"vector.{wire_format}"
+    for vector in tree_vectors.vectors(wire_format):
+        row = {
+            "name": vector.name,
+            "hex": vector.data.hex(),
+            "valid": vector.valid,
+            "rules": list(vector.rules),
+        }
+        path.write_bytes(vector.data)
+        try:
+            found = json.loads(neutral(path))
+        except GraphwireError as error:
+            found = None
+            if vector.valid:
+                broken.append(f"{wire_format} {vector.name}: {error}")
+        if vector.valid and found is not None:
+            row["tree"] = found["tree"]
+        elif found is not None:
+            broken.append(f"{wire_format} {vector.name}: it is accepted")
+        rows.append(row)
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False, sort_keys=True) for row in rows)
+    return f'{{"format": "{wire_format}", "vectors": [\n{lines}\n]}}\n'.encode()
 
 
 def entry(case: Case, name: str) -> dict[str, Any]:
@@ -104,7 +147,9 @@ def entry(case: Case, name: str) -> dict[str, Any]:
 def main() -> int:
     """Write or check the suite."""
     parser = argparse.ArgumentParser(description="Makes the conformance suite.")
-    parser.add_argument("--check", action="store_true", help="write nothing, and list the files that would change")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing, and list the files that would change"
+    )
     parser.add_argument("--only", default="", help="only the cases whose names contain this")
     arguments = parser.parse_args()
     made = dict(files(arguments.only))
@@ -118,9 +163,18 @@ def main() -> int:
             path.write_bytes(data)
         print(f"{len(made)} files, {sum(map(len, made.values())):,} bytes")
         return 0
-    changed = [name for name, data in made.items() if not (HERE / name).is_file() or (HERE / name).read_bytes() != data]
+    changed = [
+        name
+        for name, data in made.items()
+        if not (HERE / name).is_file() or (HERE / name).read_bytes() != data
+    ]
     if not arguments.only:
-        there = {path.relative_to(HERE).as_posix() for folder in OWN for path in (HERE / folder).rglob("*") if path.is_file()}
+        there = {
+            path.relative_to(HERE).as_posix()
+            for folder in OWN
+            for path in (HERE / folder).rglob("*")
+            if path.is_file()
+        }
         changed += sorted(there - set(made))
     for name in changed:
         print(name)

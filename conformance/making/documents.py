@@ -38,7 +38,9 @@ def row_major(sizes: Sequence[int]) -> list[int]:
     return [math.prod(max(size, 1) for size in sizes[index + 1 :]) for index in range(len(sizes))]
 
 
-def meta(dtype: int = 7, sizes: Sequence[int] = (2, 3), strides: Sequence[int] | None = None, **fields: Any) -> Tree:
+def meta(
+    dtype: int = 7, sizes: Sequence[int] = (2, 3), strides: Sequence[int] | None = None, **fields: Any
+) -> Tree:
     """The metadata of a strided tensor."""
     return {
         "dtype": dtype,
@@ -52,7 +54,9 @@ def meta(dtype: int = 7, sizes: Sequence[int] = (2, 3), strides: Sequence[int] |
     }
 
 
-def node(target: str, inputs: Sequence[tuple[str, Tree]], outputs: Sequence[Tree], name: str, **fields: Any) -> Tree:
+def node(
+    target: str, inputs: Sequence[tuple[str, Tree]], outputs: Sequence[Tree], name: str, **fields: Any
+) -> Tree:
     """A call; inputs are positional."""
     return {
         "target": target,
@@ -122,12 +126,21 @@ def calls(inputs: Sequence[Tree], outputs: Sequence[Tree], **fields: Any) -> lis
 
 
 def program(
-    contents: Tree, input_specs: Sequence[Tree] | None = None, output_specs: Sequence[Tree] | None = None, **fields: Any
+    contents: Tree,
+    input_specs: Sequence[Tree] | None = None,
+    output_specs: Sequence[Tree] | None = None,
+    **fields: Any,
 ) -> Tree:
     """A program. By default the caller passes every input and receives every output."""
-    inputs = [{"user_input": {"arg": each}} for each in contents["inputs"]] if input_specs is None else list(input_specs)
+    inputs = (
+        [{"user_input": {"arg": each}} for each in contents["inputs"]]
+        if input_specs is None
+        else list(input_specs)
+    )
     outputs = (
-        [{"user_output": {"arg": each}} for each in contents["outputs"]] if output_specs is None else list(output_specs)
+        [{"user_output": {"arg": each}} for each in contents["outputs"]]
+        if output_specs is None
+        else list(output_specs)
     )
     passed = [spec["user_input"]["arg"] for spec in inputs if "user_input" in spec]
     returned = [spec["user_output"]["arg"] for spec in outputs if "user_output" in spec]
@@ -165,7 +178,10 @@ def simple(**fields: Any) -> Tree:
 def taking(*arguments: Tree, requires: str = "", extra_nodes: Sequence[Tree] = (), **fields: Any) -> Tree:
     """A program whose only call takes arguments of any kind. `x`, `y`, and the symbols `n`, `f`, `b` are values."""
     take = node(
-        "torch.ops.conformance.take.default", [(f"a{index}", each) for index, each in enumerate(arguments)], [tensor("z")], "take"
+        "torch.ops.conformance.take.default",
+        [(f"a{index}", each) for index, each in enumerate(arguments)],
+        [tensor("z")],
+        "take",
     )
     size = "Symbol('s0', positive=True, integer=True)"
     contents = graph(

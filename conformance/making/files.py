@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from making.documents import Tree, meta
-from making.zip_bytes import DEFLATED, STORED, End, Member, write_zip
-
 from graphwire.hooks import default_registry
+from making.documents import Tree, meta
+from making.zip_bytes import DEFLATED, End, Member, write_zip
 
 FORMATS = ("json", "msgpack", "cbor")
 
@@ -165,7 +164,9 @@ def manifest_of(members: Iterable[Member]) -> Member:
     listed = [each for each in members if each.listed]
     small = [each for each in listed if is_payload(each.name)]
     digests = {
-        each.name: hashlib.sha256(each.data).hexdigest() for each in listed if each not in small or len(small) == 1
+        each.name: hashlib.sha256(each.data).hexdigest()
+        for each in listed
+        if each not in small or len(small) == 1
     }
     tree: dict[str, Any] = {"sha256": digests}
     if len(small) > 1:
@@ -210,7 +211,9 @@ def float32(sizes: Sequence[int] = (2, 3), record: str = "weight_0", seed: int =
     return Payload(record, numbers(count, 4, seed), meta(7, sizes), fields=fields)
 
 
-def holding(weights: Mapping[str, Payload], constants: Mapping[str, Payload] | None = None, **fields: Any) -> Tree:
+def holding(
+    weights: Mapping[str, Payload], constants: Mapping[str, Payload] | None = None, **fields: Any
+) -> Tree:
     """A program that takes weights as parameters (or buffers) and constants, and returns the relu of `x`."""
     from making.documents import graph, program, relu, tensor
 
@@ -236,12 +239,15 @@ def holding(weights: Mapping[str, Payload], constants: Mapping[str, Payload] | N
 
 
 def with_weights(
-    weights: Mapping[str, Payload], constants: Mapping[str, Payload] | None = None, wire_format: str = "json", **fields: Any
+    weights: Mapping[str, Payload],
+    constants: Mapping[str, Payload] | None = None,
+    wire_format: str = "json",
+    **fields: Any,
 ) -> Archive:
     """An archive of such a program."""
     return Archive(
         {"model": holding(weights, constants, **fields)},
         weights,
-        {name: each for name, each in (constants or {}).items()},
+        constants or {},
         wire_format=wire_format,
     )

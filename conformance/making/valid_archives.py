@@ -25,7 +25,26 @@ from making.files import (
 )
 from making.zip_bytes import DEFLATED, DESCRIPTOR, STORED, UTF8, End
 
-ITEMS = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 2, 7: 4, 8: 8, 9: 4, 10: 8, 11: 16, 12: 1, 13: 2, 28: 2, 29: 1, 30: 1, 31: 1, 32: 1}
+ITEMS = {
+    1: 1,
+    2: 1,
+    3: 2,
+    4: 4,
+    5: 8,
+    6: 2,
+    7: 4,
+    8: 8,
+    9: 4,
+    10: 8,
+    11: 16,
+    12: 1,
+    13: 2,
+    28: 2,
+    29: 1,
+    30: 1,
+    31: 1,
+    32: 1,
+}
 ITEMS |= {33: 1, 34: 4, 35: 8}
 """The size of an element in bytes, by the number of the element type."""
 
@@ -54,17 +73,26 @@ def archive_cases() -> Iterator[Case]:
         document.data, document.packed = zlib.decompress(_DYNAMIC, -15), _DYNAMIC
 
     plain = Archive({"model": simple()})
-    yield case("deflated_with_dynamic_codes", "a document is deflated in blocks with dynamic codes", plain.build(dynamic))
+    yield case(
+        "deflated_with_dynamic_codes",
+        "a document is deflated in blocks with dynamic codes",
+        plain.build(dynamic),
+    )
 
     def blocks(members: list[Member]) -> None:
         document = member(members, "models/model.json")
         half = len(document.data) // 2
         parts = document.data[:half], b"", document.data[half:]
         document.packed = b"".join(
-            struct.pack("<B2H", index == 2, len(part), len(part) ^ 0xFFFF) + part for index, part in enumerate(parts)
+            struct.pack("<B2H", index == 2, len(part), len(part) ^ 0xFFFF) + part
+            for index, part in enumerate(parts)
         )
 
-    yield case("deflated_in_stored_blocks", "a document is deflated in three blocks that are stored, one of them empty", base.build(blocks))
+    yield case(
+        "deflated_in_stored_blocks",
+        "a document is deflated in three blocks that are stored, one of them empty",
+        base.build(blocks),
+    )
 
     def described(members: list[Member]) -> None:
         for each in members:
@@ -76,7 +104,9 @@ def archive_cases() -> Iterator[Case]:
         for each in members:
             each.flags = 0
 
-    yield case("without_the_flag_of_utf8", "names are ASCII and lack the flag of UTF-8", base.build(without_utf8))
+    yield case(
+        "without_the_flag_of_utf8", "names are ASCII and lack the flag of UTF-8", base.build(without_utf8)
+    )
 
     def unaligned(members: list[Member]) -> None:
         for each in members:
@@ -125,10 +155,21 @@ def archive_cases() -> Iterator[Case]:
 
     yield case("reversed", "the manifest is first and the document last", base.build(after=reversed_order))
     archive = with_weights(weights)
-    archive.extra = {"notes.txt": b"text", "deep/er/\u00e9.bin": bytes(range(256)), "empty": b"", "setup.py": b"import this\n"}
-    yield case("extra_files", "extra files of the caller, one of them code, which is data like any other", archive.build())
+    archive.extra = {
+        "notes.txt": b"text",
+        "deep/er/\u00e9.bin": bytes(range(256)),
+        "empty": b"",
+        "setup.py": b"import this\n",
+    }
+    yield case(
+        "extra_files",
+        "extra files of the caller, one of them code, which is data like any other",
+        archive.build(),
+    )
     archive.first = {name: data for name, data in archive.first.items() if name != "byteorder"}
-    yield case("without_byteorder", "an archive without the record byteorder is little-endian", archive.build())
+    yield case(
+        "without_byteorder", "an archive without the record byteorder is little-endian", archive.build()
+    )
 
     def large_padding(members: list[Member]) -> None:
         for each in members:
@@ -144,13 +185,26 @@ def archive_cases() -> Iterator[Case]:
     yield case("unknown_extra_fields", "headers with extra fields of another kind", base.build(unknown_extra))
 
 
-def payload(number: int, sizes: list[int], strides: list[int] | None = None, offset: int = 0, count: int = 0, **fields: Any) -> Payload:
+def payload(
+    number: int,
+    sizes: list[int],
+    strides: list[int] | None = None,
+    offset: int = 0,
+    count: int = 0,
+    **fields: Any,
+) -> Payload:
     """A weight of an element type, whose storage has `count` elements."""
     item = ITEMS[number]
     strides = row_major(sizes) if strides is None else strides
     reach = offset + 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
     count = count or (reach if all(sizes) else 0)
-    data = bytes(index % 2 for index in range(count)) if number == 12 else numbers(count, item) if item > 1 else bytes(range(1, count + 1))
+    data = (
+        bytes(index % 2 for index in range(count))
+        if number == 12
+        else numbers(count, item)
+        if item > 1
+        else bytes(range(1, count + 1))
+    )
     described = meta(number, sizes, strides, storage_offset={"as_int": offset})
     return Payload("weight_0", data, described, fields=fields)
 
@@ -181,43 +235,80 @@ def payload_cases() -> Iterator[Case]:
         return Case(f"payloads/{name}", about, archive.build())
 
     for number in ITEMS:
-        yield case(f"dtype_{number}", f"a weight of element type {number}, transposed", with_weights({"w": payload(number, [3, 2], [1, 3])}))
+        yield case(
+            f"dtype_{number}",
+            f"a weight of element type {number}, transposed",
+            with_weights({"w": payload(number, [3, 2], [1, 3])}),
+        )
     for name, (sizes, strides, offset, count) in STRIDED.items():
-        yield case(name, f"a weight: {name.replace('_', ' ')}", with_weights({"w": payload(7, sizes, strides, offset, count)}))
-    yield case("complex_strided", "complex numbers of 16 bytes with a stride of 0", with_weights({"w": payload(11, [2, 2], [0, 1], 1)}))
+        yield case(
+            name,
+            f"a weight: {name.replace('_', ' ')}",
+            with_weights({"w": payload(7, sizes, strides, offset, count)}),
+        )
+    yield case(
+        "complex_strided",
+        "complex numbers of 16 bytes with a stride of 0",
+        with_weights({"w": payload(11, [2, 2], [0, 1], 1)}),
+    )
     shared = {
         "a": Payload("weight_0", numbers(12), meta(7, (2, 3))),
         "b": Payload("weight_0", numbers(12), meta(7, (2, 3), storage_offset={"as_int": 6})),
         "tied": Payload("weight_0", numbers(12), meta(7, (2, 3)), fields={"same_as": "a"}),
         "c": Payload("weight_1", numbers(2, seed=3), meta(7, (2,)), is_param=False, fields={"buffer": True}),
     }
-    yield case("shared_storage", "weights that share a storage, one of which is another one", with_weights(shared))
+    yield case(
+        "shared_storage", "weights that share a storage, one of which is another one", with_weights(shared)
+    )
     constants = {
-        "k": Payload("tensor_0", numbers(6), meta(), is_param=False, fields={"shared": "data/weights/weight_0", "weight": "a"}),
+        "k": Payload(
+            "tensor_0",
+            numbers(6),
+            meta(),
+            is_param=False,
+            fields={"shared": "data/weights/weight_0", "weight": "a"},
+        ),
         "l": Payload("tensor_1", numbers(3, 8), meta(5, (3,)), is_param=False),
     }
-    yield case("constants", "constants, one of them a copy of a weight's storage", with_weights({"a": float32()}, constants))
+    yield case(
+        "constants",
+        "constants, one of them a copy of a weight's storage",
+        with_weights({"a": float32()}, constants),
+    )
     archive = with_weights({"w": float32()}, wire_format="json")
     leaves = {"leaf_0": Payload("tensor_0", numbers(6, seed=4), meta(), is_param=False)}
     archive.samples = leaves
     leaf = '{"type": null, "context": null, "children_spec": []}'
     archive.programs = {
-        "model": holding(archive.weights, example_inputs={"spec": f"[1, {leaf}]", "leaves": [{"as_tensor": {"name": "leaf_0"}}]})
+        "model": holding(
+            archive.weights,
+            example_inputs={"spec": f"[1, {leaf}]", "leaves": [{"as_tensor": {"name": "leaf_0"}}]},
+        )
     }
     yield case("sample_inputs", "example inputs with a config of their own", archive)
     bits = {
         "conj": Payload("weight_0", numbers(4, 8), meta(10, (4,)), fields={"conj": True}),
         "neg": Payload("weight_1", numbers(4, 4), meta(7, (4,)), fields={"neg": True}),
     }
-    yield case("lazy_bits", "weights read through a conjugation and a negation", with_weights(bits, requires=["lazy-bits"]))
+    yield case(
+        "lazy_bits",
+        "weights read through a conjugation and a negation",
+        with_weights(bits, requires=["lazy-bits"]),
+    )
     placed = {
-        "meta": Payload("", b"", meta(7, (4, 4), device={"type": "meta", "index": None}), fields={"placement": "meta"}),
+        "meta": Payload(
+            "", b"", meta(7, (4, 4), device={"type": "meta", "index": None}), fields={"placement": "meta"}
+        ),
         "fake": Payload("", b"", meta(7, (2,)), fields={"placement": "fake"}),
         "real": float32(),
     }
     yield case("placement", "weights without elements", with_weights(placed, requires=["placement"]))
     named_type = Payload("weight_0", bytes(range(6)), meta(0, (2, 3), dtype_name="float4_e2m1fn_x2"))
-    yield case("dtype_name", "a weight of an element type without a number", with_weights({"w": named_type}, requires=["dtypes"]))
+    yield case(
+        "dtype_name",
+        "a weight of an element type without a number",
+        with_weights({"w": named_type}, requires=["dtypes"]),
+    )
     big = {f"w{number}": payload(number, [3]) for number in (1, 3, 7, 8, 11)}
     for index, each in enumerate(big.values()):
         each.record = f"weight_{index}"
@@ -230,7 +321,12 @@ def payload_cases() -> Iterator[Case]:
     yield case("big_endian", "payloads are big-endian; the digests are of little-endian elements", archive)
     for wire_format in FORMATS:
         data = with_weights(shared, constants, wire_format).build()
-        yield Case(f"formats/payloads_{wire_format}", "weights and constants, in each wire format", data, needs=(wire_format,))
+        yield Case(
+            f"formats/payloads_{wire_format}",
+            "weights and constants, in each wire format",
+            data,
+            needs=(wire_format,),
+        )
     two = Archive({"one": holding({"w": float32()}), "two": simple()}, {"w": float32()})
 
     def of_two(members: list[Member]) -> None:
@@ -282,24 +378,37 @@ def reference_cases() -> Iterator[Case]:
     file, digest = safetensors({"first": ("F32", [2, 3], a), "second": ("F32", [3, 4], b)})
     whole = {"tensor": "first", "dtype": "float32", "shape": [2, 3]}
 
-    def case(name: str, about: str, archive: Archive, beside: dict[str, bytes], wire_format: str = "json") -> Case:
-        return Case(f"references/{name}", about, archive.build(), needs=(wire_format, "references"), beside=beside)
+    def case(
+        name: str, about: str, archive: Archive, beside: dict[str, bytes], wire_format: str = "json"
+    ) -> Case:
+        return Case(
+            f"references/{name}", about, archive.build(), needs=(wire_format, "references"), beside=beside
+        )
 
-    def one(name: str, about: str, region: dict[str, Any], sizes: list[int], data: bytes, **changes: Any) -> Case:
+    def one(
+        name: str, about: str, region: dict[str, Any], sizes: list[int], data: bytes, **changes: Any
+    ) -> Case:
         weight = Payload("weight_0", b"", meta(7, sizes))
         at = f"{name}.safetensors"
         table = {
             "stores": [store(at, file, digest)],
-            "records": {"data/weights/weight_0": {"nbytes": len(data), "regions": [region], "sha256": sha256(data)} | changes},
+            "records": {
+                "data/weights/weight_0": {"nbytes": len(data), "regions": [region], "sha256": sha256(data)}
+                | changes
+            },
         }
         return case(name, about, referring({"w": weight}, table), {at: file})
 
     yield one("safetensors", "a weight that is a whole tensor of a safetensors file", whole, [2, 3], a)
     second = {"tensor": "second", "dtype": "float32", "shape": [3, 4]}
     rows = b"".join(b[4 * (4 * row + 1 + 2 * column) :][:4] for row in (0, 1) for column in (0, 1))
-    yield one("box", "a box of a tensor, with a step", {**second, "box": [[0, 2, 1], [1, 2, 2]]}, [2, 2], rows)
+    yield one(
+        "box", "a box of a tensor, with a step", {**second, "box": [[0, 2, 1], [1, 2, 2]]}, [2, 2], rows
+    )
     turned = b"".join(b[4 * (4 * row + column) :][:4] for column in range(4) for row in range(3))
-    yield one("transposed", "a tensor that is transposed on the way", {**second, "strides": [1, 3]}, [4, 3], turned)
+    yield one(
+        "transposed", "a tensor that is transposed on the way", {**second, "strides": [1, 3]}, [4, 3], turned
+    )
     row = b[16:32]
     yield one("row", "a row of a tensor", {**second, "box": [[1, 1, 1], [0, 4, 1]]}, [4], row)
     yield one("without_a_digest", "a record without a digest", whole, [2, 3], a, sha256="")
@@ -338,22 +447,46 @@ def reference_cases() -> Iterator[Case]:
         }
         weights = {"w": Payload("weight_0", b"", meta()), "inside": float32([2], "weight_1", 3)}
         archive = referring(weights, table, wire_format=wire_format)
-        yield case(name, "one weight in a folder beside the file, one in the file", archive, {at: file}, wire_format)
+        yield case(
+            name, "one weight in a folder beside the file, one in the file", archive, {at: file}, wire_format
+        )
     nothing = {"records": {"data/weights/weight_0": {"nbytes": len(a)}}}
     archive = referring({"w": Payload("weight_0", b"", meta())}, nothing)
-    yield case("written_nowhere", "weights that were not written: whoever loads the file gives them", archive, {})
+    yield case(
+        "written_nowhere", "weights that were not written: whoever loads the file gives them", archive, {}
+    )
     table = {
         "stores": [store("shared.safetensors", file, digest)],
         "records": {"data/weights/weight_0": {"nbytes": len(a), "regions": [whole], "sha256": sha256(a)}},
     }
-    constant = Payload("tensor_0", b"", meta(7, (3,), storage_offset={"as_int": 3}), is_param=False, fields={"shared": "data/weights/weight_0"})
-    archive = with_weights({"w": Payload("weight_0", b"", meta())}, {"k": constant}, requires=["external-weights"])
+    constant = Payload(
+        "tensor_0",
+        b"",
+        meta(7, (3,), storage_offset={"as_int": 3}),
+        is_param=False,
+        fields={"shared": "data/weights/weight_0"},
+    )
+    archive = with_weights(
+        {"w": Payload("weight_0", b"", meta())}, {"k": constant}, requires=["external-weights"]
+    )
     archive.references, archive.without = table, ["data/weights/weight_0", "data/constants/tensor_0"]
-    yield case("shared", "a constant in the storage of a weight that is elsewhere; it has no copy", archive, {"shared.safetensors": file})
+    yield case(
+        "shared",
+        "a constant in the storage of a weight that is elsewhere; it has no copy",
+        archive,
+        {"shared.safetensors": file},
+    )
     blob = sha256(a)
     index = json_bytes({"format": "graphwire-blobs", "version": 1})
     table = {
-        "stores": [{"kind": "blobs", "location": "", "folder": "blobs", "files": {blob_path(blob): {"nbytes": len(a)}}}],
+        "stores": [
+            {
+                "kind": "blobs",
+                "location": "",
+                "folder": "blobs",
+                "files": {blob_path(blob): {"nbytes": len(a)}},
+            }
+        ],
         "records": {
             "data/weights/weight_0": {
                 "nbytes": len(a),
@@ -363,7 +496,12 @@ def reference_cases() -> Iterator[Case]:
         },
     }
     archive = referring({"w": Payload("weight_0", b"", meta())}, table)
-    yield case("blobs", "a weight in a folder of blobs", archive, {f"blobs/{blob_path(blob)}": a, "blobs/blobs.json": index})
+    yield case(
+        "blobs",
+        "a weight in a folder of blobs",
+        archive,
+        {f"blobs/{blob_path(blob)}": a, "blobs/blobs.json": index},
+    )
 
 
 def blob_path(digest: str) -> str:

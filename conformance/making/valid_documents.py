@@ -20,7 +20,6 @@ from making.documents import (
     taking,
     tensor,
     treespec,
-    whole,
 )
 from making.files import FORMATS, Archive, Case, Payload, numbers
 
@@ -35,7 +34,13 @@ def case(group: str, name: str, about: str, tree: Tree, wire_format: str = "json
 
 def arguments() -> dict[str, tuple[Tree, str]]:
     """By name of a case: an argument, and the extension that it needs."""
-    body = graph([tensor("a")], [tensor("r")], [relu("a", "r")], {"a": meta(), "r": meta()}, is_single_tensor_return=True)
+    body = graph(
+        [tensor("a")],
+        [tensor("r")],
+        [relu("a", "r")],
+        {"a": meta(), "r": meta()},
+        is_single_tensor_return=True,
+    )
     tuple_spec = treespec(container("builtins.tuple", None, LEAF, container("builtins.list", None, LEAF)))
     plain: dict[str, Tree] = {
         "none": {"as_none": True},
@@ -59,11 +64,24 @@ def arguments() -> dict[str, tuple[Tree, str]]:
         "float_infinite": {"as_float": "Infinity"},
         "float_negative_infinite": {"as_float": "-Infinity"},
         "float_nan": {"as_float": "NaN"},
-        "floats": {"as_floats": [-0.0, 1e16, 1e21, 123456789012345680.0, 2.2250738585072014e-308, "NaN", "-Infinity", 1]},
+        "floats": {
+            "as_floats": [
+                -0.0,
+                1e16,
+                1e21,
+                123456789012345680.0,
+                2.2250738585072014e-308,
+                "NaN",
+                "-Infinity",
+                1,
+            ]
+        },
         "string": {"as_string": "text"},
         "string_empty": {"as_string": ""},
         "string_that_looks_like_a_number": {"as_string": "Infinity"},
-        "string_of_all_kinds": {"as_string": "\x00\x1f\x7f\u0080\u00e9\u2028\u2029\ufeff\uffff\U0001f600\"\\/\b\f\n\r\t"},
+        "string_of_all_kinds": {
+            "as_string": '\x00\x1f\x7f\u0080\u00e9\u2028\u2029\ufeff\uffff\U0001f600"\\/\b\f\n\r\t'
+        },
         "strings": {"as_strings": ["", "a", "__proto__", "\u00e9 is not e\u0301"]},
         "sym_int": named("as_sym_int", "n"),
         "sym_int_literal": {"as_sym_int": {"as_int": 7}},
@@ -77,7 +95,9 @@ def arguments() -> dict[str, tuple[Tree, str]]:
         "sym_bool": named("as_sym_bool", "b"),
         "sym_bools": {"as_sym_bools": [{"as_name": "b"}, {"as_bool": False}]},
         "graph": {"as_graph": {"name": "body", "graph": body}},
-        "graph_read_by_a_node_of_another_name": {"as_graph": {"name": "body", "graph": body, "node": "body_1"}},
+        "graph_read_by_a_node_of_another_name": {
+            "as_graph": {"name": "body", "graph": body, "node": "body_1"}
+        },
         "optional_tensors": {"as_optional_tensors": [{"as_tensor": {"name": "x"}}, {"as_none": True}]},
         "optional_tensor": {"as_optional_tensor": {"as_tensor": {"name": "y"}}},
         "optional_tensor_none": {"as_optional_tensor": {"as_none": True}},
@@ -91,7 +111,9 @@ def arguments() -> dict[str, tuple[Tree, str]]:
         "float_lists": {"as_float_lists": [[0.5, "Infinity"], []]},
         "dict": {"as_string_to_argument": {"key": {"as_int": 1}, "": {"as_none": True}}},
         "dict_order": {
-            "as_string_to_argument": {key: {"as_int": at} for at, key in enumerate(("10", "b", "9", "a", "__proto__", "1"))}
+            "as_string_to_argument": {
+                key: {"as_int": at} for at, key in enumerate(("10", "b", "9", "a", "__proto__", "1"))
+            }
         },
     }
     found = {name: (each, "") for name, each in plain.items()}
@@ -101,11 +123,22 @@ def arguments() -> dict[str, tuple[Tree, str]]:
         "sequence_list": ({"as_sequence": {"kind": "list", "items": items}}, "sequences"),
         "sequence_tuple": ({"as_sequence": {"kind": "tuple", "items": items}}, "sequences"),
         "mapping": (
-            {"as_mapping": [{"key": {"as_int": 3}, "value": tensor("x")}, {"key": {"as_bool": True}, "value": {"as_none": True}}]},
+            {
+                "as_mapping": [
+                    {"key": {"as_int": 3}, "value": tensor("x")},
+                    {"key": {"as_bool": True}, "value": {"as_none": True}},
+                ]
+            },
             "mappings",
         ),
         "slice": (
-            {"as_slice": {"start": {"as_none": True}, "stop": named("as_sym_int", "n"), "step": {"as_int": 2}}},
+            {
+                "as_slice": {
+                    "start": {"as_none": True},
+                    "stop": named("as_sym_int", "n"),
+                    "step": {"as_int": 2},
+                }
+            },
             "slices",
         ),
         "range": ({"as_range": {"start": 0, "stop": -5, "step": -1}}, "ranges"),
@@ -124,18 +157,30 @@ DTYPES = (*range(1, 14), *range(28, 36))
 def argument_cases() -> Iterator[Case]:
     """A file for each arm, and for the edges of its values."""
     for name, (argument, feature) in arguments().items():
-        yield case("arguments", name, f"a node takes {name.replace('_', ' ')}", taking(argument, requires=feature))
+        yield case(
+            "arguments", name, f"a node takes {name.replace('_', ' ')}", taking(argument, requires=feature)
+        )
     yield case(
         "arguments",
         "scalar_types",
         "every element type that has a number",
         taking(*({"as_scalar_type": number} for number in DTYPES)),
     )
-    yield case("arguments", "layouts", "every layout that has a number", taking(*({"as_layout": n} for n in range(1, 8))))
     yield case(
-        "arguments", "memory_formats", "every memory format", taking(*({"as_memory_format": number} for number in range(1, 5)))
+        "arguments",
+        "layouts",
+        "every layout that has a number",
+        taking(*({"as_layout": n} for n in range(1, 8))),
     )
-    whole_results = node("torch.ops.conformance.several.default", [], [tensor("first"), tensor("second")], "several")
+    yield case(
+        "arguments",
+        "memory_formats",
+        "every memory format",
+        taking(*({"as_memory_format": number} for number in range(1, 5))),
+    )
+    whole_results = node(
+        "torch.ops.conformance.several.default", [], [tensor("first"), tensor("second")], "several"
+    )
     tree = taking(
         {"as_results": "several"},
         requires="results",
@@ -144,9 +189,18 @@ def argument_cases() -> Iterator[Case]:
     )
     yield case("arguments", "results", "an argument that is all results of a node", tree)
     payload = Payload("tensor_0", numbers(6), meta(), is_param=False)
-    for name, held in (("constant", "graph::0.table"), ("constant_read_by_a_node", {"name": "graph::0.table", "node": "table_1"})):
+    for name, held in (
+        ("constant", "graph::0.table"),
+        ("constant_read_by_a_node", {"name": "graph::0.table", "node": "table_1"}),
+    ):
         tree = taking({"as_constant": held}, requires="constants")
-        yield case("arguments", name, "an argument that is a constant of the program", tree, constants={"graph::0.table": payload})
+        yield case(
+            "arguments",
+            name,
+            "an argument that is a constant of the program",
+            tree,
+            constants={"graph::0.table": payload},
+        )
     kinds = taking({"as_int": 1}, {"as_int": 2}, {"as_int": 3}, {"as_int": 4})
     inputs = kinds["graph_module"]["graph"]["nodes"][-1]["inputs"]
     del inputs[0]["kind"]
@@ -157,7 +211,9 @@ def argument_cases() -> Iterator[Case]:
     features = " ".join(sorted({feature for _, feature in everything.values() if feature}))
     tree = taking(*(argument for argument, _ in everything.values()), requires=features)
     for wire_format in FORMATS:
-        yield case("formats", f"arguments_{wire_format}", "every argument, in each wire format", tree, wire_format)
+        yield case(
+            "formats", f"arguments_{wire_format}", "every argument, in each wire format", tree, wire_format
+        )
 
 
 # -------------------------------------------------------------------------------------------------------------- values
@@ -166,19 +222,38 @@ def argument_cases() -> Iterator[Case]:
 def value_cases() -> Iterator[Case]:
     """Metadata of values: element types, layouts, sizes, strides, expressions."""
     metas = {f"of_{number}": meta(number) for number in DTYPES}
-    yield case("values", "dtypes", "a value of each element type", program(graph([*map(tensor, metas)], [], [], metas)))
-    tree = program(graph([tensor("q")], [], [], {"q": meta(0, dtype_name="float4_e2m1fn_x2")}), requires=["dtypes"])
+    yield case(
+        "values",
+        "dtypes",
+        "a value of each element type",
+        program(graph([*map(tensor, metas)], [], [], metas)),
+    )
+    tree = program(
+        graph([tensor("q")], [], [], {"q": meta(0, dtype_name="float4_e2m1fn_x2")}), requires=["dtypes"]
+    )
     yield case("values", "dtype_name", "a value of an element type without a number", tree)
     layouts = {f"of_{number}": meta(7, layout=number, strides=[]) for number in range(1, 7)}
-    yield case("values", "layouts", "a value of each layout", program(graph([*map(tensor, layouts)], [], [], layouts)))
-    tree = program(graph([tensor("j")], [], [], {"j": meta(layout=0, layout_name="jagged")}), requires=["layouts"])
+    yield case(
+        "values",
+        "layouts",
+        "a value of each layout",
+        program(graph([*map(tensor, layouts)], [], [], layouts)),
+    )
+    tree = program(
+        graph([tensor("j")], [], [], {"j": meta(layout=0, layout_name="jagged")}), requires=["layouts"]
+    )
     yield case("values", "layout_name", "a value of a layout without a number", tree)
     sparse = {
         "coo": meta(layout=1, strides=[], sparse={"dense_dim": 1, "coalesced": True}),
         "bsr": meta(layout=4, strides=[], sparse={"index_dtype": 4, "block": [1, 3]}),
         "plain": meta(layout=2, strides=[], sparse={}),
     }
-    yield case("values", "sparse", "details of sparse layouts", program(graph([*map(tensor, sparse)], [], [], sparse)))
+    yield case(
+        "values",
+        "sparse",
+        "details of sparse layouts",
+        program(graph([*map(tensor, sparse)], [], [], sparse)),
+    )
     odd = {
         "transposed": meta(7, (3, 2), (1, 3)),
         "expanded": meta(7, (4, 2), (0, 1)),
@@ -188,7 +263,12 @@ def value_cases() -> Iterator[Case]:
         "many": meta(7, (1,) * 16),
         "learnt": meta(requires_grad=True, device={"type": "cuda", "index": 0}),
     }
-    yield case("values", "strides", "transposed, expanded, shifted and empty tensors", program(graph([*map(tensor, odd)], [], [], odd)))
+    yield case(
+        "values",
+        "strides",
+        "transposed, expanded, shifted and empty tensors",
+        program(graph([*map(tensor, odd)], [], [], odd)),
+    )
     yield from _expression_cases()
 
 
@@ -287,7 +367,12 @@ def _expression_cases() -> Iterator[Case]:
         "u1": {"min_val": -(2**63) + 1, "max_val": 2**63 - 1},
         "u2": {"min_val": None, "max_val": None},
     }
-    yield case("values", "ranges", "ranges without bounds, and with bounds beyond 64 bits", simple(range_constraints=ranges))
+    yield case(
+        "values",
+        "ranges",
+        "ranges without bounds, and with bounds beyond 64 bits",
+        simple(range_constraints=ranges),
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- the rest
@@ -307,9 +392,18 @@ SPECS: dict[str, Tree] = {
     ),
     "deque": container("collections.deque", 3, LEAF, LEAF),
     "named_tuple": container("conformance.Pair", ["left", "right"], LEAF, LEAF),
-    "nested": container("builtins.tuple", None, container("builtins.dict", ["a"], container("builtins.list", None, LEAF)), LEAF),
+    "nested": container(
+        "builtins.tuple",
+        None,
+        container("builtins.dict", ["a"], container("builtins.list", None, LEAF)),
+        LEAF,
+    ),
     "context_that_is_no_json": {"type": "conformance.Own", "context": "key=value", "children_spec": [LEAF]},
-    "context_of_a_later_version": {"type": "conformance.Own@2", "context": {"tuple": [1, 2]}, "children_spec": [LEAF]},
+    "context_of_a_later_version": {
+        "type": "conformance.Own@2",
+        "context": {"tuple": [1, 2]},
+        "children_spec": [LEAF],
+    },
     "context_null": {"type": "builtins.tuple", "context": None, "children_spec": [LEAF]},
 }
 """Structures of containers."""
@@ -344,7 +438,9 @@ def text_cases() -> Iterator[Case]:
         tree = simple()
         tree["graph_module"]["module_call_graph"][0]["signature"]["out_spec"] = treespec(spec)
         if name == "named_tuple":
-            tree["graph_module"]["treespec_namedtuple_fields"] = {"conformance.Pair": {"field_names": ["left", "right"]}}
+            tree["graph_module"]["treespec_namedtuple_fields"] = {
+                "conformance.Pair": {"field_names": ["left", "right"]}
+            }
         count = json_leaves(spec)
         signature = tree["graph_module"]["module_call_graph"][0]["signature"]
         signature["outputs"] = [tensor("relu")] * count
@@ -371,12 +467,27 @@ def signature_cases() -> Iterator[Case]:
         (tensor("p"), {"parameter": {"arg": {"name": "p"}, "parameter_name": "layer.weight"}}),
         (tensor("b"), {"buffer": {"arg": {"name": "b"}, "buffer_name": "mean", "persistent": True}}),
         (tensor("t"), {"buffer": {"arg": {"name": "t"}, "buffer_name": "scratch", "persistent": False}}),
-        (tensor("c"), {"tensor_constant": {"arg": {"name": "c"}, "tensor_constant_name": "lifted_tensor_0", "persistent": True}}),
+        (
+            tensor("c"),
+            {
+                "tensor_constant": {
+                    "arg": {"name": "c"},
+                    "tensor_constant_name": "lifted_tensor_0",
+                    "persistent": True,
+                }
+            },
+        ),
         (tensor("k"), {"token": {"arg": {"name": "k"}}}),
         (tensor("x"), {"user_input": {"arg": tensor("x")}}),
         ({"as_int": 1}, {"user_input": {"arg": {"as_int": 1}, "name": "literal"}}),
     ]
-    literals: list[Tree] = [{"as_none": True}, {"as_int": 3}, {"as_float": "-Infinity"}, {"as_string": "s"}, {"as_bool": False}]
+    literals: list[Tree] = [
+        {"as_none": True},
+        {"as_int": 3},
+        {"as_float": "-Infinity"},
+        {"as_string": "s"},
+        {"as_bool": False},
+    ]
     for index, value in enumerate(literals):
         given.append((value, {"constant_input": {"name": f"constant_{index}", "value": value}}))
     x = {"name": "x"}
@@ -392,16 +503,34 @@ def signature_cases() -> Iterator[Case]:
         ({"as_int": 2}, {"user_output": {"arg": {"as_int": 2}, "name": "two"}}),
     ]
     contents = graph(
-        [argument for argument, _ in given], [argument for argument, _ in returned], [], {name: meta() for name in "pbtckx"}
+        [argument for argument, _ in given],
+        [argument for argument, _ in returned],
+        [],
+        {name: meta() for name in "pbtckx"},
     )
     tree = program(contents, [spec for _, spec in given], [spec for _, spec in returned])
-    held = {"weights": {"layer.weight": payload, "mean": buffer}, "constants": {"lifted_tensor_0": constant, "scratch": scratch}}
+    held = {
+        "weights": {"layer.weight": payload, "mean": buffer},
+        "constants": {"lifted_tensor_0": constant, "scratch": scratch},
+    }
     for wire_format in FORMATS:
-        yield case("formats", f"signature_{wire_format}", "every role of inputs and outputs", tree, wire_format, **held)
+        yield case(
+            "formats",
+            f"signature_{wire_format}",
+            "every role of inputs and outputs",
+            tree,
+            wire_format,
+            **held,
+        )
     modules = simple()
     entry = modules["graph_module"]["module_call_graph"][0]
     entry["signature"]["forward_arg_names"] = ["x"]
-    inner = {**entry["signature"], "input_names": [None], "output_names": ["nothing"], "outputs": [{"as_none": True}]}
+    inner = {
+        **entry["signature"],
+        "input_names": [None],
+        "output_names": ["nothing"],
+        "outputs": [{"as_none": True}],
+    }
     modules["graph_module"]["module_call_graph"] += [
         {"fqn": "layer", "signature": inner},
         {"fqn": "layer@1", "signature": None},
@@ -415,7 +544,9 @@ def signature_cases() -> Iterator[Case]:
         {},
         custom_obj_values={"o": {"name": "o", "class_fqn": "conformance.Queue"}},
     )
-    spec = {"custom_obj": {"arg": {"name": "o", "class_fqn": "conformance.Queue"}, "custom_obj_name": "queue"}}
+    spec = {
+        "custom_obj": {"arg": {"name": "o", "class_fqn": "conformance.Queue"}, "custom_obj_name": "queue"}
+    }
     encoded = {"queue": {"codec": "conformance", "tree": {"items": [1, 2]}, "tensors": []}}
     tree = program(script, [spec], requires=["codecs"], encoded_values=encoded)
     yield case("signatures", "script_object", "an input that is a script object, which a codec wrote", tree)
@@ -425,13 +556,24 @@ def name_cases() -> Iterator[Case]:
     """Names of values, nodes and programs at the edges of what is legal."""
     names = ["_", "x1", "ascii_name", "a" * 1000, "X", "_1", "constructor", "toString", "valueOf", "length"]
     metas = {name: meta() for name in names}
-    yield case("names", "values", "names of values: long ones, and those that mean something in JavaScript", program(graph([*map(tensor, names)], [], [], metas)))
+    yield case(
+        "names",
+        "values",
+        "names of values: long ones, and those that mean something in JavaScript",
+        program(graph([*map(tensor, names)], [], [], metas)),
+    )
     fqns = ["a.b.c", "0", "10", "9", "a-b", "with space", "\u00e9", "constructor", "a.0.weight"]
     weights = {name: Payload(f"weight_{at}", numbers(6, seed=at), meta()) for at, name in enumerate(fqns)}
     from making.files import holding
 
     tree = holding(weights)
-    yield case("names", "weights", "names of weights: numbers, spaces, not ASCII; their order counts", tree, weights=weights)
+    yield case(
+        "names",
+        "weights",
+        "names of weights: numbers, spaces, not ASCII; their order counts",
+        tree,
+        weights=weights,
+    )
     program_names = ["model", "a.b", "folder/inner", "\u00e9", "10", "9"]
     data = Archive({name: simple() for name in program_names}).build()
     yield Case("names/programs", "several programs, with dots, slashes and digits in their names", data)
@@ -441,7 +583,9 @@ def document_cases() -> Iterator[Case]:
     """Documents as a whole: fields that are absent, unknown or at their defaults, and extensions."""
     yield case("documents", "simple", "a program with one call", simple())
     for wire_format in FORMATS:
-        yield case("formats", f"simple_{wire_format}", "the same program in each wire format", simple(), wire_format)
+        yield case(
+            "formats", f"simple_{wire_format}", "the same program in each wire format", simple(), wire_format
+        )
     bare = simple()
     for field in ("verifiers", "torch_version", "guards_code"):
         del bare[field]
@@ -450,13 +594,22 @@ def document_cases() -> Iterator[Case]:
     for field in ("is_single_tensor_return", "custom_obj_values", "sym_float_values"):
         del bare["graph_module"]["graph"][field]
     yield case("documents", "absent_fields", "fields with defaults are absent", bare)
-    stated = simple(requires=[], producer=None, readable_from=None, plugins=[], edited_values=[], encoded_values={})
-    stated["graph_module"]["graph"] |= {"input_names": None, "value_metadata": {}, "placed": {}, "output_list": False}
+    stated = simple(
+        requires=[], producer=None, readable_from=None, plugins=[], edited_values=[], encoded_values={}
+    )
+    stated["graph_module"]["graph"] |= {
+        "input_names": None,
+        "value_metadata": {},
+        "placed": {},
+        "output_list": False,
+    }
     yield case("documents", "stated_defaults", "fields are present with their default values", stated)
     unknown = simple(a_later_field={"anything": [1]})
     unknown["graph_module"]["graph"]["nodes"][0]["a_later_field"] = None
     unknown["graph_module"]["graph"]["tensor_values"]["x"]["a_later_field"] = 1
-    yield case("documents", "unknown_fields", "fields that the specification does not know are ignored", unknown)
+    yield case(
+        "documents", "unknown_fields", "fields that the specification does not know are ignored", unknown
+    )
     later = simple(schema_version={"major": 8, "minor": 99})
     yield case("documents", "later_minor", "a later minor version of the schema", later)
     null = simple()
@@ -475,7 +628,14 @@ def document_cases() -> Iterator[Case]:
         ],
         node_sources=[
             {"name": "x", "target": "x", "graph_id": 1},
-            {"name": "relu", "target": "relu", "graph_id": 2, "pass_name": "p", "action": "create+replace", "from_node": [0]},
+            {
+                "name": "relu",
+                "target": "relu",
+                "graph_id": 2,
+                "pass_name": "p",
+                "action": "create+replace",
+                "from_node": [0],
+            },
         ],
         inline_constraints={"u0": {"min_val": 0, "max_val": None}},
         range_constraints={"s0": {"min_val": 2, "max_val": 8}, "u1": {"min_val": 4, "max_val": 16}},
@@ -483,19 +643,41 @@ def document_cases() -> Iterator[Case]:
         metadata={"custom": '{"who": "me"}'},
     )
     call = provenance["graph_module"]["graph"]["nodes"][0]
-    call |= {"stack": [0, 1], "from_node": [1], "metadata": {"torch_fn": "relu_1;function.relu", "nn_module_stack": "a,b,c"}}
+    call |= {
+        "stack": [0, 1],
+        "from_node": [1],
+        "metadata": {"torch_fn": "relu_1;function.relu", "nn_module_stack": "a,b,c"},
+    }
     provenance["graph_module"]["graph"] |= {
         "value_metadata": {"x": {"metadata": {"custom": "[1]"}, "stack": [1]}},
         "output_metadata": {"stated": True},
         "held_as": {"x": "buffer"},
     }
     for wire_format in FORMATS:
-        yield case("formats", f"provenance_{wire_format}", "everything that a reader may ignore", provenance, wire_format)
+        yield case(
+            "formats",
+            f"provenance_{wire_format}",
+            "everything that a reader may ignore",
+            provenance,
+            wire_format,
+        )
     nested = simple()
     for depth in range(12):
         body = nested["graph_module"]["graph"]
-        call = node("torch.ops.higher_order.wrap", [("", {"as_graph": {"name": f"g{depth}", "graph": body}}), ("", tensor("x"))], [tensor("relu")], "call")
-        nested = program(graph([tensor("x")], [tensor("relu")], [call | {"is_hop_single_tensor_return": True}], {"x": meta(), "relu": meta()}))
+        call = node(
+            "torch.ops.higher_order.wrap",
+            [("", {"as_graph": {"name": f"g{depth}", "graph": body}}), ("", tensor("x"))],
+            [tensor("relu")],
+            "call",
+        )
+        nested = program(
+            graph(
+                [tensor("x")],
+                [tensor("relu")],
+                [call | {"is_hop_single_tensor_return": True}],
+                {"x": meta(), "relu": meta()},
+            )
+        )
     yield case("documents", "nested_subgraphs", "subgraphs twelve deep", nested)
     several = node(
         "torch.ops.conformance.several.default",
@@ -503,18 +685,40 @@ def document_cases() -> Iterator[Case]:
         [{"as_tensors": [{"name": "r0"}, {"name": "r1"}]}, {"as_none": True}, tensor("r2")],
         "several",
     )
-    tree = program(graph([tensor("x")], [tensor("r1")], [several], {name: meta() for name in ("x", "r0", "r1", "r2")}))
-    yield case("documents", "several_results", "a call with several results, one of them a list, one None", tree)
+    tree = program(
+        graph([tensor("x")], [tensor("r1")], [several], {name: meta() for name in ("x", "r0", "r1", "r2")})
+    )
+    yield case(
+        "documents", "several_results", "a call with several results, one of them a list, one None", tree
+    )
     encoded = {
-        "table": {"codec": "conformance", "tree": {"bytes": [1, None, {"a": "b"}], "b": 2**70}, "tensors": ["table#0"]},
-        "plain": {"codec": "conformance", "tree": None, "tensors": [], "is_weight": True, "buffer": False, "index": 0},
+        "table": {
+            "codec": "conformance",
+            "tree": {"bytes": [1, None, {"a": "b"}], "b": 2**70},
+            "tensors": ["table#0"],
+        },
+        "plain": {
+            "codec": "conformance",
+            "tree": None,
+            "tensors": [],
+            "is_weight": True,
+            "buffer": False,
+            "index": 0,
+        },
     }
     table = {"table#0": Payload("tensor_0", numbers(6), meta(), is_param=False)}
     for wire_format in FORMATS:
         tree = simple(requires=["codecs"], encoded_values=encoded)
         if wire_format != "json":
             tree["encoded_values"]["table"]["tree"]["raw"] = b"\x00\xff"
-        yield case("codecs", f"values_{wire_format}", "constants that a codec wrote", tree, wire_format, constants=table)
+        yield case(
+            "codecs",
+            f"values_{wire_format}",
+            "constants that a codec wrote",
+            tree,
+            wire_format,
+            constants=table,
+        )
     for feature, about in (
         ("calls", "a call that its operator's handler wrote"),
         ("containers", "a container type without a serialized name"),
@@ -522,9 +726,13 @@ def document_cases() -> Iterator[Case]:
     ):
         tree = simple(requires=[feature])
         if feature == "outputs":
-            tree = program(graph([tensor("x")], [{"as_string": "text"}], [], {"x": meta()}), requires=[feature])
+            tree = program(
+                graph([tensor("x")], [{"as_string": "text"}], [], {"x": meta()}), requires=[feature]
+            )
         yield case("extensions", feature, about, tree)
-    unstated = node("torch.ops.aten.relu.default", [("self", tensor("x"))], [tensor("r")], "r", propagate=True)
+    unstated = node(
+        "torch.ops.aten.relu.default", [("self", tensor("x"))], [tensor("r")], "r", propagate=True
+    )
     tree = program(graph([tensor("x")], [], [unstated], {"x": meta()}), requires=["propagate"])
     yield case("extensions", "propagate", "a call of whose result nothing is stated", tree)
 

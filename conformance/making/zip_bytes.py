@@ -59,7 +59,9 @@ _END64 = "rest made_by version disk directory_disk here entries directory_size d
 _LOCATOR = "disk offset disks".split()
 
 
-def _pack(magic: bytes, layout: str, names: Sequence[str], values: dict[str, int], changes: dict[str, int | bytes]) -> bytes:
+def _pack(
+    magic: bytes, layout: str, names: Sequence[str], values: dict[str, int], changes: dict[str, int | bytes]
+) -> bytes:
     merged = {**values, **{key: value for key, value in changes.items() if key in names}}
     return magic + struct.pack(f"<{layout}", *(merged[name] for name in names))
 
@@ -118,7 +120,9 @@ def write_zip(members: Iterable[Member], end: End | None = None, start: bytes = 
             data += b"PK\x07\x08" + struct.pack(f"<I2{width}", true["crc"], len(packed), len(member.data))
         if member.listed:
             count += 1
-            directory += _pack(bytes(member.central.get("magic", CENTRAL)), "6H3I5H2I", _CENTRAL, central, member.central)
+            directory += _pack(
+                bytes(member.central.get("magic", CENTRAL)), "6H3I5H2I", _CENTRAL, central, member.central
+            )
             directory += bytes(member.central.get("name", name)) + central_extra + comment
     data += end.before_directory
     begin = len(data)
@@ -136,8 +140,15 @@ def write_zip(members: Iterable[Member], end: End | None = None, start: bytes = 
         true64 = {**true_end, "rest": 44, "made_by": 45, "version": 45}
         at = len(data)
         data += _pack(b"PK\x06\x06", "Q2H2I4Q", _END64, true64, dict(end.zip64_fields))
-        data += _pack(b"PK\x06\x07", "IQI", _LOCATOR, {"disk": 0, "offset": at, "disks": 1}, dict(end.locator_fields))
-        true_end |= {"here": 0xFFFF, "entries": 0xFFFF, "directory_size": 0xFFFFFFFF, "directory_offset": 0xFFFFFFFF}
+        data += _pack(
+            b"PK\x06\x07", "IQI", _LOCATOR, {"disk": 0, "offset": at, "disks": 1}, dict(end.locator_fields)
+        )
+        true_end |= {
+            "here": 0xFFFF,
+            "entries": 0xFFFF,
+            "directory_size": 0xFFFFFFFF,
+            "directory_offset": 0xFFFFFFFF,
+        }
     data += _pack(END, "4H2IH", _END, true_end, dict(end.fields)) + end.comment + end.after
     return bytes(data)
 

@@ -267,6 +267,7 @@ COMMAND_LINES = [
     ["diff", "FILE", "FILE"],
     ["hash", "FILE"],
     ["neutral", "FILE"],
+    ["conformance", "--only", "documents/simple", "--", "PYTHON", "-m", "graphwire", "neutral"],
     ["upgrade", "FILE", "--plan"],
     ["new-plugin", "mine", "--kind", "format", "--directory", "OUT_FOLDER"],
     ["weights", "FILE"],
@@ -300,6 +301,7 @@ def test_no_command_imports_torch(arguments, archive, tmp_path):
     (tmp_path / "blobs.json").write_text('{"format": "graphwire-blobs", "version": 1}')
     words = {
         "FILE": str(archive),
+        "PYTHON": sys.executable,
         "OUT": str(tmp_path / "out.pt2"),
         "OUT_FOLDER": str(tmp_path),
         "BLOBS": str(tmp_path),

@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     add_commands(commands, common, data, source)
     add_weights(commands, common, data, source)
     add_blobs(commands, common, data)
-    add_conformance(commands, common)
+    add_conformance(commands, common, data)
     add_new_plugin(commands, common)
     return parser
 

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from graphwire.cli.sections import Section, escaped, print_json, print_line, print_sections
+
+if TYPE_CHECKING:
+    from graphwire.api.conformance import CaseResult
 
 __all__ = ["add_conformance"]
 
-OK, REFUSED = 0, 1
-"""Exit codes: the file is valid, or it violates rules of the format."""
+OK, REFUSED, DIFFERENT = 0, 1, 1
+"""Exit codes: a file is valid, or violates rules of the format; a reader is right, or differs."""
 
 
-def add_conformance(commands: Any, common: argparse.ArgumentParser) -> None:
-    """Add the command to a parser.
+def add_conformance(commands: Any, common: argparse.ArgumentParser, data: argparse.ArgumentParser) -> None:
+    """Add the commands to a parser.
 
     Args:
         commands: what `add_subparsers` returned.
         common: the parent with the options of all commands.
+        data: the parent with those of commands that can print JSON.
     """
     neutral = commands.add_parser(
         "neutral",
@@ -30,10 +37,43 @@ def add_conformance(commands: Any, common: argparse.ArgumentParser) -> None:
     neutral.add_argument("file", metavar="FILE", type=Path, help="an archive, or a tree in a wire format")
     neutral.set_defaults(run=_neutral)
 
+    conformance = commands.add_parser(
+        "conformance",
+        parents=[common, data],
+        usage="graphwire conformance [OPTIONS] -- COMMAND ...",
+        help="run a reader in any language over the conformance suite",
+        description="Give each file of the conformance suite to another reader, and compare what it prints. COMMAND gets the path"
+        " of a file as its last argument, prints neutral JSON and exits with 0, or exits with 1 for a file that it refuses. The"
+        " exit code is 0 if the reader is right about all files, and 1 if not.",
+    )
+    conformance.add_argument("command", metavar="COMMAND", nargs="+", help="the reader and its arguments")
+    conformance.add_argument(
+        "--suite",
+        metavar="FOLDER",
+        type=Path,
+        help="the suite; by default `conformance` here, or in graphwire's sources",
+    )
+    conformance.add_argument(
+        "--parts",
+        metavar="NAMES",
+        help="the parts that the reader claims, separated by commas; by default all",
+    )
+    conformance.add_argument("--only", metavar="TEXT", default="", help="only files whose names contain this")
+    conformance.add_argument(
+        "--jobs", metavar="N", type=int, default=os.cpu_count() or 1, help="readers at the same time"
+    )
+    conformance.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=float,
+        default=60.0,
+        help="the time that a reader has for a file (60)",
+    )
+    conformance.set_defaults(run=_conformance)
+
 
 def _neutral(arguments: argparse.Namespace) -> int:
     from graphwire.api.conformance import neutral
-    from graphwire.cli.sections import escaped, print_line
     from graphwire.errors import GraphwireError
 
     try:
@@ -45,3 +85,61 @@ def _neutral(arguments: argparse.Namespace) -> int:
         return REFUSED
     sys.stdout.buffer.write(data)
     return OK
+
+
+def _conformance(arguments: argparse.Namespace) -> int:
+    from graphwire.api.conformance import PARTS, failures, rule_counts, run_suite
+    from graphwire.errors import DecodeError
+
+    parts = PARTS if arguments.parts is None else tuple(arguments.parts.split(","))
+    if unknown := [part for part in parts if part not in PARTS]:
+        raise DecodeError(f"there is no part {unknown[0]!r:.80}", remedy=f"There are {', '.join(PARTS)}")
+    results = run_suite(
+        arguments.suite or _default_suite(),
+        arguments.command,
+        parts=parts,
+        only=arguments.only,
+        jobs=max(1, arguments.jobs),
+        timeout=arguments.timeout,
+    )
+    wrong = list(failures(results))
+    rules = rule_counts(results)
+    if arguments.json:
+        tree = {
+            "passed": len(results) - len(wrong),
+            "failed": len(wrong),
+            "parts": list(parts),
+            "rules": {rule: {"passed": passed, "failed": failed} for rule, (passed, failed) in rules.items()},
+            "failures": [
+                {
+                    "file": each.case.file,
+                    "about": each.case.about,
+                    "rules": list(each.case.rules),
+                    "problem": each.problem,
+                }
+                for each in wrong
+            ],
+        }
+        print_json(tree, sys.stdout)
+        return DIFFERENT if wrong or not results else OK
+    rows = [[rule, str(passed), str(failed) if failed else ""] for rule, (passed, failed) in rules.items()]
+    print_sections(
+        [
+            Section("Rules", ["rule", "passed", "failed"], rows, frozenset({1, 2})),
+            Section("Wrong", ["file", "rules", "problem"], [_failure_row(each) for each in wrong]),
+        ],
+        sys.stdout,
+    )
+    print_line(f"{len(results) - len(wrong)} of {len(results)} files are read as they must be", sys.stdout)
+    return DIFFERENT if wrong or not results else OK
+
+
+def _failure_row(result: CaseResult) -> list[str]:
+    rules = ", ".join(result.case.rules)
+    return [result.case.file, rules if not result.case.valid else "", result.problem]
+
+
+def _default_suite() -> Path:
+    """Return the folder of the suite: below the current folder, or in the sources that graphwire is installed from."""
+    here = Path("conformance")
+    return here if (here / "index.json").is_file() else Path(__file__).resolve().parents[4] / "conformance"

@@ -26,8 +26,9 @@ from graphwire.wire.archive import MANIFEST
 from graphwire.wire.package import NO_MANIFEST, PROVIDERS, read_document
 
 _BARE_TREES: Final = frozenset({".json", ".msgpack", ".cbor"})
-_ALLOWED: Final = frozenset({"executable", "no-weights", "unread"})
-"""The kinds of problems that a valid file may have: extra files with code, weights that whoever loads it gives, and pickles."""
+_ALLOWED: Final = frozenset({"executable", "no-weights", "unowned", "unread"})
+"""The kinds of problems that a valid file may have: extra files with code, weights that whoever loads it gives,
+bytes between records, and pickles."""
 
 
 @reading("file")
