@@ -18,7 +18,7 @@ import torch
 from graphwire.bridge.tensors.storages import _TRIM_BYTES
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import Registry
-from graphwire.schema import MAX_DIMENSIONS, PayloadConfig
+from graphwire.schema import MAX_DIMENSIONS, PayloadConfig, PayloadMeta, Region, StoreReference
 from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, decode_json_record, extent
 from graphwire.wire.archive import THREAD_HASH_BYTES, ArchiveWriter
 from graphwire.wire.archive.digests import _GROUP_BYTES
@@ -143,6 +143,30 @@ def test_the_references_of_the_example_make_their_record() -> None:
     references = read_references(text.encode())
     (record,) = references.records.values()
     assert [counts_of(each) for each in record.regions] == [[2, 2], [2, 2]]
+
+
+TABLES = [
+    ("payloads.md", "pay-4", PayloadMeta),
+    ("references.md", "ref-5", StoreReference),
+    ("references.md", "ref-12", Region),
+]
+
+
+@pytest.mark.parametrize(("page", "rule", "record"), TABLES)
+def test_tables_have_the_fields_of_their_records(page: str, rule: str, record: type[msgspec.Struct]) -> None:
+    text = (SPEC / page).read_text(encoding="utf-8").partition(f'<a id="{rule}">')[2]
+    lines = text.partition("| field |")[2].partition("\n\n")[0].splitlines()[2:]
+    rows = [[cell.strip("` ") for cell in line.split("|")] for line in lines]
+    stated = {name: default for _, name, _, default, *_ in rows}
+    facts = msgspec.structs.fields(record)
+    assert stated == {each.encode_name: _default(each) for each in facts}
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "required"
+    factory = field.default_factory
+    return json.dumps(field.default if factory is msgspec.NODEFAULT else factory())
 
 
 def test_the_element_types_of_safetensors_are_those_of_the_store() -> None:
