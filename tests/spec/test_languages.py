@@ -20,6 +20,7 @@ from graphwire.schema.texts import (
     HEADS,
     Expression,
     check_guard,
+    format_infix,
     parse_expression,
     parse_infix,
     parse_treespec,
@@ -62,6 +63,12 @@ def test_expressions_denote_the_trees_of_the_specification(kind, parse):
         assert is_read(parse, text) is (tree is not None), text
         if tree is not None:
             assert notation(parse(text)) == tree, text
+
+
+def test_expressions_are_printed_as_specified():
+    for constructor, infix in examples("expressions.md", "printed"):
+        assert format_infix(parse_expression(constructor)) == infix
+        assert notation(parse_infix(infix)) == notation(parse_expression(constructor))
 
 
 def test_guards_are_accepted_and_refused_as_specified():
