@@ -11,10 +11,27 @@ from typing import Any
 import pytest
 
 from graphwire.analysis.validation import legal_names, validate
+from graphwire.analysis.validation.program_rules import UNSEEN_FEATURES
 from graphwire.bridge.graph import decode_treespec, encode_treespec
 from graphwire.errors import GraphwireError
+from graphwire.evolve.documents import FIELDS
 from graphwire.hooks import default_registry
-from graphwire.schema import ARMS, InputSpec, OutputSpec
+from graphwire.schema import (
+    ARMS,
+    FEATURES,
+    Composition,
+    ElementCopy,
+    EncodedValue,
+    ExampleInputs,
+    InputSpec,
+    NodeSource,
+    OutputSpec,
+    Part,
+    PluginRequirement,
+    SparseMeta,
+    StackFrame,
+    ValueMetadata,
+)
 from graphwire.schema.texts import (
     CONSTANTS,
     HEADS,
@@ -235,3 +252,34 @@ def test_the_arms_that_can_be_results_are_those_of_the_code():
     listed += [word for row in values for word in words(row)]
     arms = {arm for arm, row in ARMS.items() if row.defines}
     assert arms == {word for word in listed if word.startswith("as_") and word in ARMS}
+
+
+def test_every_extension_and_its_arms_are_listed():
+    rows = table_rows("EXT-4", "extensions.md")
+    listed = {words(row[0])[0]: set(words(row[2])) for row in rows}
+    assert set(listed) == set(FEATURES)
+    for arm, row in ARMS.items():
+        assert not row.feature or arm in listed[row.feature]
+    for kind, fields in FIELDS.items():
+        for name, field in fields.items():
+            assert not field.feature or f"{kind.__name__}.{name}" in listed[field.feature]
+
+
+def test_the_extensions_that_may_be_listed_without_visible_use_are_those_of_the_code():
+    assert set(words(rules("extensions.md")["EXT-3"].partition(": ")[2])) == UNSEEN_FEATURES
+
+
+def test_every_optional_field_is_listed():
+    """A field inside a record of graphwire's own needs no row: the field that leads to the record has one."""
+    own = {StackFrame, NodeSource, ValueMetadata, PluginRequirement, EncodedValue, ExampleInputs, ElementCopy}
+    own |= {SparseMeta, Composition, Part, *(row.record for row in ARMS.values())}
+    fields = {
+        f"{kind.__name__}.{name}"
+        for kind, rows in FIELDS.items()
+        for name, row in rows.items()
+        if row.since is None and not row.feature and kind not in own and name not in ARMS
+    }
+    required = {word for row in table_rows("EXT-4", "extensions.md") for word in words(row[2])}
+    listed = [words(row[0])[0] for row in table_rows("EXT-12", "extensions.md")]
+    assert len(set(listed)) == len(listed)
+    assert set(listed) == fields - required - {"Program.requires"}

@@ -463,7 +463,7 @@ def _check_encoded(walk: Walk, place: Place, values: Mapping[str, EncodedValue])
             walk.check_path((here, f".tensors[{index}]"), tensor)
 
 
-_UNSEEN = frozenset(
+UNSEEN_FEATURES: Final = frozenset(
     {
         "calls",
         "containers",
@@ -494,7 +494,7 @@ def _check_requires(walk: Walk, program: Program) -> None:
             walk.report(here, "unknown-feature", f"no extension is named {quoted(feature)}")
         elif feature in listed:
             walk.report(here, "duplicate", f"{feature} is listed twice")
-        elif feature not in walk.features and feature not in _UNSEEN:
+        elif feature not in walk.features and feature not in UNSEEN_FEATURES:
             walk.report(here, "unneeded-requirement", f"nothing here uses the extension {feature}")
         listed.add(feature)
     for feature, place in walk.features.items():
