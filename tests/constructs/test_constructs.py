@@ -114,9 +114,9 @@ def test_the_coverage_table_has_a_row_for_every_construct() -> None:
 
 @functools.cache
 def _documented_metadata() -> set[str]:
-    """The keys in the tables of docs/format.md, and those that plugins declare."""
-    text = (Path(__file__).parents[2] / "docs" / "format.md").read_text(encoding="utf-8")
-    section = text.partition("## Metadata of nodes")[2].partition("\n## ")[0]
+    """The keys in the table of docs/spec/graph.md, and those that plugins declare."""
+    text = (Path(__file__).parents[2] / "docs" / "spec" / "graph.md").read_text(encoding="utf-8")
+    section = text.partition("### What graphwire stores")[2].partition("\n## ")[0]
     keys = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
     return {*re.findall("`([a-z_]+)`", " ".join(keys)), *default_registry().metadata_keys}
 
