@@ -269,6 +269,7 @@ COMMAND_LINES = [
     ["neutral", "FILE"],
     ["conformance", "--only", "documents/simple", "--", "PYTHON", "-m", "graphwire", "neutral"],
     ["upgrade", "FILE", "--plan"],
+    ["schema", "--as", "cddl"],
     ["new-plugin", "mine", "--kind", "format", "--directory", "OUT_FOLDER"],
     ["weights", "FILE"],
     ["blobs", "verify", "BLOBS"],

@@ -153,6 +153,30 @@ def _parser() -> argparse.ArgumentParser:
         description="List the installed plugins, what they provide, and why inactive ones are inactive.",
     )
     plugins.set_defaults(run=_plugins)
+
+    schema = commands.add_parser(
+        "schema",
+        parents=[common],
+        help="print the schema of the format, for programs in other languages",
+        description="Print the schema of a kind of document in a file: a program (document), the configs of its payloads, the"
+        " references to weights elsewhere, the manifest, or the table of wire formats.",
+    )
+    schema.add_argument(
+        "kind",
+        metavar="KIND",
+        nargs="?",
+        choices=("document", "payloads", "references", "manifest", "wire_formats"),
+        default="document",
+        help="document (by default), payloads, references, manifest or wire_formats",
+    )
+    schema.add_argument(
+        "--as",
+        dest="language",
+        choices=("json-schema", "cddl", "markdown"),
+        default="json-schema",
+        help="JSON Schema 2020-12 (by default), CDDL (RFC 8610), or tables of all kinds in Markdown",
+    )
+    schema.set_defaults(run=_schema)
     add_upgrade(commands, common, data)
     add_commands(commands, common, data, source)
     add_weights(commands, common, data, source)
@@ -299,6 +323,14 @@ def _plugin_tree(plugin: Any) -> dict[str, Any]:
         "names": {kind: list(of) for kind, of in plugin.names.items()},
         "refused": [each._asdict() for each in plugin.refused],
     }
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    from graphwire.specification import records_page, schema_text
+
+    whole = arguments.language == "markdown"
+    sys.stdout.write(records_page() if whole else schema_text(arguments.kind, arguments.language))
+    return OK
 
 
 # ---------------------------------------------------------------------------------------------------------- ending

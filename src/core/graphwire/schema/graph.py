@@ -23,68 +23,87 @@ class TensorArgument(msgspec.Struct, gc=False, frozen=True):
     """A tensor, by the name of its value."""
 
     name: str
+    """The name of the value: a key of `Graph.tensor_values` of the same graph."""
 
 
 class TokenArgument(msgspec.Struct, gc=False, frozen=True):
     """An effect token, by the name of its value."""
 
     name: str
+    """The name of the value: a key of `Graph.tensor_values` of the same graph."""
 
 
 class SymIntArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """An integer: a value of the graph or a literal. Exactly one arm is set."""
 
     as_name: str | None = None
+    """The name of the value: a key of `Graph.sym_int_values` of the same graph."""
     as_int: int | None = None
+    """A literal."""
 
 
 class SymFloatArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """A float: a value of the graph or a literal. Exactly one arm is set."""
 
     as_name: str | None = None
+    """The name of the value: a key of `Graph.sym_float_values` of the same graph."""
     as_float: Float | None = None
+    """A literal."""
 
 
 class SymBoolArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """A boolean: a value of the graph or a literal. Exactly one arm is set."""
 
     as_name: str | None = None
+    """The name of the value: a key of `Graph.sym_bool_values` of the same graph."""
     as_bool: bool | None = None
+    """A literal."""
 
 
 class OptionalTensorArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """A tensor or None. Exactly one arm is set."""
 
     as_tensor: TensorArgument | None = None
+    """A tensor."""
     as_none: bool | None = None
+    """None. Writers write true; readers ignore the value."""
 
 
 class CustomObjArgument(msgspec.Struct, gc=False, frozen=True):
     """A script object or opaque value, by the name of its value or constant."""
 
     name: str
+    """The name of the value, a key of `Graph.custom_obj_values` of the same graph; or, in an argument of a node, the
+    name of a constant."""
     class_fqn: str
+    """The qualified name of the object's class. Readers never import it."""
 
 
 class ComplexValue(msgspec.Struct, gc=False, frozen=True):
     """A complex literal."""
 
     real: Float
+    """The real part."""
     imag: Float
+    """The imaginary part."""
 
 
 class SequenceValue(msgspec.Struct, gc=False):
     """Extension `sequences`: a list or tuple whose elements are of any kind."""
 
     kind: Literal["list", "tuple"]
+    """The Python type of the sequence."""
     items: list[Argument]
+    """The elements, in order."""
 
 
 class MappingEntry(msgspec.Struct, gc=False):
     """One entry of a mapping, in the mapping's order."""
 
     key: Argument
+    """The key: a literal."""
     value: Argument
+    """The value of the key."""
 
 
 class SliceValue(msgspec.Struct):
@@ -95,17 +114,22 @@ class SliceValue(msgspec.Struct):
     """
 
     start: Argument
+    """The first index; `as_none` if it is open."""
     stop: Argument
+    """The index after the last; `as_none` if it is open."""
     step: Argument
+    """The distance of two indices; `as_none` for 1."""
 
 
 class RangeValue(msgspec.Struct, gc=False, frozen=True):
     """Extension `ranges`: a Python range, by its constructor arguments."""
 
     start: int
+    """The first element."""
     stop: int
+    """The end, which is not an element."""
     step: int
-    """Nonzero."""
+    """The difference of two elements; not 0."""
 
     def __post_init__(self) -> None:
         if self.step == 0:
@@ -116,79 +140,118 @@ class GraphArgument(msgspec.Struct, gc=False, omit_defaults=True):
     """A subgraph, and the attribute of its owner that holds it."""
 
     name: str
+    """The attribute of the owning module that holds the subgraph: a plain name, unique in the owner."""
     graph: Graph
+    """The subgraph. It uses only its own inputs and values."""
     node: str | None = None
-    """Extension without requirement: the name of the node that reads the attribute, if it differs."""
+    """Extension without requirement: the name of the node that reads the attribute. Absent: the attribute's name."""
 
 
 class TreespecArgument(msgspec.Struct, gc=False, omit_defaults=True):
     """A container structure, and the attribute of its owner that holds it."""
 
     name: str
+    """The attribute of the owning module that holds the structure."""
     spec: str
-    """Text of the treespec protocol."""
+    """The structure, as text of the treespec protocol."""
     node: str | None = None
-    """The name of the node that reads the attribute, if it differs."""
+    """The name of the node that reads the attribute. Absent: the attribute's name."""
 
 
 class ConstantArgument(msgspec.Struct, gc=False, frozen=True):
     """A tensor owned by the graph, read by a node whose name differs from the attribute path."""
 
     name: str
-    """Its name among the constants."""
+    """The name of the constant."""
     node: str
+    """The name of the node that reads the constant."""
 
 
 class Argument(msgspec.Struct, gc=False, omit_defaults=True):
     """One argument or result. Exactly one arm is set. The arms after `as_float_lists` are extensions."""
 
     as_none: bool | None = None
+    """None. Writers write true; readers ignore the value."""
     as_tensor: TensorArgument | None = None
+    """A tensor, by name."""
     as_tensors: list[TensorArgument] | None = None
+    """A list of tensors, by name. As a result of a node: the elements of one list, each a value of the graph."""
     as_int: int | None = None
+    """An integer literal."""
     as_ints: list[int] | None = None
+    """A list of integer literals."""
     as_float: Float | None = None
+    """A float literal."""
     as_floats: list[Float] | None = None
+    """A list of float literals."""
     as_string: str | None = None
+    """A text literal."""
     as_strings: list[str] | None = None
+    """A list of text literals."""
     as_sym_int: SymIntArgument | None = None
+    """An integer, by name or literal."""
     as_sym_ints: list[SymIntArgument] | None = None
+    """A list of integers, each by name or literal."""
     as_scalar_type: ScalarType | None = None
+    """An element type, by number."""
     as_memory_format: MemoryFormat | None = None
+    """A memory format, by number."""
     as_layout: Layout | None = None
+    """A layout, by number."""
     as_device: Device | None = None
+    """A device."""
     as_bool: bool | None = None
+    """A boolean literal."""
     as_bools: list[bool] | None = None
+    """A list of boolean literals."""
     as_sym_bool: SymBoolArgument | None = None
+    """A boolean, by name or literal."""
     as_sym_bools: list[SymBoolArgument] | None = None
+    """A list of booleans, each by name or literal."""
     as_graph: GraphArgument | None = None
+    """A subgraph, and the attribute that holds it."""
     as_optional_tensors: list[OptionalTensorArgument] | None = None
+    """A list whose elements are tensors or None."""
     as_custom_obj: CustomObjArgument | None = None
+    """A script object or opaque value, by name."""
     as_operator: str | None = None
+    """An operator, by its serialized name, as an argument of a higher-order operator."""
     as_sym_float: SymFloatArgument | None = None
+    """A float, by name or literal."""
     as_sym_floats: list[SymFloatArgument] | None = None
+    """A list of floats, each by name or literal."""
     as_optional_tensor: OptionalTensorArgument | None = None
+    """A tensor or None. Writers use `as_tensor` and `as_none` instead."""
     as_complex: ComplexValue | None = None
+    """A complex literal."""
     as_nested_tensors: list[list[TensorArgument]] | None = None
+    """A list of lists of tensors, by name."""
     as_int_lists: list[list[int]] | None = None
+    """A list of lists of integer literals."""
     as_string_to_argument: dict[str, Argument] | None = None
+    """A dict with text keys, in its order."""
     as_float_lists: list[list[Float]] | None = None
+    """A list of lists of float literals."""
     as_sequence: SequenceValue | None = None
+    """Extension `sequences`: a list or tuple whose elements are of any kind."""
     as_mapping: list[MappingEntry] | None = None
+    """Extension `mappings`: a dict whose keys are not all text, in its order."""
     as_slice: SliceValue | None = None
+    """Extension `slices`: a Python slice."""
     as_dtype_name: str | None = None
-    """Extension `dtypes`: an element type without a ScalarType number."""
+    """Extension `dtypes`: an element type without a number, by torch's name."""
     as_layout_name: str | None = None
-    """Extension `layouts`: a layout without a Layout number."""
+    """Extension `layouts`: a layout without a number, by torch's name."""
     as_constant: str | ConstantArgument | None = None
-    """Extension `constants`: a payload of the program, by its name among the constants, optionally with the node that
-    reads it."""
+    """Extension `constants`: a payload of the program that the graph reads from its module: its name among the
+    constants, or a record if the node that reads it has another name."""
     as_treespec: str | TreespecArgument | None = None
-    """Extension `treespecs`: a container structure, as text of the treespec protocol, optionally with the attribute
-    that holds it."""
+    """Extension `treespecs`: a container structure: text of the treespec protocol, or a record if an attribute of the
+    module holds it."""
     as_results: str | None = None
     """Extension `results`: all results of an earlier node together, by the node's name."""
     as_range: RangeValue | None = None
+    """Extension `ranges`: a Python range."""
 
 
 ARGUMENT_ARMS: tuple[str, ...] = Argument.__struct_fields__
@@ -199,8 +262,11 @@ class ArgumentKind(enum.IntEnum):
     """How a node passes an input: by position or by keyword."""
 
     UNKNOWN = 0
+    """As if `kind` were absent."""
     POSITIONAL = 1
+    """By position."""
     KEYWORD = 2
+    """By keyword."""
 
 
 class NamedArgument(msgspec.Struct, gc=False, omit_defaults=True):
@@ -209,7 +275,10 @@ class NamedArgument(msgspec.Struct, gc=False, omit_defaults=True):
     name: str
     """The parameter's name in the operator's schema; empty for a positional input of an operator without a schema."""
     arg: Argument
+    """The input itself."""
     kind: ArgumentKind | None = None
+    """How the input is passed. Absent: by keyword if the operator's schema has a keyword-only parameter of this name,
+    otherwise by position."""
     tuples: bool = False
     """Extension without requirement: the sequence in `arg` was a tuple, not a list."""
 
@@ -220,22 +289,29 @@ class Node(msgspec.Struct, gc=False, omit_defaults=True):
     target: str
     """The operator's serialized name, such as `torch.ops.aten.add.Tensor`."""
     inputs: list[NamedArgument]
+    """The inputs, in the order of the call. An omitted input has the default of the operator's schema."""
     outputs: list[Argument]
+    """The results, each a value of the graph. `as_none`: the operator returns None here, or the graph does not have the
+    result."""
     metadata: dict[str, str]
-    """`nn_module_stack`, `source_fn_stack`, `torch_fn`, `custom` (JSON) and others; documents by other writers also use
-    `stack_trace`."""
+    """Texts by key: `nn_module_stack`, `source_fn_stack`, `torch_fn`, `custom` (JSON) and others; documents of other
+    writers also have `stack_trace` and `from_node`."""
     is_hop_single_tensor_return: bool | None = None
-    """For a higher-order operator with one output: whether it returns the bare value rather than a tuple of it."""
+    """For a higher-order operator with one output: true if it returns the bare value, false if a sequence that contains
+    it. Absent: bare, or the node calls another operator."""
     name: str | None = None
+    """The name of the FX node. Absent: the name of its first result."""
     stack: list[int] | None = None
-    """Extension without requirement: the stack trace as indices into `GraphModule.stack_frames`, outermost first."""
+    """Extension without requirement: the stack trace, as indices into `GraphModule.stack_frames`, outermost first.
+    Absent: the node has none, or it is in `metadata`."""
     from_node: list[int] | None = None
-    """Extension without requirement: provenance as indices into `GraphModule.node_sources`."""
+    """Extension without requirement: provenance, as indices into `GraphModule.node_sources`. Absent: the node has none,
+    or it is in `metadata`."""
     container: Literal["list", "tuple"] | None = None
-    """Extension without requirement: the sequence type that holds several outputs, if it is not the usual one (a list
-    for one `Tensor[]`, else a tuple)."""
+    """Extension without requirement: the sequence type that holds several outputs. Absent: a list for one `Tensor[]`,
+    otherwise a tuple."""
     propagate: bool = False
-    """Extension `propagate`: the graph may omit the metadata of this node's outputs. A load infers it with the fake
+    """Extension `propagate`: the graph may omit the metadata of this node's outputs. A load computes it with the fake
     kernel of an operator that an installed upgrader emits."""
 
 
@@ -244,16 +320,19 @@ class ValueMetadata(msgspec.Struct, gc=False, omit_defaults=True):
     output, the output itself)."""
 
     metadata: dict[str, str] = {}
+    """Texts by key, as in `Node.metadata`."""
     stack: list[int] | None = None
+    """The stack trace, as in `Node.stack`."""
     from_node: list[int] | None = None
+    """Provenance, as in `Node.from_node`."""
     name: str | None = None
     """For an element that is itself a sequence, and so has no name of its own in `outputs`: its node's name."""
     unstated: bool = False
     """The node that reads an element or an attribute has no `val` (None), though the value it reads has one."""
     value: TensorMeta | None = None
-    """The tensor metadata of the node that reads an element or an attribute, if it differs from the value it reads."""
+    """The tensor metadata of the node that reads an element or an attribute. Absent: that of the value it reads."""
     target: str | None = None
-    """For an input whose node was renamed: the name of the argument."""
+    """For an input whose node was renamed: the name of the argument. Absent: the name of the node."""
     stated: bool = False
     """The output node has a `val` of its own: the values of what it returns. Export omits it; some passes add it."""
 
@@ -273,18 +352,27 @@ class Graph(msgspec.Struct, gc=False, omit_defaults=True):
     """Nodes in execution order, the graph's inputs and outputs, and metadata of each value by name."""
 
     inputs: list[Argument]
+    """The inputs, in order: of the top-level graph one for each `GraphSignature.input_specs`. Each defines a value, or
+    is a literal."""
     outputs: list[Argument]
+    """The outputs, in order: of the top-level graph one for each `GraphSignature.output_specs`."""
     nodes: list[Node]
+    """The calls, in execution order: a node uses only inputs and results of earlier nodes."""
     tensor_values: dict[str, TensorMeta]
+    """The metadata of each tensor and token that an input or node defines, by name."""
     sym_int_values: dict[str, SymInt]
+    """The integers that inputs and nodes define, by name."""
     sym_bool_values: dict[str, SymBool]
+    """The booleans that inputs and nodes define, by name."""
     is_single_tensor_return: bool = False
     """Whether a subgraph returns its single output bare rather than in a tuple."""
     custom_obj_values: dict[str, CustomObjArgument] = {}
+    """The objects that inputs and nodes define, by name."""
     sym_float_values: dict[str, SymFloat] = {}
+    """The floats that inputs and nodes define, by name."""
     input_names: list[str] | None = None
     """Extension without requirement: the names of all inputs of a subgraph that has literals among its inputs. Literals
-    carry no name in `inputs`."""
+    carry no name in `inputs`. Absent: the names in `inputs` are complete."""
     value_metadata: dict[str, ValueMetadata] = {}
     """Extension without requirement: metadata by value name, if it differs from that of the node that makes the value.
     The key of a node that reads an attribute (a subgraph) is its name; the key of element `I` of node `N` that is

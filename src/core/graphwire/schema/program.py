@@ -47,8 +47,9 @@ class StackFrame(msgspec.Struct, frozen=True, omit_defaults=True):
     """One frame of a stack trace, as Python prints it."""
 
     file: str
+    """The path of the source file, as Python printed it."""
     line: int
-    """Counted from 1."""
+    """The line in the file, counted from 1."""
     name: str
     """The function's name."""
     source: str = ""
@@ -67,12 +68,16 @@ class NodeSource(msgspec.Struct, omit_defaults=True):
     """The origin of a node: a node of an earlier graph, and the pass that made one from the other."""
 
     name: str
+    """The name of the earlier node; empty if the source names none."""
     target: str
+    """The target of the earlier node, as text; empty if the source names none."""
     graph_id: int
-    """The number of the earlier graph. It only distinguishes graphs."""
+    """The number of the earlier graph. Equal numbers are one graph; the number has no other meaning. -1 if the source
+    names no node."""
     pass_name: str = ""
+    """The name of the pass; empty if unknown."""
     action: str = ""
-    """`create`, `replace`, or both joined by `+`."""
+    """What the pass did: `create`, `replace`, or both joined by `+`; empty if unknown."""
     from_node: list[int] = []
     """Indices into `GraphModule.node_sources`: the origins of that node; always smaller than this record's index."""
 
@@ -87,36 +92,47 @@ class GraphModule(msgspec.Struct, omit_defaults=True):
     """The top-level graph, its signature, and the tables that its metadata refers to."""
 
     graph: Graph
+    """The top-level graph."""
     signature: GraphSignature
+    """The role of each input and output of the graph."""
     module_call_graph: list[ModuleCallEntry]
+    """The calls of submodules whose interface the program preserves. The first entry is the program's own call: it
+    holds the container structures of the program's inputs and outputs."""
     metadata: dict[str, str] = {}
+    """Texts by key about the whole module; `custom` is JSON."""
     treespec_namedtuple_fields: dict[str, NamedTupleDef] = {}
+    """The fields of each namedtuple in the treespecs, by its serialized name."""
     stack_frames: list[StackFrame] = []
     """Extension without requirement: each frame that a node's `stack` refers to, once."""
     node_sources: list[NodeSource] = []
     """Extension without requirement: each origin that a node's `from_node` refers to, once."""
     inline_constraints: dict[str, RangeConstraint] | None = None
     """Extension without requirement: the ranges of unbacked symbols that tracing found, by symbol.
-    `Program.range_constraints` holds the program's own ranges."""
+    `Program.range_constraints` holds the program's own ranges. Absent: those of the unbacked symbols in
+    `Program.range_constraints`."""
     replacements: dict[str, str] = {}
-    """Extension without requirement: by symbol, the expression (constructor text) that tracing found the symbol equal
-    to. Such symbols have a range, but no value uses them."""
+    """Extension without requirement: by symbol, the expression (constructor text) that tracing found the symbol to be
+    equal to. Such symbols have a range, but no value uses them."""
 
 
 class SchemaVersion(msgspec.Struct, frozen=True):
     """The version of torch's schema. A new major version is incompatible; a new minor version adds fields."""
 
     major: int
+    """Readers reject another one."""
     minor: int
+    """Counts additions. A reader of an older one reads a document that uses none of them."""
 
 
 class PluginRequirement(msgspec.Struct, frozen=True, omit_defaults=True):
     """A plugin that provided something this program uses."""
 
     distribution: str
+    """The name of the Python distribution."""
     version: str
+    """The version that wrote the document."""
     provides: list[str]
-    """The providers: `op_handler:NAME`, `treespec_serializer:NAME`, `constant_codec:NAME`."""
+    """The providers that the program uses: `op_handler:NAME`, `treespec_serializer:NAME`, `constant_codec:NAME`."""
 
     @property
     def is_installable(self) -> bool:
@@ -149,23 +165,25 @@ class EncodedValue(msgspec.Struct, omit_defaults=True):
     """Extension `codecs`: a value as its codec encoded it."""
 
     codec: str
+    """The name of the codec."""
     tree: Any
-    """Plain data (None, bool, int, float, str, bytes, list, dict)."""
+    """What the codec returned: any tree. Its meaning is the codec's."""
     tensors: list[str]
-    """The payloads that the tree refers to by position."""
+    """The names of the payloads that the tree refers to, by position."""
     buffer: bool | None = None
-    """For a `torch.nn.Buffer`: whether it is persistent."""
+    """For a `torch.nn.Buffer`: whether it is persistent. Absent: it is none."""
     is_param: bool | None = None
-    """For a tensor: whether it is a parameter. None for objects and in older files, where only the codec knows."""
+    """For a tensor: whether it is a parameter. Absent for objects and in older files, where only the codec knows."""
     requires_grad: bool | None = None
-    """For a tensor: whether it requires a gradient. None as for `is_param`."""
+    """For a tensor: whether it requires a gradient. Absent as for `is_param`."""
     is_weight: bool = False
     """For a value without tensors, its parts included: whether it belongs to the weights rather than the constants."""
     same_as: str | None = None
-    """The earlier value that is the same object; for a constant it may be a weight."""
+    """The earlier value that is the same object; for a constant it may be a weight. Absent: it is a value of its
+    own."""
     index: int | None = None
-    """For a value without tensors of its own: how many weights, or constants, precede it. None, as in older files, puts
-    it last."""
+    """For a value without tensors of its own: how many weights, or constants, precede it. Absent, as in older files: it
+    comes last."""
 
 
 class ExampleInputs(msgspec.Struct, omit_defaults=True):
@@ -183,29 +201,36 @@ class Program(msgspec.Struct, omit_defaults=True):
     """An exported program without its weights."""
 
     graph_module: GraphModule
+    """The graph, and what belongs to it."""
     opset_version: dict[str, int]
     """For each operator namespace, the version that the program was written with."""
     range_constraints: dict[str, RangeConstraint]
-    """By symbol or expression, as infix text."""
+    """The inclusive range of each symbol, and of expressions of dynamic dimensions, by symbol or expression as infix
+    text."""
     schema_version: SchemaVersion
+    """The version of the schema that the document conforms to."""
     verifiers: list[str] = []
-    """The dialects that the program conforms to."""
+    """The dialects that the program conforms to, such as `ATEN` or `TRAINING`."""
     torch_version: str = "<=2.4"
-    """The torch release that exported the program."""
+    """The torch release that exported the program. The default represents a release up to 2.4, which did not record
+    it."""
     guards_code: list[str] = []
-    """Conditions on the inputs, as Python expressions of the grammar in `schema.texts.guard`."""
+    """Conditions on the inputs, as texts of the guard grammar."""
     requires: list[str] = []
-    """The extensions (keys of FEATURES) that a reader must know."""
+    """Extension without requirement: the extensions that a reader must support. A reader rejects a document with an
+    extension that it does not know."""
     producer: str | None = None
-    """Extension without requirement: what wrote the document, such as `graphwire 0.1.0`."""
+    """Extension without requirement: what wrote the document, such as `graphwire 0.1.0`. Absent: unknown."""
     readable_from: str | None = None
     """Extension without requirement: the oldest reader of the file, such as `torch-2.9`, or `graphwire-0.1` if no
-    release of torch reads it."""
+    release of torch reads it. Absent: unknown."""
     plugins: list[PluginRequirement] = []
     """Extension without requirement: the plugins whose operators, types or codecs the program uses."""
     example_inputs: ExampleInputs | None = None
+    """Extension without requirement: the example inputs of the export. Absent: the document has none; torch's files
+    store them beside the document."""
     edited_values: list[str] = []
     """Extension without requirement: by qualified name, the weights and constants whose element type, shape, layout or
     strides changed after the export. The graph still describes them as they were."""
     encoded_values: dict[str, EncodedValue] = {}
-    """By qualified name: the weights and constants that codecs encoded."""
+    """Extension `codecs`: by qualified name, the weights and constants that codecs encoded."""

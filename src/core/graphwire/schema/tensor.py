@@ -48,7 +48,7 @@ class SparseMeta(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     index_dtype: ScalarType = ScalarType.LONG
     """For compressed layouts: the element type of the indices, INT or LONG."""
     block: list[int] | None = None
-    """For SparseBsr and SparseBsc: rows and columns of a block."""
+    """For SparseBsr and SparseBsc: rows and columns of a block. Absent: another layout."""
 
 
 class TensorMeta(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
@@ -59,21 +59,27 @@ class TensorMeta(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """
 
     dtype: ScalarType
+    """The element type; `UNKNOWN` (0) if `dtype_name` names it."""
     sizes: list[SymInt]
-    """In elements, outermost dimension first."""
+    """The number of elements in each dimension, outermost first."""
     requires_grad: bool
+    """Whether the tensor requires a gradient."""
     device: Device
+    """The device of the tensor at export."""
     strides: list[SymInt]
-    """In elements, one for each size."""
+    """The distance of neighbours in each dimension, in elements. As many as `sizes` if the layout is `Strided`; other
+    layouts may have none."""
     storage_offset: SymInt
-    """In elements, from the start of the storage."""
+    """The position of the first element, in elements from the start of the storage."""
     layout: Layout
+    """The layout; `Unknown` (0) if `layout_name` names it."""
     dtype_name: str | None = None
-    """Extension `dtypes`: torch's name of an element type without a ScalarType number."""
+    """Extension `dtypes`: torch's name of an element type without a number. Absent: `dtype` has the number."""
     layout_name: str | None = None
-    """Extension `layouts`: torch's name of a layout without a Layout number, such as `jagged`."""
+    """Extension `layouts`: torch's name of a layout without a number, such as `jagged`. Absent: `layout` has the
+    number."""
     sparse: SparseMeta | None = None
-    """Extension without requirement: the details of a sparse layout."""
+    """Extension without requirement: the details of a sparse layout. Absent: their defaults."""
 
     @property
     def dtype_text(self) -> str:
@@ -85,16 +91,18 @@ class Part(msgspec.Struct, gc=False, omit_defaults=True):
     """An inner tensor of a tensor subclass."""
 
     meta: TensorMeta
+    """The element type, shape and layout of the inner tensor."""
     composition: Composition | None = None
-    """The inner tensors of this part, if it is a tensor subclass itself."""
+    """The inner tensors of this part, if it is a tensor subclass itself. Absent: it is a plain tensor."""
 
 
 class Composition(msgspec.Struct, gc=False, omit_defaults=True):
     """The inner tensors of a tensor subclass in a graph, as a constant codec describes them."""
 
     codec: str
+    """The name of the codec."""
     tree: Any
-    """Plain data. `{"graphwire.integer": I}` in it represents row I of `integers`."""
+    """What the codec returned: any tree. `{"graphwire.integer": I}` in it represents row I of `integers`."""
     parts: list[Part]
     """The tensors that the tree refers to by position."""
     integers: list[SymInt] = []
@@ -105,29 +113,36 @@ class PayloadMeta(msgspec.Struct, gc=False, omit_defaults=True):
     """Where an archive stores one weight or constant, and how to read its record."""
 
     path_name: str
-    """The record's name below its folder, such as `weight_0`."""
+    """The name of the record in the config's folder, such as `weight_0`; several entries may have the same."""
     is_param: bool
+    """Whether the tensor is a parameter."""
     use_pickle: bool
     """Whether torch pickled the record. graphwire never writes pickles."""
     tensor_meta: TensorMeta | None
+    """The tensor's metadata. Its strides and storage offset count in the record, and may differ from those in the
+    graph. Null: the payload is not a tensor."""
     same_as: str | None = None
-    """Extension without requirement: the earlier payload that is the same tensor object (a tied weight)."""
+    """Extension without requirement: the earlier payload that is the same tensor object (a tied weight). Absent: it is
+    an object of its own."""
     weight: str | None = None
-    """Extension without requirement, for a constant: the weight that is the same tensor object."""
+    """Extension without requirement, for a constant: the weight that is the same tensor object. Absent: none is."""
     shared: str | None = None
-    """Extension without requirement, for a constant: the full name of the weight record that contains its storage. The
-    constant's own record is a copy, for readers that expect one."""
+    """Extension without requirement, for a constant: the full name of the weight record that contains its storage (a
+    path such as `data/weights/weight_0`, unlike `path_name`). The constant's own record is a copy, for readers that
+    expect one. Absent: it shares no weight's storage."""
     buffer: bool | None = None
-    """Extension without requirement, for a `torch.nn.Buffer`: whether it is persistent."""
+    """Extension without requirement, for a `torch.nn.Buffer`: whether it is persistent. Absent: it is none."""
     conj: bool = False
     """Extension `lazy-bits`: the tensor has a pending conjugation."""
     neg: bool = False
     """Extension `lazy-bits`: the tensor has a pending negation."""
     placement: str | None = None
-    """Extension `placement`: `meta` or `fake` for a tensor without elements, which has no record."""
+    """Extension `placement`: `meta` or `fake` for a tensor without elements, which has no record. Absent: it has
+    one."""
 
 
 class PayloadConfig(msgspec.Struct, gc=False):
     """The payloads of one kind (weights, constants, sample inputs) of one program, by qualified name."""
 
     config: dict[str, PayloadMeta]
+    """The payloads by qualified name, in the order of the program's state."""

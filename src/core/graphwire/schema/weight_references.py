@@ -24,7 +24,7 @@ class StoreReference(msgspec.Struct, frozen=True, omit_defaults=True):
     location: str
     """What the store opens, relative to its folder, such as `model.safetensors.index.json`; empty for the folder."""
     folder: str | None = ""
-    """The folder of the store, relative to the folder of the file. None if whoever loads the file gives it."""
+    """The folder of the store, relative to the folder of the file. Null: whoever loads the file gives it."""
     files: dict[str, FileFacts] = {}
     """The files that contain the weights, by location relative to the folder of the store."""
 
@@ -41,11 +41,11 @@ class Region(msgspec.Struct, frozen=True, omit_defaults=True):
     store: int = 0
     """The index of the store in `WeightReferences.stores`."""
     box: list[list[int]] | None = None
-    """For each dimension of the stored tensor the first index, the count, and the step; None for the whole tensor."""
+    """For each dimension of the stored tensor the first index, the count, and the step. Absent: the whole tensor."""
     offset: int = 0
     """Where the first element goes, in elements from the start of the record."""
     strides: list[int] | None = None
-    """In elements of the record, one for each dimension of the stored tensor; None if the box is contiguous there."""
+    """In elements of the record, one for each dimension of the stored tensor. Absent: the box is contiguous there."""
 
 
 class RecordReference(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,6 +63,7 @@ class WeightReferences(msgspec.Struct, frozen=True, omit_defaults=True):
     """The records of a file that are not in it."""
 
     stores: list[StoreReference] = []
+    """The stores that regions refer to by index."""
     records: dict[str, RecordReference] = {}
     """By the name that the record would have in the archive, such as `data/weights/weight_0`."""
     ranks: list[dict[str, RecordReference]] = []
