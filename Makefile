@@ -5,6 +5,7 @@
 # make test-transformers  install transformers too, and run the tests on its models
 # make test-zoo  models of many libraries, installed into .venv-zoo: saved, loaded, and used as test-gate does; half an hour
 # make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them, and distributed checkpoints
+# make test-js  build graphwire-js, the reader in TypeScript, and compare it with graphwire; needs Node 20.19 or later
 # make test-signing  install OpenSSF model signing too, and sign and verify a file with it
 # make test-triton  install Triton too, and test programs that call kernels of it
 # make test-ecosystem  give loaded programs to each tool that takes exported ones; TOOL=onnx for one; writes docs/ecosystem.md
@@ -29,7 +30,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-signing test-triton test-ecosystem fuzz lint bench docs clean
+.PHONY: setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-js test-signing test-triton test-ecosystem js fuzz lint bench docs clean
 .DELETE_ON_ERROR:
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
@@ -64,6 +65,21 @@ test-contrib: $(INSTALLED)-contrib
 
 test-signing: $(INSTALLED)-signing
 	$(PYTHON) -m pytest tests/signing $(PYTEST_ARGS)
+
+# Node is not installed here. Without one that is new enough, the target says so and succeeds.
+JS := contrib/graphwire-js
+NODE_IS_NEW := node -e 'const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 20 || (major === 20 && minor >= 19) ? 0 : 1)'
+
+test-js: $(INSTALLED)-test
+	@if ! $(NODE_IS_NEW) 2>/dev/null; then echo "test-js: skipped, since there is no Node 20.19 or later"; else $(MAKE) --no-print-directory js; fi
+
+js: $(JS)/node_modules/.installed
+	$(PYTHON) $(JS)/test/make_references.py $(JS)/build/references
+	cd $(JS) && npm run lint && npm test
+
+$(JS)/node_modules/.installed: $(JS)/package.json $(JS)/package-lock.json
+	cd $(JS) && npm ci --no-audit --no-fund
+	@touch $@
 
 lint: $(INSTALLED)-test $(INSTALLED)-dev docs
 	$(VENV)/bin/ruff check .

@@ -1,0 +1,61 @@
+#!/usr/bin/env node
+/** The command `graphwire-js`. */
+
+import { GraphwireError, messageOf } from "./errors.js";
+import { inspect } from "./inspection.js";
+import { withPath } from "./node.js";
+import { toJson } from "./printing.js";
+
+const USAGE = `usage: graphwire-js COMMAND FILE…
+
+  inspect FILE    print the summary of a file, as graphwire inspect --json does
+  verify FILE     compare every record with its checksum and its digest
+
+Exit codes: 0 success; 1 the file is refused, or differs; 2 the command failed, or its arguments are wrong.
+`;
+
+type Command = (paths: readonly string[]) => Promise<number>;
+
+const COMMANDS: ReadonlyMap<string, readonly [files: number, run: Command]> = new Map<string, readonly [number, Command]>([
+  [
+    "inspect",
+    [
+      1,
+      async ([path = ""]) => {
+        print(toJson(await withPath(path, (file) => inspect(file, path)), "  "));
+        return 0;
+      },
+    ],
+  ],
+  [
+    "verify",
+    [
+      1,
+      async ([path = ""]) => {
+        const problems = await withPath(path, (file) => file.verify());
+        for (const problem of problems) print(problem);
+        return problems.length === 0 ? 0 : 1;
+      },
+    ],
+  ],
+]);
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+async function main([name = "", ...paths]: readonly string[]): Promise<number> {
+  const [files, run] = COMMANDS.get(name) ?? [];
+  if (run === undefined || files !== paths.length) {
+    process.stderr.write(USAGE);
+    return 2;
+  }
+  try {
+    return await run(paths);
+  } catch (error) {
+    process.stderr.write(`graphwire-js: ${messageOf(error)}\n`);
+    return error instanceof GraphwireError ? 1 : 2;
+  }
+}
+
+process.exitCode = await main(process.argv.slice(2));

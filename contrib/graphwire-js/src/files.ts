@@ -1,0 +1,370 @@
+/** Files: the programs of an archive, their payloads, and where weights are, read on demand. */
+
+import { beginsAsArchive, openArchive, type Archive } from "./archive.js";
+import { sha256Hex } from "./checksums.js";
+import { scalarType } from "./enumerations.js";
+import { GraphwireError } from "./errors.js";
+import { FORMATS, formatOf, type WireFormat } from "./formats.js";
+import { readJson } from "./json.js";
+import { DEFAULT_LIMITS, type Limits } from "./limits.js";
+import { readTorchSave, UnknownNameError, type PickleValue, type TorchSave } from "./pickles.js";
+import { programOf } from "./programs.js";
+import {
+  MANIFEST,
+  PAYLOAD_CONFIG,
+  PLUGIN_REQUIREMENT,
+  WEIGHT_REFERENCES,
+  type PayloadMeta,
+  type Program,
+  type SymInt,
+  type WeightReferences,
+} from "./schema.js";
+import { blobSource, bufferSource, urlSource, type ByteSource } from "./source.js";
+import type { Tree } from "./trees.js";
+import { dict, readAs, type Of } from "./types.js";
+
+/** What `openFile` opens: a `File` or `Blob`, a buffer, a URL whose server supports range requests, or any source. */
+export type Openable = Blob | ArrayBuffer | Uint8Array | URL | ByteSource;
+
+export interface OpenOptions {
+  readonly limits?: Partial<Limits>;
+}
+
+/** An arrangement of records in an archive. */
+export interface Layout {
+  readonly name: string;
+  readonly title: string;
+}
+
+const LAYOUTS = {
+  A4: { name: "A4", title: "A4 (torch 2.4 to 2.7)" },
+  B1: { name: "B1", title: "B1 (torch 2.8)" },
+  B2: { name: "B2", title: "B2 (torch 2.9 and later)" },
+  none: { name: "", title: "" },
+} as const satisfies Record<string, Layout>;
+
+export type Kind = "weights" | "constants" | "sample_inputs";
+const KINDS: readonly Kind[] = ["weights", "constants", "sample_inputs"];
+
+/** Where the pickles of layout A4 are. */
+const PICKLES: Readonly<Record<Kind, string>> = {
+  weights: "serialized_state_dict.pt",
+  constants: "serialized_constants.pt",
+  sample_inputs: "serialized_example_inputs.pt",
+};
+const A4_DOCUMENT = "serialized_exported_program.json";
+const REFERENCES = "data/weights/references.json";
+const PROVIDERS = "data/wire_formats.json";
+export const MANIFEST_RECORD = "manifest.json";
+
+/** The payloads of a program, by qualified name in the order of the file. */
+export type PayloadTable = ReadonlyMap<string, PayloadMeta>;
+export type Payloads = Readonly<Record<Kind, PayloadTable>> & {
+  /** Why the example inputs cannot be read; empty if they can. */
+  readonly unread: string;
+  /** Whether a pickle has tensors that are not strided. Their parts are payloads. */
+  readonly coded: boolean;
+};
+
+const NO_PAYLOADS: PayloadTable = new Map();
+
+interface Document {
+  readonly record: string;
+  readonly suffix: string;
+}
+
+/** Opens a file: reads its directory, and no record. */
+export async function openFile(what: Openable, options: OpenOptions = {}): Promise<GraphwireFile> {
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  const source = await sourceOf(what);
+  const head = await source.read(0, Math.min(source.size, 8));
+  if (beginsAsArchive(head)) return new GraphwireFile(source, await openArchive(source, limits), limits);
+  const format = FORMATS.find((each) => each.matches(head));
+  if (format === undefined) throw new GraphwireError("archive", "neither a zip archive nor a document");
+  return new GraphwireFile(source, null, limits, format);
+}
+
+async function sourceOf(what: Openable): Promise<ByteSource> {
+  if (what instanceof ArrayBuffer || what instanceof Uint8Array) return bufferSource(what);
+  if (what instanceof Blob) return blobSource(what);
+  return what instanceof URL ? urlSource(what) : what;
+}
+
+/** An open file. */
+export class GraphwireFile {
+  readonly layout: Layout;
+  /** The document of each program, by the program's name. */
+  private readonly documents: ReadonlyMap<string, Document>;
+  private readonly programs = new Map<string, Promise<Program>>();
+  private readonly tables = new Map<string, Promise<Payloads>>();
+  private readonly pickles = new Map<string, Promise<TorchSave | null>>();
+
+  constructor(
+    readonly source: ByteSource,
+    /** The records; null if the file is a document alone. */
+    readonly archive: Archive | null,
+    readonly limits: Limits,
+    private readonly bare?: WireFormat,
+  ) {
+    this.documents = archive === null ? new Map([["model", { record: "", suffix: bare?.suffix ?? "" }]]) : documentsOf(archive);
+    this.layout = archive === null ? LAYOUTS.none : layoutOf(archive, this.documents);
+  }
+
+  /** The names of the programs, in the order of the file. */
+  get programNames(): string[] {
+    return [...this.documents.keys()];
+  }
+
+  private document(name: string | undefined): readonly [name: string, document: Document] {
+    const chosen = name ?? (this.documents.size === 1 ? this.programNames[0] : undefined);
+    if (chosen === undefined) throw new GraphwireError("missing", `the file has several programs: ${this.programNames.join(", ")}`);
+    const found = this.documents.get(chosen);
+    if (found === undefined) throw new GraphwireError("missing", `the file has no program ${JSON.stringify(chosen)}`);
+    return [chosen, found];
+  }
+
+  /** Returns the wire format of a program, and the sizes of its document in bytes: inflated, and in the file. */
+  facts(name?: string): { format: string; programBytes: number; storedBytes: number } {
+    const [, { record, suffix }] = this.document(name);
+    const format = formatOf(suffix, record).name;
+    if (this.archive === null) return { format, programBytes: this.source.size, storedBytes: this.source.size };
+    const { size = 0, storedSize = 0 } = this.archive.records.get(record) ?? {};
+    return { format, programBytes: size, storedBytes: storedSize };
+  }
+
+  /** Reads a program; without a name, the only one of the file. */
+  program(name?: string): Promise<Program> {
+    const [chosen, { record, suffix }] = this.document(name);
+    return once(this.programs, chosen, async () => {
+      const provider = this.archive === null ? "" : await this.provider(suffix);
+      const format = formatOf(suffix, record, provider);
+      return programOf(await this.tree(record, format), record);
+    });
+  }
+
+  /** Reads the tree of a file that is a document alone, whether it is a program or not. */
+  bareTree(): Promise<Tree> {
+    if (this.bare === undefined) throw new GraphwireError("document", "the file is an archive");
+    return this.tree("", this.bare);
+  }
+
+  private async tree(record: string, format: WireFormat): Promise<Tree> {
+    const size = this.archive?.records.get(record)?.size ?? this.source.size;
+    if (size > this.limits.programBytes) {
+      throw new GraphwireError("limit", `the document has more than ${this.limits.programBytes} bytes`, record);
+    }
+    const bytes = this.archive === null ? await this.source.read(0, this.source.size) : await this.archive.read(record);
+    try {
+      return format.read(bytes, this.limits);
+    } catch (error) {
+      if (error instanceof GraphwireError && error.place === "") throw new GraphwireError(error.kind, error.message, record);
+      throw error;
+    }
+  }
+
+  private async provider(suffix: string): Promise<string> {
+    if (FORMATS.some((format) => format.suffix === suffix) || this.archive?.records.has(PROVIDERS) !== true) return "";
+    const providers = readAs(dict(PLUGIN_REQUIREMENT), await this.json(PROVIDERS), PROVIDERS);
+    return providers.get(suffix)?.distribution ?? "";
+  }
+
+  private async json(record: string): Promise<Tree> {
+    if (this.archive === null) throw new GraphwireError("missing", "a document alone has no records", record);
+    return readJson(await this.archive.read(record), this.limits);
+  }
+
+  /** Reads the tables of a program's weights, constants and sample inputs, and none of their elements. */
+  payloads(name?: string): Promise<Payloads> {
+    const [chosen] = this.document(name);
+    return once(this.tables, chosen, () => (this.layout.name === "B2" ? this.configs(chosen) : this.pickled(chosen)));
+  }
+
+  private async configs(name: string): Promise<Payloads> {
+    const archive = this.archive;
+    const records = KINDS.map((kind) => `data/${kind}/${name}_${kind}_config.json`);
+    const present = records.filter((record) => archive?.records.has(record));
+    const found = (await archive?.readMany(present)) ?? new Map<string, Uint8Array>();
+    const tables = records.map((record): PayloadTable => {
+      const bytes = found.get(record);
+      return bytes === undefined ? new Map() : readAs(PAYLOAD_CONFIG, readJson(bytes, this.limits), record).config;
+    });
+    const unread = tables[2]?.size === 0 && !present.includes(records[2] ?? "") ? await this.unreadInputs(name) : "";
+    const [weights = NO_PAYLOADS, constants = NO_PAYLOADS, sample_inputs = NO_PAYLOADS] = tables;
+    return { weights, constants, sample_inputs, unread, coded: false };
+  }
+
+  private async pickled(name: string): Promise<Payloads> {
+    const table = async (kind: Kind): Promise<PayloadTable> => {
+      const value = (await this.pickle(kind, name))?.value;
+      return value instanceof Map ? new Map(Array.from(value).flatMap(pickledEntries)) : new Map();
+    };
+    const [weights, constants] = [await table("weights"), await table("constants")];
+    const coded = [...weights.keys(), ...constants.keys()].some((each) => /#\d+$/.test(each));
+    return { weights, constants, sample_inputs: new Map(), unread: await this.unreadInputs(name), coded };
+  }
+
+  private pickle(kind: Kind, name: string): Promise<TorchSave | null> {
+    const record = this.pickleRecord(kind, name);
+    return once(this.pickles, record, async () => {
+      const archive = this.archive;
+      if (archive?.records.has(record) !== true) return null;
+      const bytes = await archive.read(record);
+      return bytes.length === 0 ? null : readTorchSave(bytes, this.limits);
+    });
+  }
+
+  private pickleRecord(kind: Kind, name: string): string {
+    return this.layout.name === "A4" ? PICKLES[kind] : `data/${kind}/${name}.pt`;
+  }
+
+  private async unreadInputs(name: string): Promise<string> {
+    try {
+      await this.pickle("sample_inputs", name);
+      return "";
+    } catch (error) {
+      if (error instanceof UnknownNameError) return error.message;
+      throw error;
+    }
+  }
+
+  /** Whether the file has the example inputs of a program as a pickle, which this reader does not return. */
+  hasPickledInputs(name: string): boolean {
+    if (this.archive === null) return false;
+    return (this.archive.records.get(this.pickleRecord("sample_inputs", name))?.size ?? 0) > 0;
+  }
+
+  /** Reads where weights are that the file does not contain; null if it contains all. */
+  async references(): Promise<WeightReferences | null> {
+    if (this.archive?.records.has(REFERENCES) !== true) return null;
+    return readAs(WEIGHT_REFERENCES, await this.json(REFERENCES), REFERENCES);
+  }
+
+  /** Reads the bytes of the storage that contains a payload. */
+  async storage(kind: Kind, payload: PayloadMeta, name?: string): Promise<Uint8Array> {
+    if (this.archive === null) throw new GraphwireError("missing", "a document alone has no weights");
+    if (this.layout.name !== "B2") {
+      const [chosen] = this.document(name);
+      const saved = await this.pickle(kind, chosen);
+      if (saved === null) throw new GraphwireError("missing", "the file has no such record", payload.path_name);
+      return saved.read(payload.path_name);
+    }
+    const own = `data/${kind}/${payload.path_name}`;
+    return this.archive.read(!this.archive.records.has(own) && payload.shared !== null ? payload.shared : own);
+  }
+
+  /** Reads every record and compares it with its CRC-32 and its digest in the manifest. Returns the problems. */
+  async verify(): Promise<string[]> {
+    if (this.archive === null) return [];
+    const digests = await this.digests();
+    const problems: string[] = [];
+    const manifest = await this.manifest();
+    if (manifest === null) {
+      return this.archive.records.has(".data/serialization_id") ? [] : [`${MANIFEST_RECORD}: the file has no manifest`];
+    }
+    const listed = new Set<string>();
+    const list = (name: string): void => {
+      if (listed.has(name)) problems.push(`${name}: the manifest lists it twice`);
+      listed.add(name);
+      if (!digests.has(name)) problems.push(`${name}: the manifest lists it, and the file lacks it`);
+    };
+    for (const [name, digest] of manifest.sha256) {
+      list(name);
+      const found = digests.get(name);
+      if (found !== undefined && found !== digest.toLowerCase()) problems.push(`${name}: differs from its digest`);
+    }
+    for (const { sizes, sha256 } of manifest.together) {
+      for (const name of sizes.keys()) list(name);
+      const names = [...sizes.keys()].filter((name) => digests.has(name));
+      const records = names.map((name) => this.archive?.records.get(name)?.size);
+      const sized = names.filter((name, index) => BigInt(records[index] ?? 0) !== sizes.get(name));
+      problems.push(...sized.map((name) => `${name}: differs from its size in the manifest`));
+      const bytes = await this.archive.readMany(names);
+      const found = sha256Hex(...names.map((name) => bytes.get(name) ?? new Uint8Array()));
+      if (found !== sha256.toLowerCase()) problems.push(`${names.join(", ")}: differ from their digest`);
+    }
+    for (const name of digests.keys()) {
+      if (name !== MANIFEST_RECORD && !listed.has(name)) problems.push(`${name}: the manifest lacks it`);
+    }
+    return problems;
+  }
+
+  /** Reads every record, and returns the SHA-256 of each, by name in the order of the directory. */
+  async digests(): Promise<Map<string, string>> {
+    const found = new Map<string, string>();
+    for (const name of this.archive?.records.keys() ?? []) {
+      found.set(name, sha256Hex((await this.archive?.read(name)) ?? new Uint8Array()));
+    }
+    return found;
+  }
+
+  /** Reads the manifest; null if the file has none. */
+  async manifest(): Promise<Of<typeof MANIFEST> | null> {
+    if (this.archive?.records.has(MANIFEST_RECORD) !== true) return null;
+    return readAs(MANIFEST, await this.json(MANIFEST_RECORD), MANIFEST_RECORD);
+  }
+}
+
+function once<T>(cache: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> {
+  const known = cache.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  cache.set(key, made);
+  return made;
+}
+
+function documentsOf(archive: Archive): Map<string, Document> {
+  const found = new Map<string, Document>();
+  for (const record of archive.records.keys()) {
+    const [, name, suffix] = /^models\/(.*?)(\.[^./]*)$/s.exec(record) ?? [];
+    if (name === undefined || suffix === undefined) continue;
+    if (found.has(name)) throw new GraphwireError("archive", `two documents of the program ${JSON.stringify(name)}`, record);
+    found.set(name, { record, suffix });
+  }
+  if (found.size === 0 && archive.records.has(A4_DOCUMENT)) found.set("model", { record: A4_DOCUMENT, suffix: ".json" });
+  if (found.size === 0) throw new GraphwireError("archive", "the archive contains no program");
+  return found;
+}
+
+function layoutOf(archive: Archive, documents: ReadonlyMap<string, Document>): Layout {
+  if (archive.records.has(A4_DOCUMENT)) return LAYOUTS.A4;
+  const [name = ""] = documents.keys();
+  return archive.records.has(`data/weights/${name}.pt`) ? LAYOUTS.B1 : LAYOUTS.B2;
+}
+
+/** Returns a pickled tensor as a payload, one that is not strided as its parts, and nothing for what is not a tensor. */
+function pickledEntries([name, value]: readonly [PickleValue, PickleValue]): [string, PayloadMeta][] {
+  if (typeof name !== "string" || typeof value !== "object" || value === null || !("kind" in value)) return [];
+  if (value.kind === "opaque") return value.parts.flatMap((part, index) => pickledEntries([`${name}#${index}`, part]));
+  const known = scalarType(value.dtype);
+  const [, type = "cpu", index] = /^(\w+):?(\d+)?$/.exec(value.device) ?? [];
+  const integers = (numbers: readonly bigint[]): SymInt[] => numbers.map((each) => ({ arm: "as_int", value: each }));
+  return [
+    [
+      name,
+      {
+        path_name: value.storage,
+        is_param: value.isParameter,
+        use_pickle: false,
+        tensor_meta: {
+          dtype: known ?? "UNKNOWN",
+          sizes: integers(value.sizes),
+          requires_grad: value.requiresGrad,
+          device: { type, index: index === undefined ? null : BigInt(index) },
+          strides: integers(value.strides),
+          storage_offset: { arm: "as_int", value: value.offset },
+          layout: "Strided",
+          dtype_name: known === undefined ? value.dtype : null,
+          layout_name: null,
+          sparse: null,
+        },
+        same_as: null,
+        weight: null,
+        shared: null,
+        buffer: null,
+        conj: false,
+        neg: false,
+        placement: null,
+      },
+    ],
+  ];
+}

@@ -1,0 +1,214 @@
+/** The wire format `json`: JSON whose integers keep all digits, with `$bytes` and `$float` for what JSON lacks. */
+
+import { GraphwireError } from "./errors.js";
+import { DEFAULT_LIMITS, type Limits } from "./limits.js";
+import { addKey, decodeText, MAX_DIGITS, TreeMeter, type Tree } from "./trees.js";
+
+/** The words of JSON, and those that releases of torch up to 2.6 write, which are not JSON. */
+const WORDS: ReadonlyMap<string, Tree> = new Map<string, Tree>([
+  ["null", null],
+  ["true", true],
+  ["false", false],
+  ["NaN", NaN],
+  ["Infinity", Infinity],
+  ["-Infinity", -Infinity],
+]);
+const ESCAPES: Readonly<Record<string, string>> = {
+  '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t",
+};
+const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/y;
+// eslint-disable-next-line no-control-regex
+const PLAIN_TEXT = /[^"\\\u0000-\u001f]*/y;
+const WORD = /-?[A-Za-z]+/y;
+const HEX4 = /[0-9a-fA-F]{4}/y;
+const LONE_SURROGATE = /\p{Surrogate}/u;
+const SPACE = /[ \t\r\n]*/y;
+const WRAPPED = /^\$+(?:bytes|float)$/;
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+export interface JsonOptions {
+  /** Whether `{"$bytes": …}` and `{"$float": …}` are bytes and floats. Configs and other records of an archive have none. */
+  readonly wrapped?: boolean;
+  /** Whether text may contain lone surrogates, as in treespecs. */
+  readonly loneSurrogates?: boolean;
+}
+
+/** Reads a JSON document as a tree. */
+export function readJson(data: Uint8Array, limits: Limits = DEFAULT_LIMITS, options: JsonOptions = {}): Tree {
+  return parseJson(decodeText(data), limits, options);
+}
+
+/** Parses JSON text as a tree. */
+export function parseJson(text: string, limits: Limits = DEFAULT_LIMITS, options: JsonOptions = {}): Tree {
+  return new JsonParser(text, new TreeMeter(limits), options).document();
+}
+
+class JsonParser {
+  private at = 0;
+
+  constructor(
+    private readonly text: string,
+    private readonly meter: TreeMeter,
+    private readonly options: JsonOptions,
+  ) {}
+
+  document(): Tree {
+    const value = this.value();
+    this.space();
+    if (this.at < this.text.length) throw this.fault("text follows the document");
+    return value;
+  }
+
+  private fault(what: string): GraphwireError {
+    return new GraphwireError("document", `not JSON: ${what} at character ${this.at}`);
+  }
+
+  private match(pattern: RegExp): RegExpExecArray | null {
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.text);
+    if (found !== null) this.at += found[0].length;
+    return found;
+  }
+
+  private space(): void {
+    const code = this.text.charCodeAt(this.at);
+    if (code <= 32) this.match(SPACE);
+  }
+
+  private take(character: string): boolean {
+    if (this.text[this.at] !== character) return false;
+    this.at += 1;
+    return true;
+  }
+
+  private value(): Tree {
+    this.space();
+    switch (this.text[this.at]) {
+      case "{":
+        return this.object();
+      case "[":
+        return this.array();
+      case '"':
+        this.meter.leaf();
+        return this.string();
+      default:
+        this.meter.leaf();
+        return this.number() ?? this.word();
+    }
+  }
+
+  private number(): bigint | number | undefined {
+    const found = this.match(NUMBER);
+    if (found === null) return undefined;
+    const [digits, fraction, exponent] = found;
+    if (fraction === undefined && exponent === undefined) {
+      if (digits.length > MAX_DIGITS) {
+        throw new GraphwireError("limit", `an integer has more than ${MAX_DIGITS} digits`);
+      }
+      return BigInt(digits);
+    }
+    const value = Number(digits);
+    if (!Number.isFinite(value)) throw this.fault("a float out of range");
+    return value;
+  }
+
+  private word(): Tree {
+    const start = this.at;
+    const found = this.match(WORD)?.[0];
+    const value = found === undefined ? undefined : WORDS.get(found);
+    if (value !== undefined) return value;
+    this.at = start;
+    throw this.fault(start < this.text.length ? "an unexpected character" : "an unexpected end");
+  }
+
+  private string(): string {
+    this.at += 1;
+    let found = "";
+    for (;;) {
+      found += this.match(PLAIN_TEXT)?.[0] ?? "";
+      const end = this.text[this.at];
+      this.at += 1;
+      if (end === '"') {
+        if (this.options.loneSurrogates !== true && LONE_SURROGATE.test(found)) throw this.fault("a lone surrogate");
+        return found;
+      }
+      if (end !== "\\") throw this.fault("an unfinished text");
+      const escape = this.text[this.at] ?? "";
+      this.at += 1;
+      if (escape === "u") {
+        const digits = this.match(HEX4)?.[0];
+        if (digits === undefined) throw this.fault("a wrong escape");
+        found += String.fromCharCode(parseInt(digits, 16));
+      } else {
+        const plain = ESCAPES[escape];
+        if (plain === undefined) throw this.fault("a wrong escape");
+        found += plain;
+      }
+    }
+  }
+
+  private array(): Tree {
+    this.meter.enter();
+    this.at += 1;
+    const found: Tree[] = [];
+    this.space();
+    if (!this.take("]")) {
+      do {
+        found.push(this.value());
+        this.space();
+      } while (this.take(","));
+      if (!this.take("]")) throw this.fault("an unfinished list");
+    }
+    this.meter.leave();
+    return found;
+  }
+
+  private object(): Tree {
+    this.meter.enter();
+    this.at += 1;
+    const found = new Map<string, Tree>();
+    this.space();
+    if (!this.take("}")) {
+      do {
+        this.space();
+        if (this.text[this.at] !== '"') throw this.fault("a key that is not text");
+        const key = this.string();
+        this.space();
+        if (!this.take(":")) throw this.fault("a key without a value");
+        addKey(found, key, this.value());
+        this.space();
+      } while (this.take(","));
+      if (!this.take("}")) throw this.fault("an unfinished dict");
+    }
+    this.meter.leave();
+    return this.options.wrapped === true && found.size === 1 ? unwrapped(found) : found;
+  }
+}
+
+/** Returns what a dict with one key stands for: bytes, a float, or a dict. */
+function unwrapped(dict: Map<string, Tree>): Tree {
+  for (const [key, value] of dict) {
+    if (!WRAPPED.test(key)) break;
+    if (key.startsWith("$$")) return new Map([[key.slice(1), value]]);
+    if (typeof value !== "string") throw new GraphwireError("document", `${key} needs text`);
+    return key === "$bytes" ? fromBase64(value) : specialFloat(value);
+  }
+  return dict;
+}
+
+const SPECIAL: ReadonlyMap<string, number> = new Map([
+  ["inf", Infinity],
+  ["-inf", -Infinity],
+  ["nan", NaN],
+]);
+
+function specialFloat(text: string): number {
+  const value = SPECIAL.get(text);
+  if (value === undefined) throw new GraphwireError("document", `${JSON.stringify(text)} is not a $float`);
+  return value;
+}
+
+function fromBase64(text: string): Uint8Array {
+  if (!BASE64.test(text)) throw new GraphwireError("document", "$bytes is not base64");
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
