@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from late_devices import LateDevice, to_device
 from programs import Example
 from running import results
+from safetensors.torch import save_file
 
 import graphwire
 from graphwire.bridge.tensors import device_copies, storages
@@ -30,6 +31,7 @@ from graphwire.errors import ArchiveError, ChecksumError, DecodeError
 from graphwire.testing.programs import assert_same_program, assert_same_values
 from graphwire.wire import address
 from graphwire.wire.archive import ArchiveReader
+from graphwire.wire.weights import ExternalRecord
 
 SOURCES = str(Path(graphwire.__file__).parent)
 
@@ -148,6 +150,71 @@ def test_the_host_holds_two_buffers_and_maps_nothing(monkeypatch: pytest.MonkeyP
         assert [size for _, size in device.host][:2] == [4096, 4096]
         # Constants and example inputs have buffers of their own, after those of the weights are released.
         assert device.living() < len(device.alive) - 1
+
+
+class Pieced(torch.nn.Module):
+    """A weight of two stored tensors, one that is stored transposed, a half of a stored one, and one in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        numbers = iter(torch.arange(4 * 60 * 50).reshape(4, 60, 50).double())
+        self.both, self.turned, self.part, self.whole = (torch.nn.Parameter(next(numbers)) for _ in range(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.both * self.turned * self.part * self.whole
+
+
+def save_pieced(folder: Path) -> torch.export.ExportedProgram:
+    program = torch.export.export(Pieced(), (torch.ones(1, dtype=torch.float64),))
+    state = {name: value.detach() for name, value in program.state_dict.items()}
+    stored = {
+        "left": state["both"][:, ::2].contiguous(),
+        "right": state["both"][:, 1::2].contiguous(),
+        "turned": state["turned"].T.contiguous(),
+        "half": torch.cat([state["part"], state["part"]], 1),
+        "whole": state["whole"],
+    }
+    save_file(stored, folder / "w.safetensors")
+    names: dict[str, Any] = {
+        "both": [
+            graphwire.Piece("left", into=(slice(None), slice(0, None, 2))),
+            graphwire.Piece("right", into=(slice(None), slice(1, None, 2))),
+        ],
+        "turned": [graphwire.Piece("turned", order=(1, 0))],
+        "part": [graphwire.Piece("half", part=(slice(None), slice(50, None)))],
+    }
+    chosen = graphwire.Checkpoint(folder / "w.safetensors", names=names)
+    graphwire.save(program, folder / "m.pt2", weights=chosen)
+    return program
+
+
+@pytest.mark.parametrize("buffer_bytes", [1000, 4096, 1 << 20])
+@pytest.mark.parametrize("copied", [False, True])
+def test_slices_and_pieces_of_weights_elsewhere_pass_through_the_buffers_too(
+    buffer_bytes: int, copied: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No record is held whole, or mapped, on the host."""
+    program = save_pieced(tmp_path)
+    device = LateDevice()
+    to_device(monkeypatch, device, buffer_bytes)
+    monkeypatch.setattr(ExternalRecord, "view", lambda _: pytest.fail("the whole record is made"))
+    monkeypatch.setattr(device_copies, "_SHARED_BYTES", 2000)
+    loaded = graphwire.load(tmp_path / "m.pt2", copy=copied)
+    for name, value in program.state_dict.items():
+        assert torch.equal(loaded.state_dict[name], value)
+    assert all(size <= buffer_bytes for _, size in device.host)
+    assert device.copied_bytes >= 4 * 60 * 50 * 8
+
+
+def test_changed_slices_are_an_error_on_the_way_to_a_device(late: LateDevice, tmp_path: Path) -> None:
+    save_pieced(tmp_path)
+    stored = bytearray((tmp_path / "w.safetensors").read_bytes())
+    at = stored.find(Pieced().both[59, 1::2].detach().contiguous().numpy().tobytes())
+    stored[at] ^= 1
+    (tmp_path / "w.safetensors").write_bytes(stored)
+    with pytest.raises(ChecksumError, match="'right'"):
+        graphwire.load(tmp_path / "m.pt2", copy=True)
+    assert late.living() == 0
 
 
 @pytest.mark.parametrize("method", ["save", "dumps"])

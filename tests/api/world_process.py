@@ -161,10 +161,58 @@ def observe(rank: int, size: int, folder: Path) -> dict[str, Any]:
     seen["not here"] = error_of(graphwire.load, file, groups={group.name: "nowhere"})
     seen["unknown"] = error_of(graphwire.load, file, groups={"7": pair})
     seen["size not stated"] = error_of(graphwire.load, folder / "reduced.pt2", groups={"0": alone[rank]})
+    with graphwire.open(folder / "reduced.pt2") as archive:
+        records = archive.program, archive.payloads
+        seen["from records"] = error_of(graphwire.from_schema, *records, groups={"0": alone[rank]})
+        program = graphwire.from_schema(*records, groups={"0": everyone.group_name})
+    seen["from records equals"] = equals_the_whole(program, everyone)
     dist.barrier()
     seen["weights"] = observe_weights(rank, size, folder)
     dist.barrier()
     return seen
+
+
+class Attention(torch.nn.Module):
+    """Causal attention without softmax, so that sums stay whole numbers, and a norm after it, which all ranks compute alike.
+
+    Queries, keys and values are divided by rows, with their biases; the projection of what the heads found is divided by
+    columns, and its bias is added once, after the sum over ranks.
+
+    Args:
+        rank: whose heads it has; None has all.
+    """
+
+    def __init__(self, rank: int | None, group: Any) -> None:
+        super().__init__()
+        numbers = torch.Generator().manual_seed(1)
+        self.group, size = group, 1 if rank is None else dist.get_world_size(group)
+        self.heads = HEADS // size
+        for name in ("q", "k", "v", "o"):
+            weight = torch.randint(-2, 3, (WIDTH, WIDTH), generator=numbers).float()
+            bias = torch.randint(-2, 3, (WIDTH,), generator=numbers).float()
+            if rank is not None:
+                weight = weight.chunk(size, 1 if name == "o" else 0)[rank].clone()
+                bias = bias if name == "o" else bias.chunk(size)[rank].clone()
+            layer = torch.nn.Linear(weight.shape[1], weight.shape[0])
+            layer.weight, layer.bias = torch.nn.Parameter(weight), torch.nn.Parameter(bias)
+            self.add_module(name, layer)
+        self.norm = torch.nn.LayerNorm(WIDTH)
+        self.norm.weight = torch.nn.Parameter(torch.rand(WIDTH, generator=numbers))
+        self.register_buffer("mask", torch.ones(BATCH, BATCH).tril())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (
+            each(x).unflatten(1, (self.heads, -1)).transpose(0, 1) for each in (self.q, self.k, self.v)
+        )
+        found = ((torch.relu(q @ k.mT) * self.mask) @ v).transpose(0, 1).flatten(1)
+        y = found @ self.o.weight.T
+        if self.group is not None:
+            y = functional.all_reduce(y, "sum", self.group)
+        return self.norm(x + y + self.o.bias)
+
+
+HEADS = 4
+DIVIDED = {**{f"layer.{each}.*": 0 for each in "qkv"}, "layer.o.weight": 1}
 
 
 class Reads:
@@ -200,28 +248,30 @@ class Reads:
 def observe_weights(rank: int, size: int, folder: Path) -> dict[str, Any]:
     """One program for all ranks, whose weights are slices of the unsharded checkpoint."""
     file, saver = folder / "divided.pt2", size - 1
-    divided = {"up": 0, "down": 1}
+    stored = folder / "hub" / "model.safetensors.index.json"
+    whole = Attention(None, None)
     if rank == 0:
-        state = {name: each.detach() for name, each in Whole().named_parameters()}
-        save_file(state, folder / "whole.safetensors")
+        save_shards(whole.state_dict(), stored)
     dist.barrier()
-    stored = folder / "whole.safetensors"
+    with torch.no_grad():
+        own_program = torch.export.export(Attention(rank, dist.group.WORLD), (X,))
+        expected = whole(X)
     if rank == saver:
-        with torch.no_grad():
-            program = torch.export.export(Sharded(reduced, dist.group.WORLD), (X,))
-        chosen = graphwire.Checkpoint(stored, ranks=size, rank=rank, shard=divided)
-        graphwire.save(program, file, weights=chosen)
+        chosen = graphwire.Checkpoint(stored, ranks=size, rank=rank, shard=DIVIDED, names="layer.{}".format)
+        graphwire.save(own_program, file, weights=chosen)
     dist.barrier()
     seen: dict[str, Any] = {"size": file.stat().st_size}
     with Reads() as reads:
         program = graphwire.load(file, rank=rank)
     with torch.no_grad():
-        seen["equal"] = torch.equal(program.module()(X), Whole()(X))
-    header = 8 + int.from_bytes(stored.read_bytes()[:8], "little")
+        seen["equal"] = torch.equal(program.module()(X), expected)
+    shards = list(stored.parent.glob("*.safetensors"))
+    described = stored.stat().st_size
+    described += sum(8 + int.from_bytes(shard.read_bytes()[:8], "little") for shard in shards)
     own = sum(each.nbytes for each in program.state_dict.values())
     with Reads() as graph:
         graphwire.load(file, weights=None)
-    seen["read beyond the graph and the header"] = reads.nbytes - graph.nbytes - header
+    seen["read beyond the graph and the index"] = reads.nbytes - graph.nbytes - described
     seen["own"] = own
     seen["mapped"] = [name for name in reads.mapped if not name.endswith("divided.pt2")]
     seen["problems"] = [str(each) for each in graphwire.verify(file, rank=rank)]
@@ -231,17 +281,29 @@ def observe_weights(rank: int, size: int, folder: Path) -> dict[str, Any]:
     seen["hash"] = graphwire.content_hash(file)
     graphwire.convert(file, folder / f"own_{rank}.pt2", weights=graphwire.IN_FILE, rank=rank)
     with torch.no_grad():
-        seen["own file"] = torch.equal(graphwire.load(folder / f"own_{rank}.pt2").module()(X), Whole()(X))
-    graphwire.convert(file, folder / f"parts_{rank}.pt2", format="cbor")
+        seen["own file"] = torch.equal(graphwire.load(folder / f"own_{rank}.pt2").module()(X), expected)
+    graphwire.convert(file, folder / f"again_{rank}.pt2", format="cbor")
     with torch.no_grad():
-        again = graphwire.load(folder / f"parts_{rank}.pt2", rank=rank)
-        seen["converted"] = torch.equal(again.module()(X), Whole()(X))
-    with torch.no_grad():
-        own_program = torch.export.export(Sharded(reduced, dist.group.WORLD), (X,))
-    for name, shard in {"unknown": {**divided, "sideways": 0}, "undivided": {"up": 0}}.items():
-        chosen = graphwire.Checkpoint(stored, ranks=size, rank=rank, shard=shard)
-        seen[name] = error_of(graphwire.save, own_program, folder / f"wrong_{rank}.pt2", weights=chosen)
+        again = graphwire.load(folder / f"again_{rank}.pt2", rank=rank)
+        seen["converted"] = torch.equal(again.module()(X), expected)
+    shards_by_columns = {name: dim for name, dim in DIVIDED.items() if dim == 0}
+    chosen = graphwire.Checkpoint(
+        stored, ranks=size, rank=rank, shard=shards_by_columns, names="layer.{}".format
+    )
+    seen["undivided"] = error_of(graphwire.save, own_program, folder / f"wrong_{rank}.pt2", weights=chosen)
     return seen
+
+
+def save_shards(state: dict[str, torch.Tensor], index: Path) -> None:
+    """Write tensors to two files, as a hub has them."""
+    index.parent.mkdir()
+    where = {f"layer.{name}": f"model-{number % 2}.safetensors" for number, name in enumerate(state)}
+    for file in set(where.values()):
+        save_file(
+            {f"layer.{name}": each for name, each in state.items() if where[f"layer.{name}"] == file},
+            index.parent / file,
+        )
+    index.write_text(json.dumps({"metadata": {}, "weight_map": where}))
 
 
 def main() -> None:

@@ -11,12 +11,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from late_devices import BusyDevice, LateDevice
+from safetensors.torch import save_file
 
 import graphwire
 from graphwire.bridge.tensors import device_copies
@@ -231,18 +233,28 @@ with graphwire.open(sys.argv[1]) as archive:
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measured through Linux's /proc")
-def test_a_large_file_passes_through_two_buffers_of_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stored", ["in the file", "in halves elsewhere"])
+def test_a_large_file_passes_through_two_buffers_of_memory(stored: str, tmp_path: Path) -> None:
     class Large(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.table = torch.nn.Parameter(torch.zeros(1 << 25))
+            self.table = torch.nn.Parameter(torch.zeros(1 << 12, 1 << 13))
 
         def forward(self, i: torch.Tensor) -> torch.Tensor:
             return self.table[i]
 
     path = tmp_path / "large.pt2"
-    graphwire.save(torch.export.export(Large(), (torch.tensor([1]),)), path)
-    assert path.stat().st_size > 1 << 27
+    weights: Any = graphwire.IN_FILE
+    if stored == "in halves elsewhere":
+        halves = {name: torch.zeros(1 << 12, 1 << 12) for name in ("left", "right")}
+        save_file(halves, tmp_path / "w.safetensors")
+        pieces = [
+            graphwire.Piece(name, into=(slice(None), slice(at, at + (1 << 12))))
+            for name, at in (("left", 0), ("right", 1 << 12))
+        ]
+        weights = graphwire.Checkpoint(tmp_path / "w.safetensors", names={"table": pieces})
+    graphwire.save(torch.export.export(Large(), (torch.tensor([1]),)), path, weights=weights)
+    assert sum(each.stat().st_size for each in tmp_path.iterdir()) > 1 << 27
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _LOAD_TO_NOWHERE, str(path)],
         capture_output=True,

@@ -480,6 +480,15 @@ def edited() -> Program:
     )
 
 
+def grouped() -> Program:
+    """A program that names a process group of two processes."""
+    p = tensor("p")
+    return program(
+        graph(inputs=[p], outputs=[p], tensor_values={"p": tensor_meta()}),
+        group_sizes={"0": 2},
+    )
+
+
 def coded() -> Program:
     """Weights that codecs wrote, with what the framework keeps of them: a parameter, the same one again, and a buffer whose
     codec writes no tensor."""
@@ -554,7 +563,7 @@ def ranges() -> Program:
 
 _ARCHIVED = (arguments, values, signature, provenance, in_memory, edited)
 PROGRAMS: dict[str, Callable[[], Program]] = {
-    each.__name__: each for each in (*_ARCHIVED, coded, copied, ordered, ranges)
+    each.__name__: each for each in (*_ARCHIVED, coded, copied, ordered, ranges, grouped)
 }
 ARCHIVED = tuple(each.__name__ for each in _ARCHIVED)
 """The programs in the archives, which are as they were before there were others."""

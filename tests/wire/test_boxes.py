@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -11,7 +12,16 @@ from hypothesis import strategies as st
 
 from graphwire.errors import ArchiveError
 from graphwire.wire.archive import BufferSource
-from graphwire.wire.weights.boxes import Axis, copy_box, is_contiguous, is_dense, row_major, tiles
+from graphwire.wire.weights.boxes import (
+    Axis,
+    Part,
+    copy_box,
+    is_contiguous,
+    is_dense,
+    parts_in_range,
+    row_major,
+    tiles,
+)
 
 DTYPES = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
 
@@ -26,27 +36,54 @@ def bytes_of(tensor: torch.Tensor) -> bytearray:
     )
 
 
+class Copy:
+    """A box of a tensor, permuted, to copy to a place in a row of elements."""
+
+    def __init__(self, data: st.DataObject, item: int) -> None:
+        shape = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
+        box = []
+        for size in shape:
+            first, step = data.draw(st.integers(0, size - 1)), data.draw(st.integers(1, 3))
+            box.append((first, data.draw(st.integers(1, (size - 1 - first) // step + 1)), step))
+        order = data.draw(st.permutations(range(len(shape))))
+        before, after = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
+        gap = data.draw(st.integers(1, 2))
+        source = filled(shape, item)
+        part = source[tuple(slice(first, first + (count - 1) * step + 1, step) for first, count, step in box)]
+        expected = torch.zeros(before + part.numel() * gap + after, dtype=source.dtype)
+        expected[before : before + part.numel() * gap : gap] = part.permute(order).reshape(-1)
+        there, here = row_major(shape), [0] * len(shape)
+        for stride, dimension in zip(row_major([part.shape[each] for each in order]), order, strict=True):
+            here[dimension] = stride * gap
+        axes = [Axis(count, step * there[each], here[each]) for each, (_, count, step) in enumerate(box)]
+        start = sum(first * stride for (first, _, _), stride in zip(box, there, strict=True))
+        self.whole = Part(axes, start, before)
+        self.source = BufferSource(bytes_of(source))
+        self.expected = bytes_of(expected)
+
+
 @given(st.data(), st.sampled_from(sorted(DTYPES)))
 def test_a_box_is_copied_as_torch_copies_it(data: st.DataObject, item: int) -> None:
-    shape = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
-    box = []
-    for size in shape:
-        first, step = data.draw(st.integers(0, size - 1)), data.draw(st.integers(1, 3))
-        box.append((first, data.draw(st.integers(1, (size - 1 - first) // step + 1)), step))
-    order = data.draw(st.permutations(range(len(shape))))
-    before, after = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
-    source = filled(shape, item)
-    part = source[tuple(slice(first, first + (count - 1) * step + 1, step) for first, count, step in box)]
-    expected = torch.zeros(before + part.numel() + after, dtype=source.dtype)
-    expected[before : before + part.numel()] = part.permute(order).reshape(-1)
-    there, here = row_major(shape), [0] * len(shape)
-    for stride, dimension in zip(row_major([part.shape[each] for each in order]), order, strict=True):
-        here[dimension] = stride
-    axes = [Axis(count, step * there[each], here[each]) for each, (_, count, step) in enumerate(box)]
-    start = sum(first * stride for (first, _, _), stride in zip(box, there, strict=True))
-    target = bytearray(expected.numel() * item)
-    copy_box(BufferSource(bytes_of(source)), start * item, memoryview(target), before * item, axes, item)
-    assert target == bytes_of(expected)
+    copy = Copy(data, item)
+    axes, start, first = copy.whole
+    target = bytearray(len(copy.expected))
+    copy_box(copy.source, start * item, memoryview(target), first * item, axes, item)
+    assert target == copy.expected
+
+
+@given(st.data(), st.sampled_from(sorted(DTYPES)))
+def test_ranges_of_a_copy_are_those_of_the_whole(data: st.DataObject, item: int) -> None:
+    copy = Copy(data, item)
+    count = len(copy.expected) // item
+    cuts = sorted({0, count, *data.draw(st.lists(st.integers(0, count), max_size=4))})
+    found = bytearray()
+    for low, high in itertools.pairwise(cuts):
+        memory = bytearray((high - low) * item)
+        for axes, start, first in parts_in_range(copy.whole, low, high):
+            assert low <= first < high
+            copy_box(copy.source, start * item, memoryview(memory), (first - low) * item, axes, item)
+        found += memory
+    assert found == copy.expected
 
 
 @given(st.lists(st.integers(1, 5), max_size=4), st.data())

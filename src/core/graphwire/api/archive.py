@@ -80,9 +80,13 @@ class Archive(Closing):
             if self._bare is None:
                 raise
             self._package = Package(self._bare.archive, registry, limits=limits)
-        references = None if self._bare is not None else self._package.references
-        self.weights = AttachedWeights(references, file, weights_from, rank, registry)
-        """The weights that are not in the file."""
+        try:
+            references = None if self._bare is not None else self._package.references
+            self.weights = AttachedWeights(references, file, weights_from, rank, registry)
+            """The weights that are not in the file."""
+        except BaseException:
+            self._package.close()
+            raise
         self._programs: dict[str, Program] = {}
         self._origins: dict[str, Origin] = {}
 
@@ -333,10 +337,7 @@ class Archive(Closing):
                 problems += [p._replace(place=f"{method}: {p.place}") for p in (*payloads.problems(), *held)]
         if payloads is not None:
             with collected:
-                outside = self.weights.problems(payloads)
-                if not outside:
-                    damage = self.weights.damage(payloads)
-                    outside = [Problem(each.place, "weights", each.problem) for each in damage]
+                outside = self.weights.problems_of_all(payloads)
                 problems += [p._replace(place=f"{method}: {p.place}") for p in outside]
         return problems
 

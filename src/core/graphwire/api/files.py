@@ -65,8 +65,8 @@ def convert(
         opset_version: operator versions to bring the programs to, by namespace. By default they keep theirs.
         ranges: as in `save`.
         compress: as in `save`.
-        weights: as in `save`. By default weights stay where they are: in the file, or where it refers to. With `weights_from` or
-            `target` they are written into the new file.
+        weights: as in `save`. By default weights stay where they are: in the file, or where it refers to; with `rank`, the new
+            file refers to those of that rank only. With `weights_from` or `target` they are written into the new file.
         report: as in `save`.
 
     Raises:
@@ -223,7 +223,8 @@ def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[Problem]:
     """Return every problem of a file: damaged records and invalid programs. Reads the whole file.
 
     Returns:
-        The problems, each with its place; an empty list for an intact file.
+        The problems, each with its place; an empty list for an intact file. Of a program that is divided between ranks, the
+        weights of all ranks are read, or with `rank` those of one.
     """
     try:
         archive = open(file, **options)
@@ -264,7 +265,7 @@ def weights(
         name = archive.method(method)
         archive.program_of(name)
         payloads = archive.payloads_of(name)
-        listed = list_weights(payloads, archive.weights.references)
+        listed = list_weights(payloads, archive.weights.references, archive.weights.divided)
         if export is not None:
             archive.check_weights(name)
             if lost := export_weights(payloads, export, archive.registry):

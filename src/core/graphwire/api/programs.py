@@ -136,7 +136,9 @@ def save(
     added = bytes_of_extra_files(extra_files)
     pause = paused_gc()
     with pause, pause:  # Until the records are freed: a collection then finds nothing of them.
-        encoded = _encoded(program, registry, opset_version, containers)
+        encoded = _encoded(
+            program, registry, opset_version, containers, exact=isinstance(weights, Checkpoint)
+        )
         if not isinstance(weights, Default):
             encoded = requires_external(encoded)
         hashing = (
@@ -403,6 +405,7 @@ def from_schema(
     *,
     device: str | int | torch.device | None = None,
     unknown_ops: UnknownOps = "error",
+    groups: Groups | None = None,
     registry: Registry | None = None,
 ) -> ExportedProgram:
     """Convert schema records and payloads to an exported program.
@@ -414,6 +417,7 @@ def from_schema(
         payloads: the weights and constants, of `to_schema` or of an `Archive`.
         device: as in `load`.
         unknown_ops: as in `load`.
+        groups: as in `load`.
         registry: the plugins to use. None uses the installed ones.
 
     Raises:
@@ -421,10 +425,11 @@ def from_schema(
         MissingPluginError, OpsetError: as `load`.
         DecodeError: this installation lacks something that the program needs.
     """
-    from graphwire.bridge.program import decode_program
+    from graphwire.bridge.program import check_process_groups, decode_program
     from graphwire.bridge.tensors import target_device
 
     registry = registry_or_installed(registry)
+    names = group_names(groups)
     check_choice("unknown_ops", unknown_ops, ("error", "opaque"))
     check_records(program)
     check_kind(
@@ -432,6 +437,8 @@ def from_schema(
     )
     check_valid(program)
     program, origin, _, propagates = at_installed_opsets(program, registry, unknown_ops)
+    program = with_group_names(program, names)
+    check_process_groups(program, registry, names)
     return decode_program(
         program, payloads, registry, device=target_device(device), origin=origin, propagates=propagates
     )
@@ -442,11 +449,13 @@ def _encoded(
     registry: Registry,
     opset_version: Mapping[str, int] | None,
     containers: Containers,
+    *,
+    exact: bool,
 ) -> dict[str, tuple[Program, Payloads]]:
     from graphwire.bridge.program import encode_program, record_tables
 
     programs = programs_by_name(program, DEFAULT_METHOD)
-    tables = record_tables(programs.values())
+    tables = record_tables(programs.values(), exact=exact)
     encoded = {}
     for name, each in programs.items():
         with Boundary(f"program {name!r}" if len(programs) > 1 else "", registry, error=EncodeError):

@@ -97,7 +97,7 @@ def _group_section(summary: Summary) -> Section:
     rows = [
         (
             group.name,
-            " or ".join(map(str, group.sizes)),
+            " or ".join(map(str, group.sizes or filter(None, [group.saved_size]))),
             ", ".join(f"{name} {count:,}" for name, count in group.operators.items()),
         )
         for group in summary.process_groups

@@ -232,5 +232,8 @@ class Program(msgspec.Struct, omit_defaults=True):
     edited_values: list[str] = []
     """Extension without requirement: by qualified name, the weights and constants whose element type, shape, layout or
     strides changed after the export. The graph still describes them as they were."""
+    group_sizes: dict[str, int] = {}
+    """Extension without requirement: by name, how many processes each process group had where the program was saved.
+    Most collectives do not state it."""
     encoded_values: dict[str, EncodedValue] = {}
     """Extension `codecs`: by qualified name, the weights and constants that codecs encoded."""

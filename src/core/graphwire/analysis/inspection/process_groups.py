@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from operator import is_
+from types import MappingProxyType
 
 import msgspec
 from msgspec.structs import replace
@@ -29,15 +30,20 @@ class ProcessGroup(msgspec.Struct, frozen=True):
     """The number of calls of each operator that names the group, by the operator's serialized name."""
     nodes: list[str]
     """The nodes that name it, by name (by target if they have no name)."""
+    saved_size: int | None = None
+    """How many processes it had where the program was saved; None if that was outside of a job."""
 
 
 def named_groups(
-    graphs: Iterable[Graph], includes: Callable[[str], bool] = lambda operator: True
+    graphs: Iterable[Graph],
+    saved_sizes: Mapping[str, int] = MappingProxyType({}),
+    includes: Callable[[str], bool] = lambda operator: True,
 ) -> list[ProcessGroup]:
     """Return the process groups that graphs name, in the order of their first use.
 
     Args:
         graphs: a graph and all graphs inside it.
+        saved_sizes: `Program.group_sizes`.
         includes: whether to include an operator, by its serialized name.
     """
     found: dict[str, ProcessGroup] = {}
@@ -48,7 +54,7 @@ def named_groups(
             operator = _operator_of(node)
             if not includes(operator):
                 continue
-            group = found.setdefault(name, ProcessGroup(name, [], {}, []))
+            group = found.setdefault(name, ProcessGroup(name, [], {}, [], saved_sizes.get(name)))
             group.operators[operator] = group.operators.get(operator, 0) + 1
             group.nodes.append(_name_of(node))
             size = next((each.arg.as_int for each in node.inputs if each.name == _SIZE), None)
@@ -125,4 +131,7 @@ def with_group_names(
             for old, new in names.items()
             if new != old
         ]
-    return program if graph is module.graph else replace(program, graph_module=replace(module, graph=graph))
+    if graph is module.graph:
+        return program
+    sizes = {names.get(name, name): size for name, size in program.group_sizes.items()}
+    return replace(program, graph_module=replace(module, graph=graph), group_sizes=sizes)

@@ -190,7 +190,7 @@ def summarize(
         features=program.requires,
         plugins=program.plugins,
         modules=_modules(graphs, tensors["parameter"]),
-        process_groups=named_groups(graphs),
+        process_groups=named_groups(graphs, program.group_sizes),
     )
 
 

@@ -21,7 +21,7 @@ from graphwire.schema import Float, decode_float
 Form = Callable[[Any], Any]
 
 _OPTIONAL: Final[dict[type[msgspec.Struct], str]] = {
-    schema.Program: "producer readable_from plugins example_inputs edited_values",
+    schema.Program: "producer readable_from plugins example_inputs edited_values group_sizes",
     schema.GraphModule: "stack_frames node_sources inline_constraints replacements",
     schema.Graph: "input_names value_metadata output_metadata placed copies compositions held_as output_list",
     schema.Node: "stack from_node container",

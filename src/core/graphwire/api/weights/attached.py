@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 import msgspec
 
@@ -20,8 +22,8 @@ from graphwire.wire.weights import (
     OpenedStores,
     StorePlace,
     WeightRecord,
+    check_rank,
     find_store,
-    make_external_record,
     match_records,
     records_of_rank,
     store_named,
@@ -40,6 +42,9 @@ class AttachedWeights(Closing):
         file: the file, as the caller gave it. Its folder is where references start.
         choice: where the caller says that the weights are.
         rank: the rank of a program that is divided between ranks; None for any other.
+
+    Raises:
+        ArchiveError: there is no such rank.
     """
 
     def __init__(
@@ -52,12 +57,21 @@ class AttachedWeights(Closing):
     ) -> None:
         self.references = references
         self._choice = choice
-        self._rank = rank
+        self._rank = check_rank("rank", rank)
+        if isinstance(choice, Checkpoint) and choice.ranks is not None and rank is not None:
+            self._choice = replace(choice, rank=rank)
+            rank = rank if references is not None and references.ranks else None
         self._registry = registry
-        self._table = {} if references is None else dict(records_of_rank(references, rank))
+        self._table = dict(records_of_rank(references or WeightReferences(), rank))
         self._folder = _folder_of(file)
         self._stores: list[OpenedStores] = []
         self._saved: OpenedStores | None = None
+
+    @property
+    def divided(self) -> int:
+        """The number of ranks that weights are divided between if none was chosen; 0 if they can be read."""
+        ranks = 0 if self.references is None else len(self.references.ranks)
+        return ranks if ranks > 1 and self._rank is None else 0
 
     @property
     def is_given(self) -> bool:
@@ -80,11 +94,11 @@ class AttachedWeights(Closing):
         stores = self._saved_stores() if not self.is_given else None
         if stores is not None:
             records |= {
-                name: make_external_record(stores, name, each, copied=copied) for name, each in table.items()
+                name: ExternalRecord(stores, name, each, copied=copied) for name, each in table.items()
             }
         else:
             sized = self._saved_stores()
-            records |= {name: make_external_record(sized, name, each) for name, each in table.items()}
+            records |= {name: ExternalRecord(sized, name, each) for name, each in table.items()}
             payloads.records = records
             records |= self._given(payloads, table, copied)
         payloads.records = records
@@ -98,9 +112,13 @@ class AttachedWeights(Closing):
         if problems := self.problems(payloads):
             raise WeightsError(problems, remedy=_REMEDIES.get(problems[0].kind, _FETCH))
 
-    def problems(self, payloads: Payloads) -> list[Problem]:
-        """Return what is wrong with the files of a program's weights, without reading elements."""
-        external = [each for each in payloads.records.values() if isinstance(each, ExternalRecord)]
+    def problems(self, payloads: Payloads, records: Iterable[ExternalRecord] | None = None) -> list[Problem]:
+        """Return what is wrong with the files of a program's weights, without reading elements.
+
+        Args:
+            records: the records; by default those of the payloads.
+        """
+        external = _external(payloads) if records is None else list(records)
         empty = [each for each in external if each.nbytes and not each.reference.regions]
         if empty:
             return [Problem(WEIGHTS.rstrip("/"), "no-weights", f"{_NONE} ({len(empty)} are missing)")]
@@ -112,19 +130,47 @@ class AttachedWeights(Closing):
             )
         return found
 
-    def damage(self, payloads: Payloads) -> list[GraphwireError]:
-        """Read all external weights, and return an error for each record whose bytes are not those that were saved."""
+    def damage(
+        self, payloads: Payloads, records: Iterable[ExternalRecord] | None = None
+    ) -> list[GraphwireError]:
+        """Read all external weights, and return an error for each record whose bytes are not those that were saved.
+
+        Args:
+            records: the records; by default those of the payloads.
+        """
         errors: list[GraphwireError] = []
-        for record in payloads.records.values():
-            if isinstance(record, ExternalRecord):
-                try:
-                    record.verify()
-                except GraphwireError as error:
-                    errors.append(error)
+        for record in _external(payloads) if records is None else records:
+            try:
+                record.verify()
+            except GraphwireError as error:
+                errors.append(error)
         return errors
 
+    def problems_of_all(self, payloads: Payloads) -> list[Problem]:
+        """Return what is wrong with a program's weights, of every rank if none was chosen. Reads all elements."""
+        records = _external(payloads)
+        if self.divided and records and self.references is not None:
+            names = {name for name, each in payloads.records.items() if isinstance(each, ExternalRecord)}
+            stores = OpenedStores(
+                self.references, records[0].stores.places, self._registry, checked=records[0].stores.checked
+            )
+            self._stores.append(stores)
+            records = [
+                ExternalRecord(stores, name, each)
+                for name, each in self.references.records.items()
+                if name in names
+            ] + [
+                ExternalRecord(stores, f"{name} of rank {rank}", each)
+                for rank, table in enumerate(self.references.ranks)
+                for name, each in table.items()
+                if name in names
+            ]
+        if problems := self.problems(payloads, records):
+            return problems
+        return [Problem(each.place, "weights", each.problem) for each in self.damage(payloads, records)]
+
     def references_from(self, file: object) -> WeightReferences | None:
-        """Return the references as a file in another folder has them.
+        """Return the references as a file in another folder has them: all, or those of the chosen rank.
 
         Raises:
             ArchiveError: a store is not below that folder.
@@ -141,7 +187,9 @@ class AttachedWeights(Closing):
                     remedy="Write it beside the old one, or pass weights=graphwire.IN_FILE to write them into it",
                 )
             stores.append(msgspec.structs.replace(each, folder=folder))
-        return msgspec.structs.replace(self.references, stores=stores)
+        if self._rank is None:
+            return msgspec.structs.replace(self.references, stores=stores)
+        return msgspec.structs.replace(self.references, stores=stores, records=self._table, ranks=[])
 
     def close(self) -> None:
         """Close the stores. Mapped memory stays valid."""
@@ -160,11 +208,15 @@ class AttachedWeights(Closing):
                 else StorePlace(each.kind, self._folder.at(each.folder), each.location)
                 for each in references.stores
             ]
-            ranks = len(references.ranks)
-            lost = f"the weights are divided between {ranks} ranks" if ranks and self._rank is None else ""
-            self._saved = OpenedStores(references, places, self._registry, unusable=lost)
+            self._saved = OpenedStores(references, places, self._registry, **self._of_ranks())
             self._stores.append(self._saved)
         return self._saved
+
+    def _of_ranks(self) -> _OfRanks:
+        """Return the options of stores for weights that may be divided between ranks."""
+        lost = f"the weights are divided between {self.divided} ranks" if self.divided else ""
+        ranks = 0 if self.references is None else len(self.references.ranks)
+        return {"unusable": lost, "maps": ranks < 2}
 
     def _missing_plugin(self) -> list[Problem]:
         references = self.references
@@ -194,12 +246,15 @@ class AttachedWeights(Closing):
             kinds = {self._registry.weight_stores.get(each.kind) for each in references.stores}
             if all(each is not None and each.takes_storages == store.takes_storages for each in kinds):
                 stores = OpenedStores(
-                    references, [place] * len(references.stores), self._registry, checked=store.takes_storages
+                    references,
+                    [place] * len(references.stores),
+                    self._registry,
+                    checked=store.takes_storages,
+                    **self._of_ranks(),
                 )
                 self._stores.append(stores)
                 return {
-                    name: make_external_record(stores, name, self._table[name], copied=copied)
-                    for name in table
+                    name: ExternalRecord(stores, name, self._table[name], copied=copied) for name in table
                 }
         stores, found = records_in_store(
             weight_records([payloads]), chosen, place, self._registry, copied=copied
@@ -208,8 +263,17 @@ class AttachedWeights(Closing):
         return found
 
 
+class _OfRanks(TypedDict):
+    unusable: str
+    maps: bool
+
+
 _FETCH = "Fetch the files, or pass weights= with the place of the weights"
 _REMEDIES = {"no-weights": _GIVE}
+
+
+def _external(payloads: Payloads) -> list[ExternalRecord]:
+    return [each for each in payloads.records.values() if isinstance(each, ExternalRecord)]
 
 
 def _folder_of(file: object) -> Folder | None:
@@ -241,7 +305,7 @@ def records_in_store(
         records,
         index.tensors,
         chosen.names,
-        rank=(chosen.rank, chosen.ranks),
+        rank=(chosen.rank, chosen.ranks or 1),
         shard=chosen.shard,
         partly=True,
     )
@@ -251,7 +315,7 @@ def records_in_store(
         )
     warn_of_prefix(match.prefix, place)
     references = WeightReferences([StoreReference(place.kind, place.location, None)])
-    stores = OpenedStores(references, [place], registry, checked=False)
+    stores = OpenedStores(references, [place], registry, checked=False, maps=(chosen.ranks or 1) == 1)
     return stores, {
-        name: make_external_record(stores, name, each, copied=copied) for name, each in match.records.items()
+        name: ExternalRecord(stores, name, each, copied=copied) for name, each in match.records.items()
     }

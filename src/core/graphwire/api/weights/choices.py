@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from graphwire.errors import ArchiveError, EncodeError
 from graphwire.wire.archive import type_text
-from graphwire.wire.weights import Names
+from graphwire.wire.weights import Names, check_rank
 
 
 class Default(Enum):
@@ -47,10 +47,11 @@ class Checkpoint:
     reads no elements; `verify` then has nothing to compare."""
     rest: Literal["error", "file"] = "error"
     """What `save` does with weights that are not there, or differ: an error that lists them, or the program's file keeps them."""
-    ranks: int = 1
-    """For a tensor-parallel program: between how many ranks the stored tensors of `shard` are divided."""
+    ranks: int | None = None
+    """For a tensor-parallel program: between how many ranks the stored tensors of `shard` are divided. None for any other."""
     rank: int = 0
-    """The rank whose weights the saved program has."""
+    """The rank whose weights the saved program has; in a load, the rank whose weights to read, for which `load(rank=)` is the
+    shorter spelling."""
     shard: Mapping[str, int] = field(default_factory=dict)
     """For each pattern of stored names (`*` matches anything) the dimension that ranks divide equally."""
     kind: str | None = None
@@ -63,13 +64,40 @@ class Checkpoint:
                     f"{name}={getattr(self, name)!r:.80} is not a choice of Checkpoint",
                     remedy=f"Choose {' or '.join(map(repr, allowed))}",
                 )
-        if self.ranks > 1 and self.rest == "file":
+        ranks = check_rank("ranks", self.ranks)
+        if check_rank("rank", self.rank) is None:
+            raise ArchiveError(
+                "Checkpoint(…, rank=None) names no rank", remedy="Leave rank= out, or pass an integer"
+            )
+        rank = self.rank
+        if ranks is None:
+            if rank or self.shard:
+                raise ArchiveError(
+                    f"{'shard' if self.shard else 'rank'}= is of weights that are divided between ranks, and ranks= is not given",
+                    remedy="Pass ranks=, the number of ranks, such as torch.distributed.get_world_size()",
+                )
+            return
+        if ranks < 1 or not 0 <= rank < ranks:
+            raise ArchiveError(
+                f"rank {rank} is none of {ranks} ranks",
+                remedy=f"Pass rank= from 0 to {ranks - 1}" if ranks > 0 else "Pass ranks= of 1 or more",
+            )
+        for pattern, dimension in dict[Any, Any](self.shard).items():
+            if not isinstance(pattern, str) or type(dimension) is not int:
+                raise ArchiveError(
+                    f"shard= has {dimension!r:.80} for {pattern!r:.200}",
+                    remedy='It has a dimension for each pattern of stored names, such as {"*.up.weight": 0}',
+                )
+        if ranks > 1 and not self.shard:
+            raise ArchiveError(
+                f"ranks={ranks}, and shard= divides nothing between them",
+                remedy='Pass shard=, such as {"*.up.weight": 0}, or leave ranks= out if all ranks have equal weights',
+            )
+        if ranks > 1 and self.rest == "file":
             raise ArchiveError(
                 'the file cannot keep weights of several ranks (rest="file"): nobody knows those of the others',
                 remedy="Leave rest= out, and divide or name all weights with shard= and names=",
             )
-        if not 0 <= self.rank < self.ranks:
-            raise ArchiveError(f"rank {self.rank} is none of {self.ranks} ranks")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -32,19 +32,25 @@ class WeightInfo(msgspec.Struct, frozen=True):
     """The earlier weight that is the same tensor; empty if there is none."""
 
 
-def list_weights(payloads: Payloads, references: WeightReferences | None) -> list[WeightInfo]:
-    """Return the weights of a program, in the order of its state dict. Reads no elements."""
-    return list(_weights(payloads, references or WeightReferences()))
+def list_weights(payloads: Payloads, references: WeightReferences | None, divided: int) -> list[WeightInfo]:
+    """Return the weights of a program, in the order of its state dict. Reads no elements.
+
+    Args:
+        divided: between how many ranks the weights are divided if none was chosen; otherwise 0.
+    """
+    ranks = references.ranks if references is not None and divided else [{}]
+    of_each = f" (another part on each of {divided} ranks)"
+    return list(_weights(payloads, dict.fromkeys(ranks[0], of_each)))
 
 
-def _weights(payloads: Payloads, references: WeightReferences) -> Iterator[WeightInfo]:
+def _weights(payloads: Payloads, remarks: Mapping[str, str]) -> Iterator[WeightInfo]:
     for name, meta in payloads.weights.items():
         described = meta.tensor_meta
         record = payloads.records.get(WEIGHTS + meta.path_name)
         if meta.placement is not None:
             place = f"nowhere ({meta.placement})"
         elif isinstance(record, ExternalRecord):
-            place = _place(record)
+            place = _place(record, remarks.get(WEIGHTS + meta.path_name, ""))
         else:
             place = "file" if record is not None else "nowhere"
         sizes = [] if described is None else [size.as_int or 0 for size in described.sizes]
@@ -63,13 +69,14 @@ def _weights(payloads: Payloads, references: WeightReferences) -> Iterator[Weigh
         yield WeightInfo(name, "", [], 0, f"not read: {why}")
 
 
-def _place(record: ExternalRecord) -> str:
+def _place(record: ExternalRecord, remark: str) -> str:
     regions = record.reference.regions
     if not regions:
         return "nowhere"
     first = regions[0]
     more = f" and {len(regions) - 1} more" if len(regions) > 1 else ""
-    return f"{record.stores.shown(first.store)}: {first.tensor}{'' if first.box is None else ' (part)'}{more}"
+    part = remark or ("" if first.box is None else " (part)")
+    return f"{record.stores.shown(first.store)}: {first.tensor}{part}{more}"
 
 
 def export_weights(payloads: Payloads, path: str | os.PathLike[str], registry: Registry) -> list[str]:

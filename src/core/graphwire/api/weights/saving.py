@@ -22,6 +22,7 @@ from graphwire.hooks import PROJECT, Registry
 from graphwire.schema import PluginRequirement, Program, RecordReference, StoreReference, WeightReferences
 from graphwire.wire import Payloads, Record
 from graphwire.wire.weights import (
+    ExternalRecord,
     Folder,
     OpenedStores,
     StorePlace,
@@ -29,7 +30,6 @@ from graphwire.wire.weights import (
     digests_of,
     find_store,
     location_problem,
-    make_external_record,
     match_records,
     read_references,
     store_named,
@@ -203,10 +203,9 @@ def _refer(
     place = find_store(registry, chosen.location, chosen.kind, links=True)
     index = store_named(registry, place.kind).open(place.folder, place.location)
     tables, problems = [], list[Problem]()
-    for rank in range(chosen.ranks):
-        match = match_records(
-            records, index.tensors, chosen.names, rank=(rank, chosen.ranks), shard=chosen.shard
-        )
+    ranks = chosen.ranks or 1
+    for rank in range(ranks):
+        match = match_records(records, index.tensors, chosen.names, rank=(rank, ranks), shard=chosen.shard)
         tables.append(match.records)
         if rank == chosen.rank:
             problems = match.missing
@@ -232,7 +231,8 @@ def _refer(
             problems,
             remedy='Pass Checkpoint(…, names=) with their names there, or rest="file" to keep them in the program\'s file',
         )
-    return _divided(_with_files(place, folder, registry, tables[chosen.rank]), tables, chosen.rank)
+    references = _with_files(place, folder, registry, tables[chosen.rank])
+    return references if chosen.ranks is None else _divided(references, tables, chosen.rank)
 
 
 def _digested(table: Mapping[str, RecordReference], digests: Mapping[str, str]) -> dict[str, RecordReference]:
@@ -252,7 +252,7 @@ def _with_digests(
         digests: their digests.
     """
     others = {name: each for name, each in table.items() if own.get(name) != each}
-    read = digests_of({name: make_external_record(opened, name, each).view for name, each in others.items()})
+    read = digests_of({name: ExternalRecord(opened, name, each).view for name, each in others.items()})
     return _digested(table, {**digests, **read})
 
 
@@ -263,7 +263,7 @@ def _divided(
     own = tables[rank]
     same = {name: each for name, each in own.items() if all(table.get(name) == each for table in tables)}
     ranks = [{name: each for name, each in table.items() if name not in same} for table in tables]
-    return checked(msgspec.structs.replace(references, records=same, ranks=ranks if any(ranks) else []))
+    return checked(msgspec.structs.replace(references, records=same, ranks=ranks))
 
 
 def _differences(
@@ -274,7 +274,7 @@ def _differences(
 ) -> Iterator[tuple[str, Problem]]:
     """Yield each record whose stored bytes differ from the program's."""
     for name, reference in table.items():
-        stored = make_external_record(opened, name, reference).view()
+        stored = ExternalRecord(opened, name, reference).view()
         own = views[name].view()
         for start in range(0, own.nbytes, _COMPARED_BYTES):
             end = start + _COMPARED_BYTES

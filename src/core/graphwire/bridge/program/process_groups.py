@@ -28,9 +28,7 @@ def check_process_groups(program: Program, registry: Registry, renamed: Mapping[
     """
     if not is_in_job():
         return
-    own = tuple(name for handler in registry.op_handlers for name in getattr(handler, "keeps", ()))
-    groups = named_groups(graphs_in(program.graph_module.graph), lambda operator: operator.startswith(own))
-    faults = [(group, fault) for group in groups for fault in _faults(group)]
+    faults = [(group, fault) for group in _checked_groups(program, registry) for fault in _faults(group)]
     if faults:
         here = ", ".join(f"{each.name!r} of {each.size} ({each.description})" for each in world_groups())
         in_file = {new: old for old, new in renamed.items()}
@@ -39,6 +37,21 @@ def check_process_groups(program: Program, registry: Registry, renamed: Mapping[
             "; ".join(fault for _, fault in faults),
             remedy=f"Pass groups={{{names}}} with a process group or its name; this process is in {here}",
         )
+
+
+def group_sizes_here(program: Program, registry: Registry) -> dict[str, int]:
+    """Return how many processes each process group has that torch's own collectives name in a program, by name. Empty in a
+    process without process groups; a group that this process is not in is left out."""
+    if not is_in_job():
+        return {}
+    found = (world_group(group.name) for group in _checked_groups(program, registry))
+    return {each.name: each.size for each in found if each is not None}
+
+
+def _checked_groups(program: Program, registry: Registry) -> list[ProcessGroup]:
+    own = tuple(name for handler in registry.op_handlers for name in getattr(handler, "keeps", ()))
+    graphs = graphs_in(program.graph_module.graph)
+    return named_groups(graphs, program.group_sizes, lambda operator: operator.startswith(own))
 
 
 def _faults(group: ProcessGroup) -> Iterator[str]:
@@ -50,6 +63,9 @@ def _faults(group: ProcessGroup) -> Iterator[str]:
     for size in group.sizes:
         if size != found.size:
             yield f"the process group {group.name!r} has size {found.size} here, and {users} state{_s(group.nodes)} {size}"
+    if not group.sizes and group.saved_size not in (None, found.size):
+        saved = f"{group.saved_size} where the program was saved"
+        yield f"the process group {group.name!r}, which {users} name{_s(group.nodes)}, has size {found.size} here, and {saved}"
 
 
 def _users(nodes: Sequence[str]) -> str:

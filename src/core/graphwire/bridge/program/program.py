@@ -34,6 +34,7 @@ from graphwire.bridge.graph import (
     unread_metadata,
 )
 from graphwire.bridge.program.attribute_types import edited_attributes_named
+from graphwire.bridge.program.process_groups import group_sizes_here
 from graphwire.bridge.program.signature import (
     decode_module_calls,
     decode_signature,
@@ -68,10 +69,14 @@ class RecordTables(NamedTuple):
     sample_inputs: tensors.RecordTable
 
 
-def record_tables(programs: Iterable[ExportedProgram]) -> RecordTables:
-    """Return the tables for programs that are saved to one file."""
-    weights = tensors.RecordTable(WEIGHTS, "weight_")
-    constants = tensors.RecordTable(CONSTANTS, "tensor_", weights=weights)
+def record_tables(programs: Iterable[ExportedProgram], *, exact: bool = False) -> RecordTables:
+    """Return the tables for programs that are saved to one file.
+
+    Args:
+        exact: whether storages of weights are trimmed to what is used of them.
+    """
+    weights = tensors.RecordTable(WEIGHTS, "weight_", exact=exact)
+    constants = tensors.RecordTable(CONSTANTS, "tensor_", weights=weights, exact=exact)
     for program in programs:
         with edited_attributes_named(program):
             weights.measure(program.state_dict.values())
@@ -147,6 +152,7 @@ def _encode_program(
         example_inputs=examples,
         encoded_values=encoded,
     )
+    record.group_sizes = group_sizes_here(record, context.registry)
     _check_entry(record, EncodeError)
     _check_encoded(context, program, record)
     records = {**tables.weights.records, **tables.constants.records, **tables.sample_inputs.records}

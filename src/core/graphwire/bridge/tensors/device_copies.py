@@ -111,7 +111,9 @@ class DeviceCopies(InterruptSafe):
     """
 
     def __init__(self, nbytes: int, buffer_bytes: int = BUFFER_BYTES) -> None:
-        self._buffer_bytes = min(buffer_bytes, max(nbytes, 1))
+        # Whole elements in each, so that what copies boxes of tensors together need not cut any.
+        nbytes = max(nbytes + -nbytes % ALIGNMENT, 1)
+        self._buffer_bytes = min(buffer_bytes, nbytes)
         self._device: Device | None = None
         """The device that the copies in flight go to."""
         self._named: torch.device | None = None
@@ -221,6 +223,7 @@ class DeviceCopies(InterruptSafe):
         if self._readers is None:
             self._readers = ThreadPoolExecutor(_READERS, "graphwire-read")
         step = -(-memory.nbytes // _READERS)
+        step += -step % ALIGNMENT
         reads = [
             self._readers.submit(record.read_into, offset + start, memory[start : start + step])
             for start in range(0, memory.nbytes, step)

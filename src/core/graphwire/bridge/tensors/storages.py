@@ -58,7 +58,10 @@ class RecordTable:
     _names: dict[_StorageKey, tuple[str, int, int]] = field(default_factory=dict)
     weights: RecordTable | None = None
     """For constants: the records of the weights, whose storages constants may share. Both tables share their measurements."""
-    _spans: dict[_StorageKey, tuple[int, int]] = field(default_factory=dict)
+    exact: bool = False
+    """Whether a storage of weights is trimmed to what is used of it, so that nothing else needs a place elsewhere."""
+    _spans: dict[_StorageKey, tuple[int, int, int]] = field(default_factory=dict)
+    """For each storage the bytes that are used, and the size of the largest element."""
     _measured: dict[int, tuple[torch.Tensor, torch.UntypedStorage, _StorageKey]] = field(default_factory=dict)
     """The measured tensors, by id, and their storages. They are kept alive here, since parts of other values may be temporary
     objects."""
@@ -77,7 +80,12 @@ class RecordTable:
                 self._measured[id(tensor)] = tensor, storage, key
                 low, high = byte_span(tensor)
                 known = self._spans.get(key)
-                self._spans[key] = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
+                item = tensor.element_size()
+                self._spans[key] = (
+                    (low, high, item)
+                    if known is None
+                    else (min(low, known[0]), max(high, known[1]), max(item, known[2]))
+                )
 
     def knows(self, value: Any) -> bool:
         """Return whether a value was measured: it is a plain tensor with elements."""
@@ -88,13 +96,16 @@ class RecordTable:
         self.measure(tensors)
         for tensor in tensors:
             _, storage, key = self._measured[id(tensor)]
-            low, high = self._spans[key]
+            low, high, item = self._spans[key]
             known = self._names.get(key)
             if known is not None and known[1] <= low and high <= known[2]:
                 continue
             total = storage.nbytes()
-            low -= low % _ALIGNMENT
-            if (high - low) * _TRIM_FACTOR >= total or total - (high - low) < _TRIM_BYTES:
+            exact = self.exact and (self.weights is None or key in self.weights._names)
+            low -= low % (item if exact else _ALIGNMENT)
+            if exact:
+                pass
+            elif (high - low) * _TRIM_FACTOR >= total or total - (high - low) < _TRIM_BYTES:
                 low, high = 0, total
             name = f"{self.stem}{len(self.records)}"
             self.records[self.folder + name] = StorageRecord(storage, low, high - low, lends=tensor.is_cpu)

@@ -83,6 +83,7 @@ FIELDS: Final[dict[type[msgspec.Struct], dict[str, Field]]] = {
         "7.3: verifiers torch_version",
         "8.14: guards_code",
         "ours: requires producer readable_from plugins example_inputs edited_values encoded_values",
+        "ours: group_sizes",
     ),
     schema.GraphModule: _fields(
         "1: graph signature module_call_graph",

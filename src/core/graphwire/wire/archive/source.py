@@ -9,6 +9,7 @@ import mmap
 import os
 import stat
 import weakref
+from contextlib import suppress
 from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 from graphwire.errors import ArchiveError, LimitError, note_caller
@@ -112,6 +113,12 @@ class FileSource:
             return memoryview(mapping)[offset : offset + size]
         finally:
             self._leave(reader)
+
+    def expect_scattered_reads(self) -> None:
+        """Tell the system to read nothing ahead, where it can be told."""
+        if hasattr(os, "posix_fadvise"):
+            with suppress(OSError):
+                os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
 
     def close(self) -> None:
         self.closed = True

@@ -1,7 +1,7 @@
 """Where are the weights that a file only refers to, and how are they found, checked and read?"""
 
 from graphwire.wire.weights.boxes import is_dense
-from graphwire.wire.weights.external_record import ExternalRecord, make_external_record
+from graphwire.wire.weights.external_record import ExternalRecord
 from graphwire.wire.weights.folder import Folder, check_location, location_problem
 from graphwire.wire.weights.matching import (
     Match,
@@ -16,6 +16,7 @@ from graphwire.wire.weights.opened_stores import OpenedStores, StorePlace, find_
 from graphwire.wire.weights.piece_digests import PIECE_BYTES, digests_of, piece_digest
 from graphwire.wire.weights.reference_table import (
     REFERENCES,
+    check_rank,
     read_references,
     records_of_rank,
     write_references,

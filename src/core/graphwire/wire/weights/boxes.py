@@ -12,8 +12,8 @@ from graphwire.errors import ArchiveError
 _FORMATS: Final[Mapping[int, Literal["B", "H", "I", "Q"]]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _FEW_BYTES = 4096
 """In bytes. Runs shorter than this, with gaps shorter than this, are read together: a disk reads whole pages anyway."""
-_PIECE_BYTES = 8 << 20
-"""In bytes. At most this much is read at once, unless it goes where it belongs directly."""
+_PIECE_BYTES = 2 << 20
+"""In bytes. At most this much is read at once, unless it goes where it belongs directly. Several threads may do so."""
 
 
 _MOST_DIVIDED = 6
@@ -103,6 +103,59 @@ def tiles(shape: Sequence[int], boxes: Sequence[tuple[Sequence[int], Sequence[in
         for ends in itertools.product((0, 1), repeat=len(divided))
     }
     return {corner: count for corner, count in corners.items() if count} == whole
+
+
+class Part(NamedTuple):
+    """A part of a copy."""
+
+    axes: list[Axis]
+    source: int
+    """The first element in the source."""
+    target: int
+    """The first element in the target."""
+
+
+def parts_in_range(whole: Part, low: int, high: int) -> Iterator[Part]:
+    """Yield parts of a copy that together have the elements whose places in the target are in a range.
+
+    Args:
+        whole: the copy. Its elements have different places in the target.
+        low: the first place, in elements of the target.
+        high: one past the last.
+    """
+    axes = sorted(_merged(whole.axes), key=lambda each: -each.target)
+    reaches = [0]
+    """For each number of inner dimensions, from the first to the last of their elements in the target."""
+    for axis in reversed(axes):
+        reaches.append(reaches[-1] + (axis.size - 1) * axis.target)
+
+    def parts(outer: int, source: int, target: int) -> Iterator[Part]:
+        inner = axes[outer:]
+        reach = reaches[len(inner)]
+        if target >= high or target + reach < low:
+            return
+        if low <= target and target + reach < high:
+            yield Part(inner, source, target)
+            return
+        axis, reach = inner[0], reaches[len(inner) - 1]
+        touched = range(
+            max(0, -((target + reach - low) // axis.target)),
+            min(axis.size, (high - 1 - target) // axis.target + 1),
+        )
+        inside = range(
+            max(0, -((target - low) // axis.target)),
+            min(axis.size, (high - 1 - target - reach) // axis.target + 1),
+        )
+        if inside:
+            begin = inside[0]
+            shorter = Axis(len(inside), axis.source, axis.target)
+            yield Part([shorter, *inner[1:]], source + begin * axis.source, target + begin * axis.target)
+        for index in touched:
+            if index not in inside:
+                yield from parts(outer + 1, source + index * axis.source, target + index * axis.target)
+
+    if all(axis.size for axis in whole.axes):
+        yield from parts(0, whole.source, whole.target)
 
 
 def copy_box(

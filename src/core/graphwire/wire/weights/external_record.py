@@ -7,7 +7,15 @@ from graphwire.hooks import Chunk
 from graphwire.schema import ITEM_SIZES, RecordReference, Region
 from graphwire.wire import allocate
 from graphwire.wire.archive import FileSource
-from graphwire.wire.weights.boxes import Axis, copy_box, is_contiguous, row_major
+from graphwire.wire.weights.boxes import (
+    Axis,
+    Part,
+    copy_box,
+    is_contiguous,
+    is_dense,
+    parts_in_range,
+    row_major,
+)
 from graphwire.wire.weights.opened_stores import OpenedStores
 from graphwire.wire.weights.piece_digests import PIECE_BYTES, PieceDigest, piece_digest
 from graphwire.wire.weights.reference_table import counts_of, strides_of
@@ -17,8 +25,11 @@ _MAPPED_AGAIN_BYTES = 1 << 20
 Each mapping holds a descriptor."""
 
 
+_ZEROS = memoryview(bytes(1 << 16))
+
+
 class ExternalRecord:
-    """A record of weights outside of the program's file.
+    """A record of weights outside of the program's file. Its bytes can be read in ranges (`RangedRecord`).
 
     Args:
         stores: the stores, open.
@@ -27,7 +38,7 @@ class ExternalRecord:
         copied: whether each view is a checked copy in memory, not a mapping.
     """
 
-    __slots__ = ("_copied", "_name", "nbytes", "reference", "stores")
+    __slots__ = ("_copied", "_is_covered", "_name", "nbytes", "reference", "stores")
 
     def __init__(
         self, stores: OpenedStores, name: str, reference: RecordReference, *, copied: bool = False
@@ -37,6 +48,7 @@ class ExternalRecord:
         self._copied = copied
         self.reference = reference
         self.nbytes = reference.nbytes
+        self._is_covered: bool | None = None
 
     @property
     def is_checked(self) -> bool:
@@ -47,6 +59,35 @@ class ExternalRecord:
     def lends(self) -> bool:
         """Whether views are mapped from a file; otherwise each view is a copy."""
         return not self._copied and self._mapped_range() is not None
+
+    def read_into(self, offset: int, memory: memoryview) -> None:
+        """Fill `memory` with the bytes that begin at `offset`, read from the files and not mapped. Bytes of no region are 0.
+
+        Raises:
+            WeightsError: a tensor is missing, or has another type or shape.
+            ArchiveError: a file is missing or became shorter.
+        """
+        regions = self.reference.regions
+        item = max((ITEM_SIZES[each.dtype] for each in regions), default=1)
+        before, after = offset % item, -(offset + memory.nbytes) % item
+        if before or after:  # a part of an element
+            whole = allocate(before + memory.nbytes + after)
+            self.read_into(offset - before, whole)
+            memory[:] = whole[before : before + memory.nbytes]
+            return
+        if not self._covered():
+            for start in range(0, memory.nbytes, len(_ZEROS)):
+                part = memory[start : start + len(_ZEROS)]
+                part[:] = _ZEROS[: part.nbytes]
+        for region in regions:
+            try:
+                self._read_region(region, offset, memory)
+            except GraphwireError as error:
+                raise error.within(self._name) if not error.place else error from None
+
+    def check(self) -> _RunningDigest | None:
+        """Return a check of the digest if the caller chose checked copies."""
+        return _RunningDigest(self) if self.is_checked else None
 
     def view(self) -> memoryview:
         """Return the bytes: mapped if the record is one whole stored tensor, otherwise copied.
@@ -79,7 +120,8 @@ class ExternalRecord:
             if found is None:
                 self._copy()
             return
-        self.check_digest(piece_digest(self._copy() if found is None else _bytes_at(*found, self.nbytes)))
+        whole = self._copy() if found is None or not self.stores.maps else _bytes_at(*found, self.nbytes)
+        self.check_digest(piece_digest(whole))
 
     def check_digest(self, digest: str) -> None:
         """Raise unless the digest of the bytes is the recorded one. Nothing is recorded of bytes that nobody read.
@@ -101,7 +143,7 @@ class ExternalRecord:
     def _mapped_range(self) -> tuple[FileSource, int] | None:
         """Return where the record can be mapped: it is a whole tensor, which begins at a multiple of its element size."""
         (region, *others) = self.reference.regions or (None,)
-        if region is None or others or region.box is not None or self.nbytes == 0:
+        if region is None or others or region.box is not None or self.nbytes == 0 or not self.stores.maps:
             return None
         found = self._range()
         return found if found is not None and found[1] % ITEM_SIZES[region.dtype] == 0 else None
@@ -128,46 +170,26 @@ class ExternalRecord:
 
     def _copy(self) -> memoryview:
         memory = allocate(self.nbytes)
-        for region in self.reference.regions:
-            try:
-                self._copy_region(region, memory)
-            except GraphwireError as error:
-                raise error.within(self._name) if not error.place else error from None
+        self.read_into(0, memory)
         return memory
 
-    def _copy_region(self, region: Region, memory: memoryview) -> None:
+    def _covered(self) -> bool:
+        """Return whether it is certain that regions make each byte."""
+        if self._is_covered is None:
+            spans = sorted(map(_dense_span, self.reference.regions))
+            ends = [0, *(high for _, high in spans)]
+            self._is_covered = [low for low, _ in spans] == ends[:-1] and ends[-1] == self.nbytes
+        return self._is_covered
+
+    def _read_region(self, region: Region, offset: int, memory: memoryview) -> None:
         item = ITEM_SIZES[region.dtype]
+        low, high = offset // item, (offset + memory.nbytes) // item
         for chunk in self.stores.tensor(region).chunks:
-            found = _meet(region, chunk)
-            if found is not None:
-                axes, there, here = found
+            met = _meet(region, chunk)
+            for part in () if met is None else parts_in_range(met, low, high):
                 source = self.stores.source(region.store, chunk.file)
-                copy_box(source, chunk.offset + there * item, memory, here * item, axes, item)
-
-
-class ExternalRun(ExternalRecord):
-    """A record of weights whose bytes are in order in a stored tensor, so that its ranges can be read (a `RangedRecord`)."""
-
-    __slots__ = ("_whole",)
-
-    def read_into(self, offset: int, memory: memoryview) -> None:
-        """Fill `memory` with the bytes that begin at `offset`, read from the file and not mapped.
-
-        Raises:
-            As `view`.
-        """
-        found = self._range()
-        if found is not None:
-            source, start = found
-            source.read_into(start + offset, memory)
-            return
-        if not hasattr(self, "_whole"):  # a tensor in several chunks
-            self._whole = self._copy()
-        memory[:] = self._whole[offset : offset + len(memory)]
-
-    def check(self) -> _RunningDigest | None:
-        """Return a check of the digest if the caller chose checked copies."""
-        return _RunningDigest(self) if self.is_checked else None
+                start = chunk.offset + part.source * item
+                copy_box(source, start, memory, (part.target - low) * item, part.axes, item)
 
 
 class _RunningDigest:
@@ -184,15 +206,13 @@ class _RunningDigest:
         self._record.check_digest(self._digest.hexdigest())
 
 
-def make_external_record(
-    stores: OpenedStores, name: str, reference: RecordReference, *, copied: bool = False
-) -> ExternalRecord:
-    """Return a record of weights outside of the program's file. Arguments are those of `ExternalRecord`."""
-    (region, *others) = reference.regions or (None,)
-    in_order = region is not None and not others and not region.offset and _is_run(region)
-    if in_order and region is not None and is_contiguous(counts_of(region), strides_of(region)):
-        return ExternalRun(stores, name, reference, copied=copied)
-    return ExternalRecord(stores, name, reference, copied=copied)
+def _dense_span(region: Region) -> tuple[int, int]:
+    """Return the bytes of a record that a region makes, from the first to the last; (-1, -1) if there are gaps between them."""
+    counts, strides = counts_of(region), strides_of(region)
+    if not is_dense(counts, strides):
+        return -1, -1
+    first = region.offset * ITEM_SIZES[region.dtype]
+    return first, first + _box_bytes(counts, region.dtype)
 
 
 def _box_bytes(counts: list[int], dtype: str) -> int:
@@ -216,9 +236,8 @@ def _is_run(region: Region) -> bool:
     return True
 
 
-def _meet(region: Region, chunk: Chunk) -> tuple[list[Axis], int, int] | None:
-    """Return the part of a region's box that lies in a chunk: its dimensions, and the first element in the chunk and in the
-    record. None if there is none."""
+def _meet(region: Region, chunk: Chunk) -> Part | None:
+    """Return the part of a region's box that lies in a chunk, as a copy from the chunk to the record. None if there is none."""
     axes: list[Axis] = []
     there, here = 0, region.offset
     sides = region.box or [[0, size, 1] for size in region.shape]
@@ -234,7 +253,7 @@ def _meet(region: Region, chunk: Chunk) -> tuple[list[Axis], int, int] | None:
         axes.append(Axis(high - low + 1, step * source, target))
         there += (first + low * step - start) * source
         here += low * target
-    return axes, there, here
+    return Part(axes, there, here)
 
 
 def _bytes_at(source: FileSource, offset: int, nbytes: int) -> memoryview:

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
@@ -91,6 +92,7 @@ class Folder(Closing):
     def __init__(self, path: str | os.PathLike[str], *, links: bool = False) -> None:
         self.path = Path(path)
         self.links = links
+        self._reads_ahead = True
 
     def at(self, location: str) -> Folder:
         """Return the folder below this one.
@@ -99,6 +101,12 @@ class Folder(Closing):
             ArchiveError: the location leaves this folder.
         """
         return _Below(self, check_location(location)) if location else self
+
+    def without_read_ahead(self) -> Folder:
+        """Return the same folder, of whose files the system reads only what is asked for, where it can be told."""
+        folder = copy(self)
+        folder._reads_ahead = False
+        return folder
 
     def shown(self, location: str) -> str:
         """Return the path of a file, for messages."""
@@ -140,7 +148,10 @@ class Folder(Closing):
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             file.close()
             raise ArchiveError(f"{self.shown(location)!r} is not a regular file", remedy=_PLAIN)
-        return FileSource(file)
+        source = FileSource(file)
+        if not self._reads_ahead:
+            source.expect_scattered_reads()
+        return source
 
     def create(self, location: str) -> NewFile:
         return NewFile(self, location)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -154,11 +154,7 @@ def match_records(
     prefix = ("", "") if names is not None else common_prefix(wanted, tensors)
     pieces_of = _resolver(names, prefix)
     found: dict[str, RecordReference] = {}
-    missing = [
-        Problem(pattern, "shard", "no stored tensor has a name that fits this pattern of shard=")
-        for pattern in shard or ()
-        if not any(fnmatch.fnmatchcase(name, pattern) for name in tensors)
-    ]
+    missing: list[Problem] = []
     for record in records.values():
         regions: list[Region] = []
         problems: list[Problem] = []
@@ -170,12 +166,50 @@ def match_records(
             else:
                 regions += regions_or_problem
         reference = RecordReference(record.nbytes, regions)
+        if not problems and not partly:
+            problems += _unused_bytes(record)
         if not problems:
             problems += regions_problems(reference, store + 1, record.weights[0].name, partly=partly)
         missing += problems
         if not problems:
             found[record.name] = reference
-    return Match(found, missing, prefix)
+    named = (
+        {piece.tensor for name in wanted for piece in pieces_of(name)} if shard and not partly else tensors
+    )
+    return Match(found, [*_idle_patterns(shard or {}, tensors, named), *missing], prefix)
+
+
+def _unused_bytes(record: WeightRecord) -> Iterator[Problem]:
+    """Yield a problem if weights use only a part of their storage: nobody knows where the rest would be."""
+    parts = record.distinct()
+    used = sum(each.nbytes for each in parts)
+    if used < record.nbytes and len(parts) == 1:
+        yield Problem(
+            parts[0].name,
+            "view",
+            f"it is a view, of {used:,} of the {record.nbytes:,} bytes of a storage; save a copy of it instead (.contiguous())",
+        )
+
+
+def _idle_patterns(
+    shard: Mapping[str, int], tensors: Mapping[str, object], named: Container[str]
+) -> Iterator[Problem]:
+    """Yield a problem for each pattern of `shard` that divides no weight.
+
+    Args:
+        named: the stored tensors that weights consist of.
+    """
+    for pattern in shard:
+        fitting = [name for name in tensors if fnmatch.fnmatchcase(name, pattern)]
+        if not fitting:
+            yield Problem(pattern, "shard", "no stored tensor has a name that fits this pattern of shard=")
+        elif not any(name in named for name in fitting):
+            shown = f"{fitting[0]!r:.200}{' and others' if len(fitting) > 1 else ''}"
+            yield Problem(
+                pattern,
+                "shard",
+                f"this pattern of shard= fits only stored tensors that no weight consists of ({shown})",
+            )
 
 
 def common_prefix(wanted: Sequence[str], stored: Mapping[str, object]) -> tuple[str, str]:
@@ -330,14 +364,17 @@ def _box(
             return f"the part {piece.part} has a negative step"
         box.append([first, len(range(*taken.indices(size))), step])
     number, ranks = rank
-    dimensions = {dim for pattern, dim in shard.items() if fnmatch.fnmatchcase(piece.tensor, pattern)}
+    fitting = {dim for pattern, dim in shard.items() if fnmatch.fnmatchcase(piece.tensor, pattern)}
+    for dimension in fitting:
+        if not -len(shape) <= dimension < len(shape):
+            has = f"has {len(shape)} dimension{'' if len(shape) == 1 else 's'}"
+            return f"shard= divides dimension {dimension} of {piece.tensor}, which {has}"
+    dimensions = {dimension % len(shape) for dimension in fitting}
     if len(dimensions) > 1:
         return f"several patterns of shard= fit {piece.tensor}, with different dimensions"
     for dimension in dimensions:
-        if not -len(shape) <= dimension < len(shape):
-            return f"shard= divides dimension {dimension} of {piece.tensor}, which has {len(shape)}"
         first, count, step = box[dimension]
         if count % ranks:
-            return f"{count} rows of {piece.tensor} cannot be divided between {ranks} ranks"
+            return f"{ranks} ranks cannot divide dimension {dimension} of {piece.tensor} equally: its size there is {count}"
         box[dimension] = [first + number * (count // ranks) * step, count // ranks, step]
     return box

@@ -114,6 +114,8 @@ class OpenedStores(Closing):
         places: where each of its stores is; None where nobody said.
         checked: whether files must be those that the table describes. False where the caller chose others.
         unusable: why no weights can be read; empty if they can.
+        maps: whether whole tensors are mapped. Otherwise they are read, and the system reads nothing ahead: for a rank of
+            several, whose weights lie between those of others.
     """
 
     def __init__(
@@ -124,10 +126,16 @@ class OpenedStores(Closing):
         *,
         checked: bool = True,
         unusable: str = "",
+        maps: bool = True,
     ) -> None:
         self.references = references
-        self.places = places
+        self.places = (
+            places
+            if maps
+            else [each and each._replace(folder=each.folder.without_read_ahead()) for each in places]
+        )
         self.checked = checked
+        self.maps = maps
         self._unusable = unusable
         self._registry = registry
         self._indexes: dict[int, StoreIndex] = {}

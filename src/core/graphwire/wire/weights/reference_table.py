@@ -28,6 +28,7 @@ REFERENCES = f"{WEIGHTS}references.json"
 _MOST_BYTES = 1 << 62
 _TABLES = msgspec.json.Decoder(WeightReferences)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_A_RANK = "Pass an integer, such as torch.distributed.get_rank()"
 _KIND = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
 
@@ -50,6 +51,20 @@ def read_references(data: bytes) -> WeightReferences:
     return references
 
 
+def check_rank(name: str, rank: object) -> int | None:
+    """Return a rank, or a number of ranks, after a check that it is an integer or None.
+
+    Args:
+        name: the argument, for messages.
+
+    Raises:
+        ArchiveError: it is something else.
+    """
+    if rank is None or (isinstance(rank, int) and not isinstance(rank, bool)):
+        return rank
+    raise ArchiveError(f"{name}={rank!r:.80} is not an integer", remedy=_A_RANK)
+
+
 def records_of_rank(references: WeightReferences, rank: int | None) -> Mapping[str, RecordReference]:
     """Return the records that one rank of a program has.
 
@@ -60,10 +75,15 @@ def records_of_rank(references: WeightReferences, rank: int | None) -> Mapping[s
         ArchiveError: there is no such rank.
     """
     count = len(references.ranks)
-    if rank is not None and not 0 <= rank < max(count, 1):
-        divided = f"divided between {count} ranks" if count else "not divided between ranks"
+    if rank is not None and not count:
         raise ArchiveError(
-            f"there is no rank {rank}: the weights are {divided}", remedy="Pass another rank=, or none"
+            f"there is no rank {rank}: the weights are not divided between ranks",
+            remedy="Leave rank= out: all ranks load the same weights",
+        )
+    if rank is not None and not 0 <= rank < count:
+        raise ArchiveError(
+            f"there is no rank {rank}: the weights are divided between {count} ranks",
+            remedy=f"Pass rank= from 0 to {count - 1}",
         )
     return {**references.records, **references.ranks[rank or 0]} if count else references.records
 
