@@ -1,4 +1,4 @@
-"""The table of docs/content-hash.md: it has every field of every record of the schema, and what it says of each is true."""
+"""The table of docs/spec/canonical.md: it has every field of every record of the schema, and what it says of each is true."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROW = re.compile(r"^\| (\w+) \| ((?:`\w+` ?)+) \| (.+) \|$", re.MULTILINE)
 
 
 def _table() -> dict[tuple[str, str], str]:
-    text = (ROOT / "docs" / "content-hash.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "spec" / "canonical.md").read_text(encoding="utf-8")
     section = text.partition("## What counts")[2].partition("## Algorithm")[0]
     found: dict[tuple[str, str], str] = {}
     for record, fields, place in ROW.findall(section):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from specification import SPEC, blocks, examples, rules, table_rows, words
 
 from graphwire.analysis.validation import legal_names, validate
 from graphwire.analysis.validation.program_rules import UNSEEN_FEATURES
@@ -45,19 +45,6 @@ from graphwire.schema.texts import (
 from graphwire.schema.texts.constructor import ASSUMPTIONS
 from graphwire.schema.texts.guard import FUNCTIONS, METHODS
 from graphwire.schema.trees import program_from_tree
-
-SPEC = Path(__file__).resolve().parents[2] / "docs" / "spec"
-
-
-def examples(file: str, kind: str) -> list[Any]:
-    """Return the items of the JSON blocks of one kind in a file."""
-    return [item for block in blocks(file, kind) for item in block]
-
-
-def blocks(file: str, kind: str) -> list[Any]:
-    found = re.findall(rf"^```json {kind}\n(.*?)^```$", (SPEC / file).read_text(), re.M | re.S)
-    assert found, f"{file} has no examples of {kind}"
-    return [json.loads(each) for each in found]
 
 
 def notation(expression: Expression) -> list[Any]:
@@ -116,26 +103,6 @@ def test_the_default_factories_are_those_of_the_code():
     assert set(words(rules("treespecs.md")["TSP-16"].partition(" is one of ")[2])) == set(FACTORIES)
 
 
-def rules(file: str) -> dict[str, str]:
-    """Return the text of each rule of a file, by its number."""
-    text = (SPEC / file).read_text()
-    found = re.findall(r"^- <a id=\S+\*\*\[([A-Z]+-\d+)\]\*\* (.*?)(?=^- <a|^\n|\Z)", text, re.M | re.S)
-    assert len(dict(found)) == len(found), "a number occurs twice"
-    return dict(found)
-
-
-def table_rows(after: str, file: str = "expressions.md") -> list[list[str]]:
-    """Return the cells of the first table behind a rule."""
-    lines = (SPEC / file).read_text().partition(f"**[{after}]**")[2].splitlines()
-    start = next(index for index, line in enumerate(lines) if line.startswith(("| ---", "|--")))
-    rows = []
-    for line in lines[start + 1 :]:
-        if not line.startswith("|"):
-            break
-        rows.append([cell.strip() for cell in line.strip("|").split("|")])
-    return rows
-
-
 ARITIES = {
     "0 or more": (0, None),
     "1": (1, 1),
@@ -144,10 +111,6 @@ ARITIES = {
     "2": (2, 2),
     "3": (3, 3),
 } | {"2 or more": (2, None)}
-
-
-def words(text: str) -> list[str]:
-    return re.findall(r"`([^`]+)`", text)
 
 
 @pytest.mark.parametrize(("rule", "table"), [("EXP-4", HEADS), ("EXP-35", FUNCTIONS)])

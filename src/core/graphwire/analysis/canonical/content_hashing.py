@@ -5,7 +5,7 @@ content_hash(program, payloads)   also hashes its weights and constants
 
 The hash is computed from a content tree. This module and `graph_content`, `argument_forms`, `expression_content`,
 `treespec_content` and `payload_content` build it. It does not depend on the layout or encoding of records.
-`docs/content-hash.md` specifies the algorithm, and lists for every field of every record whether it counts.
+`docs/spec/canonical.md` specifies the algorithm, and lists for every field of every record whether it counts.
 """
 
 from __future__ import annotations

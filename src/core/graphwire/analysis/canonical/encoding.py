@@ -1,7 +1,7 @@
 """Deterministic bytes of a content tree: MessagePack with exactly one encoding for each tree.
 
 A tree is None, bool, int, float, str, bytes, a list of trees, or a dict with text keys. The encoding does not depend on the
-schema. `docs/content-hash.md` specifies it for other languages:
+schema. `docs/spec/canonical.md` specifies it for other languages:
 
 * every head is the shortest that MessagePack offers; an integer has its shortest form, unsigned from zero on;
 * a float has 64 bits, and NaN is `7ff8000000000000`;
