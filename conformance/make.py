@@ -21,13 +21,13 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from making import tree_vectors, valid_archives, valid_documents  # noqa: E402
+from making import invalid_archives, invalid_documents, tree_vectors, valid_archives, valid_documents  # noqa: E402
 from making.files import FORMATS, Case  # noqa: E402
 
 from graphwire.api.conformance import neutral  # noqa: E402
 from graphwire.errors import GraphwireError  # noqa: E402
 
-ROOMS = (valid_documents, valid_archives)
+ROOMS = (valid_documents, valid_archives, invalid_documents, invalid_archives)
 OWN = ("valid", "invalid", "trees")
 """What the script writes, besides the index."""
 

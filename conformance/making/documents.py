@@ -114,8 +114,8 @@ def calls(inputs: Sequence[Tree], outputs: Sequence[Tree], **fields: Any) -> lis
         {
             "fqn": "",
             "signature": {
-                "inputs": list(inputs),
-                "outputs": list(outputs),
+                "inputs": [],
+                "outputs": [],
                 "in_spec": treespec(container("builtins.tuple", None, arguments, keywords)),
                 "out_spec": treespec(container("builtins.tuple", None, *[LEAF] * len(outputs))),
                 "forward_arg_names": None,

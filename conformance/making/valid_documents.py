@@ -442,8 +442,6 @@ def text_cases() -> Iterator[Case]:
                 "conformance.Pair": {"field_names": ["left", "right"]}
             }
         count = json_leaves(spec)
-        signature = tree["graph_module"]["module_call_graph"][0]["signature"]
-        signature["outputs"] = [tensor("relu")] * count
         contents = tree["graph_module"]["graph"]
         contents["outputs"] = [tensor("relu")] * count
         tree["graph_module"]["signature"]["output_specs"] = [{"user_output": {"arg": tensor("relu")}}] * count
@@ -525,11 +523,16 @@ def signature_cases() -> Iterator[Case]:
     modules = simple()
     entry = modules["graph_module"]["module_call_graph"][0]
     entry["signature"]["forward_arg_names"] = ["x"]
+    pair = container(
+        "builtins.tuple", None, container("builtins.tuple", None, LEAF), container("builtins.dict", [])
+    )
     inner = {
         **entry["signature"],
+        "inputs": [tensor("x")],
+        "outputs": [{"as_none": True}],
+        "in_spec": treespec(pair),
         "input_names": [None],
         "output_names": ["nothing"],
-        "outputs": [{"as_none": True}],
     }
     modules["graph_module"]["module_call_graph"] += [
         {"fqn": "layer", "signature": inner},

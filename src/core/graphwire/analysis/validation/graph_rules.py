@@ -299,6 +299,9 @@ def check_graph(
     _check_indices(walk, place, graph.nodes)
     for index, output in enumerate(graph.outputs):
         check_argument(walk, scope, (place, ".outputs", index), output, nesting)
+    if graph.is_single_tensor_return and len(graph.outputs) != 1:
+        message = f"it returns its only output bare, and has {len(graph.outputs)} outputs"
+        walk.report((place, ".is_single_tensor_return"), "count", message)
     scope.finish(walk)
     _check_values(walk, scope, place, graph)
     for key, origin in graph.value_metadata.items():

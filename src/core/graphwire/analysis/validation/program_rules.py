@@ -461,6 +461,26 @@ def _check_encoded(walk: Walk, place: Place, values: Mapping[str, EncodedValue])
         walk.check_path(here, name)
         for index, tensor in enumerate(encoded.tensors):
             walk.check_path((here, f".tensors[{index}]"), tensor)
+    for name in _circular(values):
+        walk.report((place, f"[{quoted(name)}]"), "circle", "it is a part of itself")
+
+
+def _circular(values: Mapping[str, EncodedValue]) -> list[str]:
+    """Return the values that are parts of themselves, or whose parts are, without recursion."""
+    left = {name: {part for part in each.tensors if part in values} for name, each in values.items()}
+    whole_of: dict[str, list[str]] = {}
+    for name, parts in left.items():
+        for part in parts:
+            whole_of.setdefault(part, []).append(name)
+    done = [name for name, parts in left.items() if not parts]
+    while done:
+        part = done.pop()
+        del left[part]
+        for name in whole_of.get(part, ()):
+            left[name].discard(part)
+            if not left[name]:
+                done.append(name)
+    return list(left)
 
 
 UNSEEN_FEATURES: Final = frozenset(
