@@ -159,7 +159,7 @@ def _decode_tags(tree: Any) -> Any:
 
 def _decode_bytes(value: Any) -> bytes:
     try:
-        if type(value) is str:
+        if type(value) is str and len(value) % 4 == 0:  # Python drops one excess "="
             return b64decode(value, validate=True)
     except (binascii.Error, ValueError):
         pass

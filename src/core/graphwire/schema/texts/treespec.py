@@ -280,7 +280,7 @@ def decode_value(tree: Any, place: str = "") -> Any:
                 decoded[hashable(decode_value(key, place), place)] = decode_value(item, place)
             if len(decoded) == len(pairs):
                 return decoded
-        case {"bytes": str(text), **rest} if not rest:
+        case {"bytes": str(text), **rest} if not rest and len(text) % 4 == 0:
             try:
                 return base64.b64decode(text, validate=True)
             except (binascii.Error, ValueError) as error:

@@ -1,0 +1,224 @@
+"""Readers written from the text alone accept what graphwire accepts, refuse what it refuses, and find the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import math
+import random
+import struct
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from graphwire.errors import GraphwireError
+from graphwire.hooks import Registry
+from graphwire.wire.archive import ArchiveReader, ArchiveWriter
+from graphwire.wire.package.document import read_document
+
+FORMATS = Registry.discover().wire_formats
+
+
+def _beside(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+archives, trees = _beside("archive_from_text"), _beside("trees_from_text")
+
+# ------------------------------------------------------------------------------------------------------------ archives
+
+
+def own_archive() -> bytes:
+    stream = io.BytesIO()
+    with ArchiveWriter(stream) as archive:
+        archive.write("models/model.json", b'{"a":1}' * 40, compress=True)
+        archive.write("data/weights/weight_0", b"x" * 70, compress=False)
+        archive.write_stream("data/weights/weight_1", 100, [b"y" * 100])
+    return stream.getvalue()
+
+
+def foreign_archive() -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("r/a", b"hello" * 9, compress_type=zipfile.ZIP_DEFLATED)
+        archive.writestr("r/b", b"hello")
+        archive.writestr("r/folder/", b"")
+        archive.comment = b"a comment"
+    return stream.getvalue()
+
+
+def zip64_archive() -> bytes:
+    """Return an archive with a zip64 end record, whose first entry has its sizes and its offset in an extra field."""
+    data = own_archive()
+    count, size, offset = struct.unpack_from("<H2I", data, len(data) - 12)
+    fields = list(struct.unpack_from("<4s6H3I5H2I", data, offset))
+    extra = struct.pack("<HHQQQ", 1, 24, fields[9], fields[8], fields[16])
+    fields[8] = fields[9] = fields[16] = archives.ONES32
+    fields[11] = len(extra)
+    names_at = offset + 46 + fields[10]
+    entry = struct.pack("<4s6H3I5H2I", *fields) + data[offset + 46 : names_at] + extra
+    directory = entry + data[names_at : len(data) - 22]
+    size = len(directory)
+    end64 = struct.pack("<4sQ2H2I4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, size, offset)
+    locator = struct.pack("<4sIQI", b"PK\6\7", 0, offset + size, 1)
+    end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, *[0xFFFF] * 2, *[archives.ONES32] * 2, 0)
+    return data[:offset] + directory + end64 + locator + end
+
+
+def changed(data: bytes, choice: random.Random, least: int) -> bytes:
+    """Return data with one to three bytes changed, inserted or deleted, mostly behind an offset."""
+    content = bytearray(data)
+    for _ in range(choice.choice((1, 1, 1, 2, 3))):
+        if not content:
+            break
+        at = choice.randrange(least if choice.random() < 0.5 else 0, len(content))
+        byte = choice.choice((0, 1, 255, choice.randrange(256), content[at] ^ 1 << choice.randrange(8)))
+        kind = choice.random()
+        content[at : at + (kind > 0.1)] = b"" if kind > 0.9 else bytes([byte])
+    return bytes(content)
+
+
+@pytest.mark.parametrize("make", [own_archive, foreign_archive, zip64_archive])
+def test_damaged_archives_are_read_and_refused_alike(make: Any) -> None:
+    whole, refusals = make(), set()
+    for seed in range(3000):
+        choice = random.Random(seed)
+        data = changed(whole, choice, whole.find(b"PK\1\2")) if seed else whole
+        try:
+            expected: Any = archives.read_directory(data)
+        except archives.Refused as refusal:
+            refusals.add(str(refusal))
+            with pytest.raises(GraphwireError):
+                ArchiveReader(data)
+            continue
+        archive = ArchiveReader(data)
+        assert archive.names == tuple(expected)
+        for name in expected:
+            try:
+                content = archives.read_record(data, *expected[name])
+            except archives.Refused as refusal:
+                refusals.add(str(refusal))
+                with pytest.raises(GraphwireError):
+                    archive.read(name)
+            else:
+                assert archive.read(name) == content
+    assert len(refusals) >= 10
+
+
+# --------------------------------------------------------------------------------------------------------------- trees
+
+SCALARS: list[Any] = [None, True, False, 0, 23, 24, -25, 255, 1 << 16, (1 << 53) + 1, (1 << 64) - 1, 1 << 64]
+SCALARS += [
+    -(1 << 63),
+    -(1 << 63) - 1,
+    -(1 << 64) - 1,
+    10**30,
+    0.0,
+    -0.0,
+    1.5,
+    math.nan,
+    -math.inf,
+    1e300,
+    5e-324,
+]
+SCALARS += ["", "a", "é", "😀", "\0", "$bytes", "x" * 40, b"", b"ab", b"\xff" * 30]
+KEYS = ["a", "b", "$bytes", "$float", "$$bytes", "$x", "", "é", "__proto__", "1"]
+FRAGMENTS = [
+    b'{"$bytes":"AAAA"}',
+    b'{"$$float":1}',
+    b'{"$float":"inf"}',
+    rb'"\u0024bytes"',
+    rb"\u00e9",
+    rb"\ud83d",
+]
+FRAGMENTS += [
+    rb"\ude00",
+    b"1e5",
+    b"1e999",
+    b"-0",
+    b"NaN",
+    b"-Infinity",
+    b" ",
+    b",",
+    b"}",
+    b'"a":1,"a":2',
+    b"01",
+    b"=",
+]
+
+
+def made_tree(choice: random.Random, depth: int = 0) -> Any:
+    kind = choice.random()
+    if depth > 3 or kind < 0.5:
+        return choice.choice(SCALARS)
+    items = [made_tree(choice, depth + 1) for _ in range(choice.randrange(4))]
+    return items if kind < 0.75 else {choice.choice(KEYS): item for item in items}
+
+
+def shown(tree: Any) -> str:
+    """Return a text that is equal for equal trees, with the order of keys, and kinds of numbers."""
+    return repr(tree)
+
+
+@pytest.mark.parametrize("name", ["json", "msgpack", "cbor"])
+def test_damaged_documents_are_read_and_refused_alike(name: str) -> None:
+    refusals = set()
+    for seed in range(3000):
+        choice = random.Random(seed)
+        tree = made_tree(choice)
+        data = FORMATS[name].encode(tree)
+        assert shown(trees.READERS[name](data)) == shown(tree)
+        data = changed(data, choice, 0)
+        if name == "json" and seed % 2:
+            at = choice.randrange(len(data) + 1)
+            data = data[:at] + choice.choice(FRAGMENTS) + data[at + choice.choice((0, 0, 1, 3)) :]
+        try:
+            expected = trees.READERS[name](data)
+        except trees.Refused as refusal:
+            refusals.add(str(refusal))
+            with pytest.raises(GraphwireError):
+                read_document(data, FORMATS[name])
+        else:
+            assert shown(read_document(data, FORMATS[name])) == shown(expected)
+    assert len(refusals) >= 4
+
+
+@pytest.fixture
+def deep_stack() -> Iterator[None]:
+    """Let the readers of the text recurse: they use a few frames for each level."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(4_000)
+    yield
+    sys.setrecursionlimit(limit)
+
+
+@pytest.mark.usefixtures("deep_stack")
+@pytest.mark.parametrize(
+    ("name", "opening", "closing", "tag"),
+    [
+        ("json", b"[", b"]", b'{"$bytes":""}'),
+        ("msgpack", b"\x91", b"", b"\xc4\0"),
+        ("cbor", b"\x81", b"", b"\x40"),
+    ],
+)
+def test_depth_is_bounded_alike(name: str, opening: bytes, closing: bytes, tag: bytes) -> None:
+    head = b"\xd9\xd9\xf7" if name == "cbor" else b""
+    for depth, accepted in ((400, True), (401, False), (100_000, False)):
+        data = head + opening * depth + tag + closing * depth
+        if accepted:
+            assert shown(trees.READERS[name](data)) == shown(read_document(data, FORMATS[name]))
+            continue
+        with pytest.raises(trees.Refused, match="TREE-4"):
+            trees.READERS[name](data)
+        with pytest.raises(GraphwireError):
+            read_document(data, FORMATS[name])
