@@ -7,6 +7,7 @@ import json
 import math
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from torch.testing._internal.two_tensor import TwoTensor
 
 from graphwire.bridge.tensors.storages import _TRIM_BYTES
 from graphwire.errors import FormatError, LimitError
@@ -143,6 +145,28 @@ def test_the_references_of_the_example_make_their_record() -> None:
     references = read_references(text.encode())
     (record,) = references.records.values()
     assert [counts_of(each) for each in record.regions] == [[2, 2], [2, 2]]
+
+
+def _quantized(*sizes: int) -> torch.Tensor:
+    return torch.quantize_per_tensor(torch.ones(sizes), 0.5, 1, torch.qint8)
+
+
+CODED: dict[str, Callable[[], Any]] = {
+    "sparse": lambda: torch.eye(2).to_sparse(),
+    "quantized": lambda: _quantized(2),
+    "jagged": lambda: torch.nested.nested_tensor([torch.ones(1), torch.ones(2)], layout=torch.jagged),
+    "tensor_subclass": lambda: TwoTensor(torch.ones(2), torch.ones(2)),
+    "script_object": lambda: torch.ops.quantized.linear_prepack(_quantized(2, 2), None),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*quantized tensor creation functions:UserWarning")
+@pytest.mark.parametrize("name", CODED)
+def test_codecs_write_the_stated_trees(name: str) -> None:
+    text = (SPEC / "payloads.md").read_text(encoding="utf-8")
+    (column,) = re.findall(rf"^\| `{name}` \| [^|]* \| ([^|]*) \|", text, re.MULTILINE)
+    tree, _ = Registry.discover().constant_codecs[name].encode(CODED[name]())
+    assert set(tree) == set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)|;.*", "", column)))
 
 
 TABLES = [
