@@ -57,8 +57,12 @@ def to_constructor(text: str) -> str:
     Raises:
         ExpressionError: the text does not match the grammar.
     """
-    text = _OLD_NAME.sub(lambda found: f"{_OLD_NAMES[found[1]]}(", text)
-    return format_expression(_with_symbols(parse_infix(text), lambda name: (name, *assumptions_of(name))))
+    expression = parse_infix(_with_newer_names(text))
+    return format_expression(_with_symbols(expression, lambda name: (name, *assumptions_of(name))))
+
+
+def _with_newer_names(text: str) -> str:
+    return _OLD_NAME.sub(lambda found: f"{_OLD_NAMES[found[1]]}(", text)
 
 
 def to_infix(text: str) -> str:
@@ -86,6 +90,7 @@ def rename_symbols(text: str, old: str, new: str) -> str:
     """Rename the symbols in infix text that consist of `old` and a number to `new` and that number."""
     if old not in text:
         return text
+    text = _with_newer_names(text)
     pattern = re.compile(rf"{old}(\d+)", re.ASCII)
 
     def rename(name: str) -> tuple[str]:
