@@ -21,11 +21,16 @@ export function toHex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** The SHA-256 of parts, one after the other, in hexadecimal. */
-export function sha256Hex(...parts: readonly Uint8Array[]): string {
+/** The SHA-256 of parts, one after the other. */
+export function sha256Bytes(...parts: readonly Uint8Array[]): Uint8Array {
   const digest = sha256.create();
   for (const part of parts) digest.update(part);
-  return toHex(digest.digest());
+  return digest.digest();
+}
+
+/** The SHA-256 of parts, one after the other, in hexadecimal. */
+export function sha256Hex(...parts: readonly Uint8Array[]): string {
+  return toHex(sha256Bytes(...parts));
 }
 
 /** BLAKE2b with 16 bytes. */

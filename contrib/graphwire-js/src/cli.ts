@@ -1,14 +1,18 @@
 #!/usr/bin/env node
 /** The command `graphwire-js`. */
 
+import { dirname } from "node:path";
+
 import { GraphwireError, messageOf } from "./errors.js";
 import { inspect } from "./inspection.js";
-import { withPath } from "./node.js";
-import { toJson } from "./printing.js";
+import { neutral } from "./neutral.js";
+import { folderResolver, withPath } from "./node.js";
+import { toCanonicalJson, toJson } from "./printing.js";
 
 const USAGE = `usage: graphwire-js COMMAND FILE…
 
   inspect FILE    print the summary of a file, as graphwire inspect --json does
+  neutral FILE    print all that the file contains, as neutral JSON
   verify FILE     compare every record with its checksum and its digest
 
 Exit codes: 0 success; 1 the file is refused, or differs; 2 the command failed, or its arguments are wrong.
@@ -23,6 +27,17 @@ const COMMANDS: ReadonlyMap<string, readonly [files: number, run: Command]> = ne
       1,
       async ([path = ""]) => {
         print(toJson(await withPath(path, (file) => inspect(file, path)), "  "));
+        return 0;
+      },
+    ],
+  ],
+  [
+    "neutral",
+    [
+      1,
+      async ([path = ""]) => {
+        const resolve = folderResolver(dirname(path));
+        process.stdout.write(toCanonicalJson(await withPath(path, neutral, { resolve })));
         return 0;
       },
     ],

@@ -52,58 +52,79 @@ export type MemoryFormat = Of<typeof MEMORY_FORMAT>;
 export const ARGUMENT_KIND = enumeration({ UNKNOWN: 0, POSITIONAL: 1, KEYWORD: 2 });
 export type ArgumentKind = Of<typeof ARGUMENT_KIND>;
 
-/** The name that torch gives each element type, and the bytes of one element (0 if unknown). */
-const DTYPES: Readonly<Record<ScalarType, readonly [name: string, bytes: number]>> = {
-  UNKNOWN: ["unknown", 0],
-  BYTE: ["uint8", 1],
-  CHAR: ["int8", 1],
-  SHORT: ["int16", 2],
-  INT: ["int32", 4],
-  LONG: ["int64", 8],
-  HALF: ["float16", 2],
-  FLOAT: ["float32", 4],
-  DOUBLE: ["float64", 8],
-  COMPLEXHALF: ["complex32", 4],
-  COMPLEXFLOAT: ["complex64", 8],
-  COMPLEXDOUBLE: ["complex128", 16],
-  BOOL: ["bool", 1],
-  BFLOAT16: ["bfloat16", 2],
-  UINT16: ["uint16", 2],
-  FLOAT8E4M3FN: ["float8_e4m3fn", 1],
-  FLOAT8E5M2: ["float8_e5m2", 1],
-  FLOAT8E4M3FNUZ: ["float8_e4m3fnuz", 1],
-  FLOAT8E5M2FNUZ: ["float8_e5m2fnuz", 1],
-  FLOAT8E8M0FNU: ["float8_e8m0fnu", 1],
-  UINT32: ["uint32", 4],
-  UINT64: ["uint64", 8],
+/** What an element consists of: one or two numbers, or bytes without a type in JavaScript. */
+export type NumberKind = "int" | "uint" | "float" | "bool" | "raw";
+
+interface Dtype {
+  readonly name: string;
+  readonly bytes: number;
+  readonly kind: NumberKind;
+  /** How many numbers of this kind an element has: 2 for complex ones. */
+  readonly numbers: 1 | 2;
+}
+
+function dtype(name: string, bytes: number, kind: NumberKind, numbers: 1 | 2 = 1): Dtype {
+  return { name, bytes, kind, numbers };
+}
+
+const DTYPES: Readonly<Record<ScalarType, Dtype>> = {
+  UNKNOWN: dtype("unknown", 0, "raw"),
+  BYTE: dtype("uint8", 1, "uint"),
+  CHAR: dtype("int8", 1, "int"),
+  SHORT: dtype("int16", 2, "int"),
+  INT: dtype("int32", 4, "int"),
+  LONG: dtype("int64", 8, "int"),
+  HALF: dtype("float16", 2, "float"),
+  FLOAT: dtype("float32", 4, "float"),
+  DOUBLE: dtype("float64", 8, "float"),
+  COMPLEXHALF: dtype("complex32", 4, "float", 2),
+  COMPLEXFLOAT: dtype("complex64", 8, "float", 2),
+  COMPLEXDOUBLE: dtype("complex128", 16, "float", 2),
+  BOOL: dtype("bool", 1, "bool"),
+  BFLOAT16: dtype("bfloat16", 2, "float"),
+  UINT16: dtype("uint16", 2, "uint"),
+  FLOAT8E4M3FN: dtype("float8_e4m3fn", 1, "float"),
+  FLOAT8E5M2: dtype("float8_e5m2", 1, "float"),
+  FLOAT8E4M3FNUZ: dtype("float8_e4m3fnuz", 1, "float"),
+  FLOAT8E5M2FNUZ: dtype("float8_e5m2fnuz", 1, "float"),
+  FLOAT8E8M0FNU: dtype("float8_e8m0fnu", 1, "float"),
+  UINT32: dtype("uint32", 4, "uint"),
+  UINT64: dtype("uint64", 8, "uint"),
 };
 
-/** The bytes of one element of the types that have a name only (`dtype_name`). */
-const NAMED_DTYPES: ReadonlyMap<string, number> = new Map([
-  ["float4_e2m1fn_x2", 1],
-  ...["quint8", "qint8", "bits8", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2"].map((name) => [name, 1] as const),
-  ...[1, 2, 3, 4, 5, 6, 7].flatMap((bits) => [[`int${bits}`, 1], [`uint${bits}`, 1]] as const),
-  ["bits16", 2],
-  ["qint32", 4],
-] as [string, number][]);
+/** The element types that have a name only (`dtype_name`), by the bytes of an element. */
+const NAMED_DTYPES: readonly (readonly [bytes: number, names: string])[] = [
+  [1, "float4_e2m1fn_x2 qint8 quint8 quint4x2 quint2x4 bits1x8 bits2x4 bits4x2 bits8"],
+  [1, "int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7"],
+  [2, "bits16"],
+  [4, "qint32"],
+];
 
-const ITEM_SIZES: ReadonlyMap<string, number> = new Map([...Object.values(DTYPES), ...NAMED_DTYPES]);
+const BY_NAME: ReadonlyMap<string, Dtype> = new Map([
+  ...Object.values(DTYPES).map((each) => [each.name, each] as const),
+  ...NAMED_DTYPES.flatMap(([bytes, names]) => names.split(" ").map((name) => [name, dtype(name, bytes, "raw")] as const)),
+]);
 
 const NUMBERED: ReadonlyMap<string, ScalarType> = new Map(
-  (Object.entries(DTYPES) as [ScalarType, readonly [string, number]][]).map(([type, [name]]) => [name, type]),
+  (Object.entries(DTYPES) as [ScalarType, Dtype][]).map(([type, { name }]) => [name, type]),
 );
 
 /** The element type with a name of torch's, such as `FLOAT` for `float32`; undefined if it has no number. */
-export function scalarType(dtype: string): ScalarType | undefined {
-  return NUMBERED.get(dtype);
+export function scalarType(name: string): ScalarType | undefined {
+  return NUMBERED.get(name);
 }
 
 /** torch's name of an element type, such as `float32`. */
 export function dtypeName(meta: { readonly dtype: ScalarType; readonly dtype_name: string | null }): string {
-  return meta.dtype_name ?? DTYPES[meta.dtype][0];
+  return meta.dtype_name ?? DTYPES[meta.dtype].name;
+}
+
+/** The element type with a name of torch's; undefined if it is not known. */
+export function dtypeOf(name: string): Dtype | undefined {
+  return BY_NAME.get(name);
 }
 
 /** The bytes of one element of a type, by torch's name; 0 if unknown. */
-export function itemSize(dtype: string): number {
-  return ITEM_SIZES.get(dtype) ?? 0;
+export function itemSize(name: string): number {
+  return BY_NAME.get(name)?.bytes ?? 0;
 }

@@ -7,6 +7,9 @@ import { GraphwireError } from "./errors.js";
 import { FORMATS, formatOf, type WireFormat } from "./formats.js";
 import { readJson } from "./json.js";
 import { DEFAULT_LIMITS, type Limits } from "./limits.js";
+import { checkReferences, Stores, type Resolver } from "./stores.js";
+import { elementsOf, placeOf, typedArray, type TensorData } from "./tensors.js";
+import { dtypeName } from "./enumerations.js";
 import { readTorchSave, UnknownNameError, type PickleValue, type TorchSave } from "./pickles.js";
 import { programOf } from "./programs.js";
 import {
@@ -20,7 +23,7 @@ import {
   type WeightReferences,
 } from "./schema.js";
 import { blobSource, bufferSource, urlSource, type ByteSource } from "./source.js";
-import type { Tree } from "./trees.js";
+import { decodeText, type Tree } from "./trees.js";
 import { dict, readAs, type Of } from "./types.js";
 
 /** What `openFile` opens: a `File` or `Blob`, a buffer, a URL whose server supports range requests, or any source. */
@@ -28,6 +31,16 @@ export type Openable = Blob | ArrayBuffer | Uint8Array | URL | ByteSource;
 
 export interface OpenOptions {
   readonly limits?: Partial<Limits>;
+  /** Opens files beside the program's file that have its weights. Without it, only weights in the file can be read. */
+  readonly resolve?: Resolver;
+  /** The rank whose weights are read, of a program that runs on several. */
+  readonly rank?: number;
+}
+
+interface Settings {
+  readonly limits: Limits;
+  readonly resolve: Resolver | null;
+  readonly rank: number | null;
 }
 
 /** An arrangement of records in an archive. */
@@ -55,6 +68,7 @@ const PICKLES: Readonly<Record<Kind, string>> = {
 const A4_DOCUMENT = "serialized_exported_program.json";
 const REFERENCES = "data/weights/references.json";
 const PROVIDERS = "data/wire_formats.json";
+const BYTE_ORDER = "byteorder";
 export const MANIFEST_RECORD = "manifest.json";
 
 /** The payloads of a program, by qualified name in the order of the file. */
@@ -75,13 +89,14 @@ interface Document {
 
 /** Opens a file: reads its directory, and no record. */
 export async function openFile(what: Openable, options: OpenOptions = {}): Promise<GraphwireFile> {
-  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  const settings: Settings = { resolve: null, rank: null, ...options, limits: { ...DEFAULT_LIMITS, ...options.limits } };
+  const { limits } = settings;
   const source = await sourceOf(what);
   const head = await source.read(0, Math.min(source.size, 8));
-  if (beginsAsArchive(head)) return new GraphwireFile(source, await openArchive(source, limits), limits);
+  if (beginsAsArchive(head)) return new GraphwireFile(source, await openArchive(source, limits), settings);
   const format = FORMATS.find((each) => each.matches(head));
   if (format === undefined) throw new GraphwireError("archive", "neither a zip archive nor a document");
-  return new GraphwireFile(source, null, limits, format);
+  return new GraphwireFile(source, null, settings, format);
 }
 
 async function sourceOf(what: Openable): Promise<ByteSource> {
@@ -98,14 +113,17 @@ export class GraphwireFile {
   private readonly programs = new Map<string, Promise<Program>>();
   private readonly tables = new Map<string, Promise<Payloads>>();
   private readonly pickles = new Map<string, Promise<TorchSave | null>>();
+  private readonly elsewhere = new Map<"", Promise<WeightReferences | null>>();
+  private readonly limits: Limits;
 
   constructor(
     readonly source: ByteSource,
     /** The records; null if the file is a document alone. */
     readonly archive: Archive | null,
-    readonly limits: Limits,
+    private readonly settings: Settings,
     private readonly bare?: WireFormat,
   ) {
+    this.limits = settings.limits;
     this.documents = archive === null ? new Map([["model", { record: "", suffix: bare?.suffix ?? "" }]]) : documentsOf(archive);
     this.layout = archive === null ? LAYOUTS.none : layoutOf(archive, this.documents);
   }
@@ -113,6 +131,11 @@ export class GraphwireFile {
   /** The names of the programs, in the order of the file. */
   get programNames(): string[] {
     return [...this.documents.keys()];
+  }
+
+  /** The names of the records with the programs. */
+  get documentRecords(): string[] {
+    return Array.from(this.documents.values(), ({ record }) => record);
   }
 
   private document(name: string | undefined): readonly [name: string, document: Document] {
@@ -233,34 +256,94 @@ export class GraphwireFile {
     return (this.archive.records.get(this.pickleRecord("sample_inputs", name))?.size ?? 0) > 0;
   }
 
-  /** Reads where weights are that the file does not contain; null if it contains all. */
-  async references(): Promise<WeightReferences | null> {
-    if (this.archive?.records.has(REFERENCES) !== true) return null;
-    return readAs(WEIGHT_REFERENCES, await this.json(REFERENCES), REFERENCES);
+  /**
+   * Reads where weights are that the file does not contain; null if it contains all. Its records are those of the rank that the file
+   * was opened for.
+   */
+  references(): Promise<WeightReferences | null> {
+    return once(this.elsewhere, "", async () => {
+      if (this.archive?.records.has(REFERENCES) !== true) return null;
+      const found = readAs(WEIGHT_REFERENCES, await this.json(REFERENCES), REFERENCES);
+      checkReferences(found);
+      return found;
+    });
   }
 
-  /** Reads the bytes of the storage that contains a payload. */
-  async storage(kind: Kind, payload: PayloadMeta, name?: string): Promise<Uint8Array> {
-    if (this.archive === null) throw new GraphwireError("missing", "a document alone has no weights");
+  /** The name of the record that contains a payload. */
+  private recordOf(kind: Kind, payload: PayloadMeta): string {
+    if (payload.shared !== null) return payload.shared;
+    return this.layout.name === "B2" ? `data/${kind}/${payload.path_name}` : payload.path_name;
+  }
+
+  /** Returns where the elements of a payload are: in the file, in a store, with the caller, or nowhere (it has none). */
+  async whereIs(kind: Kind, payload: PayloadMeta): Promise<"file" | "store" | "caller" | "nowhere"> {
+    if (payload.placement !== null) return "nowhere";
+    const record = this.recordOf(kind, payload);
+    if (this.layout.name !== "B2" || this.archive?.records.has(record) === true) return "file";
+    const reference = (await this.references())?.records.get(record);
+    if (reference === undefined) throw new GraphwireError("missing", "the file has no such record", record);
+    return reference.regions.length > 0 || reference.nbytes === 0n ? "store" : "caller";
+  }
+
+  /** Reads the bytes of the record that contains a payload. */
+  private async storage(kind: Kind, payload: PayloadMeta, program: string): Promise<Uint8Array> {
+    const record = this.recordOf(kind, payload);
+    if (this.archive === null) throw new GraphwireError("missing", "a document alone has no weights", record);
     if (this.layout.name !== "B2") {
-      const [chosen] = this.document(name);
-      const saved = await this.pickle(kind, chosen);
-      if (saved === null) throw new GraphwireError("missing", "the file has no such record", payload.path_name);
-      return saved.read(payload.path_name);
+      const saved = await this.pickle(kind, program);
+      if (saved === null) throw new GraphwireError("missing", "the file has no such record", record);
+      return saved.read(record);
     }
-    const own = `data/${kind}/${payload.path_name}`;
-    return this.archive.read(!this.archive.records.has(own) && payload.shared !== null ? payload.shared : own);
+    const where = await this.whereIs(kind, payload);
+    if (where === "file") return this.archive.read(record);
+    const references = await this.references();
+    if (where === "nowhere" || references === null) throw new GraphwireError("missing", "the tensor has no elements", record);
+    if (this.settings.resolve === null) throw new GraphwireError("missing", "the weights are not in the file", record);
+    return new Stores(ofRank(references, this.settings.rank), this.settings.resolve).read(record);
   }
 
-  /** Reads every record and compares it with its CRC-32 and its digest in the manifest. Returns the problems. */
+  /**
+   * Reads the elements of a payload: contiguous in row-major order, little-endian. For the elements as they are stored, without a
+   * pending conjugation or negation, pass a payload without these.
+   */
+  async elements(kind: Kind, payload: PayloadMeta, program?: string): Promise<Uint8Array> {
+    const [chosen] = this.document(program);
+    const place = `data/${kind}/${payload.path_name}`;
+    return elementsOf(payload, await this.storage(kind, payload, chosen), place, await this.isBigEndian());
+  }
+
+  /** Reads a payload as a typed array, by its qualified name. */
+  async tensor(name: string, kind: Kind = "weights", program?: string): Promise<TensorData> {
+    const payload = (await this.payloads(program))[kind].get(name);
+    if (payload === undefined) throw new GraphwireError("missing", `no such tensor among the ${kind}`, name);
+    const elements = await this.elements(kind, payload, program);
+    if (payload.tensor_meta === null) throw new GraphwireError("missing", "the payload is no tensor", name);
+    return typedArray(elements, dtypeName(payload.tensor_meta), placeOf(payload.tensor_meta, name).sizes);
+  }
+
+  private async isBigEndian(): Promise<boolean> {
+    if (this.archive?.records.has(BYTE_ORDER) !== true) return false;
+    return decodeText(await this.archive.read(BYTE_ORDER)).trim() === "big";
+  }
+
+  /**
+   * Reads every record and compares it with its CRC-32 and its digest in the manifest. Returns the problems. That a file which graphwire
+   * wrote has no manifest is one.
+   */
   async verify(): Promise<string[]> {
+    const { archive } = this;
+    const lacks = archive !== null && !archive.records.has(MANIFEST_RECORD) && !archive.records.has(".data/serialization_id");
+    const problems = lacks && this.layout.name === "B2" ? [`${MANIFEST_RECORD}: the file has no manifest`] : [];
+    return [...problems, ...(await this.differences())];
+  }
+
+  /** Reads every record and compares it with its CRC-32, and with its digest if the file has a manifest. Returns the differences. */
+  async differences(): Promise<string[]> {
     if (this.archive === null) return [];
     const digests = await this.digests();
     const problems: string[] = [];
     const manifest = await this.manifest();
-    if (manifest === null) {
-      return this.archive.records.has(".data/serialization_id") ? [] : [`${MANIFEST_RECORD}: the file has no manifest`];
-    }
+    if (manifest === null) return [];
     const listed = new Set<string>();
     const list = (name: string): void => {
       if (listed.has(name)) problems.push(`${name}: the manifest lists it twice`);
@@ -304,7 +387,16 @@ export class GraphwireFile {
   }
 }
 
-function once<T>(cache: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> {
+/** Returns references with the records of one rank. */
+function ofRank(references: WeightReferences, rank: number | null): WeightReferences {
+  const { ranks } = references;
+  if (ranks.length === 0) return references;
+  const own = ranks[rank ?? (ranks.length === 1 ? 0 : -1)];
+  if (own === undefined) throw new GraphwireError("missing", `the weights are those of ${ranks.length} ranks; choose one`);
+  return { ...references, records: new Map([...references.records, ...own]) };
+}
+
+function once<K, T>(cache: Map<K, Promise<T>>, key: K, make: () => Promise<T>): Promise<T> {
   const known = cache.get(key);
   if (known !== undefined) return known;
   const made = make();

@@ -15,3 +15,7 @@ export { parseGuard, type Guard, type SourceStep } from "./guards.js";
 export { leafCount, parseTreespec, splitVersion, type TreeSpec } from "./treespecs.js";
 export { summarize, summarizeProgram, type Summary, type ValueSummary } from "./summary.js";
 export { inspect, type Inspection } from "./inspection.js";
+export { neutral } from "./neutral.js";
+export { typedArray, type TensorData, type TypedArray } from "./tensors.js";
+export type { Resolver } from "./stores.js";
+export type { Neutral } from "./types.js";

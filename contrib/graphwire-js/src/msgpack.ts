@@ -89,7 +89,9 @@ class MsgpackReader {
     for (const byte of bytes) found = (found << 8n) | BigInt(byte);
     const value = BigInt.asIntN(8 * count, found);
     const small = value >= -(1n << 63n) && value < 1n << 64n;
-    if (small || BigInt.asIntN(8 * (count - 1), value) === value) {
+    // graphwire writes -2⁷¹, -2⁷⁹ … with one byte more than they need.
+    const needless = BigInt.asIntN(8 * (count - 1), value) === value && -value !== 1n << BigInt(8 * count - 9);
+    if (small || needless) {
       throw new GraphwireError("document", "an integer of extension type 1 is small, or has needless bytes");
     }
     return value;

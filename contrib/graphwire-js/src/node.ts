@@ -1,10 +1,12 @@
 /** Files on a disk, for Node. */
 
-import { open, type FileHandle } from "node:fs/promises";
+import { lstat, open, type FileHandle } from "node:fs/promises";
+import { join } from "node:path";
 
 import { openFile, type GraphwireFile, type OpenOptions } from "./files.js";
 import { GraphwireError } from "./errors.js";
 import type { ByteSource } from "./source.js";
+import type { Resolver } from "./stores.js";
 
 /** The bytes of an open file. */
 export async function handleSource(handle: FileHandle): Promise<ByteSource> {
@@ -31,4 +33,32 @@ export async function withPath<T>(path: string, use: (file: GraphwireFile) => Pr
   } finally {
     await handle.close();
   }
+}
+
+/**
+ * Opens files below a folder, for weights that are not in the program's file. It follows no symbolic links. The files are read into
+ * memory in parts, and opened for each part.
+ */
+export function folderResolver(folder: string): Resolver {
+  return async (location) => {
+    let path = folder;
+    let stat = null;
+    for (const name of location.split("/")) {
+      path = join(path, name);
+      stat = await lstat(path).catch(() => null);
+      if (stat === null || stat.isSymbolicLink()) return null;
+    }
+    if (stat?.isFile() !== true) return null;
+    return {
+      size: stat.size,
+      read: async (offset, length) => {
+        const handle = await open(path);
+        try {
+          return await (await handleSource(handle)).read(offset, length);
+        } finally {
+          await handle.close();
+        }
+      },
+    };
+  };
 }

@@ -335,8 +335,9 @@ export function union<A>(arms: { readonly [K in keyof A]: Type<A[K]> }): UnionTy
     arms: rows,
     read(value) {
       if (!isMap(value)) throw wrong("a dict", value);
-      if (value.size !== 1) throw new Fault("a union has exactly one arm");
-      const [arm, content] = value.entries().next().value as [string, Tree];
+      const [set, ...others] = Array.from(value).filter(([, content]) => content !== null);
+      if (set === undefined || others.length > 0) throw new Fault("a union has exactly one arm");
+      const [arm, content] = set;
       return { arm, value: within(`.${arm}`, () => rowOf(arm).read(content)) } as Union<A>;
     },
     neutral(value) {
