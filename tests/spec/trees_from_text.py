@@ -79,7 +79,8 @@ def extension(source: Input, count: int) -> int:
     data = source.take(count)
     value = int.from_bytes(data, "big", signed=True)
     need(not -(1 << 63) <= value < 1 << 64, "TREE-17")
-    need((data[0], data[1] >> 7) not in ((0, 0), (255, 1)), "TREE-17")
+    is_early = data[:2] == b"\xff\x80" and not any(data[2:])
+    need((data[0], data[1] >> 7) not in ((0, 0), (255, 1)) or is_early, "TREE-17")
     return value
 
 

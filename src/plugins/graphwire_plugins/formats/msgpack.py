@@ -107,14 +107,20 @@ def _containers(data: bytes, most: int) -> int:
 def _encode_big_int(value: Any) -> msgpack.ExtType:
     if type(value) is not int:  # cannot happen: measure_tree saw every type
         raise FormatError(f"a {type(value).__name__} is not a value of a wire format")
-    return msgpack.ExtType(_BIG_INT, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
+    return msgpack.ExtType(_BIG_INT, value.to_bytes(_width(value), "big", signed=True))
+
+
+def _width(value: int) -> int:
+    """Return how many bytes the two's complement of an integer takes."""
+    return (value if value >= 0 else ~value).bit_length() // 8 + 1
 
 
 def _decode_big_int(code: int, data: bytes) -> int:
     if code != _BIG_INT:
         raise FormatError(f"extension type {code} is not supported")
     value = int.from_bytes(data, "big", signed=True)
-    if _INT_MIN <= value <= _INT_MAX or len(data) != value.bit_length() // 8 + 1:
+    # The second width is that of the first version of this format, with a needless byte for powers of two such as -2^127.
+    if _INT_MIN <= value <= _INT_MAX or len(data) not in (_width(value), value.bit_length() // 8 + 1):
         raise FormatError(
             "an integer is written as an extension although it is small, or with needless bytes"
         )
