@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tarfile
+import zlib
 from typing import Any
 
 import msgspec
 import pytest
+import second_hash
 from specification import SPEC, blocks, examples, rules, words
 
+import graphwire
 from graphwire.analysis.canonical import content_bytes, content_hash, effects, steps_of
 from graphwire.analysis.canonical.content_hashing import SPEC_KINDS, program_content
 from graphwire.analysis.canonical.encoding import digest
@@ -16,8 +21,9 @@ from graphwire.analysis.canonical.expression_content import expression_content
 from graphwire.analysis.canonical.payload_content import payload_contents
 from graphwire.schema import PayloadConfig
 from graphwire.schema.texts import parse_expression
-from graphwire.schema.trees import program_from_tree
+from graphwire.schema.trees import program_from_tree, to_tree
 
+ROOT = SPEC.parents[1]
 TEXT = (SPEC / "canonical.md").read_text(encoding="utf-8")
 
 
@@ -81,10 +87,36 @@ def test_the_worked_examples_come_out(number):
 
 def test_the_steps_of_the_second_example_come_out():
     (document,) = blocks("canonical.md", "document-2")
-    program = program_from_tree(document)
     rows = re.findall(r"^\| `(torch\S+)` \| `(\w+)` \| `(\w+)` \| `(\w*)` \|$", TEXT, re.M)
-    steps = steps_of(program.graph_module.graph)
+    steps = steps_of(program_from_tree(document).graph_module.graph)
     assert [(step.operator, step.shape.hex()) for step in steps] == [row[:2] for row in rows]
+    _, form = second_hash.program_tree(document)
+    assert [each.hex() for each in form.node_digests] == [row[2] for row in rows]
+    assert [each.hex() for each in form.uses] == [row[3] for row in rows]
+
+
+def test_the_hash_that_follows_from_the_text_alone_is_that_of_the_code(corpus_documents):
+    for name, document in corpus_documents.items():
+        expected = content_hash(program_from_tree(document))
+        assert (
+            second_hash.content_hash(json.loads(json.dumps(to_tree(program_from_tree(document))))) == expected
+        ), name
+
+
+@pytest.fixture
+def corpus_documents() -> dict[str, Any]:
+    """Documents of the current schema: of programs that releases of torch wrote, and of all arms of arguments and roles."""
+    found = {}
+    with tarfile.open(ROOT / "tests" / "corpus" / "corpus.tar.xz") as archive:
+        for member in archive:
+            if member.name.endswith(".pt2") and zlib.crc32(member.name.encode()) % 24 == 0:
+                file = archive.extractfile(member)
+                assert file is not None
+                with graphwire.open(file.read()) as opened:
+                    found[member.name] = to_tree(opened.program_of(opened.method(None)))
+    for file in sorted((ROOT / "tests" / "analysis" / "content_documents").glob("*.json")):
+        found[file.name] = json.loads(file.read_text(encoding="utf-8"))
+    return found
 
 
 class _Record:

@@ -1,0 +1,890 @@
+"""A second implementation of the content hash, from docs/spec alone: plain JSON in, nothing of graphwire.
+
+It reads documents of the current schema whose keys and arms are those of the specification. Comments name the rules.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from specification import rules, words
+
+Tree = Any
+
+
+# ------------------------------------------------------------------------------------------ bytes and digests (CAN-4)
+
+
+def head(value: int, small: int, most: int, sizes: list[tuple[int, int]]) -> bytes:
+    if value <= most:
+        return bytes([small | value])
+    code, width = next((code, width) for code, width in sizes if value < 1 << 8 * width)
+    return bytes([code]) + value.to_bytes(width, "big")
+
+
+def packed(tree: Tree) -> bytes:
+    if tree is None or isinstance(tree, bool):
+        return {None: b"\xc0", False: b"\xc2", True: b"\xc3"}[tree]
+    if isinstance(tree, int):
+        if 0 <= tree < 1 << 64:
+            return head(tree, 0, 127, [(0xCC, 1), (0xCD, 2), (0xCE, 4), (0xCF, 8)])
+        if -32 <= tree < 0:
+            return tree.to_bytes(1, "big", signed=True)
+        for code, width in ((0xD0, 1), (0xD1, 2), (0xD2, 4), (0xD3, 8)):
+            if -(1 << 8 * width - 1) <= tree < 0:
+                return bytes([code]) + tree.to_bytes(width, "big", signed=True)
+        return packed(["integer", f"{tree:x}"])
+    if isinstance(tree, float):
+        return b"\xcb" + (bytes.fromhex("7ff8000000000000") if math.isnan(tree) else struct.pack(">d", tree))
+    if isinstance(tree, str):
+        try:
+            data = tree.encode()
+        except UnicodeEncodeError:
+            return packed(tree.encode("utf-8", "surrogatepass"))
+        return head(len(data), 0xA0, 31, [(0xD9, 1), (0xDA, 2), (0xDB, 4)]) + data
+    if isinstance(tree, bytes):
+        return head(len(tree), 0, -1, [(0xC4, 1), (0xC5, 2), (0xC6, 4)]) + tree
+    if isinstance(tree, list):
+        return head(len(tree), 0x90, 15, [(0xDC, 2), (0xDD, 4)]) + b"".join(map(packed, tree))
+    parts = [packed(key) + packed(tree[key]) for key in sorted(tree, key=str.encode)]
+    return head(len(parts), 0x80, 15, [(0xDE, 2), (0xDF, 4)]) + b"".join(parts)
+
+
+def digest(*parts: bytes | str | int) -> bytes:  # CAN-5
+    found = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part if isinstance(part, bytes) else str(part).encode()
+        found.update(len(data).to_bytes(8, "little") + data)
+    return found.digest()
+
+
+def real(value: Any) -> float:
+    return float(value)  # also the texts Infinity, -Infinity and NaN
+
+
+# ------------------------------------------------------------------------------------------ expressions (EXP, CAN-35)
+
+JOINED = {"Add", "And", "Max", "Min", "Mul", "Or", "Xor"}
+UNORDERED = JOINED | {"Equality", "Unequality"}
+CONSTANTS: dict[str, Any] = {"true": True, "false": False, "oo": math.inf, "-oo": -math.inf, "nan": math.nan}
+NAMED = {"int_oo", "-int_oo", "zoo", *CONSTANTS}
+CONSTRUCTOR = re.compile(r"\s*([A-Za-z_]\w*\(|'[^']*'|-?[A-Za-z_]\w*|-?\d+|[(),=])\s*", re.ASCII)
+
+
+class Constructor:
+    """Reads constructor text."""
+
+    def __init__(self, text: str) -> None:
+        self.words, self.at = CONSTRUCTOR.findall(text), 0
+
+    def take(self) -> str:
+        self.at += 1
+        return str(self.words[self.at - 1])
+
+    def list(self) -> list[Tree]:
+        items: list[Tree] = []
+        while True:
+            word = self.take()
+            if word == ")":
+                return items
+            if word != ",":
+                self.at -= 1
+                items.append(self.read())
+
+    def read(self) -> Tree:
+        word = self.take()
+        if not word.endswith("("):
+            return word if word[0] in "'-0123456789" and word not in NAMED else [word]
+        name, items = word[:-1], []
+        if name in ("Symbol", "Float"):
+            items.append(self.take()[1:-1])
+            while self.take() == ",":
+                key, _, value = self.take(), self.take(), self.take()
+                items.append(int(value) if key == "precision" else [key, value == "True"])
+            return [name, *items]
+        items = self.list()
+        return [name, *map(int, items)] if name in ("Integer", "Rational") else [name, *items]
+
+
+INFIX = re.compile(
+    r"""\s*([A-Za-z_]\w*|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|'[^']*'|\*\*|//|<=|>=|==|!=|[-+*/<>=()~&|^,])\s*""",
+    re.ASCII,
+)
+RELATIONS = {"<=": "LessThan", "<": "StrictLessThan", ">=": "GreaterThan", ">": "StrictGreaterThan"} | {
+    "==": "Equality",
+    "!=": "Unequality",
+}
+SHORT = {"Le": "LessThan", "Lt": "StrictLessThan", "Ge": "GreaterThan", "Gt": "StrictGreaterThan"} | {
+    "Eq": "Equality",
+    "Ne": "Unequality",
+}
+MINUS = ["Integer", -1]
+
+
+def is_negative(tree: Tree) -> bool:
+    return str(tree[1]).startswith("-")
+
+
+def negated(tree: Tree) -> Tree:  # EXP-18
+    if tree[0] in ("Integer", "Rational", "Float") and not is_negative(tree):
+        return [tree[0], f"-{tree[1]}" if tree[0] == "Float" else -tree[1], *tree[2:]]
+    if tree[0] in ("oo", "int_oo"):
+        return [f"-{tree[0]}"]
+    return ["Mul", MINUS, *tree[1:]] if tree[0] == "Mul" and tree[1] != MINUS else ["Mul", MINUS, tree]
+
+
+def inverse(tree: Tree) -> tuple[int, list[Tree]]:  # EXP-20
+    if tree[0] == "Integer" and tree[1] > 0:
+        return tree[1], []
+    if tree[0] == "Mul":
+        parts = [inverse(each) for each in tree[1:]]
+        if all(number == 1 for number, _ in parts[1:]):
+            return parts[0][0], [power for _, powers in parts for power in powers]
+    if tree[0] == "Pow" and tree[2][0] in ("Integer", "Rational") and not is_negative(tree[2]):
+        return 1, [["Pow", tree[1], negated(tree[2])]]
+    return 1, [["Pow", tree, MINUS]]
+
+
+class Infix:
+    """Reads infix text by its grammar."""
+
+    def __init__(self, text: str) -> None:
+        self.words, self.at = [*INFIX.findall(text), "", ""], 0
+
+    def take(self, *wanted: str) -> str:
+        word = str(self.words[self.at])
+        if word not in wanted or not word:
+            return ""
+        self.at += 1
+        return word
+
+    def relation(self) -> Tree:
+        left = self.chain("|", "Or", lambda: self.chain("^", "Xor", lambda: self.chain("&", "And", self.sum)))
+        sign = self.take(*RELATIONS)
+        if not sign:
+            return left
+        right = self.chain(
+            "|", "Or", lambda: self.chain("^", "Xor", lambda: self.chain("&", "And", self.sum))
+        )
+        return [RELATIONS[sign], left, right]
+
+    def chain(self, sign: str, name: str, read: Any) -> Tree:
+        items = [read()]
+        while self.take(sign):
+            items.append(read())
+        return [name, *items] if len(items) > 1 else items[0]
+
+    def sum(self) -> Tree:
+        items = [self.product()]
+        while sign := self.take("+", "-"):
+            item = self.product()
+            items.append(negated(item) if sign == "-" else item)
+        return ["Add", *items] if len(items) > 1 else items[0]
+
+    def product(self) -> Tree:  # EXP-19
+        negative = bool(self.take("-"))
+        factors = [self.tight()]
+        while sign := self.take("*", "/", "//"):
+            item = self.signed()
+            if sign == "*":
+                factors.append(item)
+            elif sign == "//":
+                factors, negative = [["FloorDiv", joined(factors, negative), item]], False
+            else:
+                number, powers = inverse(item)
+                if powers and factors == [["Integer", 1]]:
+                    factors = []
+                if number != 1:
+                    if factors and factors[0][0] == "Integer" and not is_negative(factors[0]):
+                        factors[0] = ["Rational", factors[0][1], number]
+                    else:
+                        factors.insert(0, ["Rational", 1, number])
+                factors += powers
+        return joined(factors, negative)
+
+    def signed(self) -> Tree:
+        return negated(self.tight()) if self.take("-") else self.tight()
+
+    def tight(self) -> Tree:
+        base = self.operand()
+        return ["Pow", base, self.signed()] if self.take("**") else base
+
+    def operand(self) -> Tree:
+        if self.take("("):
+            inner = self.relation()
+            self.at += 1
+            return inner
+        if self.take("~"):
+            return ["Not", self.signed()]
+        if self.take("-"):
+            return negated(self.signed())
+        word = str(self.words[self.at])
+        self.at += 1
+        if word.isdigit():
+            return ["Integer", int(word)]
+        if word[0] in ".0123456789":
+            return ["Float", f"0{word.lower()}" if word[0] == "." else word.lower(), 53]
+        if not self.take("("):
+            word = {"True": "true", "False": "false"}.get(word, word)
+            return [word] if word in NAMED else ["Symbol", word]
+        if word == "Float":
+            text, precision = self.words[self.at], self.words[self.at + 4]
+            self.at += 6
+            return ["Float", text[1:-1], int(precision)]
+        items = []
+        while not self.take(")"):
+            self.take(",")
+            if word == "Piecewise":
+                self.at += 1
+                value = self.relation()
+                self.at += 1
+                items.append(["ExprCondPair", value, self.relation()])
+                self.at += 1
+            else:
+                items.append(self.relation())
+        if word == "sqrt":
+            return ["Pow", *items, ["Rational", 1, 2]]
+        return [word, items[0][1], items[1][1]] if word == "Rational" else [SHORT.get(word, word), *items]
+
+
+def joined(factors: list[Tree], negative: bool) -> Tree:
+    if len(factors) > 1:
+        return ["Mul", MINUS, *factors] if negative else ["Mul", *factors]
+    if not negative:
+        return factors[0]
+    return ["Mul", MINUS, factors[0]] if factors[0][0] == "Mul" else negated(factors[0])
+
+
+def fraction(numerator: int, denominator: int) -> Tree:
+    common = math.gcd(numerator, denominator)
+    numerator, denominator = numerator // common, denominator // common
+    return numerator if denominator == 1 else ["Rational", numerator, denominator]
+
+
+def content(tree: Tree, names: dict[str, str]) -> Tree:
+    name, *parts = tree
+    if name == "Integer":
+        return parts[0]
+    if name == "Rational":
+        return fraction(*parts)
+    if name == "Float":
+        return float(parts[0]) if parts[1] == 53 else ["Float", *parts]
+    if name == "Symbol":
+        return ["symbol", names.get(parts[0], parts[0])]
+    if not parts:
+        return CONSTANTS.get(name, [name])
+    operands: list[Tree] = []
+    for part in parts:  # CAN-40
+        found = content(part, names)
+        merges = name in JOINED and isinstance(found, list) and found[0] == name
+        operands += found[1:] if merges else [found]
+    if name == "Mul":
+        numerator, denominator, others = 1, 1, []
+        for factor in operands:
+            is_fraction = isinstance(factor, list) and factor[0] == "Rational"
+            p, q = factor[1:] if is_fraction else (factor, 1)
+            if (is_fraction or type(factor) is int) and max(
+                (numerator * p).bit_length(), (denominator * q).bit_length()
+            ) <= 256:
+                numerator, denominator = numerator * p, denominator * q
+            else:
+                others.append(factor)
+        number = fraction(numerator, denominator)
+        operands = others if number == 1 and others else [number, *others]
+    if name in JOINED and len(operands) == 1:
+        return operands[0]
+    if name in UNORDERED:
+        operands.sort(key=packed)
+    if name in ("GreaterThan", "StrictGreaterThan"):
+        return [name.replace("Greater", "Less"), operands[1], operands[0]]
+    return [name, *operands]
+
+
+def symbols(tree: Tree) -> list[str]:
+    if tree[0] == "Symbol":
+        return [tree[1]]
+    return list(dict.fromkeys(name for part in tree[1:] if isinstance(part, list) for name in symbols(part)))
+
+
+# ------------------------------------------------------------------------------------------ symbols (CAN-41 to CAN-43)
+
+
+def symbol_names(texts: list[str], ranges: dict[str, Any]) -> dict[str, str]:
+    trees = [Constructor(text).read() for text in dict.fromkeys(texts)]
+    keys = [
+        (Infix(text).relation(), packed([ends["min_val"], ends["max_val"]])) for text, ends in ranges.items()
+    ]
+    groups: list[list[str]] = []
+    for tree in trees:
+        groups.append([name for name in symbols(tree) if not any(name in group for group in groups)])
+    known = {name for group in groups for name in group}
+    groups.append(list({name: None for key, _ in keys for name in symbols(key) if name not in known}))
+
+    def letters(name: str) -> str:
+        found = re.fullmatch(r"([a-z]+)[0-9]+", name, re.ASCII)
+        return found[1] if found else "s"
+
+    open_ended = {"min_val": None, "max_val": None}
+    own = {name: ranges.get(name, open_ended) for group in groups for name in group}
+    colours = {
+        name: digest(letters(name), packed([ends["min_val"], ends["max_val"]])) for name, ends in own.items()
+    }
+    distinct = {packed(each): each for each in (content(tree, {}) for tree in trees)}
+    placed = [(each, digest("value", number)) for number, each in enumerate(distinct.values())]
+    placed += [(content(key, {}), digest("range", ends)) for key, ends in keys]
+    for _ in range(2):
+        ways: dict[str, list[bytes]] = {name: [] for name in colours}
+        for each, way in placed:
+            note_ways(each, way, colours, ways)
+        colours = {name: digest(colours[name], *sorted(found)) for name, found in ways.items()}
+    counts: dict[str, int] = {}
+    names: dict[str, str] = {}
+    for name in (name for group in groups for name in sorted(group, key=lambda each: (colours[each], each))):
+        number = counts[letters(name)] = counts.get(letters(name), -1) + 1
+        names[name] = f"{letters(name)}{number}"
+    return names
+
+
+def shape(tree: Tree, colours: dict[str, bytes]) -> bytes:
+    if not isinstance(tree, list):
+        return digest("number", packed(tree))
+    if tree[0] == "symbol":
+        return colours[tree[1]]
+    parts = [shape(part, colours) for part in tree[1:]]
+    return digest(tree[0], *(sorted(parts) if tree[0] in UNORDERED else parts))
+
+
+def note_ways(tree: Tree, way: bytes, colours: dict[str, bytes], ways: dict[str, list[bytes]]) -> None:
+    if not isinstance(tree, list):
+        return
+    if tree[0] == "symbol":
+        ways[tree[1]].append(way)
+        return
+    for index, part in enumerate(tree[1:]):
+        step = shape(part, colours) if tree[0] in UNORDERED else index
+        note_ways(part, digest(way, shape(tree, colours), step), colours, ways)
+
+
+# ------------------------------------------------------------------------------------------ structures (CAN-33)
+
+
+def structure(text: str) -> Tree:
+    def container(node: Any) -> Tree:
+        if node["type"] is None:
+            return None
+        name, at, version = node["type"].rpartition("@")
+        if not (at and re.fullmatch("[0-9]{1,9}", version)):
+            name, version = node["type"], "1"
+        return [name, context(name, int(version), node["context"]), *map(container, node["children_spec"])]
+
+    return container(json.loads(text)[1])
+
+
+def context(name: str, version: int, held: Any) -> Tree:
+    if isinstance(held, str):
+        try:
+            held = json.loads(held)
+        except ValueError:
+            return ["text", held]
+    elif isinstance(held, list) and len(held) == 3 and isinstance(held[0], str):
+        held = held[1:]
+    if name == "collections.defaultdict" and version == 2:
+        module, _, factory = (held["factory"] or "").rpartition(".")
+        held = {
+            "default_factory_module": module,
+            "default_factory_name": factory,
+            "dict_context": untagged(held["keys"]),
+        }
+    return plain(untagged(held) if version > 1 else held)
+
+
+def untagged(tree: Any) -> Any:  # CAN-38
+    if isinstance(tree, list):
+        return [untagged(item) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    keys = set(tree)
+    if keys == {"tuple"}:
+        return untagged(tree["tuple"])
+    if keys == {"dict"}:
+        return {
+            key if isinstance(key, str) else json.dumps(untagged(key), default=repr): untagged(value)
+            for key, value in tree["dict"]
+        }
+    if keys == {"float"}:
+        return float(tree["float"])
+    if keys == {"bytes"}:
+        return base64.b64decode(tree["bytes"])
+    if keys == {"enum", "name"}:
+        return {"__enum__": True, "fqn": tree["enum"], "name": tree["name"]}
+    return {key: untagged(value) for key, value in tree.items()}
+
+
+def plain(tree: Any) -> Tree:
+    if isinstance(tree, list):
+        return ["list", *map(plain, tree)]
+    return ["mapping", *([key, plain(tree[key])] for key in sorted(tree))] if isinstance(tree, dict) else tree
+
+
+# ------------------------------------------------------------------------------------------ arguments (CAN-34)
+
+DTYPES = dict(
+    enumerate(
+        "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool bfloat16".split(),
+        1,
+    )
+) | {28: "uint16", 29: "float8_e4m3fn", 30: "float8_e5m2", 31: "float8_e4m3fnuz", 32: "float8_e5m2fnuz"}
+DTYPES |= {33: "float8_e8m0fnu", 34: "uint32", 35: "uint64"}
+LAYOUTS = dict(enumerate("sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc _mkldnn strided".split(), 1))
+FORMATS = dict(enumerate("contiguous_format channels_last channels_last_3d preserve_format".split(), 1))
+ALONE = {
+    "tensors": "tensor",
+    "ints": "int",
+    "floats": "float",
+    "strings": "string",
+    "bools": "bool",
+    "sym_ints": "sym_int",
+} | {
+    "sym_floats": "sym_float",
+    "sym_bools": "sym_bool",
+    "optional_tensors": "optional_tensor",
+    "nested_tensors": "tensors",
+    "int_lists": "ints",
+    "float_lists": "floats",
+}
+
+
+class Found:
+    """The references and subgraphs of arguments, in order. The last item of each place is to be filled in."""
+
+    def __init__(self) -> None:
+        self.values: list[tuple[list[Tree], str]] = []
+        self.graphs: list[tuple[list[Tree], Any]] = []
+
+    def value(self, place: list[Tree], name: str) -> list[Tree]:
+        self.values.append((place, name))
+        return place
+
+    def argument(self, argument: dict[str, Any]) -> Tree:
+        ((arm, held),) = argument.items()
+        return self.of(arm.removeprefix("as_"), held)
+
+    def of(self, arm: str, held: Any) -> Tree:
+        if arm in ALONE:
+            return ["list", *(self.of(ALONE[arm], item) for item in held)]
+        if arm in ("int", "bool", "string"):
+            return held
+        if arm == "none":
+            return None
+        if arm == "float":
+            return real(held)
+        if arm == "tensor":
+            return self.value(["value", None], held["name"])
+        if arm in ("sym_int", "sym_float", "sym_bool"):
+            if held.get("as_name") is not None:
+                return self.value(["value", None], held["as_name"])
+            return self.argument(held)
+        if arm == "optional_tensor":
+            return self.argument(held)
+        if arm == "results":
+            return self.value(["results", None], f"results {held}")
+        if arm == "custom_obj":
+            return self.value(["object", held["class_fqn"], None], held["name"])
+        if arm == "graph":
+            place: list[Tree] = ["graph", None]
+            self.graphs.append((place, held["graph"]))
+            return place
+        if arm == "sequence":
+            return ["list", *map(self.argument, held["items"])]
+        if arm == "string_to_argument":
+            return ["mapping", *([key, self.argument(each)] for key, each in held.items())]
+        if arm == "mapping":
+            return ["mapping", *([self.argument(each["key"]), self.argument(each["value"])] for each in held)]
+        if arm == "slice":
+            return ["slice", *(self.argument(held[part]) for part in ("start", "stop", "step"))]
+        if arm == "treespec":
+            return ["treespec", structure(held if isinstance(held, str) else held["spec"])]
+        return literal(arm, held)
+
+
+def literal(arm: str, held: Any) -> Tree:
+    found: dict[str, Any] = {
+        "range": lambda: [held["start"], held["stop"], held["step"]],
+        "complex": lambda: [real(held["real"]), real(held["imag"])],
+        "device": lambda: [held["type"], held.get("index")],
+        "scalar_type": lambda: [DTYPES.get(held, "unknown")],
+        "layout": lambda: [LAYOUTS.get(held, "unknown")],
+        "memory_format": lambda: [FORMATS.get(held, "unknown")],
+        "constant": lambda: [held if isinstance(held, str) else held["name"]],
+    }
+    kinds = {
+        "scalar_type": "dtype",
+        "dtype_name": "dtype",
+        "layout_name": "layout",
+        "memory_format": "memory format",
+    }
+    return [kinds.get(arm, arm), *(found[arm]() if arm in found else [held])]
+
+
+# ------------------------------------------------------------------------------------------ effects (CAN-27)
+
+PURE, ORDERED, FIXED = range(3)
+_RULES = rules("canonical.md")
+ASSERTIONS, MUTATING, OVERLOADS, RANDOM = (set(words(_RULES[f"CAN-{number}"])) for number in (28, 29, 30, 31))
+_CONTAINERS, _, _OTHERS = _RULES["CAN-32"].partition("Those with another effect")
+FUNCTIONS = ("_operator.", "math.", "builtins.", "torch.sym_", "torch._sym_")
+
+
+def effect_of(target: str, returns: bool) -> int:
+    found = re.fullmatch(r"torch\.ops\.(aten|prims)\.(\w+)\.(\w+)", target, re.ASCII)
+    if found:
+        namespace, name, overload = found.groups()
+        if name in ASSERTIONS:
+            return ORDERED
+        in_place = name.startswith("__i") if name.endswith("__") else name.endswith("_")
+        if name in MUTATING or in_place or "out" in overload or overload in OVERLOADS:
+            return FIXED
+        if namespace == "prims" and (name == "as_strided" or name.startswith("inductor_")):
+            return FIXED
+        if not returns:
+            return FIXED
+        return ORDERED if name in RANDOM else PURE
+    if target.startswith("torch.ops.higher_order."):
+        name = target.removeprefix("torch.ops.higher_order.")
+        if name in words(_CONTAINERS):
+            return PURE
+        return ORDERED if name in words(_OTHERS) else FIXED
+    guardless = "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless"
+    return PURE if target.startswith(FUNCTIONS) or target == guardless else FIXED
+
+
+# ------------------------------------------------------------------------------------------ graphs (CAN-15 to CAN-26)
+
+
+class Step:
+    """A node: its content, and what decides its place."""
+
+    def __init__(self, node: dict[str, Any]) -> None:
+        self.node, self.found = node, Found()
+        inputs = node["inputs"]
+        if inputs and inputs[-1]["name"]:
+            inputs = sorted(inputs, key=lambda each: each["name"])
+        self.inputs = [[each["name"], self.found.argument(each["arg"])] for each in inputs]
+        self.uses = [name for _, name in self.found.values]
+        self.outputs = [self.found.argument(each) for each in node["outputs"]]
+        self.makes = [name for _, name in self.found.values[len(self.uses) :]]
+        self.is_tuple = (
+            node.get("is_hop_single_tensor_return") is False and len(self.outputs) == 1 and bool(self.makes)
+        )
+        self.inner = []
+        for place, graph in self.found.graphs:
+            form = Form(graph)
+            place[-1] = digest(packed(form.content))
+            self.inner.append((place, form))
+        self.effect = max(
+            [effect_of(node["target"], bool(self.outputs)), *(form.effect for _, form in self.inner)]
+        )
+        self.shape = b""
+
+
+class Form:
+    """A graph in canonical order, with new names."""
+
+    def __init__(self, graph: dict[str, Any], literals: list[str | None] | None = None) -> None:
+        self.graph, self.steps = graph, [Step(node) for node in graph["nodes"]]
+        outside = Found()
+        inputs = [outside.argument(each) for each in graph["inputs"]]
+        given = [name for _, name in outside.values]
+        outputs = [outside.argument(each) for each in graph["outputs"]]
+        taken = [name for _, name in outside.values[len(given) :]]
+        whole = {name for step in self.steps for place, name in step.found.values if place[0] == "results"}
+        whole |= {name for place, name in outside.values if place[0] == "results"}
+        for step in self.steps:
+            name = f"results {step.node.get('name')}"
+            if step.node.get("name") is not None and name in whole:
+                step.makes.append(name)
+            step.shape = packed([step.inputs, step.is_tuple, len(step.makes)])
+        self.effect = max((step.effect for step in self.steps), default=PURE)
+        self.order = self.ordered(given, taken)
+        self.names = self.named(literals)
+        self.objects: list[tuple[list[Tree], str]] = []
+        for found in [*(self.steps[index].found for index in self.order), outside]:
+            for place, name in found.values:
+                place[-1] = self.names.get(name, name)
+                if name not in self.names and place[0] == "object":
+                    self.objects.append((place, name))
+        nodes = []
+        for index in self.order:
+            step = self.steps[index]
+            node = {"inputs": step.inputs, "operator": step.node["target"], "outputs": step.outputs}
+            if (results := self.names.get(f"results {step.node.get('name')}")) is not None:
+                node["results"] = results
+            nodes.append({**node, "tuple": True} if step.is_tuple else node)
+        self.content: dict[str, Tree] = {"inputs": inputs, "nodes": nodes, "outputs": outputs}
+        if graph.get("is_single_tensor_return"):
+            self.content["single"] = True
+
+    def named(self, literals: list[str | None] | None) -> dict[str, str]:  # CAN-17
+        given = self.graph.get("input_names") or literals or []
+        names: dict[str, str] = {}
+        for index, argument in enumerate(self.graph["inputs"]):
+            found = Found()
+            found.argument(argument)
+            names |= {name: f"in_{index}" for _, name in found.values}
+            if index < len(given) and given[index] is not None:
+                names.setdefault(str(given[index]), f"in_{index}")
+        made = [name for index in self.order for name in self.steps[index].makes]
+        for number, name in enumerate(made):
+            names.setdefault(name, f"v_{number}")
+        return names
+
+    def ordered(self, given: list[str], taken: list[str]) -> list[int]:  # CAN-21, CAN-22
+        uses = self.use_digests(given, taken)
+        ranks = {name: rank for rank, name in enumerate(given)}
+        order: list[int] = []
+        segments: list[list[int]] = [[]]
+        for index, step in enumerate(self.steps):
+            if step.effect == FIXED:
+                segments += [[index], []]
+            else:
+                segments[-1].append(index)
+        for segment in segments:
+            makers = {name: index for index in segment for name in self.steps[index].makes}
+            before = dict.fromkeys(segment, -1)
+            ordered = [index for index in segment if self.steps[index].effect == ORDERED]
+            before.update(zip(ordered[1:], ordered, strict=False))
+            waiting = {
+                index: {
+                    makers[name] for name in self.steps[index].uses if name in makers and name not in ranks
+                }
+                | {before[index]} - {-1}
+                for index in segment
+            }
+            while waiting:
+                ready = [index for index, awaited in waiting.items() if not awaited & waiting.keys()]
+                key = min(
+                    (
+                        self.steps[index].node["target"],
+                        [ranks.get(name, -1) for name in self.steps[index].uses],
+                        self.steps[index].shape,
+                        uses[index],
+                        index,
+                    )
+                    for index in ready
+                )
+                del waiting[key[-1]]
+                order.append(key[-1])
+                for name in self.steps[key[-1]].makes:
+                    ranks.setdefault(name, len(ranks))
+        return order
+
+    def use_digests(self, given: list[str], taken: list[str]) -> list[bytes]:  # CAN-25, CAN-26
+        values = {name: digest("input", rank) for rank, name in enumerate(given)}
+        own, turns = [], 0
+        for step in self.steps:
+            turns += step.effect != PURE
+            read = [values.get(name, b"constant") for name in step.uses]
+            own.append(digest(step.node["target"], step.shape, turns if step.effect != PURE else "", *read))
+            for position, name in enumerate(step.makes):
+                values.setdefault(name, digest(own[-1], position))
+        self.node_digests = own
+        uses: dict[str, list[bytes]] = {}
+        for position, name in enumerate(taken):
+            uses.setdefault(name, []).append(digest("output", position))
+        found = [b""] * len(self.steps)
+        for index in reversed(range(len(self.steps))):
+            step = self.steps[index]
+            if any(name in uses for name in step.makes):
+                found[index] = digest(*(digest(*sorted(uses.get(name, []))) for name in step.makes))
+            reader = digest(own[index], found[index])
+            for position, name in enumerate(step.uses):
+                uses.setdefault(name, []).append(digest(reader, position))
+        self.uses = found
+        return found
+
+    def walk(self) -> Iterator[Form]:
+        yield self
+        for index in self.order:
+            for _, inner in self.steps[index].inner:
+                yield from inner.walk()
+
+    def texts(self) -> Iterator[str]:
+        for name in self.names:
+            meta = self.graph["tensor_values"].get(name)
+            tables = (self.graph.get(f"sym_{kind}_values", {}) for kind in ("int", "float", "bool"))
+            numbers = (
+                [*meta["sizes"], *meta["strides"], meta["storage_offset"]]
+                if meta
+                else [table.get(name) for table in tables]
+            )
+            yield from (each["as_expr"]["expr_str"] for each in numbers if each and "as_expr" in each)
+
+    def add_values(self, names: dict[str, str]) -> None:  # CAN-18
+        def number(value: dict[str, Any]) -> Tree:
+            if "as_expr" in value:
+                return content(Constructor(value["as_expr"]["expr_str"]).read(), names)
+            return next(iter(value.values()))
+
+        values: list[Tree] = []
+        for name, new in self.names.items():
+            if (meta := self.graph["tensor_values"].get(name)) is not None:
+                tensor = {
+                    "device": [meta["device"]["type"], meta["device"].get("index")],
+                    "dtype": meta.get("dtype_name") or DTYPES.get(meta["dtype"], "unknown"),
+                    "layout": meta.get("layout_name") or LAYOUTS.get(meta["layout"], "unknown"),
+                    "offset": number(meta["storage_offset"]),
+                    "requires_grad": meta["requires_grad"],
+                    "sizes": [number(size) for size in meta["sizes"]],
+                    "strides": [number(stride) for stride in meta["strides"]],
+                }
+                values.append([new, "tensor", tensor])
+            for kind in ("int", "float", "bool"):
+                if (value := self.graph.get(f"sym_{kind}_values", {}).get(name)) is not None:
+                    found = number(value)
+                    if kind == "float" and (
+                        isinstance(found, str) or (type(found) is int and abs(found) < 1 << 53)
+                    ):
+                        found = real(found)
+                    values.append([new, kind, found])
+            if (held := self.graph.get("custom_obj_values", {}).get(name)) is not None:
+                values.append([new, "object", held["class_fqn"]])
+        self.content["values"] = values
+        for step in self.steps:
+            for place, inner in step.inner:
+                inner.add_values(names)
+                place[-1] = inner.content
+
+
+# ------------------------------------------------------------------------------------------ programs (CAN-7 to CAN-14)
+
+ORDER = {
+    "token": 0,
+    "parameter": 1,
+    "buffer": 2,
+    "tensor_constant": 3,
+    "custom_obj": 4,
+    "user_input": 5,
+    "constant_input": 5,
+} | {
+    "buffer_mutation": 1,
+    "parameter_mutation": 2,
+    "user_input_mutation": 3,
+    "user_output": 4,
+    "loss_output": 4,
+    "gradient_to_parameter": 5,
+    "gradient_to_user_input": 6,
+}
+KINDS = {
+    "tensor_constant": "constant",
+    "custom_obj": "object",
+    "user_input": "argument",
+    "constant_input": "literal",
+} | {
+    "buffer_mutation": "new buffer",
+    "parameter_mutation": "new parameter",
+    "user_input_mutation": "new argument",
+    "user_output": "result",
+    "loss_output": "loss",
+    "gradient_to_parameter": "gradient of parameter",
+    "gradient_to_user_input": "gradient of argument",
+}
+TARGETS = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name")
+
+
+def of_value(argument: dict[str, Any]) -> str | None:
+    ((_, held),) = argument.items()
+    return (held.get("as_name") or held.get("name")) if isinstance(held, dict) else None
+
+
+def program_tree(program: dict[str, Any]) -> tuple[Tree, Form]:
+    module = program["graph_module"]
+    graph, signature, ranges = module["graph"], module["signature"], program["range_constraints"]
+    places = {
+        of_value(argument): place
+        for place, (spec, argument) in enumerate(zip(signature["input_specs"], graph["inputs"], strict=True))
+        if "user_input" in spec
+    }
+
+    def rank(pair: tuple[dict[str, Any], Any]) -> tuple[int, str, int]:
+        ((arm, held),) = pair[0].items()
+        name = next((held[field] for field in TARGETS if field in held), "")
+        return ORDER[arm], name, places.get(held.get("user_input_name"), 0)
+
+    inputs = sorted(zip(signature["input_specs"], graph["inputs"], strict=True), key=rank)
+    outputs = sorted(zip(signature["output_specs"], graph["outputs"], strict=True), key=rank)
+    literals = [
+        (spec.get("constant_input") or spec.get("user_input") or {}).get("name") for spec, _ in inputs
+    ]
+    sides = {"inputs": [argument for _, argument in inputs], "outputs": [argument for _, argument in outputs]}
+    form = Form({**graph, **sides}, literals)
+    names = symbol_names([text for each in form.walk() for text in each.texts()], ranges)
+    form.add_values(names)
+    objects: dict[str, str] = {}
+    for each in form.walk():
+        for place, name in each.objects:
+            place[-1] = objects.setdefault(name, f"object_{len(objects)}")
+
+    def spec_tree(spec: dict[str, Any]) -> Tree:
+        ((arm, held),) = spec.items()
+        tree = [KINDS.get(arm, arm), *(held[field] for field in TARGETS if field in held)]
+        if "user_input_name" in held:
+            tree.append(form.names.get(held["user_input_name"], held["user_input_name"]))
+        if arm == "buffer":
+            tree.append(held["persistent"])
+        if arm == "constant_input":
+            tree.append(Found().argument(held["value"]) if held["value"] else None)
+        return tree
+
+    limits = [
+        [content(Infix(text).relation(), names), ends["min_val"], ends["max_val"]]
+        for text, ends in ranges.items()
+    ]
+    tuples = module.get("treespec_namedtuple_fields", {})
+    tree = {
+        "calls": calls(module["module_call_graph"], form.names),
+        "dialects": sorted(set(program.get("verifiers", []))),
+        "graph": form.content,
+        "guards": sorted(set(program.get("guards_code", []))),
+        "inputs": [spec_tree(spec) for spec, _ in inputs],
+        "namedtuples": [[name, tuples[name]["field_names"]] for name in sorted(tuples)],
+        "opsets": [
+            [name, version] for name, version in sorted(program["opset_version"].items()) if version != 1
+        ],
+        "outputs": [spec_tree(spec) for spec, _ in outputs],
+        "ranges": sorted(limits, key=packed),
+    }
+    return tree, form
+
+
+def calls(entries: list[dict[str, Any]], names: dict[str, str]) -> list[Tree]:
+    stale: dict[str, str] = {}
+
+    def listed(arguments: list[dict[str, Any]]) -> list[Tree]:
+        found = Found()
+        trees = [found.argument(argument) for argument in arguments]
+        for place, name in found.values:
+            place[-1] = names[name] if name in names else stale.setdefault(name, f"absent_{len(stale)}")
+        return trees
+
+    trees: list[Tree] = []
+    for entry in sorted(entries, key=lambda entry: str(entry["fqn"])):
+        call = entry.get("signature")
+        if call is None:
+            trees.append([entry["fqn"]])
+            continue
+        sides = [listed(call["inputs"]), listed(call["outputs"])]
+        specs = [structure(call["in_spec"]), structure(call["out_spec"])]
+        trees.append([entry["fqn"], *sides, *specs, call.get("forward_arg_names") or []])
+    return trees
+
+
+def content_hash(program: dict[str, Any]) -> str:
+    tree, _ = program_tree(program)
+    return "gw1:" + hashlib.sha256(b"graphwire content gw1\0" + packed(tree)).hexdigest()
