@@ -51,7 +51,8 @@ test-gate: $(INSTALLED)-test
 	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/constructs/test_loaded_programs.py tests/operators/test_op_db.py $(PYTEST_ARGS)
 
 test-transformers: $(INSTALLED)-transformers
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/transformers $(PYTEST_ARGS)
+	PYTHONPATH=contrib/graphwire-transformers $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/transformers \
+		contrib/graphwire-transformers/tests/test_stored_names.py $(PYTEST_ARGS)
 
 # An environment of its own: transformers and others change with the libraries that they find beside them.
 test-zoo:

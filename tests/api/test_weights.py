@@ -313,6 +313,71 @@ class TestCheckpoint:
             graphwire.Checkpoint("w.safetensors", **wrong)
 
 
+class Body(torch.nn.Module):
+    """Layers that two programs share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embedding = torch.nn.Embedding(64, 256)
+        self.layer = torch.nn.Linear(256, 256)
+        self.head = torch.nn.Linear(256, 64, bias=False)
+        self.head.weight = self.embedding.weight
+
+
+class Step(torch.nn.Module):
+    """One of two programs of a body; the other has other names for the weights, and not all of them."""
+
+    def __init__(self, body: Body, *, first: bool) -> None:
+        super().__init__()
+        self.first = first
+        if first:
+            self.body = body
+        else:
+            self.layer, self.head = body.layer, body.head
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.first:
+            return self.body.layer(self.body.embedding(x))
+        y: torch.Tensor = self.head(self.layer(x))
+        return y
+
+
+def test_two_programs_share_a_checkpoint(tmp_path: Path) -> None:
+    """Prefill and decode: each storage is referred to once, under whichever of its names the checkpoint has."""
+    body = Body()
+    save_file(
+        {name: each for name, each in body.state_dict().items() if name != "head.weight"},
+        tmp_path / "w.safetensors",
+    )
+    inputs = {"prefill": torch.tensor([[1, 2, 3]]), "decode": torch.randn(1, 256)}
+    programs = {
+        name: torch.export.export(Step(body, first=name == "prefill"), (x,)) for name, x in inputs.items()
+    }
+    names = {f"body.{name}": name for name in body.state_dict()} | {"head.weight": "embedding.weight"}
+    chosen = graphwire.Checkpoint(tmp_path / "w.safetensors", names=names)
+    graphwire.save(programs, tmp_path / "m.pt2", weights=chosen)
+    assert (tmp_path / "m.pt2").stat().st_size < 30_000
+    with graphwire.open(tmp_path / "m.pt2") as archive:
+        assert archive.weights.references is not None
+        used = [
+            region.tensor for each in archive.weights.references.records.values() for region in each.regions
+        ]
+    assert sorted(used) == ["embedding.weight", "layer.bias", "layer.weight"]
+    assert graphwire.verify(tmp_path / "m.pt2") == []
+    other = Body()
+    with torch.no_grad():
+        other.layer.bias.fill_(1)
+    save_file(
+        {**load_file(tmp_path / "w.safetensors"), "layer.bias": other.layer.bias}, tmp_path / "o.safetensors"
+    )
+    for name, x in inputs.items():
+        loaded = graphwire.load(tmp_path / "m.pt2", method=name)
+        assert torch.equal(loaded.module()(x), programs[name].module()(x))
+        tuned = graphwire.load(tmp_path / "m.pt2", method=name, weights=tmp_path / "o.safetensors")
+        assert torch.equal(tuned.module()(x), Step(other, first=name == "prefill")(x))
+
+
 @pytest.mark.parametrize("saved", [name for name in PLACES if name != "in the file"], indirect=True)
 def test_changed_weights_are_an_error(saved: Path) -> None:
     files = [
