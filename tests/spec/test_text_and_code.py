@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import io
+import json
 import math
 import random
 import struct
@@ -18,8 +20,10 @@ import pytest
 
 from graphwire.errors import GraphwireError
 from graphwire.hooks import Registry
+from graphwire.schema import ITEM_SIZES
 from graphwire.wire.archive import ArchiveReader, ArchiveWriter
 from graphwire.wire.package.document import read_document
+from graphwire.wire.weights import read_references
 
 FORMATS = Registry.discover().wire_formats
 
@@ -34,6 +38,7 @@ def _beside(name: str) -> ModuleType:
 
 
 archives, trees = _beside("archive_from_text"), _beside("trees_from_text")
+references = _beside("references_from_text")
 
 # ------------------------------------------------------------------------------------------------------------ archives
 
@@ -223,3 +228,121 @@ def test_depth_is_bounded_alike(name: str, opening: bytes, closing: bytes, tag: 
             trees.READERS[name](data)
         with pytest.raises(GraphwireError):
             read_document(data, FORMATS[name])
+
+
+# ---------------------------------------------------------------------------------------------------------- references
+
+REFERENCES: dict[str, Any] = {
+    "stores": [
+        {
+            "kind": "safetensors",
+            "location": "a/m.safetensors",
+            "folder": "w",
+            "files": {"m.safetensors": {"nbytes": 160, "index_sha256": "ab" * 32}},
+        }
+    ],
+    "records": {
+        "data/weights/weight_0": {
+            "nbytes": 32,
+            "sha256": "cd" * 32,
+            "regions": [
+                {"tensor": "l", "dtype": "float32", "shape": [2, 2], "strides": [4, 1]},
+                {
+                    "tensor": "r",
+                    "dtype": "float32",
+                    "shape": [2, 4],
+                    "box": [[0, 2, 1], [1, 2, 2]],
+                    "offset": 2,
+                    "strides": [4, 1],
+                    "store": 0,
+                },
+            ],
+        },
+        "data/weights/weight_1": {"nbytes": 8},
+    },
+    "ranks": [
+        {"data/weights/weight_2": {"nbytes": 4, "regions": [{"tensor": "x", "dtype": "int8", "shape": [4]}]}},
+        {
+            "data/weights/weight_2": {
+                "nbytes": 4,
+                "regions": [{"tensor": "x", "dtype": "int8", "shape": [8], "box": [[4, 4, 1]]}],
+            }
+        },
+    ],
+}
+ODD: list[Any] = [
+    0,
+    1,
+    2,
+    -1,
+    4,
+    8,
+    1 << 59,
+    (1 << 59) + 1,
+    (1 << 62) + 1,
+    1 << 64,
+    1.0,
+    None,
+    True,
+    [],
+    {},
+    [1],
+    [2, 2],
+]
+ODD += [
+    [[0, 1, 1]],
+    "",
+    "a",
+    "../x",
+    "a//b",
+    "CON",
+    "con.txt",
+    "a.",
+    "a ",
+    "x:y",
+    "x\u200by",
+    "x\u00a0y",
+    "x y",
+    "é" * 128,
+]
+ODD += ["\ue000", "data/weights/../x", references.TABLE, "http://x", "a\tb", "AB" * 32, "float64", "uint8"]
+
+
+def places(tree: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each value inside a tree."""
+    if type(tree) in (dict, list):
+        for key in tree if type(tree) is dict else range(len(tree)):
+            yield (*above, key)
+            yield from places(tree[key], (*above, key))
+
+
+def test_changed_references_are_read_and_refused_alike() -> None:
+    refusals = set()
+    for seed in range(1500):
+        choice = random.Random(seed)
+        tree = copy.deepcopy(REFERENCES)
+        for _ in range(choice.choice((1, 1, 2)) if seed else 0):
+            *above, last = choice.choice(list(places(tree)))
+            inside = tree
+            for key in above:
+                inside = inside[key]
+            kind, value = choice.random(), copy.deepcopy(choice.choice(ODD))
+            if kind < 0.7:
+                inside[last] = value
+            elif type(inside) is list:
+                inside.append(copy.deepcopy(inside[last]))
+            elif type(inside[last]) is int and kind < 0.85:
+                inside[last] += choice.choice((-1, 1, 4))
+            else:
+                moved = inside.pop(last)
+                inside.update({value: moved} if type(value) is str else {})
+        data = json.dumps(tree).encode()
+        try:
+            references.check(tree, ITEM_SIZES)
+        except references.Refused as refusal:
+            refusals.add(str(refusal))
+            with pytest.raises(GraphwireError):
+                read_references(data)
+        else:
+            read_references(data)
+    assert refusals == {f"REF-{number}" for number in (2, 4, 5, 9, 11, 12, 14, 15, 17)}
