@@ -23,6 +23,7 @@ sys.path.insert(0, str(HERE))
 
 from making import invalid_archives, invalid_documents, tree_vectors, valid_archives, valid_documents  # noqa: E402
 from making.files import FORMATS, Case  # noqa: E402
+from making.rules import rules_of_file, rules_of_vector  # noqa: E402
 
 from graphwire.api.conformance import neutral  # noqa: E402
 from graphwire.errors import GraphwireError  # noqa: E402
@@ -115,7 +116,7 @@ def vectors(wire_format: str, folder: Path, broken: list[str]) -> bytes:
             "name": vector.name,
             "hex": vector.data.hex(),
             "valid": vector.valid,
-            "rules": list(vector.rules),
+            "rules": rules_of_vector(wire_format, vector.name, vector.valid),
         }
         path.write_bytes(vector.data)
         try:
@@ -140,7 +141,7 @@ def entry(case: Case, name: str) -> dict[str, Any]:
         "valid": case.valid,
         "about": case.about,
         "needs": list(case.needs),
-        "rules": list(case.rules),
+        "rules": rules_of_file(case.name) if case.valid else list(case.rules),
     }
 
 

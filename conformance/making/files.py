@@ -26,7 +26,7 @@ class Case:
     """What is special about the file, in one sentence."""
     data: bytes
     rules: tuple[str, ...] = ()
-    """For a valid file: the rules that it tries. For an invalid one: the rule that it breaks."""
+    """Of an invalid file: the rule that it breaks, by all its numbers. Those of valid files are in `rules`."""
     valid: bool = True
     needs: tuple[str, ...] = ("json",)
     """The parts that a reader must claim to be given the file."""

@@ -12,6 +12,7 @@ from making.documents import (
     graph,
     meta,
     named,
+    node,
     program,
     relu,
     simple,
@@ -53,7 +54,9 @@ def case(
 ) -> Case:
     """An invalid file with one program, and with no more records than a reader needs."""
     data = Archive({"model": tree}, wire_format=wire_format, manifest=False, first={}, **archive).build()
-    return Case(f"{group}/{name}", about, data, (rule,), valid=False, needs=(wire_format, "documents"))
+    return Case(
+        f"{group}/{name}", about, data, tuple(rule.split()), valid=False, needs=(wire_format, "documents")
+    )
 
 
 def argument(name: str, rule: str, value: Tree, requires: str = "") -> Case:
@@ -65,20 +68,21 @@ def argument(name: str, rule: str, value: Tree, requires: str = "") -> Case:
 
 def shape_cases() -> Iterator[Case]:
     """Trees that are no records."""
-    union, types, required = "DOC-3", "DOC-4", "DOC-5"
+    union, types, required, null = "DOC-10", "DOC-4", "DOC-4", "DOC-8"
     yield argument("union_without_an_arm", union, {})
     yield argument("union_with_two_arms", union, {"as_int": 1, "as_bool": True})
     yield argument("union_with_only_a_null_arm", union, {"as_int": None})
-    yield argument("unknown_arm", "VER-8", {"as_hologram": 1})
+    yield argument("unknown_arm", "DOC-10 VER-8", {"as_hologram": 1})
     yield argument("inner_union_with_two_arms", union, {"as_sym_int": {"as_name": "n", "as_int": 1}})
     yield argument("inner_union_without_an_arm", union, {"as_sym_int": {}})
-    yield argument("int_of_text", types, {"as_int": "1"})
-    yield argument("int_of_a_truth_value", types, {"as_int": True})
-    yield argument("int_of_a_fraction", types, {"as_int": 1.5})
-    yield argument("bool_of_a_number", types, {"as_bool": 1})
+    yield argument("int_of_text", "DOC-13", {"as_int": "1"})
+    yield argument("int_of_a_truth_value", "DOC-13", {"as_int": True})
+    yield argument("int_of_a_fraction", "DOC-13", {"as_int": 1.5})
+    yield argument("int_of_a_whole_float", "DOC-13", {"as_int": 1.0})
+    yield argument("bool_of_a_number", "DOC-18", {"as_bool": 1})
     yield argument("string_of_a_number", types, {"as_string": 1})
-    yield argument("float_of_text", types, {"as_float": "1.0"})
-    yield argument("float_of_another_text", "GRA-26", {"as_float": "infinity"})
+    yield argument("float_of_text", "DOC-17", {"as_float": "1.0"})
+    yield argument("float_of_another_text", "DOC-17 GRA-26", {"as_float": "infinity"})
     yield argument("list_of_mixed_kinds", types, {"as_ints": [1, "2"]})
     yield argument("list_that_is_a_dict", types, {"as_ints": {"0": 1}})
     yield argument("dict_that_is_a_list", types, {"as_string_to_argument": [1]})
@@ -86,10 +90,108 @@ def shape_cases() -> Iterator[Case]:
     yield argument(
         "sequence_of_another_kind", types, {"as_sequence": {"kind": "set", "items": []}}, "sequences"
     )
-    yield argument("scalar_type_unknown", "VER-8", {"as_scalar_type": 99})
-    yield argument("layout_unknown", "VER-8", {"as_layout": 8})
-    yield argument("memory_format_unknown", "VER-8", {"as_memory_format": 9})
+    yield argument("scalar_type_unknown", "DOC-19 VER-8", {"as_scalar_type": 99})
+    yield argument("layout_unknown", "DOC-19 VER-8", {"as_layout": 8})
+    yield argument("memory_format_unknown", "DOC-19 VER-8", {"as_memory_format": 9})
     yield argument("range_without_step", "GRA-24", {"as_range": {"start": 0, "stop": 1, "step": 0}}, "ranges")
+    from making.valid_documents import arguments
+
+    for name, (value, feature) in arguments().items():
+        if feature:
+            yield argument(f"{name}_without_its_extension", "EXT-2", value)
+    several = node(
+        "torch.ops.conformance.several.default", [], [tensor("first"), tensor("second")], "several"
+    )
+    tensors = {name: meta() for name in ("x", "y", "z", "first", "second")}
+    tree = taking({"as_results": "several"}, extra_nodes=[several], tensor_values=tensors)
+    yield case(
+        "arguments",
+        "results_without_their_extension",
+        "EXT-2",
+        "all results of a node, without the extension",
+        tree,
+    )
+    constant = Payload("tensor_0", numbers(6), meta(), is_param=False)
+    yield case(
+        "arguments",
+        "constant_without_its_extension",
+        "EXT-2",
+        "an argument that is a constant, without the extension",
+        taking({"as_constant": "graph::0.table"}),
+        constants={"graph::0.table": constant},
+    )
+    encoded = {"table": {"codec": "conformance", "tree": None, "tensors": []}}
+    yield case(
+        "documents",
+        "codecs_without_extension",
+        "EXT-2 PAY-23",
+        "a coded value without the extension",
+        simple(encoded_values=encoded),
+    )
+    named_type = edited(edited(simple(), f"{META}.dtype", 0), f"{META}.dtype_name", "float4_e2m1fn_x2")
+    yield case(
+        "documents",
+        "dtype_name_without_extension",
+        "EXT-2",
+        "the name of an element type without the extension",
+        named_type,
+    )
+    deep: Tree = {"as_none": True}
+    for _ in range(110):
+        deep = {"as_string_to_argument": {"a": deep}}
+    yield argument("nested_110_deep", "DOC-28", deep)
+    yield case(
+        "documents",
+        "version_of_operators",
+        "DOC-15",
+        "a version of operators below 1",
+        simple(opset_version={"aten": 0}),
+    )
+    yield case(
+        "documents",
+        "negative_minor",
+        "DOC-15",
+        "a negative minor version",
+        simple(schema_version={"major": 8, "minor": -1}),
+    )
+    yield case(
+        "documents",
+        "carriage_return",
+        "DOC-32",
+        "a stack trace with a carriage return",
+        edited(simple(), f"{CALL}.metadata", {"stack_trace": "a\rb"}),
+    )
+    yield case(
+        "documents",
+        "nul_in_a_trace",
+        "DOC-32",
+        "a stack trace with a NUL",
+        edited(simple(), f"{CALL}.metadata", {"stack_trace": "a\x00b"}),
+    )
+    frame = {"file": "/m.py", "line": 1, "name": "f\r"}
+    yield case(
+        "documents",
+        "carriage_return_in_a_frame",
+        "DOC-32",
+        "a frame with a carriage return",
+        simple(stack_frames=[frame]),
+    )
+    names = edited(simple(), f"{ROOT}.input_names", ["x", "y"])
+    yield case("documents", "input_names", "DOC-27", "more names of inputs than inputs", names)
+    yield case(
+        "documents",
+        "forward_names_twice",
+        "DOC-31",
+        "two parameters of forward have one name",
+        edited(simple(), f"{ROOT}.forward_arg_names", ["x", "x"]),
+    )
+    yield case(
+        "documents",
+        "forward_self",
+        "DOC-29 GRA-72",
+        "a parameter of forward is named self",
+        edited(simple(), f"{ROOT}.forward_arg_names", ["self"]),
+    )
     for path, about in {
         "graph_module": "the graph module",
         f"{GRAPH}.nodes": "the nodes of the graph",
@@ -115,7 +217,7 @@ def shape_cases() -> Iterator[Case]:
         yield case(
             "documents",
             f"null_{name}",
-            types,
+            null,
             f"a field is null that must not be: {about}",
             edited(simple(), path, None),
         )
@@ -132,7 +234,7 @@ def shape_cases() -> Iterator[Case]:
     yield case(
         "documents",
         "element_type_unknown",
-        "VER-8",
+        "DOC-19 VER-8",
         "a tensor has an element type of an unknown number",
         edited(simple(), f"{META}.dtype", 99),
     )
@@ -146,7 +248,7 @@ def shape_cases() -> Iterator[Case]:
     yield case(
         "documents",
         "kind_unknown",
-        "VER-8",
+        "DOC-19 VER-8",
         "an input of a node has an unknown kind",
         edited(simple(), f"{CALL}.inputs.0.kind", 3),
     )
@@ -169,7 +271,7 @@ def shape_cases() -> Iterator[Case]:
         yield case(
             "formats",
             f"requires_{wire_format}",
-            "VER-7",
+            "VER-7 EXT-1",
             "a document requires an unknown extension",
             tree,
             wire_format,
@@ -177,7 +279,7 @@ def shape_cases() -> Iterator[Case]:
     yield case(
         "documents",
         "requires_several",
-        "VER-7",
+        "VER-7 EXT-1",
         "one of the required extensions is unknown",
         simple(requires=["slices", "holograms"]),
     )
@@ -193,7 +295,7 @@ def shape_cases() -> Iterator[Case]:
         "documents/requires_in_one_of_two",
         "one of two programs requires an unknown extension",
         two,
-        ("VER-7",),
+        ("VER-7", "EXT-1"),
         False,
         ("json", "documents"),
     )
@@ -253,11 +355,11 @@ def value_cases() -> Iterator[Case]:
         [tensor("x")], [tensor("a")], [relu("x", "a"), relu("x", "a")], {name: meta() for name in "xa"}
     )
     twice["nodes"][1]["name"] = "other"
-    yield of("defined_twice", "GRA-2", "two nodes that define the same value", program(twice))
+    yield of("defined_twice", "GRA-2 DOC-30", "two nodes that define the same value", program(twice))
     again = graph([tensor("x"), tensor("x")], [], [], {"x": meta()})
-    yield of("input_twice", "GRA-2", "two inputs of the same name", program(again))
+    yield of("input_twice", "GRA-2 DOC-30", "two inputs of the same name", program(again))
     hides = graph([tensor("x")], [tensor("x")], [relu("x", "x")], {"x": meta()})
-    yield of("input_and_result", "GRA-2", "a node that defines an input again", program(hides))
+    yield of("input_and_result", "GRA-2 DOC-30", "a node that defines an input again", program(hides))
     yield of(
         "without_an_entry",
         "GRA-4",
@@ -290,10 +392,12 @@ def value_cases() -> Iterator[Case]:
     }
     for name, text in bad.items():
         tree = program(graph([tensor(text)], [], [], {text: meta()}))
-        yield of(f"name_{name}", "GRA-9", f"a value with a name that is not legal: {text[:20]!r}", tree)
+        yield of(
+            f"name_{name}", "GRA-9 DOC-29", f"a value with a name that is not legal: {text[:20]!r}", tree
+        )
     yield of(
         "name_of_a_node",
-        "GRA-9",
+        "GRA-9 DOC-29",
         "a node with a name that is not legal",
         edited(simple(), f"{CALL}.name", "a.b"),
     )
@@ -306,7 +410,7 @@ def value_cases() -> Iterator[Case]:
     }.items():
         yield of(
             f"operator_{name}",
-            "GRA-12",
+            "GRA-12 DOC-29",
             f"an operator with a name that is not legal: {text!r}",
             edited(simple(), f"{CALL}.target", text),
         )
@@ -323,7 +427,7 @@ def value_cases() -> Iterator[Case]:
         yield case(
             "values",
             f"path_{name}",
-            "GRA-11",
+            "GRA-11 DOC-29",
             f"a parameter with a name that is not legal: {text!r}",
             tree,
             weights={text: payload},
@@ -339,16 +443,18 @@ def value_cases() -> Iterator[Case]:
     encoded = {"queue": {"codec": "conformance", "tree": None, "tensors": []}}
     yield of(
         "class_name",
-        "GRA-13",
+        "GRA-13 DOC-29",
         "an object with a class name that is not legal",
         program(script, [spec], requires=["codecs"], encoded_values=encoded),
     )
     repeated = taking({"as_int": 1}, {"as_int": 2})
     repeated["graph_module"]["graph"]["nodes"][-1]["inputs"][1]["name"] = "a0"
-    yield of("parameter_twice", "GRA-21", "a node with two inputs of the same name", repeated)
+    yield of("parameter_twice", "GRA-21 DOC-31", "a node with two inputs of the same name", repeated)
     for name, text in {"dunder": "__import__", "point": "a.b", "keyword": "lambda"}.items():
         tree = edited(edited(simple(), f"{CALL}.inputs.0.name", text), f"{CALL}.inputs.0.kind", 2)
-        yield of(f"parameter_{name}", "GRA-10", f"an input by a keyword that is not legal: {text!r}", tree)
+        yield of(
+            f"parameter_{name}", "GRA-10 DOC-29", f"an input by a keyword that is not legal: {text!r}", tree
+        )
     yield of(
         "input_list",
         "GRA-15",
@@ -382,75 +488,96 @@ def value_cases() -> Iterator[Case]:
     )
     yield of(
         "strides",
-        "GRA-50",
+        "GRA-50 DOC-22",
         "a tensor with fewer strides than sizes",
         edited(simple(), f"{META}.strides", whole(1)),
     )
-    yield of("dimensions", "GRA-51", "a tensor with 65 dimensions", edited(simple(), META, meta(7, [1] * 65)))
     yield of(
-        "elements", "GRA-51", "a tensor with 2**60 elements", edited(simple(), META, meta(7, [2**30, 2**30]))
+        "dimensions",
+        "GRA-51 DOC-15",
+        "a tensor with 65 dimensions",
+        edited(simple(), META, meta(7, [1] * 65)),
+    )
+    yield of(
+        "elements",
+        "GRA-51 DOC-15",
+        "a tensor with 2**60 elements",
+        edited(simple(), META, meta(7, [2**30, 2**30])),
     )
     yield of(
         "reach",
-        "GRA-51",
+        "GRA-51 DOC-15",
         "a tensor whose strides reach too far",
         edited(simple(), META, meta(7, [2, 2], [2**59, 1])),
     )
     yield of(
         "dtype_without_name",
-        "GRA-52",
+        "GRA-52 DOC-20",
         "an element type without a number and a name",
         edited(simple(), f"{META}.dtype", 0),
     )
     yield of(
         "dtype_with_both",
-        "GRA-52",
+        "GRA-52 DOC-20",
         "an element type with a number and a name",
         edited(simple(requires=["dtypes"]), f"{META}.dtype_name", "float4_e2m1fn_x2"),
     )
     yield of(
         "layout_without_name",
-        "GRA-52",
+        "GRA-52 DOC-20",
         "a layout without a number and a name",
         edited(simple(), f"{META}.layout", 0),
     )
     yield of(
         "device_type",
-        "GRA-53",
+        "GRA-53 DOC-15",
         "a device type that is not legal",
         edited(simple(), f"{META}.device", {"type": "c p u", "index": None}),
     )
     yield of(
         "device_index",
-        "GRA-53",
+        "GRA-53 DOC-15",
         "a device of a negative index",
         edited(simple(), f"{META}.device", {"type": "cuda", "index": -1}),
     )
-    yield of("negative_size", "EXP-25", "a negative size", edited(simple(), f"{META}.sizes", whole(-1, 3)))
     yield of(
-        "negative_stride", "EXP-25", "a negative stride", edited(simple(), f"{META}.strides", whole(-3, 1))
+        "negative_size", "EXP-25 DOC-15", "a negative size", edited(simple(), f"{META}.sizes", whole(-1, 3))
+    )
+    yield of(
+        "negative_stride",
+        "EXP-25 DOC-15",
+        "a negative stride",
+        edited(simple(), f"{META}.strides", whole(-3, 1)),
     )
     yield of(
         "negative_offset",
-        "EXP-25",
+        "EXP-25 DOC-15",
         "a negative offset",
         edited(simple(), f"{META}.storage_offset", {"as_int": -1}),
     )
     yield of(
-        "size_beyond_63_bits", "EXP-25", "a size of 2**63", edited(simple(), f"{META}.sizes", whole(0, 2**63))
+        "size_beyond_63_bits",
+        "EXP-25 DOC-15",
+        "a size of 2**63",
+        edited(simple(), f"{META}.sizes", whole(0, 2**63)),
     )
     frames = simple(stack_frames=[{"file": "/m.py", "line": 1, "name": "f"}])
     yield of(
         "stack_outside",
-        "GRA-66",
+        "GRA-66 DOC-15",
         "a stack with an index outside of its table",
         edited(frames, f"{CALL}.stack", [1]),
     )
     yield of(
-        "stack_negative", "GRA-66", "a stack with a negative index", edited(frames, f"{CALL}.stack", [-1])
+        "stack_negative",
+        "GRA-66 DOC-15",
+        "a stack with a negative index",
+        edited(frames, f"{CALL}.stack", [-1]),
     )
     rows = [{"name": "a", "target": "a", "graph_id": 1, "from_node": [0]}]
-    yield of("source_of_itself", "GRA-66", "an origin that refers to itself", simple(node_sources=rows))
+    yield of(
+        "source_of_itself", "GRA-66 DOC-15", "an origin that refers to itself", simple(node_sources=rows)
+    )
 
 
 def signature_cases() -> Iterator[Case]:
@@ -460,21 +587,30 @@ def signature_cases() -> Iterator[Case]:
         return case("signatures", name, rule, about, tree, **archive)
 
     yield of(
-        "fewer_inputs", "SIG-1", "fewer roles than inputs", edited(simple(), f"{SIGNATURE}.input_specs", [])
+        "fewer_inputs",
+        "SIG-1 DOC-27",
+        "fewer roles than inputs",
+        edited(simple(), f"{SIGNATURE}.input_specs", []),
     )
     twice = simple()["graph_module"]["signature"]["output_specs"] * 2
     yield of(
         "more_outputs",
-        "SIG-1",
+        "SIG-1 DOC-27",
         "more roles than outputs",
         edited(simple(), f"{SIGNATURE}.output_specs", twice),
     )
     yield of(
-        "without_an_arm", "SIG-1", "a role without an arm", edited(simple(), f"{SIGNATURE}.input_specs.0", {})
+        "without_an_arm",
+        "SIG-1 DOC-27",
+        "a role without an arm",
+        edited(simple(), f"{SIGNATURE}.input_specs.0", {}),
     )
     both = {"user_input": {"arg": tensor("x")}, "token": {"arg": {"name": "x"}}}
     yield of(
-        "two_arms", "SIG-1", "a role with two arms", edited(simple(), f"{SIGNATURE}.input_specs.0", both)
+        "two_arms",
+        "SIG-1 DOC-27",
+        "a role with two arms",
+        edited(simple(), f"{SIGNATURE}.input_specs.0", both),
     )
     yield of(
         "unknown_arm",
@@ -526,7 +662,7 @@ def signature_cases() -> Iterator[Case]:
     tree = program(graph([tensor("x")], [{"as_ints": [1]}], [], {"x": meta()}))
     yield of("output_list", "SIG-11", "an output for the caller that is a list", tree)
     ranges = {
-        "range_order": ({"s0": {"min_val": 5, "max_val": 4}}, "EXP-26"),
+        "range_order": ({"s0": {"min_val": 5, "max_val": 4}}, "EXP-26 DOC-21"),
         "range_of_a_truth_value": ({"s0": {"min_val": True, "max_val": 4}}, "EXP-26"),
     }
     for name, (table, rule) in ranges.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import struct
 import zlib
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from making.files import (
     float32,
     holding,
     json_bytes,
+    manifest_of,
     member,
     numbers,
     with_weights,
@@ -143,6 +145,42 @@ def archive_cases() -> Iterator[Case]:
     yield case("digests_together", "five payloads share a digest", many.build())
     many.manifest = False
     yield case("digests_alone", "each record has a digest of its own", many.build(singly))
+
+    def upper(members: list[Member]) -> None:
+        made = manifest_of(members)
+        text = json.loads(made.data)
+        text["sha256"] = {name: digest.upper() for name, digest in text["sha256"].items()}
+        members.append(Member("manifest.json", json_bytes(text)))
+
+    many.manifest = False
+    yield case("digests_in_upper_case", "digests in upper case", many.build(upper))
+
+    def gaps(members: list[Member]) -> None:
+        for each in members[1:]:
+            each.before = b"PK\x03\x04 what is between records has no meaning"
+
+    yield case("gaps", "bytes between records", base.build(after=gaps))
+
+    def other_padding(members: list[Member]) -> None:
+        weight = member(members, "weight_0")
+        weight.align = 1
+        weight.local["extra"] = (
+            struct.pack("<2H", int.from_bytes(b"FB", "little"), 9) + b"\x00PK\x03\x04\xff\xff\xff\xff"
+        )
+
+    yield case("other_padding", "padding of other bytes, and of another length", base.build(other_padding))
+
+    def strangers(members: list[Member]) -> None:
+        members += [
+            Member("later/record", b"new"),
+            Member("data/later.json", b"{"),
+            Member("models/note", b"no document"),
+        ]
+        provider = {"distribution": "somebody", "version": "1.0", "provides": ["wire_format:hologram"]}
+        members.append(Member("data/wire_formats.json", json_bytes({".hologram": provider})))
+        members.append(Member("data/sample_inputs/model.pt", b""))
+
+    yield case("unknown_records", "records that the specification does not name", base.build(strangers))
 
     def folders(members: list[Member]) -> None:
         for name in ("extra/", "data/", "data/weights/"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,6 +53,8 @@ def arguments() -> dict[str, tuple[Tree, str]]:
         "int_smallest": {"as_int": -(2**63)},
         "int_largest": {"as_int": 2**63 - 1},
         "int_beyond_doubles": {"as_int": 2**53 + 1},
+        "int_beyond_64_bits": {"as_int": -(2**70)},
+        "none_that_is_false": {"as_none": False},
         "ints": {"as_ints": [0, -1, 2**62 + 1, 9007199254740993]},
         "ints_empty": {"as_ints": []},
         "float": {"as_float": 0.1},
@@ -294,6 +297,7 @@ EXPRESSIONS = {
     "piecewise": f"Piecewise(ExprCondPair(Integer(1), StrictLessThan({SIZE}, Integer(3))), ExprCondPair(Integer(0), true))",
     "opaque": f"TruncToInt(OpaqueUnaryFn_sqrt(ToFloat({SIZE})))",
     "without_operands": "IsNonOverlappingAndDenseIndicator()",
+    "leading_zeros": "Add(Integer(-007), Rational(02, 04))",
     "spaces": f"  Add( {SIZE} ,Integer( 1 ) )  ",
 }
 """Expressions in constructor text."""
@@ -446,6 +450,15 @@ def text_cases() -> Iterator[Case]:
         contents["outputs"] = [tensor("relu")] * count
         tree["graph_module"]["signature"]["output_specs"] = [{"user_output": {"arg": tensor("relu")}}] * count
         yield case("treespecs", name, f"what the program returns: {name.replace('_', ' ')}", tree)
+    unusual = simple()
+    text = (
+        '[1, {"children_spec": [ {"type":null,"context":null,"children_spec":[]} ],'
+        ' "context": [NaN, "\\ud800"], "type": "conformance.Own"}]'
+    )
+    unusual["graph_module"]["module_call_graph"][0]["signature"]["out_spec"] = text
+    yield case(
+        "treespecs", "unusual_text", "other order and spaces than torch's, NaN, a lone surrogate", unusual
+    )
     for name, text in GUARDS.items():
         yield case("guards", name, f"a guard: {text}", simple(guards_code=[text]))
 
@@ -662,6 +675,39 @@ def document_cases() -> Iterator[Case]:
             f"provenance_{wire_format}",
             "everything that a reader may ignore",
             provenance,
+            wire_format,
+        )
+    gone = simple()
+    root = gone["graph_module"]["module_call_graph"][0]["signature"]
+    gone["graph_module"]["module_call_graph"].append(
+        {"fqn": "layer", "signature": {**root, "inputs": [tensor("x")], "outputs": [tensor("removed")]}}
+    )
+    yield case(
+        "documents", "names_of_removed_values", "a module call names a value that no graph has any more", gone
+    )
+    odd = simple(
+        opset_version={"aten": 10, "somebody": 3, "a.b": 1},
+        torch_version="99.0",
+        producer="x",
+        readable_from="torch-99.0",
+    )
+    odd["graph_module"]["graph"]["nodes"][0]["metadata"] = {
+        "any key": "any text",
+        "": "",
+        "nn_module_stack": "one,two",
+    }
+    yield case("documents", "origins", "versions and metadata that no reader knows", odd)
+    deep: Tree = {"as_none": True}
+    for _ in range(90):
+        deep = {"as_string_to_argument": {"a": deep}}
+    yield case("documents", "nested_arguments", "arguments 90 deep", taking(deep))
+    unusual = taking({"as_float": math.inf}, {"as_floats": [math.nan, -math.inf]})
+    for wire_format in FORMATS:
+        yield case(
+            "formats",
+            f"floats_{wire_format}",
+            "floats of the wire format that are not finite",
+            unusual,
             wire_format,
         )
     nested = simple()

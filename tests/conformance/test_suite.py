@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import faulty_reader
 import pytest
 
 from graphwire.api.conformance import PARTS, failures, first_difference, neutral, run_suite, suite_cases
@@ -32,6 +34,43 @@ def test_the_suite_is_small_and_large_enough() -> None:
     assert sum(path.stat().st_size for path in files) < 4 << 20
     assert len({case.file for case in CASES}) == len(CASES) > 400
     assert {part for case in CASES for part in case.needs} <= set(PARTS)
+
+
+def rules_of_readers() -> dict[str, bool]:
+    """Every rule of the specification by number: whether it tells what a reader must do."""
+    rules = {}
+    for page in (ROOT / "docs/spec").glob("*.md"):
+        for number, text in RULE.findall(page.read_text("utf-8")):
+            rules[number] = MUST.search(" ".join(text.split())) is not None
+    return rules
+
+
+RULE = re.compile(r"\*\*\[([A-Z]+-\d+)\]\*\*(.*?)(?=\n- <a id|\n\n|\Z)", re.DOTALL)
+MUST = re.compile(r"[Rr]eader[^.]{0,60}must|must be refused|must refuse|must accept|must ignore")
+
+UNSEEN = (
+    # What a reader must not do, or does with a program that it runs, changes or writes: neutral JSON does not show it.
+    "ARC-28 ARC-42 EXP-8 EXP-11 EXP-23 EXT-13 EXT-15 GRA-35 GRA-48 GRA-67 PAY-7 PAY-17 PAY-25 PAY-30 PAY-32 SIG-16 SIG-17 VER-9"
+    # Rules about rules, and for each reader's own security.
+    " GEN-4 GEN-5 GEN-7 GEN-8 SEC-1 SEC-2 SEC-3 SEC-5 SEC-6 SEC-8 SEC-9 SEC-10 SEC-11 SEC-12 SEC-14 SEC-15 VER-1 VER-2"
+    # Of readers that rebuild containers, decode codecs or interpret metadata.
+    " DOC-34 GRA-64 PAY-27 PAY-29 TSP-13 TSP-16 TSP-19 TSP-24 TSP-25"
+    # To do.
+    " TSP-31 GRA-56 REF-18 REF-19"
+).split()
+"""The rules for readers that no file tries."""
+
+
+def test_every_rule_that_a_file_tries_is_in_the_specification() -> None:
+    tried = {rule for case in CASES for rule in case.rules}
+    assert tried - set(rules_of_readers()) == set()
+    assert [case.file for case in CASES if not case.rules] == []
+
+
+def test_every_rule_for_readers_has_a_file_or_cannot_have_one() -> None:
+    tried = {rule for case in CASES for rule in case.rules}
+    untried = {rule for rule, is_for_readers in rules_of_readers().items() if is_for_readers} - tried
+    assert untried == set(UNSEEN), "add a file for a new rule, or list it in UNSEEN"
 
 
 def test_graphwire_reads_every_file_as_it_must(tmp_path: Path) -> None:
@@ -77,3 +116,13 @@ def test_graphwire_passes_through_the_door_for_other_readers(only: str) -> None:
 def test_a_folder_without_a_suite_is_named(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="not a conformance suite"):
         suite_cases(tmp_path)
+
+
+@pytest.mark.parametrize("fault", faulty_reader.FAULTS)
+def test_the_suite_finds_a_fault_in_a_reader(fault: str) -> None:
+    _, only, rule = faulty_reader.FAULTS[fault]
+    command = (sys.executable, faulty_reader.__file__, fault)
+    results = run_suite(SUITE, command, only="" if NIGHTLY else only, jobs=2)
+    found = list(failures(results))
+    assert found, "no file finds it"
+    assert rule in {each for result in found for each in result.case.rules}

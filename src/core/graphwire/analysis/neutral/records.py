@@ -60,6 +60,11 @@ def _float(value: Any) -> Any:
     return [_float(item) for item in value] if isinstance(value, list) else scalar(float(decode_float(value)))
 
 
+def _none_arm(_: bool) -> bool:
+    """Return the value of the arm `as_none`, whose false means the same."""
+    return True
+
+
 def _infix_keys(table: dict[str, Any]) -> Any:
     return pairs((neutral_infix(key), neutral_record(item)) for key, item in table.items())
 
@@ -121,6 +126,9 @@ def _fields_of(kind: type[msgspec.Struct]) -> list[tuple[str, Any, Form]]:
         default = field.default
         if field.default_factory is not msgspec.NODEFAULT:
             default = field.default_factory()
+        if field.name == "as_none":
+            rows.append((field.name, default, _none_arm))
+            continue
         is_float = any(field.type in (each, each | None) for each in _FLOATS)
         rows.append((field.name, default, _FORMS.get((kind, field.name), _float if is_float else _value)))
     return rows

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -64,6 +65,14 @@ def tagged(tree: Any) -> Any:
     return whole[0]
 
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def _text(value: str | bool) -> str:
+    """Return a text or truth value as JSON. A lone surrogate, which UTF-8 cannot encode, is escaped."""
+    return _SURROGATES.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
 def canonical_json(value: Any) -> bytes:
     """Return the canonical output for neutral JSON: UTF-8, sorted keys, no whitespace, one line feed at the end."""
     pieces: list[str] = []
@@ -72,12 +81,12 @@ def canonical_json(value: Any) -> bytes:
     while rest:
         item, is_text = rest.pop(), texts.pop()
         if is_text or isinstance(item, str | bool):
-            pieces.append(item if is_text else json.dumps(item, ensure_ascii=False))
+            pieces.append(item if is_text else _text(item))
             continue
         parts: list[tuple[Any, bool]] = []
         if isinstance(item, dict):
             for index, key in enumerate(sorted(item)):
-                parts += [(f"{',' if index else '{'}{json.dumps(key, ensure_ascii=False)}:", True)]
+                parts += [(f"{',' if index else '{'}{_text(key)}:", True)]
                 parts += [(item[key], False)]
             parts.append(("}" if item else "{}", True))
         else:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
-
-import msgspec
+import json
+from typing import Any, NoReturn
 
 from graphwire.analysis.neutral.tagged_trees import scalar, tagged
 from graphwire.schema.texts import (
@@ -61,8 +60,6 @@ _WITHOUT_OPERANDS = ("IsNonOverlappingAndDenseIndicator",)
 
 # ------------------------------------------------------------------------------------------------------------ treespecs
 
-_contexts = msgspec.json.Decoder()
-
 
 def neutral_treespec(text: str) -> Any:
     """Return the tree of a treespec.
@@ -86,10 +83,14 @@ def _treespec(spec: TreeSpec) -> Any:
 def _context(context: Any) -> Any:
     if isinstance(context, str):
         try:
-            return {"json": tagged(_contexts.decode(context.encode()))}
+            return {"json": tagged(json.loads(context, parse_constant=_refuse))}
         except (ValueError, RecursionError):
             pass
     return {"value": tagged(context)}
+
+
+def _refuse(token: str) -> NoReturn:
+    raise ValueError(f"{token} is not JSON")
 
 
 # --------------------------------------------------------------------------------------------------------------- guards

@@ -1,7 +1,7 @@
 """Does a reader keep the rules of the format? What graphwire finds in a file, and the suite that other readers run."""
 
 from graphwire.api.conformance.comparison import PARTS, first_difference
-from graphwire.api.conformance.neutral import neutral
+from graphwire.api.conformance.reading import neutral
 from graphwire.api.conformance.suite import (
     CaseResult,
     SuiteCase,
