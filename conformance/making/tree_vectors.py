@@ -182,6 +182,7 @@ MSGPACK_VALID = {
     "integer_as_an_extension": _map(_pair(_ext1((2**64).to_bytes(9, "big")))),
     "negative_integer_as_an_extension": _map(_pair(_ext1((-(2**63) - 1).to_bytes(9, "big", signed=True)))),
     "power_of_two_as_an_extension": _map(_pair(_ext1((-(2**127)).to_bytes(16, "big", signed=True)))),
+    "power_of_two_as_a_longer_extension": _map(_pair(_ext1((-(2**127)).to_bytes(17, "big", signed=True)))),
     "integer_of_16_bytes": _map(_pair(_ext1((2**120).to_bytes(16, "big")))),
     "nan_with_a_payload": _map(_pair(b"\xcb\x7f\xf0\x00\x00\x00\x00\x00\x01")),
 }
@@ -200,8 +201,6 @@ MSGPACK_INVALID = {
     "extension_of_a_64_bit_integer": _map(_pair(_ext1((2**63).to_bytes(9, "big")))),
     "extension_with_needless_bytes": _map(_pair(_ext1((2**64).to_bytes(16, "big")))),
     "extension_with_a_needless_sign": _map(_pair(_ext1((-(2**63) - 1).to_bytes(10, "big", signed=True)))),
-        _pair(_ext1((-(2**127)).to_bytes(17, "big", signed=True)))
-    ),
     "extension_without_bytes": _map(_pair(b"\xc7\x00\x01")),
     "text_not_utf8": _map(_pair(b"\xa1\xff")),
     "text_with_a_surrogate": _map(_pair(b"\xa3\xed\xa0\x80")),
