@@ -7,11 +7,13 @@ import copy
 import json
 import multiprocessing
 import os
+import re
 import socket
 import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -237,21 +239,56 @@ RAW: dict[str, bytes] = {
 
 
 def refused(file: Path, told: str) -> None:
-    """A load and a verify refuse it with that text, allocate little, and end soon; an inspection has a result or an error."""
+    """Every tool refuses it with that text and a place, or does not need what is wrong; all allocate little, and end soon.
+
+    A conversion that reads no weights keeps the references: then a load refuses the new file.
+    """
     tracemalloc.start()
-    begin = time.monotonic()
-    with pytest.raises(errors.GraphwireError, match=told):
-        graphwire.load(file)
+    begin = time.process_time()
+    assert told_with_place(lambda: graphwire.load(file), told), "it was loaded"
+    found = [each for each in graphwire.verify(file) if re.search(told, f"{each.place}: {each.message}")]
+    assert found
+    assert all(each.place and each.place != "archive" for each in found)
+    told_with_place(lambda: graphwire.inspect(file), told)
+    told_with_place(lambda: graphwire.weights(file), told)
+    for number, options in enumerate(conversions(file.parent)):
+        new = file.parent / f"converted{number}.pt2"
+        if told_with_place(partial(graphwire.convert, file, new, **options), told):
+            assert not new.exists()
+        else:
+            assert told_with_place(partial(graphwire.load, new), told), (
+                f"{options} made a file that can be loaded"
+            )
     assert tracemalloc.get_traced_memory()[1] < 64 << 20
     tracemalloc.stop()
-    problems = graphwire.verify(file)
-    assert problems
-    assert time.monotonic() - begin < 10
+    assert time.process_time() - begin < 20
+
+
+def conversions(folder: Path) -> list[dict[str, Any]]:
+    """Options of `convert`: the weights stay where they are, or go elsewhere."""
+    return [
+        {"format": "json"},
+        {"weights": graphwire.IN_FILE},
+        {"weights": graphwire.Blobs(folder / "new-blobs")},
+        {"weights": folder / "new.safetensors"},
+    ]
+
+
+ELSEWHERE = "not below the folder of the new file"
+
+
+def told_with_place(call: Callable[[], object], told: str) -> bool:
+    """Whether a call refuses something; the error has that text, and says where."""
+    found: errors.GraphwireError | None = None
     try:
-        graphwire.inspect(file)
-        graphwire.weights(file)
-    except errors.GraphwireError:
-        pass
+        call()
+    except errors.GraphwireError as error:
+        found = error
+    if found is not None:
+        assert re.search(told, str(found)), str(found)
+        assert found.file
+        assert found.place or getattr(found, "problems", ()) or ELSEWHERE in str(found), str(found)
+    return found is not None
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -276,14 +313,14 @@ def test_a_record_that_is_in_the_file_and_elsewhere_is_refused(here: Path) -> No
     refused(here / "m.pt2", "which the archive has")
 
 
-def test_a_million_regions_end_soon(here: Path) -> None:
+def test_very_many_regions_end_soon(here: Path) -> None:
     table = table_of(here / "m.pt2")
-    first(table)["regions"] = [{**region(table), "box": [[0, 1, 1], [0, 1, 1]], "offset": 0}] * 1_000_000
+    first(table)["regions"] = [{**region(table), "box": [[0, 1, 1], [0, 1, 1]], "offset": 0}] * 200_000
     write_table(here / "m.pt2", json.dumps(table).encode())
-    begin = time.monotonic()
-    with pytest.raises(errors.GraphwireError):
+    begin = time.process_time()
+    with pytest.raises(errors.WeightsError, match="two regions make the same bytes"):
         graphwire.load(here / "m.pt2")
-    assert time.monotonic() - begin < 60
+    assert time.process_time() - begin < 20
 
 
 SHARD = "w-00001-of-00002.safetensors"
@@ -384,7 +421,7 @@ def test_no_link_on_the_way_is_followed(level: str, here: Path) -> None:
     path = here / "folder" if level == "folder" else here / "folder" / "inner"
     path.rename(here.parent / "moved")
     path.symlink_to(here.parent / "moved")
-    refused(here / "n.pt2", "symbolic link")
+    refused(here / "n.pt2", f"symbolic link|{ELSEWHERE}")
     assert (
         len(graphwire.load(here / "n.pt2", weights=here / "folder" / "inner" / "w.safetensors").state_dict)
         == 4
@@ -425,31 +462,109 @@ def test_no_open_escapes_while_links_are_exchanged(tmp_path: Path) -> None:
     assert opened > 100
 
 
-def _ties(member: str, change: Callable[[Table], object]) -> Callable[[Path], None]:
-    def apply(folder: Path) -> None:
-        with zipfile.ZipFile(folder / "m.pt2") as archive:
-            tree = json.loads(archive.read(f"program/{member}"))
-            table = archive.read(RECORD)
-        change(tree["config"])
-        write_table(folder / "m.pt2", table, **{member: json.dumps(tree).encode()})
+class Tied(torch.nn.Module):
+    """Weights and constants with every kind of tie."""
 
-    return apply
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.one, self.two, self.three = (torch.nn.Linear(8, 8, bias=False) for _ in range(3))
+        self.two.weight = self.one.weight  # same_as
+        both = torch.randn(8)
+        self.register_buffer("kept", both)
+        self.register_buffer("same", both, persistent=False)  # weight
+        self.register_buffer("view", both[:4], persistent=False)  # shared
+        self.register_buffer("own", torch.randn(8), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.three(self.two(self.one(x))) + self.kept + self.same + self.own
+        return y + self.view.sum()
 
 
-WEIGHTS_CONFIG = "data/weights/model_weights_config.json"
+TIES: dict[str, Callable[[Table, Table], object]] = {
+    "each the same as the other": lambda w, c: (
+        w["one.weight"].update(same_as="three.weight"),
+        w["three.weight"].update(same_as="one.weight"),
+    ),
+    "the same as itself": lambda w, c: w["one.weight"].update(same_as="one.weight"),
+    "three in a circle": lambda w, c: (
+        w["one.weight"].update(same_as="two.weight"),
+        w["two.weight"].update(same_as="three.weight"),
+        w["three.weight"].update(same_as="one.weight"),
+    ),
+    "the same as nothing": lambda w, c: w["two.weight"].update(same_as="lost"),
+    "the same as another": lambda w, c: w["three.weight"].update(same_as="one.weight"),
+    "the same as one of another shape": lambda w, c: w["three.weight"].update(same_as="kept"),
+    "constants the same as each other": lambda w, c: (
+        c["own"].update(same_as="view"),
+        c["view"].update(same_as="own"),
+    ),
+    "a constant the same as a weight": lambda w, c: c["own"].update(same_as="kept"),
+    "the weight of a constant is itself": lambda w, c: c["same"].update(weight="same"),
+    "the weight of a constant is lost": lambda w, c: c["same"].update(weight="lost"),
+    "the weight of a constant has another shape": lambda w, c: c["own"].update(weight="one.weight"),
+    "a weight has a weight": lambda w, c: w["kept"].update(weight="kept"),
+    "weights have each other": lambda w, c: (
+        w["one.weight"].update(weight="three.weight"),
+        w["three.weight"].update(weight="one.weight"),
+    ),
+    "a constant shares its own record": lambda w, c: c["view"].update(
+        shared=f"data/constants/{c['view']['path_name']}"
+    ),
+    "constants share each other's": lambda w, c: (
+        c["own"].update(shared=f"data/constants/{c['view']['path_name']}"),
+        c["view"].update(shared=f"data/constants/{c['own']['path_name']}"),
+    ),
+    "a constant shares what is lost": lambda w, c: c["view"].update(shared="data/weights/weight_99"),
+    "a constant shares the table": lambda w, c: c["view"].update(shared="data/weights/references.json"),
+    "a constant shares a document": lambda w, c: c["view"].update(shared="models/model.json"),
+    "a weight shares a weight": lambda w, c: w["three.weight"].update(
+        shared=f"data/weights/{w['one.weight']['path_name']}"
+    ),
+    "all at once": lambda w, c: [
+        each.update(same_as=name, weight=name, shared=f"data/weights/{each['path_name']}")
+        for name, each in [*w.items(), *c.items()]
+    ],
+}
 
 
-@pytest.mark.parametrize("names", [("0.weight", "1.weight"), ("0.weight", "0.weight")])
-def test_cycles_of_ties_end(names: tuple[str, str], here: Path) -> None:
-    one, other = names
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tied")
+    program = torch.export.export(Tied(), (torch.ones(1, 8),))
+    graphwire.save(program, folder / "m.pt2", weights=folder / "w.safetensors")
+    return folder
 
-    def tie(config: Table) -> None:
-        config[one]["same_as"], config[other]["same_as"] = other, one
 
-    _ties(WEIGHTS_CONFIG, tie)(here)
-    with contextlib.suppress(errors.GraphwireError):
-        graphwire.load(here / "m.pt2")
-    assert graphwire.weights(here / "m.pt2")
+@pytest.mark.parametrize("name", TIES)
+def test_ties_that_lie_are_refused_or_change_no_weight(name: str, tied: Path, tmp_path: Path) -> None:
+    """A tie says which names are one tensor. Whatever it says, no weight gets the elements of another."""
+    for path in tied.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    file = tmp_path / "m.pt2"
+    members = [f"data/{kind}/model_{kind}_config.json" for kind in ("weights", "constants")]
+    with zipfile.ZipFile(file) as archive:
+        trees = [json.loads(archive.read(f"program/{member}")) for member in members]
+        table = archive.read(RECORD)
+    TIES[name](*(tree["config"] for tree in trees))
+    write_table(file, table, **{m: json.dumps(t).encode() for m, t in zip(members, trees, strict=True)})
+    expected = Tied()
+    ends = [file]
+    for number, options in enumerate(conversions(tmp_path)):
+        with contextlib.suppress(errors.GraphwireError):
+            graphwire.convert(file, tmp_path / f"converted{number}.pt2", **options)
+            ends.append(tmp_path / f"converted{number}.pt2")
+    for end in ends:
+        graphwire.verify(end)
+        with contextlib.suppress(errors.GraphwireError):
+            graphwire.inspect(end)
+            graphwire.weights(end)
+        with contextlib.suppress(errors.GraphwireError):
+            program = graphwire.load(end)
+            for key, value in expected.state_dict().items():
+                assert torch.equal(program.state_dict[key], value), key
+            for key in ("same", "view", "own"):
+                assert torch.equal(program.constants[key], getattr(expected, key)), key
 
 
 def test_references_need_no_feature_of_the_document_and_the_feature_no_references(here: Path) -> None:
@@ -461,3 +576,23 @@ def test_references_need_no_feature_of_the_document_and_the_feature_no_reference
     document["requires"] = []
     write_table(here / "m.pt2", table, **{"models/model.json": json.dumps(document).encode()})
     assert len(graphwire.load(here / "m.pt2").state_dict) == 4
+
+
+@pytest.mark.parametrize("requires", [["external-weights"], []], ids=["with", "without"])
+def test_a_file_without_references_needs_its_weights_inside(requires: list[str], here: Path) -> None:
+    """A document may say that weights are outside although all are in the file, or that they are inside and they are not."""
+    inside = here / "inside.pt2"
+    graphwire.convert(here / "m.pt2", inside, format="json", weights=graphwire.IN_FILE)
+    for file in (inside, here / "m.pt2"):
+        with zipfile.ZipFile(file) as archive:
+            kept = {name: archive.read(name) for name in archive.namelist()}
+        member = next(name for name in kept if name.endswith("models/model.json"))
+        document = json.loads(kept[member])
+        document["requires"] = requires
+        kept[member] = json.dumps(document).encode()
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, content in kept.items():
+                if name != RECORD and not name.endswith("manifest.json"):
+                    archive.writestr(name, content)
+    assert len(graphwire.load(inside).state_dict) == 4
+    refused(here / "m.pt2", "no record|missing|lacks|needs")

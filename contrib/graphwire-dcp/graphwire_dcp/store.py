@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -226,19 +226,21 @@ def _free_folders(above: str, tensors: Mapping[str, NewTensor]) -> Iterator[str]
 
 def _is_there(folder: StoreFolder, above: str, file_name: str, new: _NewCheckpoint) -> bool:
     """Write those of the files that are missing, the data first; return False if one of them has other content."""
+    files: dict[str, Callable[[], Iterator[bytes | memoryview]]] = {
+        _below(above, file_name): lambda: iter((new.metadata,))
+    }
+    if new.parts:
+        files = {_below(above, _DATA): new.pieces, **files}
     for _ in range(_MOST_TRIES):
+        states = {location: _has_content(folder, location, pieces()) for location, pieces in files.items()}
+        if False in states.values():
+            return False
         try:
-            for name in ([_DATA] if new.parts else []) + [file_name]:
-                location = _below(above, name)
-                pieces = new.pieces if name == _DATA else lambda: iter((new.metadata,))
-                state = _has_content(folder, location, pieces())
-                if state is False:
-                    return False
-                if state is None:
-                    creation = folder.create(location)
-                    with creation as file, creation:
-                        for piece in pieces():
-                            write_all(file, piece)
+            for location in (each for each, state in states.items() if state is None):
+                creation = folder.create(location)
+                with creation as file, creation:
+                    for piece in files[location]():
+                        write_all(file, piece)
         except FileExistsError:  # another writer was faster: perhaps with the same content
             continue
         return True

@@ -300,6 +300,14 @@ class _ProblemsError(GraphwireError):
         return "\n  ".join([super().__str__(), *map(str, self.problems)])
 
 
+def problems_of(error: GraphwireError, kind: str) -> list[Problem]:
+    """Return the problems that an error lists, or the error itself as a problem of a kind."""
+    if isinstance(error, _ProblemsError) and error.problems:
+        before = f"{error.place}: " if error.place else ""
+        return [each._replace(place=f"{before}{each.place}") for each in error.problems]
+    return [Problem(error.place or "archive", kind, error.problem)]
+
+
 class DecodeError(GraphwireError):
     """Records cannot become a program on this installation."""
 

@@ -67,7 +67,7 @@ def test_an_index_looks_at_a_blob_when_asked(tmp_path: Path) -> None:
     STORE.write(Folder(tmp_path), "", storages(b"abc", b"defg"))
     index = STORE.open(Folder(tmp_path), "")
     abc = hashlib.sha256(b"abc").hexdigest()
-    ((file, offset, start, sizes),) = index.tensors[abc].chunks
+    ((file, offset, start, sizes, _),) = index.tensors[abc].chunks
     assert (file, offset, start, sizes) == (f"{abc[:2]}/{abc[2:]}", 0, (0,), (3,))
     assert (index.tensors[abc].dtype, index.tensors[abc].shape) == ("uint8", (3,))
     assert index.files[file].nbytes == 3

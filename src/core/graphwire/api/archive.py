@@ -17,7 +17,7 @@ from graphwire.api.documents import program_at_current_schema
 from graphwire.api.error_boundary import Boundary, reading
 from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
 from graphwire.api.weights import AS_SAVED, AttachedWeights, LoadWeights, check_weights_choice
-from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem
+from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem, problems_of
 from graphwire.evolve.targets import obstacles_by_target as targets_of
 from graphwire.hooks import Registry, registry_or_installed
 from graphwire.schema import Program
@@ -306,7 +306,7 @@ class Archive(Closing):
         try:
             methods = self.methods
         except GraphwireError as error:
-            return [*problems, Problem(error.place, "archive", error.problem)]
+            return [*problems, *problems_of(error, "archive")]
         if self._bare is None and self._package.lacks_manifest:
             problems.append(NO_MANIFEST)
         for method in methods:

@@ -25,7 +25,7 @@ from graphwire.api.weights import (
     requires_external,
     without_external,
 )
-from graphwire.errors import EncodeError, GraphwireError, Problem
+from graphwire.errors import EncodeError, GraphwireError, Problem, problems_of
 from graphwire.evolve.opsets import Plan, check_plugins, plan_for
 from graphwire.evolve.targets import target_named
 from graphwire.hooks import PluginInfo, default_registry
@@ -179,6 +179,7 @@ def _rewrite(
         held = requires_external(held)
     for name, (program, payloads) in held.items():
         with archive.boundary(name):
+            payloads.check_ties()
             if archive.is_bare:  # A missing file beside the document would lose its weights.
                 payloads.check_read(program)
             encoded = {name: (program, payloads)}
@@ -229,7 +230,7 @@ def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[Problem]:
     try:
         archive = open(file, **options)
     except GraphwireError as error:
-        return [Problem(error.place or "archive", "archive", error.problem)]
+        return problems_of(error, "archive")
     with archive:
         return archive.problems()
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from graphwire.errors import DecodeError, Problem
+from graphwire.errors import DecodeError, Problem, WeightsError
 from graphwire.schema import (
     ITEM_SIZES,
     EncodedValue,
@@ -127,11 +127,13 @@ class Payloads:
             program.requires = sorted({*program.requires, *features})
 
     def check_read(self, program: Program) -> None:
-        """Check that every value that a program needs was read.
+        """Check that every value that a program needs was read, and that ties agree.
 
         Raises:
             DecodeError: one was not. The message names each such value, with the reason.
+            WeightsError: as for `check_ties`.
         """
+        self.check_ties()
         if not self.unread:
             return
         needed = {held.name for held in map(held_by, program.graph_module.signature.input_specs) if held}
@@ -170,7 +172,49 @@ class Payloads:
                 elif needed > (length := min(record.nbytes, shared.nbytes)):
                     problem = f"the tensor needs {needed:,} bytes, its record has {length:,}"
                     problems.append(Problem(place, "extent", problem))
+            problems += self._tie_problems(folder, metas)
         return problems
+
+    def check_ties(self) -> None:
+        """Check that names which are said to be one tensor agree on it.
+
+        Raises:
+            WeightsError: some do not; the error lists all of them.
+        """
+        folders = ((WEIGHTS, self.weights), (CONSTANTS, self.constants), (SAMPLE_INPUTS, self.sample_inputs))
+        if problems := [each for folder, metas in folders for each in self._tie_problems(folder, metas)]:
+            raise WeightsError(problems, remedy="The file is damaged or hostile; write it again")
+
+    def _tie_problems(self, folder: str, metas: Mapping[str, PayloadMeta]) -> Iterator[Problem]:
+        """Yield a problem for each tie that contradicts what it ties: it would give a value the elements of another."""
+        for name, meta in metas.items():
+            place, known = f"{folder}{name}", metas.get(meta.same_as or "")
+            if known is not None and (known.path_name != meta.path_name or not _is_alike(known, meta)):
+                told = f"it is said to be the same tensor as {meta.same_as!r:.200}, which differs"
+                yield Problem(place, "tie", f"{told} in record, type or shape")
+            if folder != CONSTANTS:
+                if meta.weight is not None or meta.shared is not None:
+                    yield Problem(place, "tie", "only a constant can be a weight, or share its record")
+                continue
+            weight = self.weights.get(meta.weight or "")
+            if weight is not None and not _is_alike(weight, meta):
+                told = f"it is said to be the weight {meta.weight!r:.200}, which differs in type or shape"
+                yield Problem(place, "tie", told)
+            if meta.shared is not None and not meta.shared.startswith(WEIGHTS):
+                yield Problem(place, "tie", f"{meta.shared!r:.200} is not a record of weights")
+
+
+def _is_alike(one: PayloadMeta, other: PayloadMeta) -> bool:
+    """Return whether two payloads describe the same elements of a record."""
+    a, b = one.tensor_meta, other.tensor_meta
+    if a is None or b is None:
+        return a is b
+    return (a.dtype_text, a.sizes, a.strides, a.storage_offset) == (
+        b.dtype_text,
+        b.sizes,
+        b.strides,
+        b.storage_offset,
+    )
 
 
 def known_integers(values: list[SymInt]) -> list[int] | None:

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
-from graphwire.hooks import Chunk, NewTensor, StoredTensor, StoreFolder, StoreIndex
+from graphwire.hooks import Chunk, NewTensor, PrunableFolder, StoredTensor, StoreFolder, StoreIndex
 from graphwire.schema import FileFacts
 from graphwire.wire.weights import digests_of
 from graphwire_plugins.stores.content import has_content, write_content
@@ -264,16 +264,22 @@ def _stems(stem: str, tensors: Mapping[str, NewTensor]) -> Iterator[str]:
 
 def _are_there(folder: StoreFolder, files: Sequence[_NewFile]) -> bool:
     """Write those of the files that are missing, and return True; or return False if one of them has other content."""
+    created: list[str] = []
     for _ in range(_MOST_TRIES):
         states = []
         for each in files:
             states.append(_state(folder, each))
             if states[-1] is False:
+                # Shards that are equal may be those of another writer, unless the index file names others.
+                if each is files[-1] and isinstance(folder, PrunableFolder):
+                    for location in created:
+                        folder.remove(location)
                 return False
         try:
             for each, is_there in zip(files, states, strict=True):
                 if not is_there:
                     _write(folder, each)
+                    created.append(each.location)
         except FileExistsError:  # another writer was faster: perhaps with the same content
             continue
         return True

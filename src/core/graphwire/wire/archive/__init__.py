@@ -1,7 +1,14 @@
 """How are records of bytes written to one file, read back and checked?"""
 
 from graphwire.wire.archive.archive_record import SwappedRecord, payload_record
-from graphwire.wire.archive.atomic_file import PieceBuffer, Replacement, atomic_write, sync, write_all
+from graphwire.wire.archive.atomic_file import (
+    PieceBuffer,
+    Replacement,
+    atomic_write,
+    rename_new,
+    sync,
+    write_all,
+)
 from graphwire.wire.archive.digests import THREAD_HASH_BYTES, Digests
 from graphwire.wire.archive.manifest import MANIFEST, Manifest, manifest_errors, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader, damaged_record

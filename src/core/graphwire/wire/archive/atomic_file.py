@@ -231,6 +231,45 @@ def _load_sync_file_range() -> Callable[[int, int, int, int], int] | None:
     return call
 
 
+def rename_new(source: str, target: str, folder: int | None) -> bool:
+    """Rename a file unless there is one of the new name, in one step. Return whether the system can do that.
+
+    Args:
+        source: the file; relative to `folder`, unless that is None.
+        target: its new name, likewise.
+        folder: the descriptor of the folder.
+
+    Raises:
+        FileExistsError: there is a file of the new name.
+    """
+    if os.name == "nt":
+        Path(source).rename(target)
+        return True
+    at = _AT_FDCWD if folder is None else folder
+    if _renameat2 is None:
+        return False
+    if _renameat2(at, os.fsencode(source), at, os.fsencode(target), _RENAME_NOREPLACE) == 0:
+        return True
+    if ctypes.get_errno() == errno.EEXIST:
+        raise FileExistsError(errno.EEXIST, "there is such a file already", target)
+    return False
+
+
+def _load_renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
+    """Return Linux's `renameat2(folder, name, folder, name, flags)`."""
+    if sys.platform != "linux":
+        return None
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is not None:
+        call.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    return call
+
+
+_renameat2 = _load_renameat2()
+_AT_FDCWD = -100
+"""Relative to the current folder."""
+_RENAME_NOREPLACE = 1
+
 _sync_file_range = _load_sync_file_range()
 _SYNC_FILE_RANGE_WRITE = 2
 """Start writing the dirty pages that are not being written yet, and do not wait."""

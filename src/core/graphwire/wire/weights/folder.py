@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final, cast
 from graphwire.errors import ArchiveError, MissingRecordError
 from graphwire.process import InterruptSafe
 from graphwire.wire import Closing
-from graphwire.wire.archive import FileSource, Replacement, sync
+from graphwire.wire.archive import FileSource, Replacement, rename_new, sync
 
 _MOST_CHARACTERS = 4096
 _MOST_NAME_BYTES = 255
@@ -368,20 +368,24 @@ class NewFile(InterruptSafe):
 
     def _publish(self) -> None:
         """Give the file its name, unless there is a file of that name."""
+        try:
+            self._name_it(self._path(self._temporary), self._path(self._name))
+        except FileExistsError:
+            shown = self._folder.shown(self._location)
+            raise FileExistsError(errno.EEXIST, "there is such a file already", shown) from None
+
+    def _name_it(self, source: str, name: str) -> None:
         number = None if self._handle is None else self._handle.number
-        source, name = self._path(self._temporary), self._path(self._name)
         try:
             os.link(source, name, src_dir_fd=number, dst_dir_fd=number, follow_symlinks=False)
         except FileExistsError:
-            raise FileExistsError(
-                errno.EEXIST, "there is such a file already", self._folder.shown(self._location)
-            ) from None
-        except (
-            OSError,
-            NotImplementedError,
-        ):  # a file system without hard links: reserve the name, then replace it
-            reserved = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, dir_fd=number)
-            os.close(reserved)
+            raise
+        except (OSError, NotImplementedError):  # a file system without hard links
+            if rename_new(source, name, number):
+                return
+            # Reserve the name, then replace it: for a moment there is an empty file. Nothing can come between open and close.
+            reserved = map(partial(os.open, dir_fd=number), (name,), (_NEW_FLAGS,))
+            deque(map(os.close, reserved), maxlen=0)
             os.replace(source, name, src_dir_fd=number, dst_dir_fd=number)
 
     def _unlink(self, name: str) -> None:

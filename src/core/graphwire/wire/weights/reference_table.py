@@ -47,7 +47,8 @@ def read_references(data: bytes) -> WeightReferences:
     references = decode_json_record(_TABLES, data, "the references to weights are", f"record {REFERENCES!r}")
     problems = [*_store_problems(references.stores), *_record_problems(references)]
     if problems:
-        raise WeightsError(problems, remedy="The file is damaged or hostile; write it again")
+        place = f"record {REFERENCES!r}"
+        raise WeightsError(problems, place=place, remedy="The file is damaged or hostile; write it again")
     return references
 
 
@@ -154,6 +155,8 @@ def regions_problems(
         total += nbytes
         if nbytes and is_dense(counts, strides):
             spans.append((region.offset * item, last))
+        if total > record.nbytes and not partly:
+            break  # a hostile table may have very many
     if partly:
         return
     spans.sort()
