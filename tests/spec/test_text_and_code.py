@@ -346,3 +346,43 @@ def test_changed_references_are_read_and_refused_alike() -> None:
         else:
             read_references(data)
     assert refusals == {f"REF-{number}" for number in (2, 4, 5, 9, 11, 12, 14, 15, 17)}
+
+
+# --------------------------------------------------------------------------------------------------- conformance suite
+
+SUITE = Path(__file__).resolve().parents[2] / "conformance"
+ZIP_RULES = {f"ARC-{number}" for number in range(1, 22)}
+
+
+def archive_refusal(data: bytes) -> str:
+    """Return the rule for which the reader of the text refuses an archive or one of its records; empty if it does not."""
+    try:
+        for entry, following in archives.read_directory(data).values():
+            archives.read_record(data, entry, following)
+    except archives.Refused as refusal:
+        return str(refusal)
+    return ""
+
+
+def test_the_suite_names_the_rules_of_the_text_for_archives() -> None:
+    for file in (SUITE / "invalid").rglob("*.pt2"):
+        rules = json.loads(file.with_suffix(".expected.json").read_bytes())["rules"]
+        refusal = archive_refusal(file.read_bytes())
+        if refusal or ZIP_RULES.intersection(rules):
+            cut = ["ARC-2"] if "ARC-1" in rules else []  # a file that ends early breaks both
+            assert refusal in [*rules, *cut], file.stem
+    for file in (SUITE / "valid").rglob("*.pt2"):
+        assert archive_refusal(file.read_bytes()) == "", file.stem
+
+
+@pytest.mark.usefixtures("deep_stack")
+@pytest.mark.parametrize("name", ["json", "msgpack", "cbor"])
+def test_the_suite_and_the_text_refuse_the_same_documents(name: str) -> None:
+    for row in json.loads((SUITE / f"trees/{name}.json").read_bytes())["vectors"]:
+        try:
+            trees.READERS[name](bytes.fromhex(row["hex"]))
+            refusal = ""
+        except trees.Refused as error:
+            refusal = str(error)
+        assert row["valid"] is (not refusal), row["name"]
+        assert row["valid"] or not row["rules"] or refusal in row["rules"], row["name"]
