@@ -18,17 +18,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from making import (
+    given_files,
+    invalid_archives,
+    invalid_documents,
+    tree_vectors,
+    valid_archives,
+    valid_documents,
+    valid_hashes,
+)
+from making.files import FORMATS, Case
+from making.rules import rules_of_file, rules_of_vector
+
+import graphwire
+from graphwire.api.conformance import neutral
+from graphwire.errors import GraphwireError
+
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-from making import invalid_archives, invalid_documents, tree_vectors, valid_archives, valid_documents  # noqa: E402
-from making.files import FORMATS, Case  # noqa: E402
-from making.rules import rules_of_file, rules_of_vector  # noqa: E402
-
-from graphwire.api.conformance import neutral  # noqa: E402
-from graphwire.errors import GraphwireError  # noqa: E402
-
-ROOMS = (valid_documents, valid_archives, invalid_documents, invalid_archives)
+ROOMS = (valid_documents, valid_archives, valid_hashes, given_files, invalid_documents, invalid_archives)
+HASHED = ("hashes/", "formats/", "payloads/", "names/")
+"""The groups whose hashes are listed."""
 OWN = ("valid", "invalid", "trees")
 """What the script writes, besides the index."""
 
@@ -42,11 +51,6 @@ def cases() -> Iterator[Case]:
             assert key not in seen, f"two cases are named {case.name}"
             seen.add(key)
             yield case
-
-
-def suffix_of(case: Case) -> str:
-    """The name of a case's file without its folder has this suffix."""
-    return ".pt2"
 
 
 def expected(case: Case, path: Path) -> bytes:
@@ -78,10 +82,15 @@ def files(only: str = "") -> Iterator[tuple[str, bytes]]:
     """
     index = []
     broken: list[str] = []
+    hashed: list[dict[str, str]] = []
     with tempfile.TemporaryDirectory() as folder:
         for case in cases():
-            kind = "valid" if case.valid else "invalid"
-            name = f"{kind}/{case.name}{suffix_of(case)}"
+            stem = (
+                case.name
+                if case.name.startswith("given/")
+                else f"{'valid' if case.valid else 'invalid'}/{case.name}"
+            )
+            name = f"{stem}.pt2"
             index.append(entry(case, name))
             if only not in name:
                 continue
@@ -96,7 +105,9 @@ def files(only: str = "") -> Iterator[tuple[str, bytes]]:
             try:
                 if not case.valid and accepted(path):
                     broken.append(f"{name}: it is accepted")
-                yield f"{kind}/{case.name}.expected.json", expected(case, path)
+                yield f"{stem}.expected.json", expected(case, path)
+                if case.valid and case.name.startswith(HASHED):
+                    hashed += hashes(name, path)
             except GraphwireError as error:
                 broken.append(f"{name}: {error}")
         for wire_format in FORMATS:
@@ -104,7 +115,18 @@ def files(only: str = "") -> Iterator[tuple[str, bytes]]:
     if broken:
         raise SystemExit("\n".join(broken))
     if not only:
+        yield "hashes.json", json_text({"version": 1, "programs": hashed})
         yield "index.json", json_text({"version": 1, "cases": index})
+
+
+def hashes(name: str, path: Path) -> list[dict[str, str]]:
+    """The content hashes of the programs of a file, without weights and with them."""
+    rows = []
+    with graphwire.open(path) as archive:
+        for method in archive.methods:
+            row = {"file": name, "program": method, "gw1": graphwire.content_hash(archive, method=method)}
+            rows.append(row | {"gw1w": graphwire.content_hash(archive, method=method, weights=True)})
+    return rows
 
 
 def vectors(wire_format: str, folder: Path, broken: list[str]) -> bytes:

@@ -794,6 +794,11 @@ def reference_cases() -> Iterator[Case]:
         yield of(
             name, rule, about, made, {path.replace("NAME", name): content for path, content in beside.items()}
         )
+    listed = {"metadata": {}, "weight_map": {"first": "shard.safetensors", "third": "shard.safetensors"}}
+    made = table("index_file")
+    made["stores"][0] |= {"location": "m.safetensors.index.json", "folder": "index_file", "files": {}}
+    beside = {"index_file/m.safetensors.index.json": json_bytes(listed), "index_file/shard.safetensors": file}
+    yield of("index_file", "REF-19", "an index file with a tensor that its file lacks", made, beside)
     not_json = referring({"w": Payload("weight_0", b"", meta())}, table("not_json"))
 
     def cut(members: list[Member]) -> None:

@@ -83,6 +83,7 @@ documents/stated_defaults               DOC-7
 documents/unknown_fields                DOC-6 VER-6
 documents/later_minor                   VER-4 VER-5 DOC-2
 documents/null_arms                     DOC-10
+documents/placed                        GRA-56
 documents/names_of_removed_values       GRA-71
 documents/origins                       VER-3 EXT-14 GRA-19 GRA-63
 documents/nested_arguments              DOC-28 GRA-27
@@ -116,10 +117,21 @@ references/interleaved                  REF-15
 references/folder_*                     REF-5 REF-10
 references/written_nowhere              REF-8 REF-11
 references/shared                       REF-4 PAY-14
+references/ranks                        REF-17 REF-18
+references/index_file                   REF-19
 references/blobs                        REF-24 REF-25
 references/safetensors                  REF-20 REF-22 REF-23
 references/without_a_digest             REF-16
-older/*                                 VER-5
+hashes/*                                CAN-1 CAN-2 CAN-3 CAN-7
+given/*                                 VER-5 VER-15 ARC-32 ARC-40 PAY-20
+given/torch_2_1*                        HIS-1 HIS-3 HIS-4 HIS-9 HIS-10 HIS-12 HIS-41
+given/torch_2_1_dataclass               TSP-31
+given/torch_2_2*                        HIS-1 HIS-3 HIS-4 HIS-9 HIS-41
+given/torch_2_[3-8]*                    HIS-3 HIS-4 HIS-41
+given/torch_2_[3-5]*                    HIS-10
+given/torch_2_6_dynamic                 HIS-8
+given/torch_2_11*                       HIS-3
+given/torch_2_9*                        HIS-3
 """
 """Patterns of names of valid files, and the rules that they try."""
 

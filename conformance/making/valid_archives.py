@@ -488,6 +488,48 @@ def reference_cases() -> Iterator[Case]:
         yield case(
             name, "one weight in a folder beside the file, one in the file", archive, {at: file}, wire_format
         )
+    rows_0, rows_1 = a[:12], a[12:]
+    table = {
+        "stores": [store("ranks.safetensors", file, digest)],
+        "records": {},
+        "ranks": [
+            {
+                "data/weights/weight_0": {
+                    "nbytes": 12,
+                    "regions": [{**whole, "box": [[rank, 1, 1], [0, 3, 1]]}],
+                    "sha256": sha256(rows),
+                }
+            }
+            for rank, rows in enumerate((rows_0, rows_1))
+        ],
+    }
+    archive = referring({"w": Payload("weight_0", b"", meta(7, [1, 3]))}, table)
+    archive.without = ["data/weights/weight_0"]
+    yield case("ranks", "two ranks with a row of a tensor each", archive, {"ranks.safetensors": file})
+    one_file, one_digest = safetensors({"first": ("F32", [2, 3], a)})
+    two_file, two_digest = safetensors({"second": ("F32", [3, 4], b)})
+    shards = {"shard-1.safetensors": (one_file, one_digest), "shard-2.safetensors": (two_file, two_digest)}
+    listed = {"metadata": {}, "weight_map": {"first": "shard-1.safetensors", "second": "shard-2.safetensors"}}
+    table = {
+        "stores": [
+            {
+                "kind": "safetensors",
+                "location": "m.safetensors.index.json",
+                "folder": "shards",
+                "files": {
+                    name: {"nbytes": len(data), "index_sha256": head} for name, (data, head) in shards.items()
+                },
+            }
+        ],
+        "records": {
+            "data/weights/weight_0": {"nbytes": len(a), "regions": [whole], "sha256": sha256(a)},
+            "data/weights/weight_1": {"nbytes": len(b), "regions": [second], "sha256": sha256(b)},
+        },
+    }
+    weights = {"v": Payload("weight_0", b"", meta()), "w": Payload("weight_1", b"", meta(7, [3, 4]))}
+    beside = {f"shards/{name}": data for name, (data, _) in shards.items()}
+    beside["shards/m.safetensors.index.json"] = json_bytes(listed)
+    yield case("index_file", "weights in two files with an index file", referring(weights, table), beside)
     nothing = {"records": {"data/weights/weight_0": {"nbytes": len(a)}}}
     archive = referring({"w": Payload("weight_0", b"", meta())}, nothing)
     yield case(

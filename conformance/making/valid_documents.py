@@ -29,8 +29,14 @@ SIZE = "Symbol('s0', positive=True, integer=True)"
 
 def case(group: str, name: str, about: str, tree: Tree, wire_format: str = "json", **archive: Any) -> Case:
     """A valid file with one program."""
+    if group in SMALL:
+        archive |= {"manifest": False, "first": {}}
     data = Archive({"model": tree}, wire_format=wire_format, **archive).build()
     return Case(f"{group}/{name}", about, data, needs=(wire_format,))
+
+
+SMALL = ("arguments", "expressions", "infix", "treespecs", "guards")
+"""The groups whose files have no more records than a reader needs."""
 
 
 def arguments() -> dict[str, tuple[Tree, str]]:
@@ -685,6 +691,9 @@ def document_cases() -> Iterator[Case]:
     yield case(
         "documents", "names_of_removed_values", "a module call names a value that no graph has any more", gone
     )
+    placed = simple()
+    placed["graph_module"]["graph"]["placed"] = {"nobody": "relu", "relu": "nobody", "somebody": ""}
+    yield case("documents", "placed", "positions of nodes that do not exist", placed)
     odd = simple(
         opset_version={"aten": 10, "somebody": 3, "a.b": 1},
         torch_version="99.0",
