@@ -38,7 +38,7 @@ def _beside(name: str) -> ModuleType:
 
 
 archives, trees = _beside("archive_from_text"), _beside("trees_from_text")
-references = _beside("references_from_text")
+references, payloads = _beside("references_from_text"), _beside("payloads_from_text")
 
 # ------------------------------------------------------------------------------------------------------------ archives
 
@@ -386,3 +386,26 @@ def test_the_suite_and_the_text_refuse_the_same_documents(name: str) -> None:
             refusal = str(error)
         assert row["valid"] is (not refusal), row["name"]
         assert row["valid"] or not row["rules"] or refusal in row["rules"], row["name"]
+
+
+def test_the_elements_of_the_suite_are_found_by_the_text() -> None:
+    dtypes = payloads.dtype_tables(SUITE.parent / "docs/spec")
+    found = 0
+    for file in sorted((SUITE / "valid").rglob("*.pt2")):
+        tree = json.loads(file.with_suffix(".expected.json").read_bytes())
+        if tree["archive"]["layout"] != "B2":
+            continue
+        data = file.read_bytes()
+        entries = archives.read_directory(data).items()
+        records = {name: archives.read_record(data, *each) for name, each in entries}
+        reader = payloads.Payloads(records, file.parent, dtypes)
+        for program, tables in tree["payloads"]["dict"]:
+            expected = {
+                (kind, name): payload["sha256"]
+                for kind, table in tables.items()
+                for name, payload in table["dict"]
+                if "sha256" in payload
+            }
+            assert {(kind, name): each for kind, name, each in reader.digests(program)} == expected, file.stem
+            found += len(expected)
+    assert found > 100
