@@ -133,6 +133,31 @@ def test_torch_reads_weights_inside_only(saved: Path) -> None:
     assert torch.equal(torch.export.load(saved.with_name("t.pt2")).module()(X), EXPECTED)
 
 
+def test_a_constant_over_a_weight_elsewhere_is_hashed_and_written_for_torch(tmp_path: Path) -> None:
+    class Lent(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kept = torch.nn.Parameter(torch.randn(4))
+            self.register_buffer("lent", self.kept.detach(), persistent=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.kept + self.lent
+
+    program = torch.export.export(Lent(), (torch.ones(4),))
+    graphwire.save(program, tmp_path / "m.pt2", weights=tmp_path / "m.safetensors")
+    expected = graphwire.content_hash(program, weights=True)
+    assert graphwire.content_hash(tmp_path / "m.pt2", weights=True) == expected
+    for options in ({"target": "torch"}, {"weights": graphwire.IN_FILE}):
+        graphwire.convert(tmp_path / "m.pt2", tmp_path / "t.pt2", **options)
+        found = torch.export.load(tmp_path / "t.pt2").module()(torch.ones(4))
+        assert torch.equal(found, program.module()(torch.ones(4)))
+    graphwire.save(program, tmp_path / "bare.pt2", weights=None)
+    with pytest.raises(errors.WeightsError, match="saved without weights"):
+        graphwire.load(tmp_path / "bare.pt2")
+    given = graphwire.load(tmp_path / "bare.pt2", weights=tmp_path / "m.safetensors")
+    assert given.state_dict["kept"].data_ptr() == given.constants["lent"].data_ptr()
+
+
 def test_a_target_takes_no_weights_outside(tmp_path: Path) -> None:
     with pytest.raises(errors.EncodeError, match="inside the file only"):
         graphwire.save(PROGRAM, tmp_path / "m.pt2", target="torch-2.6", weights=tmp_path / "m.safetensors")

@@ -137,7 +137,11 @@ def save(
     pause = paused_gc()
     with pause, pause:  # Until the records are freed: a collection then finds nothing of them.
         encoded = _encoded(
-            program, registry, opset_version, containers, exact=isinstance(weights, Checkpoint)
+            program,
+            registry,
+            opset_version,
+            containers,
+            exact=isinstance(weights, Checkpoint) and weights.rest == "error",
         )
         if not isinstance(weights, Default):
             encoded = requires_external(encoded)

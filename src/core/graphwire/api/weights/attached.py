@@ -15,7 +15,7 @@ from graphwire.api.weights.saving import folder_of, relative_folder, warn_of_pre
 from graphwire.errors import ArchiveError, GraphwireError, Problem, WeightsError
 from graphwire.hooks import Registry, remedy_for_requirements
 from graphwire.schema import StoreReference, WeightReferences
-from graphwire.wire import WEIGHTS, Closing, Payloads
+from graphwire.wire import CONSTANTS, WEIGHTS, Closing, Payloads
 from graphwire.wire.weights import (
     ExternalRecord,
     Folder,
@@ -101,6 +101,10 @@ class AttachedWeights(Closing):
             records |= {name: ExternalRecord(sized, name, each) for name, each in table.items()}
             payloads.records = records
             records |= self._given(payloads, table, copied)
+        # A file in which a weight is elsewhere lacks the copy that a constant has of it.
+        for meta in payloads.constants.values():
+            if meta.shared is not None and meta.shared in records:
+                records.setdefault(CONSTANTS + meta.path_name, records[meta.shared])
         payloads.records = records
 
     def check(self, payloads: Payloads) -> None:
@@ -273,7 +277,8 @@ _REMEDIES = {"no-weights": _GIVE}
 
 
 def _external(payloads: Payloads) -> list[ExternalRecord]:
-    return [each for each in payloads.records.values() if isinstance(each, ExternalRecord)]
+    found = [each for each in payloads.records.values() if isinstance(each, ExternalRecord)]
+    return list({id(each): each for each in found}.values())
 
 
 def _folder_of(file: object) -> Folder | None:
