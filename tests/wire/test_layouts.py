@@ -342,7 +342,7 @@ def test_a_weight_on_the_meta_device_has_no_elements() -> None:
     [
         (config(w=entry("weight_9")), "missing-record"),
         (config(w=entry("../../models/model.json")), "missing-record"),
-        (config(w={**entry("weight_0"), "shared": "data/weights/weight_9"}), "missing-record"),
+        (config(w={**entry("weight_0"), "shared": "data/weights/weight_9"}), "missing-record tie"),
         (config(w=entry("weight_0", size=1 << 62)), "extent"),
         (config(w=entry("weight_0", size=-1)), "extent"),
         (config(w=entry("weight_0", size=3)), "extent"),
@@ -351,7 +351,7 @@ def test_a_weight_on_the_meta_device_has_no_elements() -> None:
 )
 def test_payloads_that_do_not_fit_are_problems(weights: bytes, kind: str) -> None:
     problems = b2(weights, **{"data/weights/weight_0": bytes(8)}).payloads_of("model").problems()
-    assert [problem.kind for problem in problems] == [kind]
+    assert " ".join(problem.kind for problem in problems) == kind
 
 
 @pytest.mark.parametrize(
