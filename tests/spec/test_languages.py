@@ -36,8 +36,10 @@ from graphwire.schema.texts import (
     CONSTANTS,
     HEADS,
     Expression,
+    check_expression,
     check_guard,
     format_infix,
+    growth,
     parse_expression,
     parse_infix,
     parse_treespec,
@@ -73,6 +75,26 @@ def test_expressions_are_printed_as_specified():
     for constructor, infix in examples("expressions.md", "printed"):
         assert format_infix(parse_expression(constructor)) == infix
         assert notation(parse_infix(infix)) == notation(parse_expression(constructor))
+
+
+def test_expressions_keep_the_bounds_as_specified():
+    for text, good in examples("expressions.md", "bounds"):
+        assert is_read(check_expression, text) is good, text
+
+
+def test_the_operations_with_bounds_of_their_own_are_those_of_the_code():
+    listed = dict.fromkeys(words(rules("expressions.md")["EXP-44"]))
+    rows = {row[0]: row[3] for row in table_rows("EXP-43")}
+    floats = next(row for row in rows if "ToFloat" in row)
+    named = [*words(floats.partition(", and")[0])]
+    opaque = [
+        f"OpaqueUnaryFn_{name}" for name in (*named, "sqrt", "log2") if f"OpaqueUnaryFn_{name}" in HEADS
+    ]
+    assert {*named, *opaque} == growth._FLOATS
+    assert set(words(rows["any other"])) == growth._ROUNDED
+    raising = {"Pow", "FloatPow", "PowByNatural", "LShift", "RShift", "exp", "sinh", "cosh"}
+    assert raising <= listed.keys()
+    assert raising | {f"OpaqueUnaryFn_{name}" for name in ("exp", "sinh", "cosh")} == growth._RAISING
 
 
 def test_guards_are_accepted_and_refused_as_specified():
