@@ -73,3 +73,33 @@ def test_a_gibibyte_is_saved_and_loaded_in_little_memory(tmp_path: Path) -> None
         assert _measured(_LOAD, path) < 8 * MIB
     finally:
         Path(path).unlink(missing_ok=True)
+
+
+_SAVE_OUTSIDE = """
+program = exported(1 << 14)  # 2 x 64 MiB
+graphwire.save(exported(2), sys.argv[1] + ".small", weights=sys.argv[1] + ".small.safetensors")
+graphwire.save(program, sys.argv[1] + ".blobs", weights=graphwire.Blobs(sys.argv[1] + "-blobs"))
+graphwire.save(program, sys.argv[1] + ".one", weights=sys.argv[1] + ".safetensors")
+print(0)
+"""
+
+_LOAD_OUTSIDE = """
+graphwire.load(sys.argv[1] + ".small").module()(torch.tensor([1]))
+most = 0
+for kind in ("one", "blobs"):
+    before = status("VmRSS")
+    program = graphwire.load(sys.argv[1] + "." + kind)
+    most = max(most, status("VmRSS") - before)
+    assert sum(value.nbytes for value in program.state_dict.values()) == 128 << 20
+    assert program.module()(torch.tensor([16_000])).tolist() == [[0.75] * 1024]
+    assert status("VmRSS") - before < 32 << 20, "what is used is read, and what is near it"
+print(json.dumps(most))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measured through Linux's /proc")
+def test_weights_outside_are_mapped(tmp_path: Path) -> None:
+    """Mapped memory that was touched counts too."""
+    path = str(tmp_path / "large")
+    _measured(_SAVE_OUTSIDE, path)
+    assert _measured(_LOAD_OUTSIDE, path) < 8 * MIB

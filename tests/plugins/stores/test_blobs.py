@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import itertools
 import multiprocessing
@@ -88,22 +89,29 @@ def test_three_programs_share_what_is_equal(tmp_path: Path) -> None:
     assert [later - earlier for earlier, later in itertools.pairwise(sizes)] == [5, 5]
 
 
-def _write_many(path: Path, number: int) -> None:
+def _no_links(*_: object, **__: object) -> None:
+    raise OSError(errno.EPERM, "a file system without hard links")
+
+
+def _write_many(path: Path, number: int, links: bool) -> None:
+    if not links:
+        os.link = _no_links  # type: ignore[assignment] # of this process
     for _ in range(20):
         STORE.write(
             Folder(path), "", storages(*(bytes([each]) * 3000 for each in range(15)), bytes([number]) * 7)
         )
 
 
-def test_processes_write_at_the_same_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("links", [True, False], ids=["with hard links", "without"])
+def test_processes_write_at_the_same_time(links: bool, tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
-    writers = [context.Process(target=_write_many, args=(tmp_path, number)) for number in range(4)]
+    writers = [context.Process(target=_write_many, args=(tmp_path, number, links)) for number in range(8)]
     for each in writers:
         each.start()
     for each in writers:
         each.join(60)
-    assert [each.exitcode for each in writers] == [0, 0, 0, 0]
-    assert len(contents_of(tmp_path)) == 1 + 15 + 4
+    assert [each.exitcode for each in writers] == [0] * 8
+    assert len(contents_of(tmp_path)) == 1 + 15 + 8
     assert list(STORE.damaged(Folder(tmp_path))) == []
 
 

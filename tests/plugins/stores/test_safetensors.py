@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from graphwire.errors import ArchiveError, EncodeError, MissingRecordError
 from graphwire.hooks import NewTensor, StoreIndex
 from graphwire.wire.weights import Folder
+from graphwire.wire.weights.folder import NewFile
 from graphwire_plugins.stores import SafetensorsStore
 from graphwire_plugins.stores.safetensors_header import _TYPES
 
@@ -452,6 +453,24 @@ def test_what_an_interrupted_writer_left_is_completed(tmp_path: Path) -> None:
         (tmp_path / name).unlink()
     assert SMALL.write(Folder(tmp_path), "model.safetensors", news(some(20)))[0] == location
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == whole
+
+
+class _Overtaken(Folder):
+    """A folder into which another writer puts a model of three shards before this one writes its index."""
+
+    def create(self, location: str) -> NewFile:
+        if location == "model.safetensors.index.json":
+            SMALL.write(Folder(self.path), "model.safetensors", news(some(12)))
+        return super().create(location)
+
+
+def test_a_writer_that_another_one_overtook_leaves_no_shards(tmp_path: Path) -> None:
+    location, _ = SMALL.write(_Overtaken(tmp_path), "model.safetensors", news(some(20)))
+    assert location != "model.safetensors.index.json"
+    for each, count in (("model.safetensors.index.json", 12), (location, 20)):
+        assert loaded(tmp_path, each).keys() == some(count).keys()
+    shards = (set(json.loads(each.read_text())["weight_map"].values()) for each in tmp_path.glob("*.json"))
+    assert names_in(tmp_path) == {"model.safetensors.index.json", location}.union(*shards)
 
 
 def test_the_links_of_a_hub_cache_are_read_if_the_caller_allows_them(tmp_path: Path) -> None:
