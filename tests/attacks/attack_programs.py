@@ -448,6 +448,12 @@ STRUCTURE = [
         put(f"{NODE}.inputs[0].arg", {"as_pickle": "x"}),
         error=SchemaError,
     ),
+    _document(
+        "an argument with an arm and an unknown one",
+        r"nodes\[0\].inputs\[0\].arg",
+        put(f"{NODE}.inputs[0].arg", {"as_tensor": {"name": "x"}, "as_pickle": "x"}),
+        error=SchemaError,
+    ),
     _document("an output without an arm", r"outputs\[0\].*\[arm\]", put(f"{G}.outputs[0]", {})),
     _document("a value that nothing is known of", r"\[missing-value\]", drop(f"{G}.tensor_values['linear']")),
     _document(

@@ -33,7 +33,7 @@ class TokenArgument(msgspec.Struct, gc=False, frozen=True):
     """The name of the value: a key of `Graph.tensor_values` of the same graph."""
 
 
-class SymIntArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
+class SymIntArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """An integer: a value of the graph or a literal. Exactly one arm is set."""
 
     as_name: str | None = None
@@ -42,7 +42,7 @@ class SymIntArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """A literal."""
 
 
-class SymFloatArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
+class SymFloatArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A float: a value of the graph or a literal. Exactly one arm is set."""
 
     as_name: str | None = None
@@ -51,7 +51,7 @@ class SymFloatArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True
     """A literal."""
 
 
-class SymBoolArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
+class SymBoolArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A boolean: a value of the graph or a literal. Exactly one arm is set."""
 
     as_name: str | None = None
@@ -60,7 +60,9 @@ class SymBoolArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True)
     """A literal."""
 
 
-class OptionalTensorArgument(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
+class OptionalTensorArgument(
+    msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """A tensor or None. Exactly one arm is set."""
 
     as_tensor: TensorArgument | None = None
@@ -167,7 +169,7 @@ class ConstantArgument(msgspec.Struct, gc=False, frozen=True):
     """The name of the node that reads the constant."""
 
 
-class Argument(msgspec.Struct, gc=False, omit_defaults=True):
+class Argument(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """One argument or result. Exactly one arm is set. The arms after `as_float_lists` are extensions."""
 
     as_none: bool | None = None

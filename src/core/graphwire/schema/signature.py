@@ -19,7 +19,7 @@ class UserInputSpec(msgspec.Struct, gc=False, omit_defaults=True):
     """Extension without requirement: the input's name, if `arg` carries none. Absent: the name in `arg`."""
 
 
-class ConstantValue(msgspec.Struct, gc=False, omit_defaults=True):
+class ConstantValue(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """The literal that an input was specialised to. Exactly one arm is set."""
 
     as_none: bool | None = None
@@ -91,7 +91,7 @@ class InputTokenSpec(msgspec.Struct, gc=False):
     """The graph's input at this position."""
 
 
-class InputSpec(msgspec.Struct, gc=False, omit_defaults=True):
+class InputSpec(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """The role of one input. Exactly one arm is set."""
 
     user_input: UserInputSpec | None = None
@@ -203,7 +203,7 @@ class OutputTokenSpec(msgspec.Struct, gc=False):
     """The graph's output at this position."""
 
 
-class OutputSpec(msgspec.Struct, gc=False, omit_defaults=True):
+class OutputSpec(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """The role of one output. Exactly one arm is set."""
 
     user_output: UserOutputSpec | None = None

@@ -11,7 +11,7 @@ Float: TypeAlias = float | Literal["Infinity", "-Infinity", "NaN"]
 """A float in a document. Values that JSON cannot represent are strings, in every wire format (torch, schema 8.14)."""
 
 
-class SymExprHint(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
+class SymExprHint(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The value of a symbolic expression on the example inputs. Exactly one arm is set."""
 
     as_int: int | None = None
@@ -31,7 +31,7 @@ class SymExpr(msgspec.Struct, gc=False, frozen=True):
     """The value on the example inputs. Null or absent: unknown, as of unbacked symbols."""
 
 
-class SymInt(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
+class SymInt(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """An integer, known or symbolic. Exactly one arm is set."""
 
     as_expr: SymExpr | None = None
@@ -40,7 +40,7 @@ class SymInt(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """A known value."""
 
 
-class SymFloat(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
+class SymFloat(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A float, known or symbolic. Exactly one arm is set."""
 
     as_expr: SymExpr | None = None
@@ -49,7 +49,7 @@ class SymFloat(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """A known value."""
 
 
-class SymBool(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
+class SymBool(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A boolean, known or symbolic. Exactly one arm is set."""
 
     as_expr: SymExpr | None = None

@@ -167,7 +167,9 @@ def _collect(shape: types.Type, found: dict[type, types.Type]) -> None:
 def _record(shape: types.StructType) -> Record:
     cls = shape.cls
     meaning = meaning_of_class(cls)
-    is_union = all(field.default is None for field in shape.fields)
+    is_union = (
+        cls.__struct_config__.forbid_unknown_fields
+    )  # of a union: a reader cannot ignore an unknown arm
     return Record(
         cls.__name__, meaning, is_union, tuple([_field(cls, each, is_union) for each in shape.fields])
     )
