@@ -13,6 +13,7 @@ from graphwire import schema
 from graphwire.bridge import torch_compat
 from graphwire.hooks import NodeCodec, OpHandler, Registry
 from graphwire.schema import NodeSource, PluginRequirement, SymInt, TensorMeta
+from graphwire.schema.texts import ProcessNumbers
 from graphwire.schema.trees import Unfolding, provenance_of, traces_of
 
 GRAPH_CONSTANT = "graph::"
@@ -84,6 +85,8 @@ class EncodeContext:
     """The records of fake tensors, by the tensor's id. The node keeps the tensor alive."""
     traces: dict[str, str] = field(default_factory=dict)
     """Stack traces as the document stores them, by their original text."""
+    numbers: ProcessNumbers = field(default_factory=ProcessNumbers)
+    """The addresses and counters of this process in the metadata, which the document replaces."""
     sources: dict[Any, int] = field(default_factory=dict)
     seen_sources: dict[int, tuple[Any, int]] = field(default_factory=dict)
     """The index of each `NodeSource` object of torch, by its id, with the object to keep it alive."""

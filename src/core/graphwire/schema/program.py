@@ -70,10 +70,11 @@ class NodeSource(msgspec.Struct, omit_defaults=True):
     name: str
     """The name of the earlier node; empty if the source names none."""
     target: str
-    """The target of the earlier node, as text; empty if the source names none."""
+    """The target of the earlier node, as text; empty if the source names none. Addresses in it are numbers in the order
+    of appearance."""
     graph_id: int
-    """The number of the earlier graph. Equal numbers are one graph; the number has no other meaning. -1 if the source
-    names no node."""
+    """The number of the earlier graph, counted from 0 in the order of the rows. Equal numbers are one graph. -1 if the
+    source names no node. Older files have arbitrary numbers."""
     pass_name: str = ""
     """The name of the pass; empty if unknown."""
     action: str = ""

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from graphwire.bridge import torch_compat
 from graphwire.hooks import default_registry
+from graphwire.schema.texts import ProcessNumbers
 
 Portrait: TypeAlias = dict[str, Any]
 """A program as nested dicts and lists, whose leaves are compared by `==` and by type."""
@@ -29,7 +30,7 @@ _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 def portrait(program: ExportedProgram) -> Portrait:
     """Return an exported program as plain data, with digests in place of weights."""
     return {
-        "graph_module": _graph_module(program.graph_module),
+        "graph_module": _numbered(_graph_module(program.graph_module), ProcessNumbers()),
         "signature": _signature(program.graph_signature),
         "range_constraints": _ranges(program.range_constraints),
         "inline_constraints": _ranges(program.graph_module.meta.get("inline_constraints")),
@@ -45,6 +46,26 @@ def portrait(program: ExportedProgram) -> Portrait:
         "custom": _data(program.graph_module.meta.get("custom")),
         "declared": _declared(program.graph_module.meta),
     }
+
+
+def _numbered(part: Any, numbers: ProcessNumbers) -> Any:
+    """Replace the addresses and counters of this process in metadata, as a file does."""
+    if isinstance(part, dict):
+        if isinstance(part.get("graph_id"), int):  # not a node of that name
+            part |= {"graph_id": numbers.graph(part["graph_id"]), "target": numbers.target(part["target"])}
+        meta = part.get("meta", {})
+        if "stack_trace" in meta:
+            meta["stack_trace"] = numbers.trace(meta["stack_trace"])
+        if "nn_module_stack" in meta:
+            meta["nn_module_stack"] = {
+                numbers.module(str(key)): of_key for key, of_key in meta["nn_module_stack"].items()
+            }
+        for each in part.values():
+            _numbered(each, numbers)
+    elif isinstance(part, (list, tuple)):
+        for each in part:
+            _numbered(each, numbers)
+    return part
 
 
 def _ranges(ranges: Mapping[Any, Any] | None) -> Portrait | None:

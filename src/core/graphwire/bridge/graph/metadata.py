@@ -65,7 +65,7 @@ def encode_metadata(context: EncodeContext, meta: dict[str, Any]) -> ValueMetada
         raise TypeError("the stack trace of a node is no text")
     if trace:
         if trace not in context.traces:
-            context.traces[trace] = _with_line_feeds(trace)
+            context.traces[trace] = context.numbers.trace(_with_line_feeds(trace))
         texts["stack_trace"] = context.traces[trace]
     if (modules := meta.get("nn_module_stack")) is not None:
         _encode_module_stack(context, modules, texts)
@@ -183,18 +183,18 @@ def _module_stack_text(context: EncodeContext, stack: dict[Any, Any]) -> tuple[s
     """Return the key and text of a module stack. Stacks share the rows of their outer modules."""
     known, rows = context.module_rows, []
     for entry in stack.items():
-        parts = _module_parts(entry)
+        parts = _module_parts(context, entry)
         row = known.get(entry)
         if row is None:
             row = joined_module(parts) if type(entry[0]) is str else None
             if row is None:
-                return EXACT_STACK, json.dumps([_module_parts(entry) for entry in stack.items()])
+                return EXACT_STACK, json.dumps([_module_parts(context, entry) for entry in stack.items()])
             known[entry] = row
         rows.append(row)
     return "nn_module_stack", ";".join(rows)
 
 
-def _module_parts(entry: tuple[Any, Any]) -> tuple[str, str, str]:
+def _module_parts(context: EncodeContext, entry: tuple[Any, Any]) -> tuple[str, str, str]:
     """Return the key, path and type of a module, as texts."""
     key, of_key = entry
     if not (type(of_key) is tuple or isinstance(of_key, tuple)) or len(of_key) != 2:
@@ -205,7 +205,8 @@ def _module_parts(entry: tuple[Any, Any]) -> tuple[str, str, str]:
         raise EncodeError(
             f"the module stack has {shown(wrong)} in the entry of {shown(key)}", remedy=_STACK_REMEDY
         )
-    return str(key), path, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+    key = context.numbers.module(str(key))
+    return key, path, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _decode_module_stack(context: DecodeContext, text: str) -> dict[str, tuple[str, str]]:
@@ -391,7 +392,9 @@ def encode_source(context: EncodeContext, source: TorchNodeSource) -> int:
 def _row_of_source(context: EncodeContext, source: TorchNodeSource) -> int:
     earlier = tuple([context.seen_sources[id(origin)][1] for origin in source.from_node])
     action = "+".join([action.name.lower() for action in source.action])
-    key = (source.name, source.target, source.graph_id, source.pass_name, action, earlier)
+    numbers = context.numbers
+    target, graph = numbers.target(source.target), numbers.graph(source.graph_id)
+    key = (source.name, target, graph, source.pass_name, action, earlier)
     index = context.sources.get(key)
     if index is None:
         index = context.sources[key] = len(context.source_records)

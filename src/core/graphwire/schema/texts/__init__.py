@@ -33,6 +33,7 @@ from graphwire.schema.texts.metadata import (
     parse_sources,
     split_modules,
 )
+from graphwire.schema.texts.process_numbers import ProcessNumbers
 from graphwire.schema.texts.treespec import (
     LEAF,
     MAX_DEPTH,
