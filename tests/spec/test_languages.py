@@ -268,18 +268,3 @@ def test_every_optional_field_is_listed():
     listed = [words(row[0])[0] for row in table_rows("EXT-12", "extensions.md")]
     assert len(set(listed)) == len(listed)
     assert set(listed) == fields - required - {"Program.requires"}
-
-
-def test_only_one_value_is_returned_bare():
-    tensors = [{"as_tensor": {"name": name}} for name in "xy"]
-    specs = {"input_specs": [{"user_input": {"arg": each}} for each in tensors], "output_specs": []}
-    tree = program(tensors, tensors, [], [], **specs)
-    graph = {**tree["graph_module"]["graph"], "is_single_tensor_return": True}
-    node = {
-        "target": "torch.ops.higher_order.wrap",
-        "inputs": [{"name": "", "arg": {"as_graph": {"name": "body", "graph": graph}}}],
-        "outputs": [],
-        "metadata": {},
-    }
-    problems = validate(program_from_tree(program(tensors, [], [node], [], **specs)))
-    assert [problem.kind for problem in problems] == ["count"]
