@@ -22,6 +22,11 @@ TIME ?= 60
 FUZZ_ARGS ?=
 ECOSYSTEM_ARGS ?=
 BENCH_ARGS ?= --large --scaling --beside
+# Per cent of the statements of graphwire that `make test` must run.
+COVERAGE_FLOOR ?= 95
+
+# Folders whose tests have targets of their own.
+OTHERS := $(addprefix --ignore tests/,transformers zoo contrib/heavy signing triton_kernels)
 
 BASE_PYTHON := $(shell command -v python3.11 || command -v python3)
 PYTHON := $(VENV)/bin/python
@@ -41,11 +46,12 @@ setup: $(INSTALLED)-test $(INSTALLED)-dev
 demo: $(INSTALLED)-base
 	$(PYTHON) contrib/demo
 
+# The whole run also measures line coverage, and fails under the floor.
 test: $(INSTALLED)-test
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --ignore tests/transformers --ignore tests/zoo --ignore tests/contrib/heavy --ignore tests/signing --ignore tests/triton_kernels $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(OTHERS) $(if $(strip $(PYTEST_ARGS)),$(PYTEST_ARGS),--line-coverage-floor $(COVERAGE_FLOOR))
 
 test-nightly: $(INSTALLED)-test
-	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m hypothesis --ignore tests/transformers --ignore tests/zoo --ignore tests/contrib/heavy --ignore tests/signing --ignore tests/triton_kernels $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m hypothesis $(OTHERS) $(PYTEST_ARGS)
 
 test-gate: $(INSTALLED)-test
 	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/constructs/test_loaded_programs.py tests/operators/test_op_db.py $(PYTEST_ARGS)

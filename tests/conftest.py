@@ -13,7 +13,7 @@ from hypothesis import settings
 _ROOT = Path(__file__).resolve().parents[1]
 
 # Each registers container types with torch, so a process may load it once only, under one name.
-for _folder in ("contrib/demo", "tests/api", "tests"):
+for _folder in ("contrib/demo", "tests/api", "tests/line_coverage", "tests"):
     sys.path.append(str(_ROOT / _folder))
 
 import audit  # noqa: E402
@@ -34,6 +34,21 @@ def pytest_collectstart() -> None:
 pytest_collection_finish = pytest_collectstart
 
 audit.watch()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--line-coverage-floor", type=float, help="measure line coverage; fail under this percentage"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure line coverage in the whole run, which `make test` is."""
+    floor = config.getoption("line_coverage_floor")
+    if floor is not None:
+        from line_report import LineCoverage
+
+        config.pluginmanager.register(LineCoverage(config, floor))
 
 
 @pytest.fixture(autouse=True)
