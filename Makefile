@@ -1,6 +1,6 @@
 # make demo   install, and show three programs through every wire format
 # make test   install, and run the tests
-# make test-nightly  install, and run the property tests on many more examples, others at every run
+# make test-nightly  install, and run the tests that try more by night: property tests on many more examples, others at every run
 # make test-gate  install, and use every loaded program of the tests for what the saved one serves for
 # make test-transformers  install transformers too, and run the tests on its models
 # make test-zoo  models of many libraries, installed into .venv-zoo: saved, loaded, and used as test-gate does; half an hour
@@ -51,10 +51,10 @@ test: $(INSTALLED)-test
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(OTHERS) $(if $(strip $(PYTEST_ARGS)),$(PYTEST_ARGS),--line-coverage-floor $(COVERAGE_FLOOR))
 
 test-nightly: $(INSTALLED)-test
-	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m hypothesis $(OTHERS) $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m "hypothesis or nightly" $(OTHERS) $(PYTEST_ARGS)
 
 test-gate: $(INSTALLED)-test
-	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/constructs/test_loaded_programs.py tests/operators/test_op_db.py $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=nightly $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/constructs/test_loaded_programs.py tests/constructs/test_weight_stores.py $(PYTEST_ARGS)
 
 test-transformers: $(INSTALLED)-transformers
 	PYTHONPATH=contrib/graphwire-transformers $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/transformers \

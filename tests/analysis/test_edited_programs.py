@@ -10,7 +10,6 @@ import functools
 import io
 import itertools
 import operator
-import os
 import random
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from nightly import IS_NIGHTLY, by_day
 from random_programs import ExportableProgram, exportable_programs
 from random_programs.edits import EDITS, edit
 from torch import nn
@@ -34,7 +34,6 @@ from graphwire.testing.portraits import Portrait, portrait
 from graphwire.testing.programs import assert_same_values, differences
 
 FORMATS = sorted(default_registry().wire_formats)
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 X = torch.tensor([[0.5, -2.0, 3.0, 1.0], [4.0, 0.25, -1.0, 2.0], [1.5, 2.5, -3.5, 0.0]])
 
 
@@ -186,7 +185,7 @@ def edited(name: str, chance: random.Random) -> tuple[ExportedProgram, list[str]
 
 
 @settings(
-    max_examples=settings().max_examples if NIGHTLY else 10,
+    max_examples=by_day(10, by_night=settings().max_examples),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.generate],
@@ -201,7 +200,7 @@ def test_any_edited_program_comes_back_or_is_refused_at_save(name: str, seed: in
         raise AssertionError("\n  ".join(["after these edits:", *done, str(error)])) from error
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="edits of random programs take as long as they themselves")
+@pytest.mark.skipif(not IS_NIGHTLY, reason="edits of random programs take as long as they themselves")
 @settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(made=exportable_programs(), seed=st.integers(0, 1 << 32))
 def test_any_edited_random_program_comes_back_or_is_refused_at_save(
@@ -264,10 +263,11 @@ def with_copy(name: str, reader: int, place: int, early: bool) -> ExportedProgra
     return program
 
 
+@pytest.mark.nightly
 def test_a_copy_of_a_reader_comes_back_from_wherever_it_stands() -> None:
     tried = 0
     for reader in range(len(readers_of(made("elements").graph))):
-        for place in itertools.count() if NIGHTLY else itertools.count(0, 6):
+        for place in itertools.count() if IS_NIGHTLY else itertools.count(0, 6):
             program = with_copy("elements", reader, place, early=place % 12 == 0)
             if program is None:
                 break

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nightly import by_day
 from random_programs import ExportableProgram, exportable_programs
 from spellings import respelled
 from torch.export import ExportedProgram, ExportGraphSignature
@@ -23,7 +24,7 @@ from graphwire.schema.signature_names import SignatureNames
 from graphwire.schema.trees.conversion import from_tree, program_from_tree, to_tree
 
 slow = settings(
-    max_examples=20,
+    max_examples=by_day(8, by_night=200),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )

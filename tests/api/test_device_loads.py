@@ -21,6 +21,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from late_devices import LateDevice, to_device
+from nightly import by_day
 from programs import Example
 from running import results
 from safetensors.torch import save_file
@@ -424,7 +425,7 @@ def assert_nothing_is_left(device: LateDevice, before: tuple[int, int]) -> None:
         assert_loads(interruptible())
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=by_day(8, by_night=100))
 @given(st.floats(0, 1, exclude_max=True))
 def test_an_interrupt_before_any_line_leaves_nothing(moment: float) -> None:
     number = lines()[int(moment * len(lines()))]
@@ -434,7 +435,7 @@ def test_an_interrupt_before_any_line_leaves_nothing(moment: float) -> None:
     assert_nothing_is_left(device, before)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=by_day(4, by_night=100))
 @given(st.floats(0, 1, exclude_max=True))
 def test_a_signal_at_any_time_leaves_nothing(moment: float) -> None:
     device = LateDevice()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import functools
 import io
-import os
 import random
 import warnings
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from nightly import IS_NIGHTLY, by_day
 from random_programs.edits import EDITS, edit
 from this_torch import RELEASE
 from torch.export import Dim, ExportedProgram, export
@@ -24,7 +24,6 @@ from torch.export import Dim, ExportedProgram, export
 import graphwire
 from graphwire.errors import GraphwireError
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 X = torch.ones(3, 4)
 
 
@@ -98,7 +97,7 @@ def is_here(reader: str | None) -> bool:
 
 
 @settings(
-    max_examples=settings().max_examples if NIGHTLY else 8,
+    max_examples=by_day(8, by_night=settings().max_examples),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.generate],
@@ -120,6 +119,7 @@ def test_what_is_called_readable_after_edits_torch_reads(name: str, seed: int, t
             raise AssertionError("\n  ".join(["after these edits:", *done, str(error)])) from error
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["modes", "numbers"])
 @pytest.mark.parametrize("said", STATED)
 def test_a_node_that_states_something_else_is_read_or_not_called_readable(name: str, said: str) -> None:
@@ -133,7 +133,7 @@ def test_a_node_that_states_something_else_is_read_or_not_called_readable(name: 
         for node in module.graph.nodes
         if node.op == "call_function"
     ]
-    for node in nodes if NIGHTLY else random.Random(said).sample(nodes, 6):
+    for node in nodes if IS_NIGHTLY else random.Random(said).sample(nodes, 6):
         value = node.meta["val"]
         node.meta["val"] = STATED[said]
         with warnings.catch_warnings():

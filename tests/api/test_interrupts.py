@@ -22,6 +22,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightly import by_day
 from small_programs import SMALL_PROGRAMS
 
 import graphwire
@@ -160,7 +161,7 @@ NAMES = (
     "verify",
 )
 MOMENTS = st.floats(0, 1, exclude_max=True)
-EXAMPLES = settings.default.max_examples if settings.default.max_examples > 100 else 50  # each takes a while
+EXAMPLES = by_day(25, by_night=settings().max_examples)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -202,6 +203,7 @@ def test_a_signal_at_any_time_leaves_nothing(name: str, moment: float) -> None:
     assert_nothing_is_left(before)
 
 
+@pytest.mark.nightly
 def test_each_line_of_what_gives_state_back_may_be_interrupted() -> None:
     """Those lines are few among all, and the ones that matter."""
     guards = (
@@ -228,7 +230,8 @@ def test_each_line_of_what_gives_state_back_may_be_interrupted() -> None:
 
 
 def numbers_of(call: Callable[[], object], modules: tuple[str, ...]) -> list[int]:
-    """The numbers of the lines that a call comes by in some modules: of each line the first and the last three visits."""
+    """The numbers of the lines that a call comes by in some modules: of each line the first and the last
+    visit, by night three of each."""
     found: dict[tuple[str, int], list[int]] = {}
     count = 0
 
@@ -247,7 +250,8 @@ def numbers_of(call: Callable[[], object], modules: tuple[str, ...]) -> list[int
         call()
     finally:
         sys.settrace(None)
-    return sorted({number for visits in found.values() for number in (*visits[:3], *visits[-3:])})
+    some = by_day(1, by_night=3)
+    return sorted({number for visits in found.values() for number in (*visits[:some], *visits[-some:])})
 
 
 def test_an_interrupt_that_torch_made_an_error_of_stays_an_interrupt() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from nightly import by_day
 
 import graphwire
 from graphwire.analysis.inspection import LoadReport
@@ -31,8 +32,11 @@ ALL_GATHER = "torch.ops._c10d_functional.all_gather_into_tensor.default"
 
 # ------------------------------------------------------------------------------------------------------ real worlds
 
+WORLDS = [pytest.param(size, marks=pytest.mark.nightly) for size in by_day([4], by_night=[2, 4])]
+"""How many ranks there are. With two, none is outside of the group."""
 
-@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.slow)])
+
+@pytest.fixture(scope="module", params=WORLDS)
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What each rank of a world saw."""
     folder = tmp_path_factory.mktemp("world")

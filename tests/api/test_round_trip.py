@@ -6,13 +6,21 @@ from typing import Any
 
 import pytest
 import torch
+from nightly import by_day
 from programs import Example
 from running import results
+from small_programs import ALL_PROGRAMS
 from torch.export import ExportedProgram, export, unflatten
 
 import graphwire
 from graphwire.testing.portraits import portrait
 from graphwire.testing.programs import assert_same_portrait, assert_same_program, assert_same_values
+
+
+def third(number: int) -> pytest.MarkDecorator:
+    """By day, a third of the programs: each of them is decomposed, unflattened or exported again. By night, all of them."""
+    names = list(ALL_PROGRAMS)
+    return pytest.mark.parametrize("example", by_day(names[number::3], by_night=names), indirect=True)
 
 
 def test_a_loaded_program_is_the_one_that_was_saved(
@@ -62,6 +70,8 @@ def test_torch_finds_a_loaded_program_valid(example: Example, loaded: ExportedPr
     loaded.validate()
 
 
+@pytest.mark.nightly
+@third(0)
 def test_a_loaded_program_can_be_decomposed(fresh: Example, loaded: ExportedProgram) -> None:
     expected, decomposed = fresh.program.run_decompositions(), loaded.run_decompositions()
     assert str(decomposed.graph_signature) == str(expected.graph_signature)
@@ -70,6 +80,8 @@ def test_a_loaded_program_can_be_decomposed(fresh: Example, loaded: ExportedProg
     assert_same_values(results(decomposed.module(), fresh.calls), computed)
 
 
+@pytest.mark.nightly
+@third(1)
 @pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node:UserWarning")  # torch's, of itself
 def test_a_loaded_program_can_be_unflattened(fresh: Example, loaded: ExportedProgram) -> None:
     if fresh.name in ("joint_graph", "mutated_parameter_decomposed"):
@@ -82,6 +94,8 @@ def test_a_loaded_program_can_be_unflattened(fresh: Example, loaded: ExportedPro
     assert_same_values(results(module, fresh.calls), results(expected, fresh.calls))
 
 
+@pytest.mark.nightly
+@third(2)
 def test_the_module_of_a_loaded_program_can_be_exported_again(
     fresh: Example, loaded: ExportedProgram
 ) -> None:

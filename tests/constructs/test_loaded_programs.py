@@ -1,26 +1,23 @@
 """A loaded program serves for everything that the one that was saved serves for, with the same results.
 
 Both are used in each way of `uses.py`, and where the one that was saved fails, nothing is asked of the loaded one. Every program
-is tried by `make test-gate` (the profile `nightly` of hypothesis); otherwise the same few are.
+is tried by `make test-gate`; by day two are.
 """
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from construct import quiet
 from gate_programs import CASES
+from nightly import by_day
 from uses import outcomes
 
 SAMPLE = (
     "higher-order operators: cond in cond, several results",
-    "higher-order operators: tag_activation_checkpoint",
-    "by hand: wrap_with_set_grad_enabled",
     "small: structured",
 )
-"""What is tried whenever the tests run."""
-TRIED = list(CASES) if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else list(SAMPLE)
+"""What is tried by day: an operator with nested graphs, and a plain program."""
+TRIED = by_day(SAMPLE, by_night=tuple(CASES))
 
 
 @pytest.mark.parametrize("name", TRIED)

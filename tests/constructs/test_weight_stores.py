@@ -1,12 +1,10 @@
 """Every program has the same weights wherever they are: in its file, in each store, or given by the caller.
 
-Every program is tried by `make test-gate` (the profile `nightly` of hypothesis); otherwise each tenth is, and one that has
-weights of every kind.
+Every program is tried by `make test-gate`; by day each tenth is, and one that has weights of every kind.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from construct import quiet
 from families import CONSTRUCTS
 from family_tensors import _DTYPES, _LAYOUTS, _QUANTIZED
 from gate_programs import CASES
+from nightly import by_day
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 
@@ -27,7 +26,7 @@ ALL: dict[str, Callable[[], Any]] = {
     **{name: each.program for name, each in CONSTRUCTS.items() if each.refusal is None},
 }
 """What makes each program, by name; also of those that cannot be called here."""
-TRIED = list(ALL) if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else list(ALL)[::10]
+TRIED = by_day(list(ALL)[::10], by_night=list(ALL))
 GOLDEN = Path(__file__).parents[1] / "golden" / "archives"
 
 

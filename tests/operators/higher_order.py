@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from nightly import by_day
 from programs import Inputs
 from torch.export import ExportedProgram, export
 from torch.utils import _pytree as pytree
 
 MODES = ("strict", "nonstrict", "decomposed")
+TRIED_MODES = by_day(("strict", "decomposed"), by_night=MODES)
+"""A decomposed program was exported in nonstrict mode, so by day that mode is tried with its decompositions alone."""
+FORMATS = ("json", "msgpack", "cbor")
+
+
+def formats_of(index: int) -> Sequence[str]:
+    """The wire formats that a program goes through: by day JSON, which torch reads too, or one of the others."""
+    return by_day((FORMATS[index % len(FORMATS)],), by_night=FORMATS)
 
 
 class _Call(torch.nn.Module):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from higher_order import MODES, TRIED_MODES, formats_of
 from torch.export import export
 
 DOES_NOT_EXPORT = {"dynamic_shape_round": "an example of what export refuses: rounding a dynamic size"}
@@ -14,7 +15,8 @@ DOES_NOT_EXPORT = {"dynamic_shape_round": "an example of what export refuses: ro
 @pytest.mark.filterwarnings("ignore:.*were assigned during export:UserWarning")
 @pytest.mark.filterwarnings("ignore:While compiling, we found certain side effects:UserWarning")
 @pytest.mark.filterwarnings("ignore:Pred is a Python constant:UserWarning")
-@pytest.mark.parametrize("mode", ["strict", "nonstrict", "decomposed"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("mode", TRIED_MODES)
 def test_every_example_that_exports_round_trips(mode: str, assert_round_trips: Callable[..., bool]) -> None:
     from torch._export.db.examples import all_examples
 
@@ -36,7 +38,7 @@ def test_every_example_that_exports_round_trips(mode: str, assert_round_trips: C
             wrong.append(f"{name} exports")
         if mode == "decomposed":
             program = program.run_decompositions()
-        for format in ("json", ("msgpack", "cbor")[index % 2]):
+        for format in formats_of(index + MODES.index(mode)):
             try:
                 if assert_round_trips(program, case.example_args, case.example_kwargs, format):
                     wrong.append(f"the graph of {name} differs")

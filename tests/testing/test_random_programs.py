@@ -1,6 +1,6 @@
 """Any program that torch exports comes back from every wire format as it was, and does what it did.
 
-100 examples by default; `HYPOTHESIS_PROFILE=nightly` (`make test-nightly`) tries thousands, others on each run.
+30 examples by day; `make test-nightly` tries thousands, others on each run.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from nightly import by_day
 from random_programs import ExportableProgram, exportable_programs, program_sources
 
 import graphwire
@@ -31,7 +33,7 @@ PARTS = max(1, settings().max_examples // 500)
 steady profile, which has one part."""
 
 slow = settings(
-    max_examples=settings().max_examples // PARTS,
+    max_examples=by_day(30, by_night=settings().max_examples // PARTS),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
@@ -73,7 +75,7 @@ def _detached(value: Any) -> Any:
 
 
 def test_as_many_are_tried_as_is_said() -> None:
-    assert slow.max_examples * PARTS >= 100
+    assert slow.max_examples * PARTS >= by_day(30, by_night=1000)
     assert settings().max_examples >= 100
 
 
@@ -120,9 +122,11 @@ def test_everything_is_drawn() -> None:
     seen: set[str] = set()
 
     @settings(max_examples=150, database=None, derandomize=True, phases=[Phase.generate], deadline=None)
-    @given(source=program_sources())
-    def look(source: str) -> None:
-        seen.update(kind for kind in KINDS if kind in source)
+    @given(data=st.data())
+    def look(data: st.DataObject) -> None:
+        if seen != set(KINDS):
+            source = data.draw(program_sources())
+            seen.update(kind for kind in KINDS if kind in source)
 
     look()
     assert seen == set(KINDS)

@@ -1,0 +1,27 @@
+"""What is tried less by day is tried by night."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SHORTENED = [
+    path
+    for path in sorted(Path(ROOT, "tests").rglob("test_*.py"))
+    if re.search(r"by_day\(|IS_NIGHTLY", path.read_text("utf-8"))
+]
+
+
+@pytest.mark.parametrize("path", SHORTENED, ids=lambda path: path.stem)
+def test_a_nightly_target_collects_what_tries_less_by_day(path: Path) -> None:
+    text = path.read_text("utf-8")
+    in_gate = str(path.relative_to(ROOT)) in Path(ROOT, "Makefile").read_text("utf-8")
+    assert in_gate or "pytest.mark.nightly" in text or "@given(" in text or path == Path(__file__)
+
+
+def test_the_nightly_workflow_runs_both_targets() -> None:
+    targets = Path(ROOT, ".github", "workflows", "nightly.yml").read_text("utf-8")
+    assert {"test-nightly", "test-gate"} <= set(re.findall(r"[\w-]+", targets))
