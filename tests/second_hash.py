@@ -11,7 +11,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from specification import rules, words
@@ -888,3 +888,110 @@ def calls(entries: list[dict[str, Any]], names: dict[str, str]) -> list[Tree]:
 def content_hash(program: dict[str, Any]) -> str:
     tree, _ = program_tree(program)
     return "gw1:" + hashlib.sha256(b"graphwire content gw1\0" + packed(tree)).hexdigest()
+
+
+# ------------------------------------------------------------------------------------------ weights (CAN-44 to CAN-46)
+
+WIDTHS = {
+    name: 1
+    for name in "uint8 int8 bool float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu".split()
+}
+WIDTHS |= dict.fromkeys("int16 uint16 float16 bfloat16".split(), 2) | dict.fromkeys(
+    "int32 uint32 float32 complex32".split(), 4
+)
+WIDTHS |= dict.fromkeys("int64 uint64 float64 complex64".split(), 8) | {"complex128": 16}
+FOLDERS = {"constant": "data/constants/", "weight": "data/weights/"}
+
+
+def weights_tree(
+    program: dict[str, Any], configs: dict[str, dict[str, Any]], read: Callable[[str], bytes]
+) -> Tree:
+    """Return the tree of the weights.
+
+    Args:
+        program: the document.
+        configs: the payloads by name, under `weight` and `constant`.
+        read: returns the bytes of a record.
+    """
+    payloads = [(kind, name, held) for kind, config in configs.items() for name, held in config.items()]
+    storages = {
+        (kind, name): held.get("shared") or FOLDERS[kind] + held["path_name"] for kind, name, held in payloads
+    }
+    filled = {storages[kind, name] for kind, name, held in payloads if not is_empty(held)}
+    digests = []
+    for kind, name, held in payloads:
+        own, placement = storages[kind, name], held.get("placement")
+        sharing = sorted(other for (_, other), storage in storages.items() if storage == own)
+        tree: dict[str, Any] = {"conjugated": held.get("conj"), "negated": held.get("neg")}
+        tree |= {"parameter": held["is_param"], "pickled": held["use_pickle"]}
+        tree = {key: True for key, value in tree.items() if value} | (
+            {"placement": placement} if placement else {}
+        )
+        if placement is None and own in filled and len(sharing) > 1:
+            tree["shared"] = sharing
+        tree |= tensor_facts(held["tensor_meta"])
+        elements = b"" if placement else elements_of(held, lambda: read(FOLDERS[kind] + held["path_name"]))
+        digests.append([kind, name, hashlib.sha256(packed(tree) + elements).hexdigest()])
+    encoded = program.get("encoded_values", {})
+    coded = [
+        [name, encoded[name]["codec"], plain(encoded[name]["tree"]), encoded[name]["tensors"]]
+        for name in sorted(encoded)
+    ]
+    return [sorted(digests), coded]
+
+
+def extents(meta: dict[str, Any], field: str) -> list[int]:
+    return [each["as_int"] for each in meta[field]]
+
+
+def is_empty(held: dict[str, Any]) -> bool:
+    return held["tensor_meta"] is not None and 0 in extents(held["tensor_meta"], "sizes")
+
+
+def dtype_of(meta: dict[str, Any]) -> str:
+    return str(meta.get("dtype_name") or DTYPES.get(meta["dtype"], "unknown"))
+
+
+def dimensions(meta: dict[str, Any]) -> list[tuple[int, int]]:
+    pairs = zip(extents(meta, "sizes"), extents(meta, "strides"), strict=True)
+    return [(size, stride) for size, stride in pairs if size != 1]
+
+
+def tensor_facts(meta: dict[str, Any] | None) -> dict[str, Any]:
+    if meta is None:
+        return {}
+    facts = {
+        "dtype": dtype_of(meta),
+        "layout": meta.get("layout_name") or LAYOUTS.get(meta["layout"], "unknown"),
+    }
+    facts |= {"requires_grad": meta["requires_grad"], "sizes": extents(meta, "sizes")}
+    found = dimensions(meta)
+    order = sorted(range(len(found)), key=lambda index: -found[index][1])
+    if order != sorted(order):
+        facts["order"] = order
+    if any(stride == 0 for _, stride in found):
+        facts["expanded"] = extents(meta, "strides")
+    return facts
+
+
+def elements_of(held: dict[str, Any], read: Callable[[], bytes]) -> bytes:
+    meta = held["tensor_meta"]
+    if is_empty(held):
+        return b""
+    width = 0 if meta is None or held["use_pickle"] else WIDTHS.get(dtype_of(meta), 0)
+    if not width:
+        return read()
+    offsets = [meta["storage_offset"]["as_int"]]
+    placed = [(stride, index, size) for index, (size, stride) in enumerate(dimensions(meta)) if stride > 0]
+    for stride, _, size in sorted(placed, reverse=True):
+        offsets = [offset + step * stride for offset in offsets for step in range(size)]
+    data = read()
+    return b"".join(data[offset * width : (offset + 1) * width] for offset in offsets)
+
+
+def content_hash_with_weights(
+    program: dict[str, Any], configs: dict[str, dict[str, Any]], read: Callable[[str], bytes]
+) -> str:
+    tree, _ = program_tree(program)
+    whole = b"graphwire content gw1w\0" + packed(tree) + packed(weights_tree(program, configs, read))
+    return "gw1w:" + hashlib.sha256(whole).hexdigest()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import tarfile
+import zipfile
 import zlib
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -95,28 +98,45 @@ def test_the_steps_of_the_second_example_come_out():
     assert [each.hex() for each in form.uses] == [row[3] for row in rows]
 
 
-def test_the_hash_that_follows_from_the_text_alone_is_that_of_the_code(corpus_documents):
-    for name, document in corpus_documents.items():
-        expected = content_hash(program_from_tree(document))
-        assert (
-            second_hash.content_hash(json.loads(json.dumps(to_tree(program_from_tree(document))))) == expected
-        ), name
+def plain(program: Any) -> Any:
+    return json.loads(json.dumps(to_tree(program)))
 
 
-@pytest.fixture
-def corpus_documents() -> dict[str, Any]:
-    """Documents of the current schema: of programs that releases of torch wrote, and of all arms of arguments and roles."""
-    found = {}
+def test_the_hash_that_follows_from_the_text_alone_is_that_of_the_code():
+    """For programs that releases of torch wrote, and documents with all arms of arguments and roles."""
+    for file in sorted((ROOT / "tests" / "analysis" / "content_documents").glob("*.json")):
+        document = json.loads(file.read_text(encoding="utf-8"))
+        assert second_hash.content_hash(document) == content_hash(program_from_tree(document)), file.name
+    with_weights = 0
     with tarfile.open(ROOT / "tests" / "corpus" / "corpus.tar.xz") as archive:
         for member in archive:
-            if member.name.endswith(".pt2") and zlib.crc32(member.name.encode()) % 24 == 0:
-                file = archive.extractfile(member)
-                assert file is not None
-                with graphwire.open(file.read()) as opened:
-                    found[member.name] = to_tree(opened.program_of(opened.method(None)))
-    for file in sorted((ROOT / "tests" / "analysis" / "content_documents").glob("*.json")):
-        found[file.name] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+            if not member.name.endswith(".pt2") or zlib.crc32(member.name.encode()) % 24:
+                continue
+            file = archive.extractfile(member)
+            assert file is not None
+            data = file.read()
+            with graphwire.open(data) as opened:
+                document = plain(opened.program_of(opened.method(None)))
+            assert second_hash.content_hash(document) == graphwire.content_hash(data), member.name
+            with zipfile.ZipFile(io.BytesIO(data)) as files:
+                configs = [name for name in files.namelist() if name.endswith("_config.json")]
+                if not configs:
+                    continue
+                kinds = {
+                    "weight" if "_weights_" in name else "constant": json.loads(files.read(name))["config"]
+                    for name in configs
+                }
+                root = configs[0].partition("/")[0]
+                found = second_hash.content_hash_with_weights(
+                    document, kinds, partial(read_record, files, root)
+                )
+            assert found == graphwire.content_hash(data, weights=True), member.name
+            with_weights += 1
+    assert with_weights > 5
+
+
+def read_record(files: zipfile.ZipFile, root: str, name: str) -> bytes:
+    return files.read(f"{root}/{name}")
 
 
 class _Record:
