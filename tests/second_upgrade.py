@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from second_hash import Infix, Tree
+from second_expressions import Infix, Tree
 
 Record = dict[str, Any]
 HIGHER_ORDER = "torch.ops.higher_order."
