@@ -1,6 +1,6 @@
 """What people make of an exported program with FX passes comes back as it was, or is refused at save.
 
-10 examples by default; `HYPOTHESIS_PROFILE=nightly` (`make test-nightly`) tries thousands, and edits random programs too.
+10 examples by default; `make test-nightly` tries thousands, and edits random programs too.
 """
 
 from __future__ import annotations

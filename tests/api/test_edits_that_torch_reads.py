@@ -1,6 +1,6 @@
 """What is written of an edited program for torch, or called readable by it, torch's own reader reads, and so does ours.
 
-8 examples by default; `HYPOTHESIS_PROFILE=nightly` (`make test-nightly`) tries thousands.
+8 examples by default; `make test-nightly` tries thousands.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -11,19 +10,20 @@ from pathlib import Path
 
 import faulty_reader
 import pytest
+from nightly import IS_NIGHTLY
 
 from graphwire.api.conformance import PARTS, failures, first_difference, neutral, run_suite, suite_cases
 from graphwire.errors import ArchiveError, GraphwireError
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = ROOT / "conformance"
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 CASES = suite_cases(SUITE)
 GRAPHWIRE = (sys.executable, "-m", "graphwire", "neutral")
 
 
+@pytest.mark.nightly
 def test_the_files_are_what_the_script_makes() -> None:
-    sample = [] if NIGHTLY else ["--only", "payloads/c"]
+    sample = [] if IS_NIGHTLY else ["--only", "payloads/c"]
     command = [sys.executable, str(SUITE / "make.py"), "--check", *sample]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("", 0), done.stderr
@@ -113,7 +113,8 @@ def test_spellings_of_one_program_have_one_hash_and_others_do_not() -> None:
     assert {row["gw1"][:4] + row["gw1w"][:5] for row in rows} == {"gw1:gw1w:"}
 
 
-@pytest.mark.parametrize("only", [""] if NIGHTLY else ["documents/simple", "trees/tags"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("only", [""] if IS_NIGHTLY else ["documents/simple", "trees/tags"])
 def test_graphwire_passes_through_the_door_for_other_readers(only: str) -> None:
     results = run_suite(SUITE, GRAPHWIRE, only=only, jobs=2)
     assert results
@@ -125,11 +126,12 @@ def test_a_folder_without_a_suite_is_named(tmp_path: Path) -> None:
         suite_cases(tmp_path)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", faulty_reader.FAULTS)
 def test_the_suite_finds_a_fault_in_a_reader(fault: str) -> None:
     _, only, rule = faulty_reader.FAULTS[fault]
     command = (sys.executable, faulty_reader.__file__, fault)
-    results = run_suite(SUITE, command, only="" if NIGHTLY else only, jobs=2)
+    results = run_suite(SUITE, command, only="" if IS_NIGHTLY else only, jobs=2)
     found = list(failures(results))
     assert found, "no file finds it"
     assert rule in {each for result in found for each in result.case.rules}

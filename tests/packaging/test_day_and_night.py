@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHORTENED = [
     path
     for path in sorted(Path(ROOT, "tests").rglob("test_*.py"))
-    if re.search(r"by_day\(|IS_NIGHTLY", path.read_text("utf-8"))
+    if re.search(r"by_day\(|NIGHTLY|environ\S+HYPOTHESIS", path.read_text("utf-8"))
 ]
 
 
