@@ -530,6 +530,29 @@ def reference_cases() -> Iterator[Case]:
     beside = {f"shards/{name}": data for name, (data, _) in shards.items()}
     beside["shards/m.safetensors.index.json"] = json_bytes(listed)
     yield case("index_file", "weights in two files with an index file", referring(weights, table), beside)
+    table = {
+        "stores": [
+            store("left.safetensors", one_file, one_digest),
+            store("right.safetensors", two_file, two_digest),
+        ],
+        "records": {
+            "data/weights/weight_0": {"nbytes": len(a), "regions": [whole], "sha256": sha256(a)},
+            "data/weights/weight_1": {
+                "nbytes": len(b),
+                "regions": [{**second, "store": 1}],
+                "sha256": sha256(b),
+            },
+        },
+        "providers": {
+            "holograms": {
+                "distribution": "somebody",
+                "version": "1.0",
+                "provides": ["weight_store:holograms"],
+            }
+        },
+    }
+    beside = {"left.safetensors": one_file, "right.safetensors": two_file}
+    yield case("two_stores", "weights in two stores", referring(weights, table), beside)
     nothing = {"records": {"data/weights/weight_0": {"nbytes": len(a)}}}
     archive = referring({"w": Payload("weight_0", b"", meta())}, nothing)
     yield case(

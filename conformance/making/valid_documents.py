@@ -719,6 +719,7 @@ def document_cases() -> Iterator[Case]:
             unusual,
             wire_format,
         )
+    yield from _optional_cases()
     nested = simple()
     for depth in range(12):
         body = nested["graph_module"]["graph"]
@@ -793,6 +794,64 @@ def document_cases() -> Iterator[Case]:
     )
     tree = program(graph([tensor("x")], [], [unstated], {"x": meta()}), requires=["propagate"])
     yield case("extensions", "propagate", "a call of whose result nothing is stated", tree)
+
+
+def _optional_cases() -> Iterator[Case]:
+    """Every other field that a reader may ignore."""
+    number = named("as_sym_int", "getitem")
+    several = node(
+        "torch.ops.conformance.several.default",
+        [("self", tensor("x"))],
+        [number, {"as_tensors": [{"name": "r0"}, {"name": "several_unused_1_1"}]}],
+        "several",
+        container="list",
+    )
+    use = node("torch.ops.conformance.use.default", [("a", number), ("b", number)], [tensor("z")], "use")
+    sized = meta(7, (1, 3)) | {"sizes": [symbolic(SIZE, as_int=4), {"as_int": 3}]}
+    inner = {"codec": "conformance", "tree": {"scale": 2}, "parts": [{"meta": sized}]}
+    outer = {
+        "codec": "conformance",
+        "tree": {"sizes": [{"graphwire.integer": 0}, 3], "scale": 0.5},
+        "parts": [{"meta": sized, "composition": inner}, {"meta": sized}],
+        "integers": [symbolic(SIZE)],
+    }
+    body = graph(
+        [tensor("a"), {"as_none": True}],
+        [tensor("a")],
+        [],
+        {"a": meta()},
+        input_names=["a", "nothing"],
+        output_list=True,
+    )
+    wrap = node(
+        "torch.ops.higher_order.wrap",
+        [("", {"as_graph": {"name": "g", "graph": body}}), ("", tensor("x"))],
+        [tensor("w")],
+        "w",
+    )
+    contents = graph(
+        [tensor("x")],
+        [tensor("z")],
+        [several, use, wrap],
+        {"x": sized, **{name: meta() for name in ("r0", "several_unused_1_1", "z", "w")}},
+        sym_int_values={"getitem": symbolic(SIZE, as_int=4)},
+        compositions={"x": outer},
+        copies={"getitem_1": {"of": "getitem", "uses": {"use": [1], "module_call_graph[0].inputs": []}}},
+        value_metadata={
+            "several[1]": {"name": "getitem_2", "unstated": True},
+            "r0": {"value": meta(8)},
+            "x": {"target": "renamed"},
+        },
+        placed={"getitem_2": "use"},
+    )
+    tree = program(
+        contents,
+        range_constraints={"s0": {"min_val": 2, "max_val": 64}},
+        edited_values=["w"],
+        group_sizes={"0": 2, "tensor": 4},
+    )
+    for wire_format in FORMATS:
+        yield case("formats", f"optional_{wire_format}", "fields that a reader may ignore", tree, wire_format)
 
 
 def all_cases() -> Iterator[Case]:

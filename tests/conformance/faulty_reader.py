@@ -1,19 +1,26 @@
-"""Readers with one fault each, which the conformance suite finds: `faulty_reader.py FAULT FILE`.
+"""Readers with one fault each, which the conformance suite finds: `faulty_reader.py SUITE [--whole]`.
 
 Each is graphwire with one function replaced by what somebody's first reader does.
 """
 
 from __future__ import annotations
 
+import os
 import struct
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
+from json import dumps, loads
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from graphwire.analysis.neutral import records, tagged_trees, texts
+from graphwire.api.conformance import PARTS, suite_cases
 from graphwire.api.conformance import reading as command
+from graphwire.api.conformance.suite import _problem
 from graphwire.errors import GraphwireError
 from graphwire.schema.texts import Expression
 from graphwire.wire.archive import directory, reader
@@ -205,16 +212,58 @@ def folds_signs_in_guards() -> None:
     _replace(texts, "_operation", folded)
 
 
-def main() -> int:
-    plant, _, _ = FAULTS[sys.argv[1]]
+# -------------------------------------------------------------------------------------------------------------- running
+
+
+def found_by(suite: Path, fault: str, whole: bool) -> list[tuple[str, list[str]]]:
+    """Plant a fault in this process, and return the files that find it, each with its rules.
+
+    Args:
+        whole: whether to try every file of the suite.
+    """
+    plant, only, _ = FAULTS[fault]
+    cases = [case for case in suite_cases(suite) if whole or only in case.file]
     plant()
+    found = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for case in cases:
+            path = suite / case.file
+            if case.hex is not None:
+                path = Path(scratch, f"tree{path.suffix}")
+                path.write_bytes(bytes.fromhex(case.hex))
+            code, output = _read(path)
+            ended = subprocess.CompletedProcess([], code, output, b"")
+            if _problem(suite, case, ended, PARTS):
+                found.append((case.file, list(case.rules)))
+    return found
+
+
+def _read(path: Path) -> tuple[int, bytes]:
     try:
-        sys.stdout.buffer.write(command.neutral(sys.argv[2]))
-    except GraphwireError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+        return 0, command.neutral(path)
+    except GraphwireError:
+        return 1, b""
+    except (Exception, SystemExit):
+        return 2, b""
+
+
+def main() -> None:
+    """Print the files that find each fault. Each fault is planted in a process of its own."""
+    suite, whole = Path(sys.argv[1]), "--whole" in sys.argv
+    results = {}
+    for fault in FAULTS:
+        reader_end, writer_end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            with os.fdopen(writer_end, "w") as stream:
+                stream.write(dumps(found_by(suite, fault, whole)))
+            os._exit(0)
+        os.close(writer_end)
+        with os.fdopen(reader_end) as stream:
+            results[fault] = loads(stream.read() or "[]")
+        os.waitpid(child, 0)
+    print(dumps(results))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
