@@ -20,6 +20,7 @@ from graphwire.errors import (
     LimitError,
     MissingRecordError,
     ValidationError,
+    WeightsError,
 )
 
 W = "['lin.weight']"
@@ -183,7 +184,12 @@ EXTENTS = [
         error=MissingRecordError,
     ),
     _weights("a weight that is its own twin", "lin.weight", put(f"{W}.same_as", "lin.weight"), error=None),
-    _weights("a weight that is a later one's twin", "lin.weight", put(f"{W}.same_as", "b"), error=None),
+    _weights(
+        "a weight that is another one's twin",
+        "b.*differs in record",
+        put(f"{W}.same_as", "b"),
+        error=WeightsError,
+    ),
     _weights(
         "a weight of another type than the program says",
         "lin.weight",
@@ -356,7 +362,7 @@ def _self_made(victim: Victim) -> bytes:
     return victim.with_records({DOCUMENT: json.dumps(document).encode()})
 
 
-CODECS.append(Attack("a value that consists of itself", _self_made, None))
+CODECS.append(Attack("a value that consists of itself", _self_made, ValidationError, "is a part of itself"))
 
 # --------------------------------------------------------------------------------------------------------- pickles
 
