@@ -26,7 +26,10 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"Pass rank= from", r"Pass --rank from"),
     (r"Leave rank= out", r"Leave --rank out"),
     (r"Pass Checkpoint\(…, names=\).*", r"Only Python names weights otherwise"),
-    (r"; Checkpoint\(…, names=\) renames them", r"; only Python names weights otherwise"),
+    (
+        r"; Checkpoint\(…, names=\) renames them, shard= divides them",
+        r"; only Python names weights otherwise",
+    ),
     (r"Pass groups=\{.*", r"Commands run no collectives"),
     (r"Where its device is not there, pass device= with one that is", r"Commands look at no device"),
 )

@@ -17,6 +17,7 @@ from graphwire.hooks import Registry, remedy_for_requirements
 from graphwire.schema import StoreReference, WeightReferences
 from graphwire.wire import CONSTANTS, WEIGHTS, Closing, Payloads
 from graphwire.wire.weights import (
+    RANK_REMEDY,
     ExternalRecord,
     Folder,
     OpenedStores,
@@ -273,7 +274,7 @@ class _OfRanks(TypedDict):
 
 
 _FETCH = "Fetch the files, or pass weights= with the place of the weights"
-_REMEDIES = {"no-weights": _GIVE}
+_REMEDIES = {"no-weights": _GIVE, "rank": RANK_REMEDY}
 
 
 def _external(payloads: Payloads) -> list[ExternalRecord]:
@@ -316,7 +317,8 @@ def records_in_store(
     )
     if match.missing:
         raise WeightsError(
-            match.missing, remedy=f"{place.shown} has other weights; Checkpoint(…, names=) renames them"
+            match.missing,
+            remedy=f"{place.shown} has other weights; Checkpoint(…, names=) renames them, shard= divides them",
         )
     warn_of_prefix(match.prefix, place)
     references = WeightReferences([StoreReference(place.kind, place.location, None)])

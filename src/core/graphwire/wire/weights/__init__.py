@@ -12,7 +12,13 @@ from graphwire.wire.weights.matching import (
     match_records,
     weight_records,
 )
-from graphwire.wire.weights.opened_stores import OpenedStores, StorePlace, find_store, store_named
+from graphwire.wire.weights.opened_stores import (
+    RANK_REMEDY,
+    OpenedStores,
+    StorePlace,
+    find_store,
+    store_named,
+)
 from graphwire.wire.weights.piece_digests import PIECE_BYTES, digests_of, piece_digest
 from graphwire.wire.weights.reference_table import (
     REFERENCES,

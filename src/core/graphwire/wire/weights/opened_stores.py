@@ -20,7 +20,7 @@ from graphwire.wire.weights.folder import Folder
 from graphwire.wire.weights.reference_table import used_files
 
 _REMEDY = "Fetch the files, or pass weights= with the place of the weights"
-_RANK = "Pass rank=, such as torch.distributed.get_rank()"
+RANK_REMEDY = "Pass rank=, such as torch.distributed.get_rank()"
 _CHANGED = "Restore the files, or pass weights= to use others on purpose"
 
 
@@ -150,13 +150,13 @@ class OpenedStores(Closing):
             WeightsError: it is not where the file states, or not what it was when the program was saved.
         """
         if store not in self._indexes and (problems := list(self._store_problems(store))):
-            raise WeightsError(problems, remedy=_REMEDY)
+            raise WeightsError(problems, remedy=RANK_REMEDY if self._unusable else _REMEDY)
         return self._indexes[store]
 
     def _place(self, store: int) -> StorePlace:
         place = self.places[store]
         if self._unusable:
-            raise ArchiveError(self._unusable, remedy=_RANK)
+            raise ArchiveError(self._unusable, remedy=RANK_REMEDY)
         if place is None:
             reference = self.references.stores[store]
             raise ArchiveError(
@@ -260,7 +260,7 @@ class OpenedStores(Closing):
         reference = self.references.stores[store]
         place = self.places[store]
         if self._unusable:
-            yield Problem(reference.kind, "rank", f"{self._unusable}. {_RANK}")
+            yield Problem(reference.kind, "rank", self._unusable)
             return
         if place is None:
             yield Problem(reference.kind, "place", "the file does not state where its weights are")

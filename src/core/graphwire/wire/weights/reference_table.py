@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -61,8 +63,11 @@ def check_rank(name: str, rank: object) -> int | None:
     Raises:
         ArchiveError: it is something else.
     """
-    if rank is None or (isinstance(rank, int) and not isinstance(rank, bool)):
-        return rank
+    if rank is None:
+        return None
+    if not isinstance(rank, bool):
+        with suppress(TypeError):
+            return operator.index(rank)  # type: ignore[arg-type]
     raise ArchiveError(f"{name}={rank!r:.80} is not an integer", remedy=_A_RANK)
 
 
