@@ -383,23 +383,35 @@ class ZipArchive implements Archive {
 /** Inflates data to exactly the size of its record. */
 async function inflate(data: Uint8Array, record: ArchiveRecord): Promise<Uint8Array> {
   const found = new Uint8Array(record.size);
-  let at = 0;
+  let size: number;
   try {
-    const stream = new Blob([data as Uint8Array<ArrayBuffer>]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-    const reader = stream.getReader();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      if (at + value.length > found.length) {
-        await reader.cancel();
-        throw fault("it inflates to more than its size");
-      }
-      found.set(value, at);
-      at += value.length;
-    }
+    size = await inflateInto(found, data);
   } catch (error) {
     throw new GraphwireError("archive", `the data cannot be inflated: ${messageOf(error)}`, record.fullName, { cause: error });
   }
-  if (at !== found.length) throw fault("it inflates to less than its size", record.fullName);
+  if (size !== found.length) throw fault("it inflates to another size than its own", record.fullName);
+  // Some platforms ignore bytes after the end of the stream. Then the stream is complete without the last byte, too.
+  const complete = await inflateInto(found.slice(), data.subarray(0, -1)).then(
+    (shorter) => shorter === found.length,
+    () => false,
+  );
+  if (complete) throw fault("bytes follow the end of the deflate stream", record.fullName);
   return found;
+}
+
+/** Inflates data into a buffer, and returns how many bytes it has; more than the buffer has room for if there are more. */
+async function inflateInto(found: Uint8Array, data: Uint8Array): Promise<number> {
+  const stream = new Blob([data as Uint8Array<ArrayBuffer>]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  const reader = stream.getReader();
+  let at = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return at;
+    if (at + value.length > found.length) {
+      await reader.cancel();
+      return at + value.length;
+    }
+    found.set(value, at);
+    at += value.length;
+  }
 }

@@ -3,6 +3,8 @@
 
 import { dirname } from "node:path";
 
+import { contentHash } from "./canonical/program.js";
+import { diffFiles } from "./diff/program_diff.js";
 import { GraphwireError, messageOf } from "./errors.js";
 import { inspect } from "./inspection.js";
 import { neutral } from "./neutral.js";
@@ -13,6 +15,8 @@ const USAGE = `usage: graphwire-js COMMAND FILE…
 
   inspect FILE    print the summary of a file, as graphwire inspect --json does
   neutral FILE    print all that the file contains, as neutral JSON
+  diff A B        print the differences of two files, as graphwire diff --json does
+  hash FILE       print the content hash of each program
   verify FILE     compare every record with its checksum and its digest
 
 Exit codes: 0 success; 1 the file is refused, or differs; 2 the command failed, or its arguments are wrong.
@@ -38,6 +42,29 @@ const COMMANDS: ReadonlyMap<string, readonly [files: number, run: Command]> = ne
       async ([path = ""]) => {
         const resolve = folderResolver(dirname(path));
         process.stdout.write(toCanonicalJson(await withPath(path, neutral, { resolve })));
+        return 0;
+      },
+    ],
+  ],
+  [
+    "diff",
+    [
+      2,
+      async ([a = "", b = ""]) => {
+        const found = await withPath(a, (one) => withPath(b, (other) => diffFiles(one, other)));
+        print(toJson(found, "  "));
+        return found.same ? 0 : 1;
+      },
+    ],
+  ],
+  [
+    "hash",
+    [
+      1,
+      async ([path = ""]) => {
+        await withPath(path, async (file) => {
+          for (const name of file.programNames) print(`${contentHash(await file.program(name))}  ${name}`);
+        });
         return 0;
       },
     ],

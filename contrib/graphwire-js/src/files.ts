@@ -275,12 +275,17 @@ export class GraphwireFile {
     return this.layout.name === "B2" ? `data/${kind}/${payload.path_name}` : payload.path_name;
   }
 
-  /** Returns where the elements of a payload are: in the file, in a store, with the caller, or nowhere (it has none). */
-  async whereIs(kind: Kind, payload: PayloadMeta): Promise<"file" | "store" | "caller" | "nowhere"> {
+  /**
+   * Returns where the elements of a payload are: in the file, in a store, in records that differ between ranks, with the caller, or
+   * nowhere (it has none).
+   */
+  async whereIs(kind: Kind, payload: PayloadMeta): Promise<"file" | "store" | "ranks" | "caller" | "nowhere"> {
     if (payload.placement !== null) return "nowhere";
     const record = this.recordOf(kind, payload);
     if (this.layout.name !== "B2" || this.archive?.records.has(record) === true) return "file";
-    const reference = (await this.references())?.records.get(record);
+    const references = await this.references();
+    if (references?.ranks.some((rank) => rank.has(record)) === true) return "ranks";
+    const reference = references?.records.get(record);
     if (reference === undefined) throw new GraphwireError("missing", "the file has no such record", record);
     return reference.regions.length > 0 || reference.nbytes === 0n ? "store" : "caller";
   }

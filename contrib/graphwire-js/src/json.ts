@@ -31,6 +31,8 @@ export interface JsonOptions {
   readonly wrapped?: boolean;
   /** Whether text may contain lone surrogates, as in treespecs. */
   readonly loneSurrogates?: boolean;
+  /** Whether the last of equal keys counts, as in the contexts of treespecs. Otherwise they are refused. */
+  readonly lastKeyCounts?: boolean;
 }
 
 /** Reads a JSON document as a tree. */
@@ -175,7 +177,8 @@ class JsonParser {
         const key = this.string();
         this.space();
         if (!this.take(":")) throw this.fault("a key without a value");
-        addKey(found, key, this.value());
+        if (this.options.lastKeyCounts === true) found.set(key, this.value());
+        else addKey(found, key, this.value());
         this.space();
       } while (this.take(","));
       if (!this.take("}")) throw this.fault("an unfinished dict");

@@ -83,6 +83,7 @@ class MsgpackReader {
   private extension(count: number): bigint {
     const type = this.view.getInt8(this.skip(1));
     if (type !== BIG_INTEGER) throw new GraphwireError("document", `the extension type ${type} has no meaning`);
+    if (count === 0) throw new GraphwireError("document", "an integer without bytes");
     if (count > MAX_INTEGER_BYTES) throw new GraphwireError("limit", "an integer has more than 4300 digits");
     const bytes = this.bytes(count);
     let found = 0n;

@@ -1,6 +1,7 @@
 /** Neutral JSON: everything that this reader finds in a file, in the form in which readers are compared. */
 
 import { sha256Hex } from "./checksums.js";
+import { contentHash } from "./canonical/program.js";
 import { MANIFEST_RECORD, type GraphwireFile, type Kind } from "./files.js";
 import { GraphwireError } from "./errors.js";
 import { PAYLOAD_META, PROGRAM, WEIGHT_REFERENCES, type PayloadMeta } from "./schema.js";
@@ -18,6 +19,7 @@ export async function neutral(file: GraphwireFile): Promise<Neutral> {
     archive: await archiveNeutral(file),
     programs: { dict: await rows(async (name) => PROGRAM.neutral(await file.program(name))) },
     payloads: { dict: await rows((name) => payloadsNeutral(file, name)) },
+    hash: { dict: await rows(async (name) => contentHash(await file.program(name))) },
     ...(references === null ? {} : { references: WEIGHT_REFERENCES.neutral(references) }),
   };
 }
@@ -50,6 +52,6 @@ async function payloadsNeutral(file: GraphwireFile, program: string): Promise<Ne
 async function payloadNeutral(file: GraphwireFile, kind: Kind, payload: PayloadMeta, program: string): Promise<Neutral> {
   const where = await file.whereIs(kind, payload);
   const fields = PAYLOAD_META.neutral(payload) as { readonly [key: string]: Neutral };
-  if (where === "caller" || where === "nowhere" || payload.use_pickle) return { ...fields, where };
+  if ((where !== "file" && where !== "store") || payload.use_pickle) return { ...fields, where };
   return { ...fields, where, sha256: sha256Hex(await file.elements(kind, { ...payload, conj: false, neg: false }, program)) };
 }

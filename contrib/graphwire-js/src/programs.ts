@@ -73,7 +73,7 @@ export function subgraphsIn(argument: Argument): GraphArgument[] {
 }
 
 /** Returns the subgraphs among the inputs of a node. */
-export function subgraphsOf(node: Node): GraphArgument[] {
+export function subgraphsOf(node: Pick<Node, "inputs">): GraphArgument[] {
   return node.inputs.flatMap((named) => subgraphsIn(named.arg));
 }
 

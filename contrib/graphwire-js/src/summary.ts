@@ -158,7 +158,7 @@ function deviceText({ device }: TensorMeta): string {
 }
 
 /** Returns a literal as Python prints it. */
-function literalText(value: unknown): string {
+export function literalText(value: unknown): string {
   if (typeof value === "string") return value;
   if (typeof value === "bigint") return value.toString();
   if (typeof value === "boolean") return value ? "True" : "False";

@@ -58,7 +58,7 @@ export function splitVersion(type: string): readonly [name: string, version: num
 export function parsedContext(context: Tree): Tree | undefined {
   if (typeof context !== "string") return undefined;
   try {
-    return parseJson(context, LIMITS, { loneSurrogates: true });
+    return parseJson(context, LIMITS, { loneSurrogates: true, lastKeyCounts: true });
   } catch (error) {
     if (error instanceof GraphwireError) return undefined;
     throw error;

@@ -160,8 +160,13 @@ export function taggedTree(value: Tree): Neutral {
   return { dict: Array.from(value, ([key, each]) => [key, taggedTree(each)]) };
 }
 
+/** An enumeration type, with its numbers. */
+export interface EnumerationType<N extends string> extends Type<N> {
+  numberOf(name: N): bigint;
+}
+
 /** A member of an enumeration: a number in the document, a name for programs. */
-export function enumeration<N extends string>(members: Readonly<Record<N, number>>): Type<N> {
+export function enumeration<N extends string>(members: Readonly<Record<N, number>>): EnumerationType<N> {
   const names = new Map((Object.entries(members) as [N, number][]).map(([name, number]) => [BigInt(number), name]));
   return {
     read(value) {
@@ -170,6 +175,7 @@ export function enumeration<N extends string>(members: Readonly<Record<N, number
       return name;
     },
     neutral: (name) => name,
+    numberOf: (name) => BigInt(members[name]),
   };
 }
 

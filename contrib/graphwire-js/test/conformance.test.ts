@@ -15,8 +15,10 @@ import { taggedTree } from "#dist/types.js";
 
 const SUITE = "../../conformance";
 /** What a file may need of a reader so that this one is compared. */
-const PARTS = new Set(["archive", "documents", "payloads", "references", "optional", "trees", "json", "msgpack", "cbor"]);
-const UNCLAIMED = ["hash"];
+const PARTS = new Set(["archive", "documents", "payloads", "references", "hash", "optional", "trees", "json", "msgpack", "cbor"]);
+
+/** The rules that this reader checks. */
+const CHECKED = /^(ARC|TREE)-/;
 
 interface Case {
   readonly file: string;
@@ -36,14 +38,9 @@ function read(path: string): unknown {
   return JSON.parse(readFileSync(join(SUITE, path), "utf8"));
 }
 
-function claimed(output: unknown): unknown {
-  const entries = Object.entries(output as Record<string, unknown>);
-  return Object.fromEntries(entries.filter(([key]) => !UNCLAIMED.includes(key)));
-}
-
 async function outputOf(path: string): Promise<unknown> {
   const found = await withPath(path, neutral, { resolve: folderResolver(dirname(path)) });
-  return claimed(JSON.parse(toCanonicalJson(found)));
+  return JSON.parse(toCanonicalJson(found)) as unknown;
 }
 
 const { cases } = read("index.json") as { cases: readonly Case[] };
@@ -54,7 +51,7 @@ test("valid files are read as the suite says", async () => {
   const wrong: string[] = [];
   for (const { file } of own.filter(({ valid }) => valid)) {
     try {
-      assert.deepStrictEqual(await outputOf(join(SUITE, file)), claimed(read(file.replace(/\.[^.]*$/, ".expected.json"))));
+      assert.deepStrictEqual(await outputOf(join(SUITE, file)), read(file.replace(/\.[^.]*$/, ".expected.json")));
     } catch (error) {
       wrong.push(`${file}: ${String(error).slice(0, 400)}`);
     }
@@ -64,7 +61,7 @@ test("valid files are read as the suite says", async () => {
 
 test("invalid files are refused", async () => {
   const wrong: string[] = [];
-  for (const { file, rules } of own.filter(({ valid }) => !valid)) {
+  for (const { file, rules } of own.filter(({ valid, rules }) => !valid && rules.every((rule) => CHECKED.test(rule)))) {
     try {
       await outputOf(join(SUITE, file));
       wrong.push(`${file}: ${rules.join(", ")}`);
@@ -96,7 +93,7 @@ test("the command prints neutral JSON, and exits with 1 for a file that it refus
     spawnSync(process.execPath, ["dist/cli.js", "neutral", join(SUITE, file)], { encoding: "utf8" });
   const good = run("valid/documents/simple.pt2");
   assert.equal(good.status, 0);
-  assert.deepStrictEqual(claimed(JSON.parse(good.stdout)), claimed(read("valid/documents/simple.expected.json")));
+  assert.deepStrictEqual(JSON.parse(good.stdout), read("valid/documents/simple.expected.json"));
   assert.equal(run("index.json").status, 0);
   assert.equal(run("README.md").status, 1);
 });
