@@ -524,6 +524,38 @@ def payload_cases() -> Iterator[Case]:
         "a constant that shares a record that is not there",
         with_weights({"w": float32()}, {"k": shared}),
     )
+    tied = {"a": float32(), "b": Payload("weight_0", numbers(6), meta(7, (3, 2)), fields={"same_as": "a"})}
+    yield of("same_as_another_shape", "PAY-34", "a tied weight of another shape", with_weights(tied))
+    tied = {"a": float32(), "b": float32(record="weight_1", seed=4, same_as="a")}
+    yield of("same_as_another_record", "PAY-34", "a tied weight of another record", with_weights(tied))
+    constant = Payload("tensor_0", numbers(6), meta(7, (3, 2)), is_param=False, fields={"weight": "w"})
+    yield of(
+        "weight_of_another_shape",
+        "PAY-34",
+        "a constant that is a weight of another shape",
+        with_weights({"w": float32()}, {"k": constant}),
+    )
+    yield of(
+        "weight_with_shared",
+        "PAY-35",
+        "a weight that shares a record as constants do",
+        with_weights({"w": float32(), "v": float32(record="weight_1", shared="data/weights/weight_0")}),
+    )
+    yield of(
+        "weight_with_weight",
+        "PAY-35",
+        "a weight that names a weight as constants do",
+        with_weights({"w": float32(), "v": float32(record="weight_1", weight="w")}),
+    )
+    constant = Payload(
+        "tensor_0", numbers(6), meta(), is_param=False, fields={"shared": "data/constants/tensor_0"}
+    )
+    yield of(
+        "shared_outside_of_weights",
+        "PAY-35",
+        "a constant that shares a record of constants",
+        with_weights({"w": float32()}, {"k": constant}),
+    )
     values = {
         "own_part": (
             {"a": {"codec": "c", "tree": None, "tensors": ["a"]}},

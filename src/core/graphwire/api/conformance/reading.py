@@ -96,10 +96,7 @@ def _payload_forms(archive: Archive, name: str) -> dict[str, Any]:
     payloads = archive.payloads_of(name)
     samples = {} if payloads.examples is not None else payloads.sample_inputs
     return {
-        kind: pairs(
-            (fqn, _payload_form(meta, folder, payloads, archive.weights.references))
-            for fqn, meta in table.items()
-        )
+        kind: pairs((fqn, _payload_form(meta, folder, payloads, archive)) for fqn, meta in table.items())
         for kind, folder, table in (
             ("weights", WEIGHTS, payloads.weights),
             ("constants", CONSTANTS, payloads.constants),
@@ -108,23 +105,15 @@ def _payload_forms(archive: Archive, name: str) -> dict[str, Any]:
     }
 
 
-def _payload_form(
-    meta: PayloadMeta, folder: str, payloads: Payloads, references: WeightReferences | None
-) -> dict[str, Any]:
-    name = folder + meta.path_name
-    record = payloads.records.get(name)
-    if (
-        record is None and meta.shared is not None
-    ):  # the copy of a constant, which a file with references lacks
-        name, record = meta.shared, payloads.records.get(meta.shared)
+def _payload_form(meta: PayloadMeta, folder: str, payloads: Payloads, archive: Archive) -> dict[str, Any]:
+    name, references = folder + meta.path_name, archive.weights.references
+    if references is not None and meta.shared is not None and name not in archive.names:
+        name = meta.shared  # the constant has no copy of its own
     where = "nowhere" if meta.placement is not None else _where(name, references)
     form = neutral_record(meta) | {"where": where}
-    if (
-        where in ("file", "store")
-        and record is not None
-        and meta.tensor_meta is not None
-        and not meta.use_pickle
-    ):
+    record = payloads.records.get(name)
+    is_here = where in ("file", "store") and not meta.use_pickle
+    if is_here and record is not None and meta.tensor_meta is not None:
         form["sha256"] = digest_of_elements(record.view(), meta.tensor_meta)
     return form
 
