@@ -1,4 +1,4 @@
-"""A second reader of older documents, from docs/spec/history.md alone: plain JSON of schemas 1 to 8.17 in, of 8.20 out.
+"""A second reader of older documents, from docs/spec/history.md alone: plain JSON of the draft to schema 8.17 in, of 8.20 out.
 
 Comments name the rules. Everything is changed in place.
 """
@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from second_draft import from_draft
 from second_expressions import Infix, Tree
 
 Record = dict[str, Any]
@@ -74,6 +75,15 @@ def numbers(tree: Record) -> Iterator[Record]:
 def nodes(tree: Record) -> Iterator[Record]:
     for graph in graphs(top(tree)):
         yield from graph["nodes"]
+
+
+# ------------------------------------------------------------------------------------------ compact 5.3
+
+
+def from_compact(tree: Record) -> None:  # HIS-21
+    top(tree).pop("co_fileinfo_ordered_list", None)
+    for node in nodes(tree):
+        node["metadata"].pop("stack_trace", None)  # no hash counts it
 
 
 # ------------------------------------------------------------------------------------------ 1 to 2
@@ -511,6 +521,8 @@ STEPS: dict[tuple[int, int], tuple[Callable[[Record], None] | None, tuple[int, i
 def upgraded(text: bytes) -> Record:
     """Return the document of the current schema that the JSON of an older one means."""
     tree = json.loads(text)
+    if "schema_version" not in tree:  # HIS-1
+        tree = {**from_draft(tree), "schema_version": 1}
     stated = tree["schema_version"]
     version = (stated, 0) if isinstance(stated, int) else (stated["major"], stated["minor"])
     ranges = tree["range_constraints"]
@@ -522,6 +534,8 @@ def upgraded(text: bytes) -> Record:
         }
         ranges = {key: {end: bound[end](ends[end]) for end in ends} for key, ends in ranges.items()}
     tree["range_constraints"] = ranges
+    if version == (5, 3):
+        from_compact(tree)
     while version != (8, 20):
         step, version = STEPS[version]
         if step:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import tarfile
 import zipfile
 import zlib
 
+import pytest
 import second_hash
 import second_upgrade
 from specification import SPEC, table_rows, words
 
 import graphwire
+from graphwire.analysis.canonical import content_hash
 from graphwire.evolve.documents import RELEASES, rename_symbols, version_with
 from graphwire.evolve.operators.schema_forms import CHANGES
-from graphwire.evolve.targets.chain import STEPS, VARIANTS
+from graphwire.evolve.targets.chain import STEPS, VARIANTS, upgrade
 from graphwire.schema import SCHEMA_VERSION
+from graphwire.schema.trees import program_from_tree
 from graphwire.wire.package.layouts import _DETECTED, LAYOUTS
 
 
@@ -70,6 +74,18 @@ def test_old_documents_are_read_as_the_text_alone_has_it():
             assert second_hash.content_hash(document) == graphwire.content_hash(data), member.name
             read += 1
     assert read > 50
+
+
+@pytest.mark.parametrize(
+    "file", sorted((SPEC.parents[1] / "tests/evolve/golden").glob("*.json")), ids=lambda file: file.stem
+)
+def test_golden_documents_are_read_as_the_text_alone_has_it(file):
+    given = json.loads(file.read_text(encoding="utf-8"))
+    for pair in given if isinstance(given, list) else [given]:
+        for document in (pair["older"], pair["newer"]):
+            current, _ = upgrade(document)
+            found = second_upgrade.upgraded(json.dumps(document).encode())
+            assert second_hash.content_hash(found) == content_hash(program_from_tree(current))
 
 
 def test_the_older_names_of_operations_are_those_that_the_steps_replace():
