@@ -23,6 +23,7 @@ import {
   type WeightReferences,
 } from "./schema.js";
 import { blobSource, bufferSource, urlSource, type ByteSource } from "./source.js";
+import { checkProgram } from "./validation/programs.js";
 import { decodeText, type Tree } from "./trees.js";
 import { dict, readAs, type Of } from "./types.js";
 
@@ -161,7 +162,9 @@ export class GraphwireFile {
     return once(this.programs, chosen, async () => {
       const provider = this.archive === null ? "" : await this.provider(suffix);
       const format = formatOf(suffix, record, provider);
-      return programOf(await this.tree(record, format), record);
+      const program = programOf(await this.tree(record, format), record);
+      checkProgram(program, record);
+      return program;
     });
   }
 
@@ -207,8 +210,11 @@ export class GraphwireFile {
     const records = KINDS.map((kind) => `data/${kind}/${name}_${kind}_config.json`);
     const present = records.filter((record) => archive?.records.has(record));
     const found = (await archive?.readMany(present)) ?? new Map<string, Uint8Array>();
-    const tables = records.map((record): PayloadTable => {
+    const tables = records.map((record, index): PayloadTable => {
       const bytes = found.get(record);
+      if (bytes === undefined && KINDS[index] !== "sample_inputs") {
+        throw new GraphwireError("missing", "the file has no such record, which describes payloads", record);
+      }
       return bytes === undefined ? new Map() : readAs(PAYLOAD_CONFIG, readJson(bytes, this.limits), record).config;
     });
     const unread = tables[2]?.size === 0 && !present.includes(records[2] ?? "") ? await this.unreadInputs(name) : "";
@@ -265,6 +271,11 @@ export class GraphwireFile {
       if (this.archive?.records.has(REFERENCES) !== true) return null;
       const found = readAs(WEIGHT_REFERENCES, await this.json(REFERENCES), REFERENCES);
       checkReferences(found);
+      for (const table of [found.records, ...found.ranks]) {
+        for (const name of table.keys()) {
+          if (this.archive.records.has(name)) throw new GraphwireError("archive", "the record is in the archive and elsewhere", name);
+        }
+      }
       return found;
     });
   }

@@ -64,7 +64,13 @@ const COMPARISONS: ReadonlySet<string> = new Set(["==", "!=", "<", "<=", ">", ">
 /** Parses a guard, such as `L['x'].size()[0] <= 10`. */
 export function parseGuard(text: string): Guard {
   if (text.length > MAX_TEXT) refuse("too many characters", text);
-  return new GuardParser(text).whole();
+  const found = new GuardParser(text).whole();
+  if (depthOf(found) > MAX_NESTING) refuse("too deep a nest", text);
+  return found;
+}
+
+function depthOf(guard: Guard): number {
+  return guard.kind === "operation" ? 1 + Math.max(0, ...guard.operands.map(depthOf)) : 0;
 }
 
 function refuse(what: string, text: string): never {

@@ -655,7 +655,7 @@ export interface PayloadMeta {
   readonly buffer: boolean | null;
   readonly conj: boolean;
   readonly neg: boolean;
-  readonly placement: string | null;
+  readonly placement: "meta" | "fake" | null;
 }
 export const PAYLOAD_META = record<PayloadMeta>({
   path_name: required(text),
@@ -668,7 +668,7 @@ export const PAYLOAD_META = record<PayloadMeta>({
   buffer: orNone(truth),
   conj: optional(truth, false),
   neg: optional(truth, false),
-  placement: orNone(text),
+  placement: orNone(oneOf("meta", "fake")),
 });
 export const PAYLOAD_CONFIG = record<{ config: Dict<PayloadMeta> }>({ config: required(dict(PAYLOAD_META)) });
 

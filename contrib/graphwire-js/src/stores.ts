@@ -249,6 +249,9 @@ async function openSafetensors(store: StoreReference, file: OpenFile): Promise<O
     return known;
   };
   const index = store.location.endsWith(INDEX_SUFFIX) ? await readIndex(await file(store.location), store.location) : null;
+  for (const [name, location] of index ?? []) {
+    if (!(await header(location)).has(name)) refuse(`${location} lacks the tensor ${JSON.stringify(name)}`, store.location);
+  }
   return async (name) => {
     const location = index === null ? store.location : index.get(name);
     const found = location === undefined ? undefined : (await header(location)).get(name);

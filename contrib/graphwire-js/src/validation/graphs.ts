@@ -1,0 +1,341 @@
+/** The rules of graphs: values are defined once and before they are used, names are legal, tensors are possible. */
+
+import { GraphwireError } from "../errors.js";
+import { parseExpression } from "../expressions.js";
+import { argumentsIn } from "../programs.js";
+import type { Argument, Device, Graph, Node, SymBool, SymFloat, SymInt, TensorMeta } from "../schema.js";
+import { parseTreespec } from "../treespecs.js";
+import { isClassName, isOperatorName, isParameterName, isPath, isTypeName, isValueName } from "./names.js";
+
+type Kind = "tensor" | "int" | "float" | "bool" | "object";
+
+const MAX_NESTING = 100;
+const MAX_DIMENSIONS = 64;
+const MAX_SIZE = (1n << 63n) - 1n;
+const MAX_REACH = 1n << 59n;
+const MAX_DEVICE = 32767n;
+
+const LITERALS = new Set<Argument["arm"]>(["as_none", "as_int", "as_float", "as_bool", "as_string"]);
+const RESULTS = new Set<Argument["arm"]>([
+  ...LITERALS,
+  "as_tensor",
+  "as_tensors",
+  "as_sym_int",
+  "as_sym_float",
+  "as_sym_bool",
+  "as_custom_obj",
+  "as_sym_ints",
+  "as_sym_floats",
+  "as_sequence",
+  "as_string_to_argument",
+  "as_mapping",
+]);
+
+/** Throws the error for a violated rule. */
+export function refuse(message: string, place: string): never {
+  throw new GraphwireError("document", message, place);
+}
+
+/** Runs a check of a text with a grammar, and adds the place to its error. */
+export function parsed(place: string, parse: () => unknown): void {
+  try {
+    parse();
+  } catch (error) {
+    if (error instanceof GraphwireError) refuse(error.message, place);
+    throw error;
+  }
+}
+
+/** Checks the texts of a program's expressions, each once. */
+export class ExpressionCheck {
+  private readonly seen = new Set<string>();
+
+  constructor(private readonly parse: (text: string) => unknown = parseExpression) {}
+
+  check(text: string, place: string): void {
+    if (this.seen.has(text)) return;
+    parsed(place, () => this.parse(text));
+    this.seen.add(text);
+  }
+}
+
+/** Returns whether an argument is a literal that an input or output may be. */
+export function isLiteral(argument: Argument): boolean {
+  return LITERALS.has(argument.arm);
+}
+
+/** Yields the references to values in an argument, with their kinds. Those inside subgraphs are not included. */
+export function* valuesIn(argument: Argument): Generator<readonly [name: string, kind: Kind]> {
+  const { arm, value } = argument;
+  switch (arm) {
+    case "as_tensor":
+      yield [value.name, "tensor"];
+      break;
+    case "as_tensors":
+      for (const each of value) yield [each.name, "tensor"];
+      break;
+    case "as_nested_tensors":
+      for (const each of value.flat()) yield [each.name, "tensor"];
+      break;
+    case "as_optional_tensor":
+    case "as_optional_tensors":
+      for (const each of [value].flat()) if (each.arm === "as_tensor") yield [each.value.name, "tensor"];
+      break;
+    case "as_sym_int":
+    case "as_sym_ints":
+      for (const each of [value].flat()) if (each.arm === "as_name") yield [each.value, "int"];
+      break;
+    case "as_sym_float":
+    case "as_sym_floats":
+      for (const each of [value].flat()) if (each.arm === "as_name") yield [each.value, "float"];
+      break;
+    case "as_sym_bool":
+    case "as_sym_bools":
+      for (const each of [value].flat()) if (each.arm === "as_name") yield [each.value, "bool"];
+      break;
+    case "as_custom_obj":
+      yield [value.name, "object"];
+      break;
+    default:
+      for (const each of argumentsIn(argument)) yield* valuesIn(each);
+  }
+}
+
+/** Notes the extensions that a program uses. */
+export type Used = (extension: string, place: string) => void;
+
+/** Checks a graph and all graphs in it. */
+export class GraphCheck {
+  constructor(
+    private readonly used: Used,
+    private readonly expressions: ExpressionCheck,
+    private readonly rows: { readonly frames: number; readonly sources: number },
+  ) {}
+
+  graph(graph: Graph, place: string, depth = 0): void {
+    if (depth > MAX_NESTING) refuse("arguments and subgraphs nest too deep", place);
+    const values = new Map<string, Kind>();
+    const nodes = new Set(Array.from(graph.value_metadata.values(), ({ name }) => name ?? ""));
+    let isComplete = true;
+    graph.inputs.forEach((input, index) => {
+      const at = `${place}.inputs[${index}]`;
+      const defined = [...valuesIn(input)];
+      const isValue = defined.length === 1 && input.arm !== "as_tensors" && !input.arm.endsWith("s");
+      if (!isLiteral(input) && !isValue) refuse(`an input cannot be ${input.arm}`, at);
+      this.define(input, values, at);
+    });
+    graph.nodes.forEach((node, index) => {
+      const at = `${place}.nodes[${index}]`;
+      this.node(node, values, nodes, at, depth);
+      if (node.propagate) isComplete = false;
+      node.outputs.forEach((output, position) => {
+        const there = `${at}.outputs[${position}]`;
+        checkResult(output, there);
+        this.define(output, values, there);
+      });
+      if (node.name !== null) nodes.add(node.name);
+    });
+    graph.outputs.forEach((output, index) => {
+      this.argument(output, values, nodes, `${place}.outputs[${index}]`, depth);
+    });
+    if (graph.is_single_tensor_return && graph.outputs.length !== 1) refuse("a bare output that is not the only one", place);
+    if (graph.input_names !== null && graph.input_names.length !== graph.inputs.length) refuse("another number of input_names", place);
+    this.tables(graph, values, isComplete, place);
+    for (const [name, metadata] of [...graph.value_metadata, ["output", graph.output_metadata] as const]) {
+      if (metadata !== null) this.metadata(metadata, `${place}.value_metadata[${JSON.stringify(name)}]`);
+    }
+  }
+
+  private define(argument: Argument, values: Map<string, Kind>, place: string): void {
+    for (const [name, kind] of valuesIn(argument)) {
+      if (!isValueName(name)) refuse(`${JSON.stringify(name)} is not a legal name of a value`, place);
+      if (values.has(name)) refuse(`the value ${name} is defined twice`, place);
+      values.set(name, kind);
+    }
+    this.extensions(argument, place);
+  }
+
+  private node(node: Node, values: ReadonlyMap<string, Kind>, nodes: ReadonlySet<string>, place: string, depth: number): void {
+    if (!isOperatorName(node.target)) refuse(`${JSON.stringify(node.target)} is not a legal name of an operator`, place);
+    if (node.name !== null && !isValueName(node.name)) refuse(`${JSON.stringify(node.name)} is not a legal name of a node`, place);
+    const names = new Set<string>();
+    node.inputs.forEach(({ name, arg, kind }, index) => {
+      const at = `${place}.inputs[${index}]`;
+      if (name !== "") {
+        if (!isParameterName(name, kind === "KEYWORD")) refuse(`${JSON.stringify(name)} is not a legal name of a parameter`, at);
+        if (names.has(name)) refuse(`two inputs have the name ${name}`, at);
+        names.add(name);
+      }
+      this.argument(arg, values, nodes, at, depth);
+    });
+    if (node.propagate) this.used("propagate", place);
+    this.metadata(node, place);
+  }
+
+  private metadata(
+    held: Pick<Node, "metadata" | "stack" | "from_node">,
+    place: string,
+  ): void {
+    checkTrace(held.metadata.get("stack_trace") ?? "", place);
+    for (const [indices, count] of [[held.stack, this.rows.frames], [held.from_node, this.rows.sources]] as const) {
+      if (indices?.some((index) => index < 0n || index >= BigInt(count)) === true) refuse("an index outside of its table", place);
+    }
+  }
+
+  private argument(
+    argument: Argument,
+    values: ReadonlyMap<string, Kind>,
+    nodes: ReadonlySet<string>,
+    place: string,
+    depth: number,
+  ): void {
+    if (depth > MAX_NESTING) refuse("arguments and subgraphs nest too deep", place);
+    const inner = argumentsIn(argument);
+    for (const each of inner) this.argument(each, values, nodes, place, depth + 1);
+    if (inner.length > 0) {
+      this.extension(argument, place);
+      return;
+    }
+    for (const [name, kind] of valuesIn(argument)) {
+      const known = values.get(name);
+      if (known === undefined && kind === "object" && isPath(name)) continue;
+      if (known !== kind) refuse(`${JSON.stringify(name)} is not a value of the kind ${kind} that is defined before`, place);
+    }
+    this.extension(argument, place);
+    this.content(argument, nodes, place, depth);
+  }
+
+  private content(argument: Argument, nodes: ReadonlySet<string>, place: string, depth: number): void {
+    const { arm, value } = argument;
+    switch (arm) {
+      case "as_graph":
+        if (!isValueName(value.name)) refuse(`${JSON.stringify(value.name)} is not a legal name of a subgraph`, place);
+        this.graph(value.graph, `${place}.as_graph.graph`, depth + 1);
+        break;
+      case "as_results":
+        if (!nodes.has(value)) refuse(`there is no node ${JSON.stringify(value)} before`, place);
+        break;
+      case "as_range":
+        if (value.step === 0n) refuse("a range whose step is 0", place);
+        break;
+      case "as_operator":
+        if (!isOperatorName(value)) refuse(`${JSON.stringify(value)} is not a legal name of an operator`, place);
+        break;
+      case "as_custom_obj":
+        checkClass(value.class_fqn, place);
+        break;
+      case "as_treespec":
+        parsed(place, () => parseTreespec(typeof value === "string" ? value : value.spec));
+        break;
+      case "as_constant":
+        if (!isPath(typeof value === "string" ? value : value.name)) refuse("a constant without a legal name", place);
+        break;
+      case "as_dtype_name":
+      case "as_layout_name":
+        if (!isTypeName(value)) refuse(`${JSON.stringify(value)} is not a legal name of a type`, place);
+        break;
+      case "as_device":
+        checkDevice(value, place);
+        break;
+      default:
+    }
+  }
+
+  /** Notes the extensions of an argument and of those in it. */
+  private extensions(argument: Argument, place: string): void {
+    this.extension(argument, place);
+    for (const each of argumentsIn(argument)) this.extensions(each, place);
+  }
+
+  private extension({ arm }: Argument, place: string): void {
+    const extension = EXTENSIONS[arm];
+    if (extension !== undefined) this.used(extension, place);
+  }
+
+  private tables(graph: Graph, values: ReadonlyMap<string, Kind>, isComplete: boolean, place: string): void {
+    const tables = [
+      ["tensor_values", "tensor"],
+      ["sym_int_values", "int"],
+      ["sym_float_values", "float"],
+      ["sym_bool_values", "bool"],
+      ["custom_obj_values", "object"],
+    ] as const;
+    for (const [table, kind] of tables) {
+      for (const name of graph[table].keys()) {
+        if (values.get(name) !== kind) refuse(`the entry ${JSON.stringify(name)} belongs to no value`, `${place}.${table}`);
+      }
+      for (const [name, own] of values) {
+        if (isComplete && own === kind && !graph[table].has(name)) refuse(`the value ${name} has no entry`, `${place}.${table}`);
+      }
+    }
+    for (const [name, meta] of graph.tensor_values) this.tensor(meta, `${place}.tensor_values[${JSON.stringify(name)}]`);
+    for (const table of [graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values]) {
+      for (const [name, value] of table) this.number(value, `${place}: ${name}`);
+    }
+    for (const [name, object] of graph.custom_obj_values) checkClass(object.class_fqn, `${place}.custom_obj_values[${JSON.stringify(name)}]`);
+  }
+
+  private number(value: SymInt | SymFloat | SymBool, place: string): void {
+    if (value.arm === "as_expr") this.expressions.check(value.value.expr_str, place);
+  }
+
+  private tensor(meta: TensorMeta, place: string): void {
+    checkDtype(meta, place);
+    if (meta.dtype_name !== null) this.used("dtypes", place);
+    if (meta.layout_name !== null) this.used("layouts", place);
+    checkDevice(meta.device, place);
+    for (const value of [...meta.sizes, ...meta.strides, meta.storage_offset]) {
+      this.number(value, place);
+      if (value.arm === "as_int" && (value.value < 0n || value.value > MAX_SIZE)) refuse("a size out of range", place);
+    }
+    const { sizes, strides, layout } = meta;
+    if (strides.length !== sizes.length && (layout === "Strided" || strides.length > 0)) refuse("another number of strides", place);
+    const known = (value: SymInt | undefined): bigint => (value?.arm === "as_int" ? value.value : 1n);
+    const product = sizes.reduce((all, size) => all * (known(size) === 0n ? 1n : known(size)), 1n);
+    const reach = sizes.reduce((sum, size, index) => {
+      return known(size) > 1n ? sum + (known(size) - 1n) * known(strides[index]) : sum;
+    }, meta.storage_offset.arm === "as_int" ? meta.storage_offset.value : 0n);
+    if (sizes.length > MAX_DIMENSIONS || product > MAX_REACH || reach >= MAX_REACH) refuse("a tensor that is too large", place);
+  }
+}
+
+const EXTENSIONS: Readonly<Partial<Record<Argument["arm"], string>>> = {
+  as_sequence: "sequences",
+  as_mapping: "mappings",
+  as_slice: "slices",
+  as_dtype_name: "dtypes",
+  as_layout_name: "layouts",
+  as_constant: "constants",
+  as_treespec: "treespecs",
+  as_results: "results",
+  as_range: "ranges",
+};
+
+function checkResult(argument: Argument, place: string): void {
+  if (!RESULTS.has(argument.arm)) refuse(`a result cannot be ${argument.arm}`, place);
+  for (const each of argumentsIn(argument)) if (each.arm !== "as_results") checkResult(each, place);
+}
+
+/** Checks the element type and layout of a tensor: a number, or 0 and a name. */
+export function checkDtype(meta: TensorMeta, place: string): void {
+  if ((meta.dtype === "UNKNOWN") !== (meta.dtype_name !== null)) refuse("an element type needs a number or a name", place);
+  if ((meta.layout === "Unknown") !== (meta.layout_name !== null)) refuse("a layout needs a number or a name", place);
+  for (const name of [meta.dtype_name, meta.layout_name]) {
+    if (name !== null && !isTypeName(name)) refuse(`${JSON.stringify(name)} is not a legal name of a type`, place);
+  }
+}
+
+function checkDevice({ type, index }: Device, place: string): void {
+  if (!isValueName(type)) refuse(`${JSON.stringify(type)} is not a legal type of device`, place);
+  if (index !== null && (index < 0n || index > MAX_DEVICE)) refuse("a device's index out of range", place);
+}
+
+/** Checks the name of an object's class. */
+export function checkClass(name: string, place: string): void {
+  if (!isClassName(name)) refuse(`${JSON.stringify(name)} is not a legal name of a class`, place);
+}
+
+/** Checks the text of a stack trace. */
+export function checkTrace(text: string, place: string): void {
+  if (text.includes("\r") || text.includes("\0")) refuse("a stack trace with a carriage return or NUL", place);
+}
