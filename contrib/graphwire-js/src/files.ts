@@ -23,6 +23,7 @@ import {
   type WeightReferences,
 } from "./schema.js";
 import { blobSource, bufferSource, urlSource, type ByteSource } from "./source.js";
+import { checkPayloads } from "./validation/payloads.js";
 import { checkProgram } from "./validation/programs.js";
 import { decodeText, type Tree } from "./trees.js";
 import { dict, readAs, type Of } from "./types.js";
@@ -219,6 +220,7 @@ export class GraphwireFile {
     });
     const unread = tables[2]?.size === 0 && !present.includes(records[2] ?? "") ? await this.unreadInputs(name) : "";
     const [weights = NO_PAYLOADS, constants = NO_PAYLOADS, sample_inputs = NO_PAYLOADS] = tables;
+    checkPayloads(weights, constants, sample_inputs);
     return { weights, constants, sample_inputs, unread, coded: false };
   }
 

@@ -620,6 +620,7 @@ export interface Program {
   readonly requires: readonly string[];
   readonly encoded_values: Dict<EncodedValue>;
   readonly edited_values: readonly string[];
+  readonly group_sizes: Dict<bigint>;
   readonly producer: string | null;
   readonly readable_from: string | null;
   readonly plugins: readonly Of<typeof PLUGIN_REQUIREMENT>[];
@@ -636,6 +637,7 @@ export const PROGRAM = record<Program>({
   requires: optional(list(text), none),
   encoded_values: optional(dict(ENCODED_VALUE), noEntries),
   edited_values: ignorable(optional(list(text), none)),
+  group_sizes: ignorable(optional(dict(integer), noEntries)),
   producer: ignorable(orNone(text)),
   readable_from: ignorable(orNone(text)),
   plugins: ignorable(optional(list(PLUGIN_REQUIREMENT), none)),

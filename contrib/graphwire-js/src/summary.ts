@@ -48,6 +48,8 @@ export interface ProcessGroup {
   readonly sizes: readonly bigint[];
   readonly operators: ReadonlyMap<string, number>;
   readonly nodes: readonly string[];
+  /** How many processes it had where the program was saved; null if it was saved outside of a job. */
+  readonly saved_size: bigint | null;
 }
 
 /** The summary of one program. */
@@ -122,7 +124,7 @@ export function summarize(program: Program, name: string, weights?: PayloadTable
     features: program.requires,
     plugins: program.plugins,
     modules: modulesOf(graphs, tensors.parameter),
-    process_groups: processGroups(graphs),
+    process_groups: processGroups(graphs, program.group_sizes),
   };
 }
 
@@ -355,15 +357,21 @@ function submodule(stack: string): readonly [name: string, type: string] | null 
   return top === "" ? null : [top, dot < 0 ? rest.slice(comma + 1) : ""];
 }
 
-function processGroups(graphs: readonly Graph[]): ProcessGroup[] {
-  const found = new Map<string, { name: string; sizes: bigint[]; operators: Map<string, number>; nodes: string[] }>();
+function processGroups(graphs: readonly Graph[], savedSizes: ReadonlyMap<string, bigint>): ProcessGroup[] {
+  interface Group extends ProcessGroup {
+    readonly sizes: bigint[];
+    readonly operators: Map<string, number>;
+    readonly nodes: string[];
+  }
+  const found = new Map<string, Group>();
   for (const node of graphs.flatMap((graph) => graph.nodes)) {
     for (const named of node.inputs) {
       if (named.name !== "group_name" || named.arg.arm !== "as_string") continue;
       const given = node.inputs.find((each) => each.arg.arm === "as_operator")?.arg;
       const operator = given?.arm === "as_operator" ? given.value : node.target;
       const name = named.arg.value;
-      const group = found.get(name) ?? { name, sizes: [], operators: new Map<string, number>(), nodes: [] };
+      const known = found.get(name);
+      const group = known ?? { name, sizes: [], operators: new Map<string, number>(), nodes: [], saved_size: savedSizes.get(name) ?? null };
       found.set(name, group);
       group.operators.set(operator, (group.operators.get(operator) ?? 0) + 1);
       group.nodes.push(nodeName(node) || node.target);

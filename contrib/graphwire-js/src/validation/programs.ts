@@ -162,6 +162,10 @@ function checkCalls(program: Program, place: string): void {
     if (signature === null) return;
     parsed(`${at}.signature.in_spec`, () => parseTreespec(signature.in_spec));
     parsed(`${at}.signature.out_spec`, () => parseTreespec(signature.out_spec));
+    const listed = [[signature.input_names, signature.inputs], [signature.output_names, signature.outputs]] as const;
+    if (listed.some(([names, values]) => names !== null && names.length !== values.length)) {
+      refuse("another number of names than values", `${at}.signature`);
+    }
     const names = signature.forward_arg_names ?? [];
     if (new Set(names).size !== names.length || names.includes("self") || names.some((name) => !isParameterName(name, false))) {
       refuse("names of parameters that are not legal", `${at}.signature.forward_arg_names`);
