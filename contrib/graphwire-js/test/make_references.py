@@ -4,7 +4,8 @@
 
 The corpus is unpacked into FOLDER/corpus. FOLDER/inspections.jsonl has a line for each file: its path, and its inspection.
 FOLDER/diffs.jsonl has a line for each of some pairs of files: their paths, and their differences. FOLDER/hashes.jsonl has a line
-for each file of the current schema: its path, and the content hash of each program.
+for each file of the current schema: its path, and the content hash of each program. FOLDER/large.jsonl has the path of a file
+whose weights have a megabyte each.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import torch
 
 import graphwire
 from graphwire.cli import main as main_of_cli
@@ -36,6 +38,7 @@ def main(folder: Path) -> None:
     _write(folder / "inspections.jsonl", _inspections(_files(folder)))
     _write(folder / "diffs.jsonl", _diffs(_pairs(folder)))
     _write(folder / "hashes.jsonl", _hashes(_current(folder)))
+    _write(folder / "large.jsonl", iter([str(_large(folder / "large.pt2"))]))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -92,7 +95,14 @@ def _hashes(files: list[Path]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _write(path: Path, rows: Iterator[dict[str, Any]]) -> None:
+def _large(path: Path) -> Path:
+    """Write a program of three layers, each with a weight of a megabyte."""
+    layers = torch.nn.Sequential(*(torch.nn.Linear(512, 512, bias=False) for _ in range(3)))
+    graphwire.save(torch.export.export(layers, (torch.ones(1, 512),)), path)
+    return path
+
+
+def _write(path: Path, rows: Iterator[Any]) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.writelines(f"{json.dumps(row)}\n" for row in rows)
 
