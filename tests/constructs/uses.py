@@ -17,6 +17,7 @@ from torch.fx.passes.shape_prop import ShapeProp
 from torch.utils import _pytree as pytree
 
 import graphwire
+from graphwire.schema.texts import ProcessNumbers
 from graphwire.testing.programs import assert_same_values
 
 Use = Callable[[ExportedProgram, Inputs], Any]
@@ -154,23 +155,24 @@ def _flat(program: ExportedProgram, call: Inputs) -> Any:
 
 @_use
 def is_looked_at(program: ExportedProgram, call: Inputs) -> Any:
-    """Everything that a graph module says of itself, but for the name of its class and the tracer that it comes from: no
-    file has those."""
+    """Everything that a graph module says of itself, but for the name of its class, the tracer that it comes from and the
+    counters of generated code: no file has those."""
     module = program.module()
+    numbers = ProcessNumbers()
     return [
-        _looks(program.graph_module),
-        _looks(module),
+        _looks(program.graph_module, numbers),
+        _looks(module, numbers),
         str(inspect.signature(module.forward)),
         str(inspect.signature(program.graph_module.forward)),
         str(program.call_spec),
     ]
 
 
-def _looks(module: torch.nn.Module) -> list[Any]:
-    return [(name, *_looks_of_one(each)) for name, each in module.named_modules()]
+def _looks(module: torch.nn.Module, numbers: ProcessNumbers) -> list[Any]:
+    return [(name, *_looks_of_one(each, numbers)) for name, each in module.named_modules()]
 
 
-def _looks_of_one(module: torch.nn.Module) -> Iterator[Any]:
+def _looks_of_one(module: torch.nn.Module, numbers: ProcessNumbers) -> Iterator[Any]:
     yield [(each.__qualname__, sorted(vars(each))) for each in type(module).__mro__]
     yield module.training
     yield sorted(vars(module))
@@ -188,7 +190,7 @@ def _looks_of_one(module: torch.nn.Module) -> Iterator[Any]:
         yield type(module.graph).__name__, type(module.graph._codegen).__name__
         yield str(module.__dict__.get("_in_spec")), str(module.__dict__.get("_out_spec"))
         text = module.print_readable(print_output=False, include_stride=True, include_device=True)
-        yield re.sub(r"class .+\(torch", "class (torch", text)
+        yield numbers.trace(re.sub(r"class .+\(torch", "class (torch", text))
 
 
 _HOOKS = (

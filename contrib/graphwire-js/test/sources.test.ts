@@ -1,12 +1,11 @@
 /** Files behind a URL, in memory and in a browser: what is read of them, and what is not. */
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { promisify } from "node:util";
 
 import { inspect, openFile, urlSource } from "graphwire-js";
+import { chromium } from "playwright-core";
 
 import { references } from "./references.js";
 import { serve } from "./server.js";
@@ -74,11 +73,14 @@ const PAGE = `<!doctype html><script type="importmap">{"imports": {
 test("a page in a browser opens a File and lists its nodes", { skip: existsSync(BROWSER) ? false : `no ${BROWSER}` }, async () => {
   const { path } = rows().find((row) => row.path.endsWith("2.13.0/linear.pt2")) ?? { path: "" };
   const server = await serve((name) => (name === "/index.html" ? Buffer.from(PAGE) : name === "/model.pt2" ? path : `.${name}`));
+  const browser = await chromium.launch({ executablePath: BROWSER, args: ["--no-sandbox", "--disable-gpu"] });
   try {
-    const options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom"];
-    const { stdout } = await promisify(execFile)(BROWSER, [...options, `${server.url}/index.html`], { timeout: 120_000 });
-    assert.match(stdout, /<pre id="found">torch\.ops\.aten\.linear\.default/);
+    const page = await browser.newPage();
+    await page.goto(`${server.url}/index.html`);
+    await page.waitForFunction(() => document.getElementById("found")?.textContent !== "");
+    assert.match((await page.textContent("#found")) ?? "", /^torch\.ops\.aten\.linear\.default/);
   } finally {
+    await browser.close();
     server.close();
   }
 });

@@ -25,6 +25,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"Pass rank=, such as torch\.distributed\.get_rank\(\)", r"Pass --rank"),
     (r"Pass rank= from", r"Pass --rank from"),
     (r"Leave rank= out", r"Leave --rank out"),
+    (r"Pass (?:ranks|shard)=.*", r"Only Python divides weights between ranks"),
     (r"Pass Checkpoint\(…, names=\).*", r"Only Python names weights otherwise"),
     (
         r"; Checkpoint\(…, names=\) renames them, shard= divides them",
