@@ -142,7 +142,7 @@ VECTORS = """
 json.not_*                              TREE-10
 msgpack.not_*                           TREE-16
 cbor.not_*                              TREE-21
-*.integer*                              TREE-2
+*.*integer*                             TREE-2
 *.zero                                  TREE-2
 *.floats                                TREE-3 NEU-7
 *.infinities                            TREE-3

@@ -165,8 +165,15 @@ def _pair(value: bytes, key: bytes = b"\xa1a") -> bytes:
 
 def _ext1(data: bytes) -> bytes:
     fixed = {1: 0xD4, 2: 0xD5, 4: 0xD6, 8: 0xD7, 16: 0xD8}
-    head = bytes([fixed[len(data)]]) if len(data) in fixed else bytes([0xC7, len(data)])
+    if len(data) in fixed:
+        head = bytes([fixed[len(data)]])
+    else:
+        head = bytes([0xC7, len(data)]) if len(data) < 256 else b"\xc8" + len(data).to_bytes(2, "big")
     return head + b"\x01" + data
+
+
+def _integer(value: int) -> bytes:
+    return _ext1(value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
 
 
 MSGPACK_VALID = {
@@ -183,6 +190,7 @@ MSGPACK_VALID = {
     "negative_integer_as_an_extension": _map(_pair(_ext1((-(2**63) - 1).to_bytes(9, "big", signed=True)))),
     "power_of_two_as_an_extension": _map(_pair(_ext1((-(2**127)).to_bytes(16, "big", signed=True)))),
     "power_of_two_as_a_longer_extension": _map(_pair(_ext1((-(2**127)).to_bytes(17, "big", signed=True)))),
+    "integer_of_4300_digits": _map(_pair(_integer(10**4300 - 1))),
     "integer_of_16_bytes": _map(_pair(_ext1((2**120).to_bytes(16, "big")))),
     "nan_with_a_payload": _map(_pair(b"\xcb\x7f\xf0\x00\x00\x00\x00\x00\x01")),
 }
@@ -196,6 +204,7 @@ MSGPACK_INVALID = {
     "key_not_text": _map(_pair(b"\x01", b"\x05")),
     "key_of_bytes": _map(_pair(b"\x01", b"\xc4\x01a")),
     "extension_of_another_type": _map(_pair(b"\xd4\x02\x01")),
+    "integer_of_4301_digits": _map(_pair(_integer(-(10**4300)))),
     "timestamp": _map(_pair(b"\xd6\xff\x00\x00\x00\x00")),
     "extension_of_a_small_integer": _map(_pair(_ext1(b"\x05"))),
     "extension_of_a_64_bit_integer": _map(_pair(_ext1((2**63).to_bytes(9, "big")))),
@@ -220,6 +229,11 @@ def _cbor(value: bytes) -> bytes:
     return _SELF + b"\xa1\x61a" + value
 
 
+def _bignum(value: int) -> bytes:
+    size = (value.bit_length() + 7) // 8
+    return b"\xc2\x59" + size.to_bytes(2, "big") + value.to_bytes(size, "big")
+
+
 CBOR_VALID = {
     "long_heads": _SELF + b"\xb8\x01\x78\x01a\x98\x02\x18\x05\x19\x00\x05",
     "longest_heads": _SELF
@@ -237,6 +251,7 @@ CBOR_VALID = {
     "infinities_of_each_width": _cbor(b"\x83\xf9\x7c\x00\xfa\xff\x80\x00\x00\xfb\x7f\xf0" + b"\x00" * 6),
     "bignum": _cbor(b"\xc2\x49\x01" + b"\x00" * 8),
     "negative_bignum": _cbor(b"\xc3\x49\x01" + b"\x00" * 8),
+    "integer_of_4300_digits": _cbor(_bignum(10**4300 - 1)),
     "integers_of_64_bits": _cbor(b"\x82\x1b" + b"\xff" * 8 + b"\x3b" + b"\xff" * 8),
 }
 CBOR_INVALID = {
@@ -268,6 +283,7 @@ CBOR_INVALID = {
     "text_with_a_surrogate": _cbor(b"\x63\xed\xa0\x80"),
     "list_that_lies": _cbor(b"\x9b" + b"\xff" * 8),
     "bytes_that_lie": _cbor(b"\x5b\x7f" + b"\xff" * 7),
+    "integer_of_4301_digits": _cbor(_bignum(10**4300)),
     "bignum_of_text": _cbor(b"\xc2\x61a"),
     "nested_too_deep": _cbor(b"\x81" * 20_000 + b"\xf6"),
     "nested_401_deep": _cbor(b"\x81" * 399 + b"\x80"),

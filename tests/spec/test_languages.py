@@ -279,3 +279,29 @@ def test_every_optional_field_is_listed():
     listed = [words(row[0])[0] for row in table_rows("EXT-12", "extensions.md")]
     assert len(set(listed)) == len(listed)
     assert set(listed) == fields - required - {"Program.requires"}
+
+
+def test_the_json_schemas_mark_the_fields_that_a_reader_may_ignore():
+    marked = {
+        f"{record}.{name}"
+        for kind in ("document", "payloads")
+        for record, definition in json.loads((SPEC / f"{kind}.schema.json").read_text())["$defs"].items()
+        for name, field in definition.get("properties", {}).items()
+        if field.get("x-ignorable")
+    }
+    assert marked == {words(row[0])[0] for row in table_rows("EXT-12", "extensions.md")}
+
+
+def test_the_json_schema_names_the_grammars_of_the_fields_that_neutral_json_prints_as_trees():
+    definitions = json.loads((SPEC / "document.schema.json").read_text())["$defs"]
+    marked = {
+        f"{record}.{name}"
+        for record, definition in definitions.items()
+        for name, field in definition.get("properties", {}).items()
+        if "x-grammar" in field
+    }
+    rows = [row[0] for row in table_rows("NEU-9", "neutral.md")]
+    named = {word for row in rows for word in words(row) if re.fullmatch(r"[A-Z]\w+\.\w+", word)}
+    named -= {"EncodedValue.tree", "Composition.tree"}
+    assert marked >= named
+    assert {name.partition(".")[2] for name in marked - named} == {"out_spec", "as_treespec"}

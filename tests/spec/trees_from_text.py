@@ -8,7 +8,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-MAX_DEPTH, MAX_DIGITS = 400, 4300
+MAX_DEPTH = 400
+TOO_LARGE = 10**4300
 
 
 class Refused(Exception):
@@ -81,6 +82,7 @@ def extension(source: Input, count: int) -> int:
     need(not -(1 << 63) <= value < 1 << 64, "TREE-17")
     is_early = data[:2] == b"\xff\x80" and not any(data[2:])
     need((data[0], data[1] >> 7) not in ((0, 0), (255, 1)) or is_early, "TREE-17")
+    need(abs(value) < TOO_LARGE, "TREE-2")
     return value
 
 
@@ -133,7 +135,9 @@ def cbor_value(source: Input, depth: int) -> Any:
     inner = source.number(1)
     need(count in (2, 3) and inner >> 5 == 2, "TREE-24")
     value = int.from_bytes(source.take(cbor_count(source, inner & 31)), "big")
-    return value if count == 2 else -1 - value
+    value = value if count == 2 else -1 - value
+    need(abs(value) < TOO_LARGE, "TREE-2")
+    return value
 
 
 def cbor_count(source: Input, more: int) -> int:
@@ -221,7 +225,7 @@ def json_text(data: bytes) -> str:
 
 def json_number(digits: bytes, rest: bytes) -> float:
     if not rest:
-        need(len(digits.lstrip(b"-")) <= MAX_DIGITS, "TREE-2")
+        need(len(digits.lstrip(b"-")) <= 4300, "TREE-2")
         return int(digits)
     value = float(digits + rest)
     need(abs(value) != float("inf"), "TREE-11")

@@ -4,12 +4,11 @@ import { Tokenizer, Type, type Token } from "cborg";
 
 import { GraphwireError, messageOf } from "./errors.js";
 import type { Limits } from "./limits.js";
-import { addKey, decodeText, TreeMeter, type Tree } from "./trees.js";
+import { addKey, checkDigits, decodeText, TreeMeter, type Tree, unsignedOf } from "./trees.js";
 
 /** Tag 55799, with which every document begins. */
 const SELF_DESCRIBED = Uint8Array.of(0xd9, 0xd9, 0xf7);
 const [POSITIVE_BIGNUM, NEGATIVE_BIGNUM] = [2, 3];
-const MAX_INTEGER_BYTES = 1786; // 4,300 digits
 
 /** Returns whether bytes begin as a CBOR document does. */
 export function beginsAsCbor(data: Uint8Array): boolean {
@@ -123,10 +122,7 @@ class CborReader {
     }
     const token = this.next();
     if (token.type !== Type.bytes) throw new GraphwireError("document", "a bignum that is not bytes");
-    const bytes = token.value as Uint8Array;
-    if (bytes.length > MAX_INTEGER_BYTES) throw new GraphwireError("limit", "an integer has more than 4300 digits");
-    let found = 0n;
-    for (const byte of bytes) found = (found << 8n) | BigInt(byte);
-    return tag === POSITIVE_BIGNUM ? found : -1n - found;
+    const found = unsignedOf(token.value as Uint8Array);
+    return checkDigits(tag === POSITIVE_BIGNUM ? found : -1n - found);
   }
 }

@@ -6,11 +6,10 @@
 
 import { GraphwireError } from "./errors.js";
 import type { Limits } from "./limits.js";
-import { addKey, decodeText, TreeMeter, type Tree } from "./trees.js";
+import { addKey, checkDigits, decodeText, TreeMeter, type Tree, unsignedOf } from "./trees.js";
 
 /** The extension type of integers beyond 64 bits: big-endian two's complement. */
 const BIG_INTEGER = 1;
-const MAX_INTEGER_BYTES = 1786; // 4,300 digits
 
 /** Reads a MessagePack document as a tree. */
 export function readMsgpack(data: Uint8Array, limits: Limits): Tree {
@@ -84,11 +83,7 @@ class MsgpackReader {
     const type = this.view.getInt8(this.skip(1));
     if (type !== BIG_INTEGER) throw new GraphwireError("document", `the extension type ${type} has no meaning`);
     if (count === 0) throw new GraphwireError("document", "an integer without bytes");
-    if (count > MAX_INTEGER_BYTES) throw new GraphwireError("limit", "an integer has more than 4300 digits");
-    const bytes = this.bytes(count);
-    let found = 0n;
-    for (const byte of bytes) found = (found << 8n) | BigInt(byte);
-    const value = BigInt.asIntN(8 * count, found);
+    const value = checkDigits(BigInt.asIntN(8 * count, unsignedOf(this.bytes(count))));
     const small = value >= -(1n << 63n) && value < 1n << 64n;
     // graphwire writes -2⁷¹, -2⁷⁹ … with one byte more than they need.
     const needless = BigInt.asIntN(8 * (count - 1), value) === value && -value !== 1n << BigInt(8 * count - 9);

@@ -16,6 +16,26 @@ export type TreeReader = (data: Uint8Array, limits: Limits) => Tree;
 
 /** The digits of the longest integer that a document may contain. */
 export const MAX_DIGITS = 4300;
+const MAX_INTEGER_BYTES = 1786; // of 4,300 digits
+const TOO_LARGE = 10n ** BigInt(MAX_DIGITS);
+
+/** Returns the unsigned integer that bytes are, the most significant first. */
+export function unsignedOf(bytes: Uint8Array): bigint {
+  if (bytes.length > MAX_INTEGER_BYTES) throw tooLong();
+  let found = 0n;
+  for (const byte of bytes) found = (found << 8n) | BigInt(byte);
+  return found;
+}
+
+/** Returns an integer, if a document may contain it. */
+export function checkDigits(value: bigint): bigint {
+  if (value >= TOO_LARGE || value <= -TOO_LARGE) throw tooLong();
+  return value;
+}
+
+function tooLong(): GraphwireError {
+  return new GraphwireError("limit", `an integer has more than ${MAX_DIGITS} digits`);
+}
 
 /** Counts the containers, values and depth of one document, and throws beyond the limits. */
 export class TreeMeter {

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import inspect as types
 
 from graphwire import schema
+from graphwire.analysis.neutral import GRAMMARS, OPTIONAL
 from graphwire.evolve.documents import EXTENSIONS, FIELDS, TYPES
 from graphwire.schema import FEATURES, SCHEMA_VERSION, PluginRequirement, Version
 from graphwire.specification.meanings import meaning_of, meaning_of_class
@@ -80,6 +81,10 @@ class Field(NamedTuple):
     """The first version of torch's schema with the field; None if torch's schema does not have it."""
     extension: str
     """The extension that a reader must support to read the field; empty if there is none."""
+    ignorable: bool
+    """Whether a reader may ignore the field."""
+    grammar: str
+    """The grammar of its texts, and where in a list or map they are; empty if there is none."""
 
 
 class Record(NamedTuple):
@@ -187,7 +192,15 @@ def _field(cls: type, field: types.Field, is_arm: bool) -> Field:
         meaning=meaning.text,
         since=None if row is None else row.since,
         extension=meaning.extension,
+        ignorable=field.name in _IGNORABLE.get(cls, ()),
+        grammar=GRAMMARS.get((cls, field.name), ""),
     )
+
+
+_IGNORABLE: Final[dict[type, frozenset[str]]] = {
+    **OPTIONAL,
+    schema.PayloadMeta: frozenset({"same_as", "weight", "shared", "buffer"}),
+}
 
 
 def _without_none(shape: types.Type) -> types.Type:

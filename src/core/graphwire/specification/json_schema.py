@@ -100,7 +100,13 @@ def _record(record: Record) -> dict[str, Any]:
 
 def _field(field: Field) -> dict[str, Any]:
     made = {"description": field.meaning, **_type(field.type)}
-    return made if field.default is None else {**made, "default": field.default}
+    if field.default is not None:
+        made["default"] = field.default
+    if field.ignorable:
+        made["x-ignorable"] = True
+    if field.grammar:
+        made["x-grammar"] = field.grammar
+    return made
 
 
 def _numbers(numbers: Numbers) -> dict[str, Any]:

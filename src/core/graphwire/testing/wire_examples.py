@@ -28,7 +28,9 @@ SMALL: dict[str, Tree] = {
 
 _EDGES = [0, 5, 7, 8, 15, 16, 31, 32, 53, 63, 64, 65, 4096]
 INTS = sorted({sign * (1 << bits) + more for bits in _EDGES for sign in (1, -1) for more in (-1, 0, 1)})
-INTS += [23, 24, -24, -25, 10**40, -(10**40)]
+INTS += [23, 24, -24, -25, 10**40, -(10**40), 10**4300 - 1, 1 - 10**4300]
+TOO_LONG = [10**4300, -(10**4300), 1 << 100_000]
+"""Integers of more than 4,300 digits."""
 FLOATS = [0.0, -0.0, 1.0, -1.5, 0.1, 1e22, 1e-5, 5e-324, 2.0**53]
 FLOATS += [sys.float_info.max, math.inf, -math.inf, math.nan]
 TEXTS = ["", "a", "é", "日本語", "😀", "\0", '"\\/', "\n\t\r\x1f\x7f"]

@@ -220,6 +220,13 @@ class WireFormatContract:
             with pytest.raises(FormatError):
                 self.wire_format.encode(tree)
 
+    @pytest.mark.parametrize("value", wire_examples.TOO_LONG, ids=lambda value: f"{value.bit_length()} bits")
+    def test_an_integer_of_more_than_4300_digits_is_refused(self, value: int) -> None:
+        trees: list[Tree] = [value, {"a": [1, value]}]
+        for tree in trees:
+            with pytest.raises(FormatError):
+                self.wire_format.encode(tree)
+
     @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\ude00\ud83d"], ids=ascii)
     def test_a_lone_surrogate_comes_back_or_is_refused(self, text: str) -> None:
         trees: list[Tree] = [text, {text: 1}, [{"a": text}]]

@@ -19,8 +19,8 @@ A program of 100,000 nodes has 1.5 million containers."""
 _PLUGIN_DEPTH = MAX_DEPTH - 48
 """The nesting depth of a plugin's tree. The document around it takes the rest of `MAX_DEPTH`."""
 _PLUGIN_NODES = 1 << 24
-_DIGIT_BITS = 14_000
-"""Integers of at most this many bits have fewer decimal digits than Python's limit for conversion (4,300)."""
+_ABOVE = 10**4300
+"""The first integer of too many decimal digits. Python converts no more of them, and other JSON readers have such limits, too."""
 
 _TREE_TYPES = frozenset({type(None), bool, int, float, str, bytes, list, dict})
 _KEY_TYPES = frozenset({str})
@@ -67,7 +67,8 @@ def measure_tree(
     node, because each level is a few passes in C; a recursive walk takes several times as long.
 
     Raises:
-        FormatError: a value has a type that wire formats lack, or a key is not text; with its place.
+        FormatError: a value has a type that wire formats lack, or a key is not text; with its place. Or an integer has more
+            than 4,300 digits.
         LimitError: containers are nested deeper than `max_depth` (as in a cycle), or there are more than `max_nodes` values.
     """
     level = [tree]
@@ -87,6 +88,10 @@ def measure_tree(
         kinds |= here
         if str in here:
             texts += types.count(str)
+        if int in here:
+            numbers = [value for value, kind in zip(level, types, strict=True) if kind is int]
+            if max(numbers) >= _ABOVE or min(numbers) <= -_ABOVE:
+                raise FormatError("an integer has more than 4,300 digits")
         if float in here and finite:
             finite = all(isfinite(value) for value, kind in zip(level, types, strict=True) if kind is float)
         dicts = (
@@ -200,8 +205,6 @@ def _check_scalars(tree: Any, escaped: bool) -> None:
         elif kind is dict:
             rest.extend(value)
             rest.extend(value.values())
-        elif kind is int and value.bit_length() > _DIGIT_BITS:
-            raise FormatError(f"an integer of {value.bit_length():,} bits is longer than JSON readers take")
         elif kind is str and not (escaped or value.isascii()):
             try:
                 value.encode()

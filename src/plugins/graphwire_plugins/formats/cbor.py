@@ -14,6 +14,7 @@ inf and nan 16.
 from __future__ import annotations
 
 import io
+import re
 from typing import Any, NoReturn
 
 import cbor2
@@ -27,6 +28,8 @@ from graphwire.wire import DEFAULT_LIMITS, MAX_DEPTH, MAX_RECORDS, check_contain
 _MARK = b"the metas of the values"
 _CONTAINERS = bytes(range(0x80, 0xC0))
 _SELF_DESCRIBED = b"\xd9\xd9\xf7"
+_LONG_BIGNUM = re.compile(rb"[\xc2\xc3][\x59-\x5b]")
+"""The start of a bignum of 256 bytes or more."""
 
 
 class CborFormat:
@@ -70,8 +73,11 @@ class CborFormat:
         return tree
 
     def decode_program(self, buffer: bytes | bytearray | memoryview) -> Program | None:
+        data = bytes(buffer)
+        if _LONG_BIGNUM.search(data):
+            return None  # `decode_bounded` checks it
         try:
-            tree = self._load(bytes(buffer), MAX_RECORDS)
+            tree = self._load(data, MAX_RECORDS)
             program = from_tree(tree, Program)
         except GraphwireError:
             return None

@@ -65,30 +65,30 @@ def _none_arm(_: bool) -> bool:
     return True
 
 
-def _infix_keys(table: dict[str, Any]) -> Any:
-    return pairs((neutral_infix(key), neutral_record(item)) for key, item in table.items())
-
-
-_FORMS: Final[dict[tuple[type[msgspec.Struct], str], Form]] = {
-    (schema.SymExpr, "expr_str"): neutral_expression,
-    (schema.GraphModule, "replacements"): lambda table: pairs(
-        (name, neutral_expression(text)) for name, text in table.items()
-    ),
-    (schema.GraphModule, "inline_constraints"): _infix_keys,
-    (schema.Program, "range_constraints"): _infix_keys,
-    (schema.Program, "guards_code"): lambda texts: list(map(neutral_guard, texts)),
-    (schema.ModuleCallSignature, "in_spec"): neutral_treespec,
-    (schema.ModuleCallSignature, "out_spec"): neutral_treespec,
-    (schema.TreespecArgument, "spec"): neutral_treespec,
-    (schema.ExampleInputs, "spec"): neutral_treespec,
-    (schema.Argument, "as_treespec"): lambda held: (
-        neutral_treespec(held) if isinstance(held, str) else neutral_record(held)
-    ),
-    (schema.EncodedValue, "tree"): tagged,
-    (schema.Composition, "tree"): tagged,
+GRAMMARS: Final[dict[tuple[type[msgspec.Struct], str], str]] = {
+    (schema.SymExpr, "expr_str"): "expression",
+    (schema.GraphModule, "replacements"): "map to expression",
+    (schema.GraphModule, "inline_constraints"): "map from infix expression",
+    (schema.Program, "range_constraints"): "map from infix expression",
+    (schema.Program, "guards_code"): "list of guard",
+    (schema.ModuleCallSignature, "in_spec"): "treespec",
+    (schema.ModuleCallSignature, "out_spec"): "treespec",
+    (schema.TreespecArgument, "spec"): "treespec",
+    (schema.ExampleInputs, "spec"): "treespec",
+    (schema.Argument, "as_treespec"): "treespec",
 }
-"""The fields whose values are texts of a grammar, or trees."""
+"""The fields whose texts follow a grammar, with its name, and where in a list or map the texts are."""
 
+_TEXTS: Final[dict[str, Form]] = {
+    "expression": neutral_expression,
+    "map to expression": lambda table: pairs((key, neutral_expression(text)) for key, text in table.items()),
+    "map from infix expression": lambda table: pairs(
+        (neutral_infix(key), neutral_record(item)) for key, item in table.items()
+    ),
+    "list of guard": lambda texts: list(map(neutral_guard, texts)),
+    "treespec": lambda held: neutral_treespec(held) if isinstance(held, str) else neutral_record(held),
+}
+_TREES: Final = frozenset({(schema.EncodedValue, "tree"), (schema.Composition, "tree")})
 _FLOATS: Final = (Float, list[Float], list[list[Float]])
 _KEPT: Final = frozenset({(schema.RangeConstraint, "min_val"), (schema.RangeConstraint, "max_val")})
 """The fields in which None is a value."""
@@ -129,8 +129,15 @@ def _fields_of(kind: type[msgspec.Struct]) -> list[tuple[str, Any, Form]]:
         if field.name == "as_none":
             rows.append((field.name, default, _none_arm))
             continue
-        is_float = any(field.type in (each, each | None) for each in _FLOATS)
-        rows.append((field.name, default, _FORMS.get((kind, field.name), _float if is_float else _value)))
+        place = kind, field.name
+        if place in GRAMMARS:
+            form = _TEXTS[GRAMMARS[place]]
+        elif place in _TREES:
+            form = tagged
+        else:
+            is_float = any(field.type in (each, each | None) for each in _FLOATS)
+            form = _float if is_float else _value
+        rows.append((field.name, default, form))
     return rows
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
-from typing import Any, NoReturn
+import math
+from typing import Any, Final
 
 from graphwire.analysis.neutral.tagged_trees import scalar, tagged
 from graphwire.schema.texts import (
@@ -83,14 +84,27 @@ def _treespec(spec: TreeSpec) -> Any:
 def _context(context: Any) -> Any:
     if isinstance(context, str):
         try:
-            return {"json": tagged(json.loads(context, parse_constant=_refuse))}
+            return {"json": tagged(_STRICT.decode(context))}
         except (ValueError, RecursionError):
             pass
     return {"value": tagged(context)}
 
 
-def _refuse(token: str) -> NoReturn:
-    raise ValueError(f"{token} is not JSON")
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+def _finite(token: str) -> float:
+    value = float(token)
+    if not math.isfinite(value):
+        raise ValueError(f"{token} is not finite")
+    return value
+
+
+_STRICT: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite)
 
 
 # --------------------------------------------------------------------------------------------------------------- guards
