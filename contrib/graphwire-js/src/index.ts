@@ -15,6 +15,8 @@ export { parseGuard, type Guard, type SourceStep } from "./guards.js";
 export { leafCount, parseTreespec, splitVersion, type TreeSpec } from "./treespecs.js";
 export { summarize, summarizeProgram, type Summary, type ValueSummary } from "./summary.js";
 export { inspect, type Inspection } from "./inspection.js";
+export { interfaceOf, type Interface, type InterfaceTree } from "./interface.js";
+export { Labels } from "./labels.js";
 export { contentHash } from "./canonical/program.js";
 export { diffFiles, diffPrograms, type Change, type Diff, type FileDiff } from "./diff/program_diff.js";
 export type { Detail, NodeChange } from "./diff/nodes.js";

@@ -5,6 +5,7 @@ import { parseExpression } from "./expressions.js";
 import { GraphwireError } from "./errors.js";
 import type { GraphwireFile, PayloadTable } from "./files.js";
 import { formatInfix } from "./infix.js";
+import { interfaceOf, type Interface } from "./interface.js";
 import { graphsIn, nodeName } from "./programs.js";
 import type { Argument, ConstantValue, Graph, Program, SymBool, SymFloat, SymInt, TensorMeta } from "./schema.js";
 
@@ -27,6 +28,8 @@ export interface SymbolSummary {
   readonly min_val: bigint | null;
   readonly max_val: bigint | null;
   readonly range: string;
+  /** Its readable name: the size of an argument, such as `tokens.shape[0]`, or an expression in such sizes. */
+  readonly label: string;
 }
 
 export interface TensorSizes {
@@ -55,6 +58,8 @@ export interface ProcessGroup {
 /** The summary of one program. */
 export interface Summary {
   readonly name: string;
+  /** The arguments and the result, as the program's author wrote them. */
+  readonly interface: Interface;
   readonly torch_version: string;
   readonly schema_version: string;
   readonly opset_versions: ReadonlyMap<string, bigint>;
@@ -100,8 +105,10 @@ export function summarize(program: Program, name: string, weights?: PayloadTable
   const tensors =
     weights === undefined || constants === undefined ? tensorsOfGraph(program) : tensorsOfPayloads(program, weights, constants);
   const { major, minor } = program.schema_version;
+  const { interface: called, labels } = interfaceOf(program);
   return {
     name,
+    interface: called,
     torch_version: program.torch_version,
     schema_version: `${major}.${minor > CURRENT_MINOR ? minor : CURRENT_MINOR}`,
     opset_versions: program.opset_version,
@@ -115,7 +122,7 @@ export function summarize(program: Program, name: string, weights?: PayloadTable
     symbols: Array.from(program.range_constraints, ([text, { min_val, max_val }]) => {
       const low = min_val === null ? "(-∞" : `[${min_val}`;
       const high = max_val === null ? "∞)" : `${max_val}]`;
-      return { name: text, min_val, max_val, range: `${low}, ${high}` };
+      return { name: text, min_val, max_val, range: `${low}, ${high}`, label: labels.range(text) };
     }),
     guards: program.guards_code,
     parameters: sumSizes(tensors.parameter),

@@ -1,12 +1,10 @@
 /** The facts that a diff compares besides nodes: the entries of each section of a program, each with its facts as text. */
 
-import { parsedExpression, UNORDERED } from "../canonical/symbols.js";
 import { dtypeName } from "../enumerations.js";
 import { GraphwireError } from "../errors.js";
-import { formatExpression, parseExpression, type Expression } from "../expressions.js";
-import { formatInfix, parseInfix } from "../infix.js";
-import type { Argument, Graph, PayloadMeta, Program, RangeConstraint, SymBool, SymFloat, SymInt, TensorMeta } from "../schema.js";
-import { compareText, literalText, targetOf } from "../summary.js";
+import { valueName, type Labels } from "../labels.js";
+import type { Argument, Graph, PayloadMeta, Program, RangeConstraint, SymInt, TensorMeta } from "../schema.js";
+import { targetOf } from "../summary.js";
 import type { Tree } from "../trees.js";
 import { parseTreespec, splitVersion, type TreeSpec } from "../treespecs.js";
 import { compactJson, documentTree, sparseTree } from "./plain.js";
@@ -15,109 +13,6 @@ import { compactJson, documentTree, sparseTree } from "./plain.js";
 export type Facts = Map<string, string>;
 /** The entries of a section, by identifying name. */
 export type Entries = Map<string, Facts>;
-
-/** Readable names for the symbols of a program: `x.shape[0]` for a size of an input. */
-export class Labels {
-  private readonly labels: ReadonlyMap<string, string>;
-  private readonly texts = new Map<string, string>();
-
-  /**
-   * @param numbers the name of each symbol in the canonical form, for symbols that are not the size of an input
-   * @param inputs the names of the user inputs by position, and perhaps of more
-   */
-  constructor(program: Program, numbers: ReadonlyMap<string, string>, inputs: readonly string[]) {
-    const own = new Map<string, string>();
-    const note = (value: SymInt, label: string): void => {
-      const expression = value.arm === "as_expr" ? parsedEither(value.value.expr_str) : null;
-      if (expression?.kind === "symbol" && !own.has(expression.name)) own.set(expression.name, label);
-    };
-    const { graph } = program.graph_module;
-    userInputs(program).forEach((argument, index) => {
-      const label = inputs[index];
-      const name = valueName(argument) ?? "";
-      if (label === undefined) return;
-      const meta = graph.tensor_values.get(name);
-      const size = graph.sym_int_values.get(name);
-      if (meta !== undefined) meta.sizes.forEach((each, dimension) => { note(each, `${label}.shape[${dimension}]`); });
-      else if (size !== undefined) note(size, label);
-    });
-    this.labels = new Map([...numbers, ...own]);
-  }
-
-  private written(expression: Expression): string {
-    return formatInfix(renamed(expression, (name) => this.labels.get(name) ?? name));
-  }
-
-  /** Returns an expression as readable text. */
-  infix(text: string): string {
-    const known = this.texts.get(text);
-    if (known !== undefined) return known;
-    const expression = parsedEither(text);
-    const made = expression === null ? text : this.written(expression);
-    this.texts.set(text, made);
-    return made;
-  }
-
-  /** Returns the key of a range as readable text. */
-  range(text: string): string {
-    const expression = parsedExpression(text, parseInfix);
-    return expression === null ? text : this.written(expression);
-  }
-
-  /** Returns a number or truth value, which may be symbolic, as readable text. */
-  value(value: SymInt | SymFloat | SymBool): string {
-    return value.arm === "as_expr" ? this.infix(value.value.expr_str) : literalText(value.value);
-  }
-}
-
-function parsedEither(text: string): Expression | null {
-  return parsedExpression(text, parseExpression) ?? parsedExpression(text, parseInfix);
-}
-
-/** Returns an expression with its symbols renamed, and with operands sorted if their order has no meaning. */
-function renamed(expression: Expression, rename: (name: string) => string): Expression {
-  if (expression.kind === "symbol") return { ...expression, name: rename(expression.name) };
-  if (expression.kind !== "operation") return expression;
-  const operands = expression.operands.map((operand) => renamed(operand, rename));
-  if (UNORDERED.has(expression.head)) {
-    const texts = operands.map((operand) => [sortingText(operand), operand] as const);
-    return { ...expression, operands: texts.sort(([a], [b]) => compareText(a, b)).map(([, operand]) => operand) };
-  }
-  return { ...expression, operands };
-}
-
-function sortingText(expression: Expression): string {
-  if (expression.kind === "symbol") {
-    const assumptions = [...expression.assumptions].sort(([a], [b]) => compareText(a, b));
-    return formatExpression({ ...expression, assumptions });
-  }
-  if (expression.kind !== "operation") return formatExpression(expression);
-  return `${expression.head}(${expression.operands.map(sortingText).join(", ")})`;
-}
-
-/** Returns the arguments that the caller passes, in order. */
-export function userInputs(program: Program): Argument[] {
-  const { graph, signature } = program.graph_module;
-  return graph.inputs.filter((_, index) => {
-    const arm = signature.input_specs[index]?.arm;
-    return arm === "user_input" || arm === "constant_input";
-  });
-}
-
-/** Returns the name of the value that an argument refers to; null for a literal or a list. */
-export function valueName(argument: Argument): string | null {
-  switch (argument.arm) {
-    case "as_tensor":
-    case "as_custom_obj":
-      return argument.value.name;
-    case "as_sym_int":
-    case "as_sym_float":
-    case "as_sym_bool":
-      return argument.value.arm === "as_name" ? argument.value.value : null;
-    default:
-      return null;
-  }
-}
 
 // -------------------------------------------------------------------------------------------------------------- values
 

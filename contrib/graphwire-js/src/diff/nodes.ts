@@ -10,7 +10,8 @@ import { parseJson } from "../json.js";
 import { namesIn, subgraphsOf } from "../programs.js";
 import type { Argument, Graph, Node } from "../schema.js";
 import type { Tree } from "../trees.js";
-import { valueFacts, type Facts, type Labels } from "./facts.js";
+import type { Labels } from "../labels.js";
+import { valueFacts, type Facts } from "./facts.js";
 import { increasingRun, match, type Pair } from "./matching.js";
 import { argumentText } from "./plain.js";
 

@@ -12,7 +12,8 @@ import type { GraphwireFile, PayloadTable } from "../files.js";
 import { namesIn } from "../programs.js";
 import type { Program } from "../schema.js";
 import { compareText, targetOf } from "../summary.js";
-import { encodedEntries, Labels, payloadFacts, SECTIONS, userInputs, valueName, type Entries } from "./facts.js";
+import { Labels, userInputs, valueName } from "../labels.js";
+import { encodedEntries, payloadFacts, SECTIONS, type Entries } from "./facts.js";
 import { diffGraphs, factDetails, type Detail, type Names, type NodeChange, type Side } from "./nodes.js";
 import { compactJson } from "./plain.js";
 

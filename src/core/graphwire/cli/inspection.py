@@ -21,6 +21,9 @@ MOST_OPERATORS = 20
 MOST_NAMES = 12
 """The maximum number of names of one kind to list for a plugin; JSON output lists all."""
 
+MOST_ON_A_LINE = 100
+"""The maximum length of a result that is printed on one line."""
+
 
 def inspection_sections(inspection: Inspection, nodes: Mapping[str, Section]) -> Iterator[Section]:
     """Yield the sections of a file and its programs.
@@ -45,6 +48,7 @@ def inspection_sections(inspection: Inspection, nodes: Mapping[str, Section]) ->
 def _method_sections(method: MethodInspection) -> Iterator[Section]:
     summary = method.summary
     yield Section(f"Program {method.name}", rows=list(_facts(method)))
+    yield Section("Interface", rows=list(_interface(summary)))
     heads = ("name", "role", "kind", "dtype", "shape", "device", "value")
     for title, values in (("Inputs", summary.inputs), ("Outputs", summary.outputs)):
         rows = [
@@ -52,13 +56,26 @@ def _method_sections(method: MethodInspection) -> Iterator[Section]:
             for each in values
         ]
         yield Section(title, heads, rows)
-    yield Section("Dynamic sizes", ("symbol", "range"), [(each.name, each.range) for each in summary.symbols])
+    sizes = [
+        (each.label, "" if each.label == each.name else each.name, each.range) for each in summary.symbols
+    ]
+    yield Section("Dynamic sizes", ("size", "symbol", "range"), sizes)
     yield _load_section(method.report)
     yield Section("Guards", rows=[(guard,) for guard in summary.guards])
     modules = [(each.name, each.type, f"{each.nodes:,}", f"{each.elements:,}") for each in summary.modules]
     yield Section("Modules", ("name", "class", "nodes", "parameters"), modules, frozenset({2, 3}))
     yield _operator_section(summary)
     yield _group_section(summary)
+
+
+def _interface(summary: Summary) -> Iterator[tuple[str, str]]:
+    yield from summary.interface.arguments()
+    output = summary.interface.output
+    if output.container and len(str(output)) > MOST_ON_A_LINE:
+        yield "→", output.container
+        yield from ((f"  {child.name}", str(child)) for child in output.children)
+    else:
+        yield "→", str(output)
 
 
 def _load_section(report: LoadReport) -> Section:

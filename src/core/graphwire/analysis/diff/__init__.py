@@ -1,4 +1,5 @@
 """How do two programs differ? The differences as records and as readable text."""
 
+from graphwire.analysis.diff.facts import Labels, user_inputs, value_facts
 from graphwire.analysis.diff.program_diff import Diff, diff
 from graphwire.analysis.diff.text import diff_lines

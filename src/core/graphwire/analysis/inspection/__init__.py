@@ -1,5 +1,6 @@
 """What does a file contain, and what does loading it involve? Summaries and load reports."""
 
+from graphwire.analysis.inspection.interface_tree import Interface, InterfaceTree
 from graphwire.analysis.inspection.load_report import (
     LoadReport,
     NarrowedRange,

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from graphwire.analysis.inspection.interface_tree import Interface
+from graphwire.analysis.inspection.literals import UNKNOWN, literal_text
 from graphwire.analysis.inspection.load_report import LoadReport
 from graphwire.analysis.inspection.process_groups import ProcessGroup, named_groups
 from graphwire.analysis.inspection.tensor_sizes import (
@@ -37,8 +39,6 @@ from graphwire.schema import (
     arguments_in,
 )
 from graphwire.schema.texts import format_infix, parse_expression
-
-UNKNOWN = "?"
 
 
 class ValueSummary(msgspec.Struct, frozen=True):
@@ -68,6 +68,8 @@ class SymbolSummary(msgspec.Struct, frozen=True):
     max_val: int | None
     range: str
     """The range as text, such as `[2, 512]` or `[0, ∞)`."""
+    label: str = ""
+    """Its readable name: the size of an argument, such as `tokens.shape[0]`, or an expression in such sizes."""
 
 
 class ModuleSummary(msgspec.Struct, frozen=True):
@@ -86,6 +88,8 @@ class Summary(msgspec.Struct, frozen=True):
     """The summary of one program."""
 
     name: str
+    interface: Interface
+    """The arguments and the result, as the program's author wrote them."""
     torch_version: str
     schema_version: str
     opset_versions: dict[str, int]
@@ -161,6 +165,8 @@ def summarize(
             the graph's metadata of its inputs.
         constants: the payload records of its constants.
     """
+    from graphwire.analysis.inspection.interface import interface_of  # what it needs takes long to import
+
     module = program.graph_module
     graphs = list(_graphs(module.graph))
     operators = Counter(node.target for graph in graphs for node in graph.nodes)
@@ -170,8 +176,10 @@ def summarize(
     else:
         tensors = tensors_of_payloads(program, weights or {}, constants or {})
     version = program.schema_version
+    interface, labels = interface_of(program)
     return Summary(
         name=name,
+        interface=interface,
         torch_version=program.torch_version,
         schema_version=f"{number_text(version.major)}.{number_text(version.minor)}",
         opset_versions=program.opset_version,
@@ -182,7 +190,9 @@ def summarize(
         values=sum(len(getattr(graph, table)) for graph in graphs for table in VALUE_TABLES.values()),
         inputs=_inputs(program, write),
         outputs=_outputs(program, write),
-        symbols=[_symbol(text, limits) for text, limits in program.range_constraints.items()],
+        symbols=[
+            _symbol(text, limits, labels.range(text)) for text, limits in program.range_constraints.items()
+        ],
         guards=program.guards_code,
         parameters=sum_sizes(tensors["parameter"]),
         buffers=sum_sizes(tensors["buffer"]),
@@ -231,20 +241,10 @@ class _Writer:
         if value.as_expr is not None:
             return self.expression(value.as_expr.expr_str)
         literal = next((part for part in msgspec.structs.astuple(value) if part is not None), UNKNOWN)
-        return _literal(literal)
+        return literal_text(literal)
 
     def shape(self, sizes: Sequence[SymInt]) -> str:
         return f"[{', '.join(map(self.symbol, sizes))}]"
-
-
-def _literal(value: Any) -> str:
-    if type(value) is int:
-        return number_text(value)
-    if isinstance(value, str | bool | float):
-        return str(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(_literal, value))}]"
-    return UNKNOWN
 
 
 def _value(
@@ -256,12 +256,12 @@ def _value(
         return _tensor_value(write, graph, role, held.name)
     if kind in ("sym_int", "sym_float", "sym_bool"):
         if held.as_name is None:
-            return ValueSummary(name, role, kind, value=_literal(getattr(held, f"as_{kind[4:]}")))
+            return ValueSummary(name, role, kind, value=literal_text(getattr(held, f"as_{kind[4:]}")))
         known = getattr(graph, VALUE_TABLES[kind]).get(held.as_name)
         return ValueSummary(held.as_name, role, kind, value=write.symbol(known))
     if kind == "custom_obj":
         return ValueSummary(held.name, role, kind, value=held.class_fqn)
-    return ValueSummary(name, role, kind, value="None" if kind == "none" else _literal(held))
+    return ValueSummary(name, role, kind, value="None" if kind == "none" else literal_text(held))
 
 
 def _tensor_value(write: _Writer, graph: Graph, role: str, name: str, value: str = "") -> ValueSummary:
@@ -326,10 +326,10 @@ def _outputs(program: Program, write: _Writer) -> list[ValueSummary]:
     return found
 
 
-def _symbol(text: str, limits: RangeConstraint) -> SymbolSummary:
+def _symbol(text: str, limits: RangeConstraint, label: str) -> SymbolSummary:
     low = "(-∞" if limits.min_val is None else f"[{number_text(limits.min_val)}"
     high = "∞)" if limits.max_val is None else f"{number_text(limits.max_val)}]"
-    return SymbolSummary(text, limits.min_val, limits.max_val, f"{low}, {high}")
+    return SymbolSummary(text, limits.min_val, limits.max_val, f"{low}, {high}", label)
 
 
 # ------------------------------------------------------------------------------------------------------ module tree
