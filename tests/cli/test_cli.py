@@ -19,7 +19,7 @@ import torch
 import graphwire.cli
 from graphwire import api
 from graphwire.cli.commands import _parser, main
-from graphwire.cli.sections import Section, escaped, print_sections, size_text
+from graphwire.cli.terminal import Output, Section, escaped, size_text
 from graphwire.errors import GraphwireError, Problem, ValidationError
 
 
@@ -62,7 +62,7 @@ def damaged(archive, tmp_path) -> Path:
     return path
 
 
-def run(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
+def run_process(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "graphwire", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
 
@@ -71,7 +71,7 @@ def run(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
 
 
 def test_inspect_shows_the_interface_and_the_size(archive):
-    done = run("inspect", archive)
+    done = run_process("inspect", archive)
     assert (done.returncode, done.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert lines[0] == str(archive)
@@ -84,7 +84,7 @@ def test_inspect_shows_the_interface_and_the_size(archive):
     assert "Guards" not in lines
 
 
-def test_inspect_as_json_is_the_inspection(archive):
+def test_inspect_as_json_is_the_inspection(run, archive):
     done = run("inspect", archive, "--json")
     tree = json.loads(done.stdout)
     assert tree["methods"][0]["summary"]["operators"]["torch.ops.aten.linear.default"] == 1
@@ -92,7 +92,7 @@ def test_inspect_as_json_is_the_inspection(archive):
     assert "nodes" not in tree["methods"][0]
 
 
-def test_inspect_lists_nodes_when_asked(archive):
+def test_inspect_lists_nodes_when_asked(run, archive):
     lines = run("inspect", archive, "--nodes").stdout.splitlines()
     node = next(line for line in lines[lines.index("Nodes") :] if "aten.linear" in line)
     assert node.split()[-1] == "linear"
@@ -101,7 +101,7 @@ def test_inspect_lists_nodes_when_asked(archive):
     assert [each["outputs"] for each in nodes][-1] == "relu"
 
 
-def test_inspect_picks_a_method(archive):
+def test_inspect_picks_a_method(run, archive):
     name = json.loads(run("inspect", archive, "--json").stdout)["methods"][0]["name"]
     assert run("inspect", archive, "--method", name).returncode == 0
     done = run("inspect", archive, "--method", "other")
@@ -113,7 +113,7 @@ def test_inspect_picks_a_method(archive):
 # -------------------------------------------------------------------------------------------------- convert, verify
 
 
-def test_convert_writes_an_archive_that_verifies(archive, tmp_path):
+def test_convert_writes_an_archive_that_verifies(run, archive, tmp_path):
     target = tmp_path / "other.pt2"
     done = run("convert", archive, target, "--format", "msgpack")
     assert (done.returncode, done.stderr) == (0, "")
@@ -122,32 +122,32 @@ def test_convert_writes_an_archive_that_verifies(archive, tmp_path):
     assert run("verify", target).stdout == f"{target}: no problems\n"
 
 
-def test_convert_to_a_format_that_nobody_provides_leaves_nothing_behind(archive, tmp_path):
+def test_convert_to_a_format_that_nobody_provides_leaves_nothing_behind(run, archive, tmp_path):
     done = run("convert", archive, tmp_path / "other.pt2", "--format", "papyrus")
     assert done.returncode == 2
     assert "papyrus" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_verify_finds_nothing_in_a_good_archive(archive):
+def test_verify_finds_nothing_in_a_good_archive(run, archive):
     done = run("verify", archive)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{archive}: no problems\n", "")
-    assert json.loads(run("verify", archive, "--json").stdout) == []
+    assert json.loads(run("verify", archive, "--json").stdout) == {"file": str(archive), "problems": []}
 
 
-def test_verify_reports_a_flipped_bit_and_says_so_in_its_exit_code(damaged):
+def test_verify_reports_a_flipped_bit_and_says_so_in_its_exit_code(run, damaged):
     done = run("verify", damaged)
     assert done.returncode == 1
     assert done.stdout.startswith(f"{damaged}: 1 problem\n")
     assert "data/weights/" in done.stdout
-    problems = json.loads(run("verify", damaged, "--json").stdout)
+    problems = json.loads(run("verify", damaged, "--json").stdout)["problems"]
     assert [set(problem) for problem in problems] == [{"place", "kind", "message"}]
 
 
 # --------------------------------------------------------------------------------------------------------- plugins
 
 
-def test_plugins_lists_the_formats_in_the_box():
+def test_plugins_lists_the_formats_in_the_box(run):
     done = run("plugins")
     assert (done.returncode, done.stderr) == (0, "")
     assert {"json", "msgpack", "cbor"} <= {
@@ -162,14 +162,14 @@ def test_plugins_lists_the_formats_in_the_box():
 
 
 @pytest.mark.parametrize("command", ["inspect", "verify"])
-def test_a_file_that_is_not_there_is_one_line(command, tmp_path):
+def test_a_file_that_is_not_there_is_one_line(run, command, tmp_path):
     done = run(command, tmp_path / "nothing.pt2")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert len((done.stderr or done.stdout).splitlines()) <= 3
 
 
-def test_a_file_that_is_no_archive_is_an_error_in_one_line(tmp_path):
+def test_a_file_that_is_no_archive_is_an_error_in_one_line(run, tmp_path):
     path = tmp_path / "text.pt2"
     path.write_text("hello " * 100)
     done = run("inspect", path)
@@ -178,14 +178,14 @@ def test_a_file_that_is_no_archive_is_an_error_in_one_line(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
-def test_debug_shows_the_traceback(tmp_path):
+def test_debug_shows_the_traceback(run, tmp_path):
     done = run("inspect", tmp_path / "nothing.pt2", "--debug")
     assert "Traceback" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("graphwire: error: ")
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["nonsense"], ["inspect"], ["convert", "a", "b"], ["verify", "a", "--x"]]
+    "arguments", [[], ["nonsense"], ["inspect"], ["convert", "a"], ["verify", "a", "--x"]]
 )
 def test_a_wrong_command_line_is_exit_code_2(arguments, capsys):
     assert main(arguments) == 2
@@ -199,7 +199,7 @@ def test_help_and_version_are_exit_code_0(capsys):
 
 
 def test_an_interrupt_ends_quietly(monkeypatch, capsys, archive):
-    def interrupted(_file):
+    def interrupted(_file, **_options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(api, "open", interrupted)
@@ -221,39 +221,43 @@ def test_a_reader_that_goes_away_is_no_error(archive):
 
 
 @pytest.mark.parametrize(
-    ("error", "line"),
+    ("error", "text"),
     [
-        (GraphwireError("it is\nbad", place="a[0]", remedy="Mend it"), "a[0]: it is bad. Mend it"),
-        (GraphwireError("\x1b[31mred"), "\\x1b[31mred"),
-        (PermissionError(13, "Permission denied", "a.pt2"), "a.pt2: Permission denied"),
+        (GraphwireError("it is\nbad", place="a[0]", remedy="Mend it"), "FILE: a[0]: it is bad. Mend it"),
+        (GraphwireError("\x1b[31mred").of("FILE"), "FILE: \\x1b[31mred"),
+        (PermissionError(13, "Permission denied", "a.pt2"), "FILE: a.pt2: Permission denied"),
         (
-            ValidationError([Problem("a", "arm", "no arm"), Problem("b", "arm", "two arms")]),
-            "2 problems in the program: a: no arm [arm], and 1 more",
+            ValidationError([Problem("a", "arm", "no arm"), Problem("b", "arm", "two\x1b arms")]).of("FILE"),
+            "FILE: 2 problems in the program\n  a: no arm [arm]\n  b: two\\x1b arms [arm]",
         ),
         (
             RuntimeError("what"),
-            "RuntimeError: what (a defect of graphwire or of a plugin; --debug shows where)",
+            "FILE: RuntimeError: what (a defect of graphwire or of a plugin; --debug shows where)",
         ),
     ],
 )
-def test_every_error_is_one_line(error, line, monkeypatch, capsys, archive):
+def test_an_error_names_the_file_and_lists_each_problem_on_a_line(error, text, monkeypatch, capsys):
     def failing(_file, **_options):
         raise error
 
     monkeypatch.setattr(api, "verify", failing)
-    assert main(["verify", str(archive)]) == 2
-    assert capsys.readouterr().err == f"graphwire: error: {line}\n"
+    assert main(["verify", "FILE"]) == 2
+    assert capsys.readouterr().err == f"graphwire: error: {text}\n"
 
 
 # ------------------------------------------------------------------------------------------------------------- torch
 
 WITHOUT_TORCH = """
-import sys
+import contextlib, io, json, sys, time
 from graphwire.cli import main
-code = main(sys.argv[1:])
-assert "torch" not in sys.modules and "sympy" not in sys.modules and "numpy" not in sys.modules
-assert "rich" not in sys.modules, "nothing was written to a terminal"
-sys.exit(code)
+for line in json.loads(sys.argv[1]):
+    written = io.TextIOWrapper(io.BytesIO())
+    with contextlib.redirect_stdout(written), contextlib.redirect_stderr(written):
+        code = main(line)
+    written.seek(0)
+    assert code == 0, (line, code, written.read())
+    heavy = {"torch", "sympy", "numpy", "rich"} & set(sys.modules)
+    assert not heavy, (line, heavy)
 """
 
 
@@ -266,6 +270,7 @@ COMMAND_LINES = [
     ["convert", "FILE", "OUT", "--format", "cbor"],
     ["diff", "FILE", "FILE"],
     ["hash", "FILE"],
+    ["targets", "FILE"],
     ["neutral", "FILE"],
     ["conformance", "--only", "documents/simple", "--", "PYTHON", "-m", "graphwire", "neutral"],
     ["upgrade", "FILE", "--plan"],
@@ -297,8 +302,7 @@ def test_the_readme_lists_every_command(commands):
     assert sorted(re.findall(r"`([a-z-]+)`", listed)) == sorted(commands)
 
 
-@pytest.mark.parametrize("arguments", COMMAND_LINES, ids=" ".join)
-def test_no_command_imports_torch(arguments, archive, tmp_path):
+def test_no_command_imports_torch(archive, tmp_path):
     (tmp_path / "blobs.json").write_text('{"format": "graphwire-blobs", "version": 1}')
     words = {
         "FILE": str(archive),
@@ -307,7 +311,8 @@ def test_no_command_imports_torch(arguments, archive, tmp_path):
         "OUT_FOLDER": str(tmp_path),
         "BLOBS": str(tmp_path),
     }
-    command = [sys.executable, "-c", WITHOUT_TORCH, *(words.get(each, each) for each in arguments)]
+    lines = [[words.get(each, each) for each in arguments] for arguments in COMMAND_LINES]
+    command = [sys.executable, "-c", WITHOUT_TORCH, json.dumps(lines)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -325,7 +330,7 @@ def test_inspect_of_a_gibibyte_takes_what_inspect_of_a_kilobyte_takes(archive, t
         seconds = {archive: [], path: []}
         for file in [archive, path] * 4:
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            done = run("inspect", file)
+            done = run_process("inspect", file)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             seconds[file].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     finally:
@@ -348,15 +353,20 @@ class Terminal(io.StringIO):
 SECTIONS = [
     Section("File", rows=[("size", "1 B"), ("evil", "\x1b[31m[bold]red[/bold]\n")]),
     Section("Table", ("name", "empty", "count"), [("a", "", "1"), ("b" * 300, "", "1,000")], frozenset({2})),
+    Section("Wide", ("name", "is", "it", "all"), [("層" * 30, "c " * 30, "d" * 30, "e" * 30)]),
     Section("Nothing", ("name",), []),
 ]
 
 
+def printed(color, *, stream=None, **environ) -> str:
+    stream = stream or io.StringIO()
+    Output(color=color, stdout=stream, environ=environ).sections(SECTIONS)
+    return stream.getvalue()
+
+
 def test_plain_output_is_aligned_escaped_and_leaves_out_what_is_empty():
-    stream = io.StringIO()
-    print_sections(SECTIONS, stream)
     wide = 300
-    assert stream.getvalue().splitlines() == [
+    assert printed("auto").splitlines()[:8] == [
         "File",
         "  size  1 B",
         "  evil  \\x1b[31m[bold]red[/bold]\\n",
@@ -368,25 +378,43 @@ def test_plain_output_is_aligned_escaped_and_leaves_out_what_is_empty():
     ]
 
 
-@pytest.mark.parametrize("width", [20, 80])
+@pytest.mark.parametrize("width", [20, 60, 80, 200])
 def test_a_terminal_gets_tables_within_its_width_and_nothing_that_controls_it(width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setenv("NO_COLOR", "1")
-    stream = Terminal()
-    print_sections(SECTIONS, stream)
-    text = stream.getvalue().replace("\x1b[1m", "").replace("\x1b[0m", "")  # our own bold heads
-    assert all(len(line) <= width for line in text.splitlines())
+    text = printed("auto", stream=Terminal(), NO_COLOR="1")
+    assert all(len(line) + line.count("層") <= width for line in text.splitlines())
     assert "\x1b" not in text
-    if width == 80:
+    if width >= 60:
         assert "\\x1b[31m[bold]red[/bold]\\n" in text
     assert text.count("b") >= 300, "nothing is cut off, long cells are folded"
+    assert text.count("層") == 30
+
+
+@pytest.mark.parametrize(
+    ("color", "environ", "terminal", "colored"),
+    [
+        ("auto", {}, True, True),
+        ("auto", {}, False, False),
+        ("auto", {"NO_COLOR": "1"}, True, False),
+        ("auto", {"NO_COLOR": ""}, True, True),
+        ("auto", {"FORCE_COLOR": "1"}, False, True),
+        ("auto", {"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
+        ("auto", {"TERM": "dumb"}, True, False),
+        ("always", {"NO_COLOR": "1"}, False, True),
+        ("never", {"FORCE_COLOR": "1"}, True, False),
+    ],
+)
+def test_colours_are_printed_where_they_are_wanted(color, environ, terminal, colored):
+    text = printed(color, stream=Terminal() if terminal else io.StringIO(), **environ)
+    assert ("\x1b[1mFile\x1b[0m" in text) is colored
+    assert ("\x1b" in text) is colored
 
 
 def test_what_an_encoding_cannot_say_is_escaped(archive):
-    done = run("inspect", archive, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    done = run_process("inspect", archive, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0, done.stderr
     assert json.loads(
-        run("inspect", archive, "--json", env=os.environ | {"PYTHONIOENCODING": "ascii"}).stdout
+        run_process("inspect", archive, "--json", env=os.environ | {"PYTHONIOENCODING": "ascii"}).stdout
     )
 
 

@@ -94,7 +94,7 @@ def test_the_hash_is_printed_as_sha256sum_does(files, capsys) -> None:
     code, out = _run(capsys, "hash", files / "base.pt2")
     assert (code, out) == (0, f"{expected}  {files / 'base.pt2'}\n")
     code, out = _run(capsys, "hash", "--json", files / "two.pt2")
-    assert json.loads(out)["encode"] == expected
+    assert json.loads(out)["hashes"]["encode"] == expected
     _, out = _run(capsys, "hash", files / "two.pt2")
     assert out.splitlines()[0] == f"{expected}  {files / 'two.pt2'}:encode"
     _, out = _run(capsys, "hash", "--weights", files / "base.pt2")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphwire.cli import main
-from graphwire.cli.new_plugin import KINDS, write_plugin
+from graphwire.cli.plugins.new_plugin import KINDS, write_plugin
 from graphwire.errors import PluginError
 from graphwire.hooks.registry import Registry
 

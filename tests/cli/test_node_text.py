@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graphwire.cli.node_text import argument_text, node_texts
+from graphwire.cli.reading.node_text import argument_text, node_texts
 from graphwire.schema.graph import (
     Argument,
     Graph,

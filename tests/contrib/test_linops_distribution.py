@@ -80,7 +80,7 @@ def test_the_command_shows_the_way_of_an_old_file_and_goes_it(environment: Any, 
     plan = environment.run("-m", "graphwire", "upgrade", OLDEST, "--plan")
     assert "linops 2 -> 3: 1 node" in plan
     assert "norm_project" in plan
-    environment.run("-m", "graphwire", "upgrade", OLDEST, path)
+    environment.run("-m", "graphwire", "upgrade", OLDEST, "--output", path)
     assert environment.run("-c", LOAD, path).split() == ["4"]
 
 

@@ -341,14 +341,22 @@ def test_the_command_plans_and_writes(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "aten 9 -> 10: 1 node\n" in text
     assert "graph_module.graph.nodes[0] gelu: torch.ops.aten.gelu.default" in text
     assert path.read_bytes() == before
-    assert main(["upgrade", str(path), str(out)]) == 0
+    assert main(["upgrade", str(path)]) == 2
+    assert "Pass --in-place" in capsys.readouterr().err
+    assert path.read_bytes() == before
+    assert main(["upgrade", str(path), "--output", str(out)]) == 0
     with graphwire.open(out) as archive:
         assert archive.program.opset_version == {"aten": 10}
     capsys.readouterr()
-    assert main(["upgrade", str(path), "--json"]) == 0
+    assert main(["upgrade", str(path), "--json", "--in-place"]) == 0
     tree = json.loads(capsys.readouterr().out)
-    assert tree["model"]["steps"][0]["to_version"] == 10
+    assert tree["file"] == str(path)
+    assert tree["programs"]["model"]["steps"][0]["to_version"] == 10
     assert path.read_bytes() == out.read_bytes()
+    done = path.stat().st_mtime_ns
+    assert main(["upgrade", str(path), "--in-place"]) == 0
+    assert capsys.readouterr().out == f"{path}\n  nothing to do\n"
+    assert path.stat().st_mtime_ns == done
 
 
 def test_the_command_refuses_with_the_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -358,7 +366,7 @@ def test_the_command_refuses_with_the_places(tmp_path: Path, capsys: pytest.Capt
     before = path.read_bytes()
     assert main(["upgrade", str(path), "--plan", "--opset", "aten=9"]) == 1
     assert "[refused]" in capsys.readouterr().out
-    assert main(["upgrade", str(path), "--opset", "aten=9"]) == 2
+    assert main(["upgrade", str(path), "--in-place", "--opset", "aten=9"]) == 2
     assert "graph_module.graph.nodes[0]" in capsys.readouterr().err
     assert main(["upgrade", str(path), "--opset", "aten"]) == 2
     assert path.read_bytes() == before
@@ -370,7 +378,7 @@ def test_the_command_needs_no_torch(tmp_path: Path) -> None:
     path.write_bytes(graphwire.dumps(program, opset_version={"aten": 9}))
     code = (
         "import sys; sys.modules['torch'] = None; from graphwire.cli import main; "
-        f"sys.exit(main(['upgrade', {str(path)!r}]))"
+        f"sys.exit(main(['upgrade', {str(path)!r}, '--in-place']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60

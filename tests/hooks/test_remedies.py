@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import graphwire
-from graphwire.cli.option_names import as_command
+from graphwire.cli.terminal import as_command
 from graphwire.errors import EncodeError, MissingPluginError, OpsetError, PluginConflictError
 from graphwire.hooks.discovery import (
     GraphwirePluginWarning,

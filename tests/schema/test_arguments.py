@@ -13,7 +13,7 @@ from graphwire.analysis.diff.nodes import argument_text as diff_text
 from graphwire.analysis.validation.argument_rules import RULES
 from graphwire.analysis.validation.program_rules import validate
 from graphwire.bridge.graph import arguments as bridge
-from graphwire.cli.node_text import argument_text as node_text
+from graphwire.cli.reading.node_text import argument_text as node_text
 from graphwire.evolve.documents.reserved_names import rename_values
 from graphwire.evolve.documents.trees import Edits, rewrite
 from graphwire.evolve.documents.vocabulary import FIELDS

@@ -14,7 +14,7 @@ from model_explorer import graph_builder as gb
 
 import graphwire
 from graphwire.analysis.validation import number_text
-from graphwire.cli.node_text import argument_text
+from graphwire.cli.reading.node_text import argument_text
 from graphwire.schema import (
     VALUE_TABLES,
     Argument,

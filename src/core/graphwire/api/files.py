@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import BinaryIO, TypeAlias, Unpack
 
 from graphwire.analysis.inspection import Inspection, WriteReport
@@ -43,12 +44,13 @@ def convert(
     src: Readable,
     dst: PathOrFile,
     *,
-    format: str = "json",
+    format: str | None = None,
     target: str | None = None,
     opset_version: Mapping[str, int] | None = None,
     ranges: Ranges = "exact",
     compress: bool = True,
     weights: SaveWeights = AS_SAVED,
+    dry_run: bool = False,
     report: Callable[[WriteReport], object] | None = None,
     **options: Unpack[OpenOptions],
 ) -> None:
@@ -60,13 +62,14 @@ def convert(
     Args:
         src: the file to read.
         dst: the file to write; it may be the same path.
-        format: the wire format to write, as in `save`.
+        format: the wire format to write. By default each program keeps its format, and has JSON for a target.
         target: the reader to write for, as in `save`.
         opset_version: operator versions to bring the programs to, by namespace. By default they keep theirs.
         ranges: as in `save`.
         compress: as in `save`.
         weights: as in `save`. By default weights stay where they are: in the file, or where it refers to; with `rank`, the new
             file refers to those of that rank only. With `weights_from` or `target` they are written into the new file.
+        dry_run: whether to do everything but write, so that `dst` is not touched.
         report: as in `save`.
 
     Raises:
@@ -81,10 +84,13 @@ def convert(
                 with archive.boundary(name):
                     plan = plan_for(program, archive.registry, wanted=opset_version)
                     programs[name] = program_after_plan(program, plan, archive.registry)
-        formats = dict.fromkeys(programs, format)
+        default = format if target is None else format or "json"
+        formats = {name: default or archive.format_of(name) for name in programs}
         if weights is AS_SAVED and (target is not None or archive.weights.is_given):
             weights = IN_FILE
-        written = _rewrite(archive, programs, dst, formats, target, ranges, compress, weights)
+        written = _rewrite(
+            archive, programs, dst, formats, target, ranges, compress, weights, dry_run=dry_run
+        )
     warn_of_dropped(written.dropped)
     if report is not None:
         report(written)
@@ -104,7 +110,7 @@ def upgrade(
 
     Args:
         src: the file to read.
-        dst: the file to write; it may be the same path.
+        dst: the file to write; it may be the same path. If it is, and there is nothing to do, nothing is written.
         format: the wire format to write. By default each program keeps its format.
         opset_version: operator versions to bring the programs to, by namespace. By default the installed ones.
 
@@ -123,10 +129,19 @@ def upgrade(
         for name, plan in plans.items():
             with archive.boundary(name):
                 programs[name] = program_after_plan(archive.program_of(name), plan, archive.registry)
-        formats = {name: format or archive.format_of(name) for name in programs}
+        kept = {name: archive.format_of(name) for name in programs}
+        formats = {name: format or kept[name] for name in programs}
+        if formats == kept and not any(plan.steps for plan in plans.values()) and _is_same_file(src, dst):
+            return plans
         written = _rewrite(archive, programs, dst, formats)
     warn_of_dropped(written.dropped)
     return plans
+
+
+def _is_same_file(src: Readable, dst: PathOrFile) -> bool:
+    if isinstance(src, (str, os.PathLike)) and isinstance(dst, (str, os.PathLike)):
+        return Path(dst).exists() and Path(src).samefile(dst)
+    return False
 
 
 @reading("src")
@@ -164,6 +179,8 @@ def _rewrite(
     ranges: Ranges = "exact",
     compress: bool = True,
     weights: SaveWeights = AS_SAVED,
+    *,
+    dry_run: bool = False,
 ) -> WriteReport:
     """Write programs with the payloads and extra files of an archive.
 
@@ -191,6 +208,9 @@ def _rewrite(
         dropped += report.dropped
     extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
     unpacked: list[tuple[str, str]] = []
+    written = WriteReport("" if target is None else target_named(target).name, found, dropped)
+    if dry_run:
+        return written
     if references is None:
         references = references_for(held, dst, weights, archive.registry)
     save_package(
@@ -202,7 +222,6 @@ def _rewrite(
         references=references,
         dropped_examples=unpacked,
     )
-    written = WriteReport("" if target is None else target_named(target).name, found, dropped)
     return written.with_unpacked(unpacked)
 
 

@@ -1,35 +1,142 @@
 """The command `graphwire`: its subcommands and exit codes.
 
-This module only parses arguments and prints. `graphwire.api`, imported when a command runs, does the work.
+This module only parses arguments and reports errors. A command's module is imported when the command runs, or its help is
+shown; `graphwire.api` does the work.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import os
 import sys
-import traceback
 import warnings
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, TextIO
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn, TextIO
 
-from graphwire.cli.blobs import add_blobs
-from graphwire.cli.compare import add_commands
-from graphwire.cli.conformance import add_conformance
-from graphwire.cli.new_plugin import add_new_plugin
-from graphwire.cli.option_names import as_command
-from graphwire.cli.sections import escaped, print_json, print_line, print_sections, size_text
-from graphwire.cli.upgrade import add_upgrade
-from graphwire.cli.weights import add_weights, place_of, source_options, weight_source
-from graphwire.errors import GraphwireError, Obstacle, ValidationError
+from graphwire.cli.terminal import Output
 
 __all__ = ["main"]
 
-OK, FOUND, FAILED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
-"""Exit codes, as those of `diff`. FOUND: the command found a problem or difference. FAILED: the command failed. The last two
-are the codes of a shell for SIGINT and SIGPIPE."""
+OK, FAILED, INTERRUPTED, BROKEN_PIPE = 0, 2, 130, 141
+"""Exit codes. A command that finds a problem or difference returns 1. The last two are the codes of a shell for SIGINT and
+SIGPIPE."""
+
+_CODES = (
+    "Exit codes: 0 success; 1 problems or differences found; 2 the command failed or its arguments are wrong."
+)
+
+
+class _Command(NamedTuple):
+    """A subcommand."""
+
+    help: str
+    add: Callable[[], Callable[[argparse.ArgumentParser], None]]
+    """Imports the command's module, and returns the function that adds its arguments."""
+
+
+def _inspect() -> Any:
+    from graphwire.cli.reading.inspect_file import add_inspect
+
+    return add_inspect
+
+
+def _convert() -> Any:
+    from graphwire.cli.writing.convert import add_convert
+
+    return add_convert
+
+
+def _verify() -> Any:
+    from graphwire.cli.reading.verify import add_verify
+
+    return add_verify
+
+
+def _diff() -> Any:
+    from graphwire.cli.reading.compare import add_diff
+
+    return add_diff
+
+
+def _hash() -> Any:
+    from graphwire.cli.reading.hash_file import add_hash
+
+    return add_hash
+
+
+def _targets() -> Any:
+    from graphwire.cli.reading.targets import add_targets
+
+    return add_targets
+
+
+def _upgrade() -> Any:
+    from graphwire.cli.writing.upgrade import add_upgrade
+
+    return add_upgrade
+
+
+def _weights() -> Any:
+    from graphwire.cli.reading.weights import add_weights
+
+    return add_weights
+
+
+def _blobs() -> Any:
+    from graphwire.cli.writing.blobs import add_blobs
+
+    return add_blobs
+
+
+def _plugins() -> Any:
+    from graphwire.cli.plugins.listing import add_plugins
+
+    return add_plugins
+
+
+def _new_plugin() -> Any:
+    from graphwire.cli.plugins.new_plugin import add_new_plugin
+
+    return add_new_plugin
+
+
+def _schema() -> Any:
+    from graphwire.cli.reading.schema import add_schema
+
+    return add_schema
+
+
+def _neutral() -> Any:
+    from graphwire.cli.reading.conformance import add_neutral
+
+    return add_neutral
+
+
+def _conformance() -> Any:
+    from graphwire.cli.reading.conformance import add_conformance
+
+    return add_conformance
+
+
+COMMANDS = {
+    "inspect": _Command("show the programs, weights and origin of files", _inspect),
+    "verify": _Command("list all problems of files", _verify),
+    "diff": _Command("list the differences of two files", _diff),
+    "hash": _Command("print a hash of what each program computes, or compare with a list", _hash),
+    "targets": _Command("list the torch releases that files can be written for", _targets),
+    "convert": _Command("write files again in another wire format or for an older torch", _convert),
+    "upgrade": _Command("write files again with their operators at the installed versions", _upgrade),
+    "weights": _Command("list the weights of a program and where they are", _weights),
+    "blobs": _Command("verify a folder of blobs, or remove those that no program uses", _blobs),
+    "plugins": _Command("list the installed plugins", _plugins),
+    "new-plugin": _Command("create a plugin from a template", _new_plugin),
+    "schema": _Command("print the schema of the format, for programs in other languages", _schema),
+    "neutral": _Command("print what a reader finds in a file, as neutral JSON", _neutral),
+    "conformance": _Command("run a reader in any language over the conformance suite", _conformance),
+}
+"""The subcommands, in the order in which the help lists them."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,26 +148,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = _parser(next((word for word in words if not word.startswith("-")), None)).parse_args(
+            words
+        )
     except SystemExit as ended:  # argparse has printed its help or an error.
         return ended.code if isinstance(ended.code, int) else FAILED
+    output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _warning_printer(output)
             _load_plugins()
-            code: int = arguments.run(arguments)
+            code: int = arguments.run(arguments, output)
             sys.stdout.flush()
             return code
     except BrokenPipeError:
         _close_quietly()
         return BROKEN_PIPE
-    except KeyboardInterrupt:
-        return _failed("interrupted", INTERRUPTED)
+    except KeyboardInterrupt as error:
+        output.failure(error)
+        return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback unless asked for
-        if arguments.debug:
-            traceback.print_exc()
-        return _failed(_one_line(error), FAILED)
+        output.failure(error)
+        return FAILED
 
 
 def _load_plugins() -> None:
@@ -71,118 +182,57 @@ def _load_plugins() -> None:
         default_registry()
 
 
-def _parser() -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    data = argparse.ArgumentParser(add_help=False)
-    data.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    parser = argparse.ArgumentParser(
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors suggest what a mistyped command or option may mean."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage, the error and a suggestion, and exit with 2."""
+        wrong, known = "", list[str]()
+        if message.startswith("unrecognized arguments: "):
+            wrong = message.partition(": ")[2].split()[0].partition("=")[0]
+            known = [option for parser in (self, *self.commands().values()) for option in parser.options()]
+        elif "invalid choice: " in message:
+            wrong = message.partition("invalid choice: ")[2].partition(" ")[0].strip("'")
+            known = [*self.commands()]
+        found = difflib.get_close_matches(wrong, known, n=1)
+        super().error(
+            f"{message.partition(' (choose from')[0]}; did you mean {found[0]!r}?" if found else message
+        )
+
+    def commands(self) -> dict[str, _Parser]:
+        """Return the parsers of the subcommands by name."""
+        return {
+            name: parser
+            for action in self._actions
+            if isinstance(action, argparse._SubParsersAction)
+            for name, parser in action.choices.items()
+        }
+
+    def options(self) -> list[str]:
+        """Return the names of the options."""
+        return [*self._option_string_actions]
+
+
+def _parser(chosen: str | None = None) -> _Parser:
+    """Return the parser.
+
+    Args:
+        chosen: the command to run, whose arguments are added; None adds those of all commands.
+    """
+    from graphwire.cli.files import add_options
+
+    parser = _Parser(
         prog="graphwire",
         description="Inspect, convert, compare and verify files of exported PyTorch programs. Nothing in a file is executed.",
-        epilog="Exit codes: 0 success; 1 problems or differences found; 2 the command failed or its arguments are wrong.",
+        epilog=_CODES,
     )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
-    source = weight_source()
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-    inspect = commands.add_parser(
-        "inspect",
-        parents=[common, data],
-        help="show the programs, weights and origin of a file",
-        description="Show the programs, weights and origin of a file.",
-    )
-    inspect.add_argument("file", metavar="FILE", type=Path, help="the file to read")
-    inspect.add_argument("--method", metavar="NAME", help="show only this program of a file with several")
-    inspect.add_argument("--nodes", action="store_true", help="also list every node")
-    inspect.add_argument(
-        "--targets",
-        action="store_true",
-        help="also list the torch releases and schema versions that it can be written for, and the obstacles for the others",
-    )
-    inspect.set_defaults(run=_inspect)
-
-    convert = commands.add_parser(
-        "convert",
-        parents=[common, source],
-        help="write a file again in another wire format or for an older torch",
-        description="Write a file again in another wire format, or for an older torch, with the same weights.",
-    )
-    convert.add_argument("source", metavar="SRC", type=Path, help="the file to read")
-    convert.add_argument("target", metavar="DST", type=Path, help="the file to write; replaced if it exists")
-    convert.add_argument(
-        "--format", metavar="NAME", required=True, help="the wire format, such as json or msgpack"
-    )
-    convert.add_argument(
-        "--target",
-        dest="reader",
-        metavar="RELEASE",
-        help="write for torch (with --format json): torch for the installed release, or a release such as torch-2.6",
-    )
-    convert.add_argument(
-        "--stored",
-        action="store_true",
-        help="store documents uncompressed, for readers that cannot inflate",
-    )
-    convert.add_argument(
-        "--ranges",
-        choices=("exact", "narrowed"),
-        default="exact",
-        help="narrowed: write a minimum of 2 for sizes that may be 0 or 1, which torch up to 2.3 cannot read",
-    )
-    convert.add_argument(
-        "--weights",
-        metavar="PLACE",
-        help="where the weights go: in-file, none, a new file such as model.safetensors, blobs:FOLDER, or checkpoint:PATH for"
-        " one that exists; by default they stay where they are",
-    )
-    convert.set_defaults(run=_convert)
-
-    verify = commands.add_parser(
-        "verify",
-        parents=[common, data, source],
-        help="list all problems of a file",
-        description="Verify every record of a file, and every rule of its programs. List all problems.",
-    )
-    verify.add_argument("file", metavar="FILE", type=Path, help="the file to read")
-    verify.set_defaults(run=_verify)
-
-    plugins = commands.add_parser(
-        "plugins",
-        parents=[common, data],
-        help="list the installed plugins",
-        description="List the installed plugins, what they provide, and why inactive ones are inactive.",
-    )
-    plugins.set_defaults(run=_plugins)
-
-    schema = commands.add_parser(
-        "schema",
-        parents=[common],
-        help="print the schema of the format, for programs in other languages",
-        description="Print the schema of a kind of document in a file: a program (document), the configs of its payloads, the"
-        " references to weights elsewhere, the manifest, or the table of wire formats.",
-    )
-    schema.add_argument(
-        "kind",
-        metavar="KIND",
-        nargs="?",
-        choices=("document", "payloads", "references", "manifest", "wire_formats"),
-        default="document",
-        help="document (by default), payloads, references, manifest or wire_formats",
-    )
-    schema.add_argument(
-        "--as",
-        dest="language",
-        choices=("json-schema", "cddl", "markdown"),
-        default="json-schema",
-        help="JSON Schema 2020-12 (by default), CDDL (RFC 8610), or tables of all kinds in Markdown",
-    )
-    schema.set_defaults(run=_schema)
-    add_upgrade(commands, common, data)
-    add_commands(commands, common, data, source)
-    add_weights(commands, common, data, source)
-    add_blobs(commands, common, data)
-    add_conformance(commands, common, data)
-    add_new_plugin(commands, common)
+    for name, command in COMMANDS.items():
+        each = commands.add_parser(name, help=command.help, epilog=_CODES)
+        if chosen in (None, name):
+            add_options(each)
+            command.add()(each)
     return parser
 
 
@@ -195,176 +245,22 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from graphwire.version import __version__
 
-        print_line(f"graphwire {__version__}", sys.stdout)
+        Output().line(f"graphwire {__version__}")
         parser.exit()
 
 
-# -------------------------------------------------------------------------------------------------------- commands
+def _warning_printer(output: Output) -> Callable[..., None]:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        output.warning(str(message))
 
-
-def _inspect(arguments: argparse.Namespace) -> int:
-    import msgspec
-
-    from graphwire import api
-    from graphwire.cli.inspection import inspection_sections, node_section, target_section
-    from graphwire.cli.node_text import node_texts
-
-    nodes, targets = {}, {}
-    with api.open(arguments.file) as archive:
-        name = None if arguments.method is None else archive.method(arguments.method)
-        inspection = archive.inspect(os.fspath(arguments.file))
-        if name is not None:
-            chosen = [method for method in inspection.methods if method.name == name]
-            inspection = msgspec.structs.replace(inspection, methods=chosen)
-        for method in inspection.methods:
-            if arguments.nodes:
-                program = archive.program_of(method.name)
-                nodes[method.name] = list(node_texts(program.graph_module.graph))
-            if arguments.targets:
-                targets[method.name] = archive.targets(method.name)
-    if arguments.json:
-        tree = msgspec.to_builtins(inspection)
-        for method_tree in tree["methods"]:
-            if method_tree["name"] in nodes:
-                method_tree["nodes"] = msgspec.to_builtins(nodes[method_tree["name"]])
-            if method_tree["name"] in targets:
-                method_tree["targets"] = _target_trees(targets[method_tree["name"]])
-        print_json(tree, sys.stdout)
-        return OK
-    tables = {name: node_section(each) for name, each in nodes.items()}
-    sections = [
-        *inspection_sections(inspection, tables),
-        *(target_section(name, each) for name, each in targets.items()),
-    ]
-    print_sections(sections, sys.stdout)
-    return OK
-
-
-def _target_trees(targets: Mapping[str, Sequence[Obstacle]]) -> list[dict[str, Any]]:
-    return [
-        {"target": name, "obstacles": [each._asdict() for each in obstacles]}
-        for name, obstacles in targets.items()
-    ]
-
-
-def _convert(arguments: argparse.Namespace) -> int:
-    from graphwire import api
-    from graphwire.cli.progress import progress
-
-    reports: list[Any] = []
-    with progress(f"Converting to {escaped(arguments.format)}"):
-        api.convert(
-            arguments.source,
-            arguments.target,
-            format=arguments.format,
-            target=arguments.reader,
-            ranges=arguments.ranges,
-            compress=not arguments.stored,
-            weights=place_of(arguments.weights),
-            **source_options(arguments),
-            report=reports.append,
-        )
-    for each in reports[0].narrowed:
-        line = f"{each.method}: {each.symbol} begins at {each.written}, in the program at {each.given}"
-        print_line(escaped(line), sys.stdout)
-    for each in reports[0].not_for_torch:
-        line = f"{each.method}: torch does not find the {each.what} ({each.reason})"
-        print_line(escaped(line), sys.stdout)
-    size = size_text(arguments.target.stat().st_size)
-    print_line(f"{escaped(str(arguments.target))}: {escaped(arguments.format)}, {size}", sys.stdout)
-    return OK
-
-
-def _verify(arguments: argparse.Namespace) -> int:
-    from graphwire import api
-    from graphwire.cli.inspection import problem_section
-    from graphwire.cli.progress import progress
-
-    with progress("Verifying"):
-        problems = api.verify(arguments.file, **source_options(arguments))
-    if arguments.json:
-        print_json([problem._asdict() for problem in problems], sys.stdout)
-    elif problems:
-        print_sections([problem_section(str(arguments.file), problems)], sys.stdout)
-    else:
-        print_line(f"{escaped(str(arguments.file))}: no problems", sys.stdout)
-    return FOUND if problems else OK
-
-
-def _plugins(arguments: argparse.Namespace) -> int:
-    from graphwire import api
-    from graphwire.cli.inspection import plugin_section
-
-    found = api.plugins()
-    if arguments.json:
-        print_json([_plugin_tree(plugin) for plugin in found], sys.stdout)
-    elif not found:
-        print_line("no plugins are installed", sys.stdout)
-    else:
-        print_sections([plugin_section(found)], sys.stdout)
-    return OK
-
-
-def _plugin_tree(plugin: Any) -> dict[str, Any]:
-    fields = (
-        "name",
-        "distribution",
-        "version",
-        "api_version",
-        "hooks",
-        "names",
-        "load_seconds",
-        "status",
-        "reason",
-    )
-    tree = {field: getattr(plugin, field) for field in fields}
-    return tree | {
-        "hooks": list(plugin.hooks),
-        "names": {kind: list(of) for kind, of in plugin.names.items()},
-        "refused": [each._asdict() for each in plugin.refused],
-    }
-
-
-def _schema(arguments: argparse.Namespace) -> int:
-    from graphwire.specification import records_page, schema_text
-
-    whole = arguments.language == "markdown"
-    sys.stdout.write(records_page() if whole else schema_text(arguments.kind, arguments.language))
-    return OK
-
-
-# ---------------------------------------------------------------------------------------------------------- ending
-
-
-def _one_line(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        more = f", and {len(error.problems) - 1} more" if len(error.problems) > 1 else ""
-        head = as_command(str(error).partition("\n")[0])
-        return f"{head}: {error.problems[0]}{more}" if error.problems else head
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    if isinstance(error, GraphwireError):
-        return as_command(str(error))
-    return f"{type(error).__name__}: {error} (a defect of graphwire or of a plugin; --debug shows where)"
-
-
-def _failed(message: str, code: int) -> int:
-    """Print the error on standard error, in one line, and return the exit code."""
-    line = " ".join(message.split())
-    with contextlib.suppress(OSError):  # Standard error may be closed.
-        print_line(f"graphwire: error: {escaped(line)}", sys.stderr)
-    return code
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    print_line(f"graphwire: warning: {escaped(' '.join(str(message).split()))}", file or sys.stderr)
+    return show
 
 
 def _close_quietly() -> None:

@@ -7,10 +7,8 @@ import re
 __all__ = ["as_command"]
 
 _ROWS: tuple[tuple[str, str], ...] = (
-    (
-        r"Raise (Limits\.\w+)( for a file that you trust)?",
-        r"Only Python can raise \1\2; commands keep the defaults",
-    ),
+    (r"Raise Limits\.pickle\b", r"Raise a limit on pickles, such as --limit pickle.values=NUMBER,"),
+    (r"Raise Limits\.(\w+)", r"Raise it with --limit \1=NUMBER"),
     (r"Pass method= to pick one", r"Pick one with --method"),
     (
         r"Or pass unknown_ops=\"opaque\" to look at the graph without running it",

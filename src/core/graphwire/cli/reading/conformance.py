@@ -6,73 +6,66 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from graphwire.cli.sections import Section, escaped, print_json, print_line, print_sections
+from graphwire.cli.files import add_json
+from graphwire.cli.terminal import Output, Section, escaped
 
 if TYPE_CHECKING:
     from graphwire.api.conformance import CaseResult
 
-__all__ = ["add_conformance"]
+__all__ = ["add_conformance", "add_neutral"]
 
 OK, REFUSED, DIFFERENT = 0, 1, 1
 """Exit codes: a file is valid, or violates rules of the format; a reader is right, or differs."""
 
 
-def add_conformance(commands: Any, common: argparse.ArgumentParser, data: argparse.ArgumentParser) -> None:
-    """Add the commands to a parser.
-
-    Args:
-        commands: what `add_subparsers` returned.
-        common: the parent with the options of all commands.
-        data: the parent with those of commands that can print JSON.
-    """
-    neutral = commands.add_parser(
-        "neutral",
-        parents=[common],
-        help="print what a reader finds in a file, as neutral JSON",
-        description="Check a whole file, and print its programs and the digests of its weights as neutral JSON, the form in which"
-        " readers in any language are compared. The exit code is 0 for a valid file, and 1 for any other.",
+def add_neutral(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command `neutral`."""
+    parser.description = (
+        "Check a whole file, and print its programs and the digests of its weights as neutral JSON, the form in which readers in"
+        " any language are compared. The exit code is 0 for a valid file, and 1 for any other."
     )
-    neutral.add_argument("file", metavar="FILE", type=Path, help="an archive, or a tree in a wire format")
-    neutral.set_defaults(run=_neutral)
+    parser.add_argument("file", metavar="FILE", type=Path, help="an archive, or a tree in a wire format")
+    parser.set_defaults(run=_neutral)
 
-    conformance = commands.add_parser(
-        "conformance",
-        parents=[common, data],
-        usage="graphwire conformance [OPTIONS] -- COMMAND ...",
-        help="run a reader in any language over the conformance suite",
-        description="Give each file of the conformance suite to another reader, and compare what it prints. COMMAND gets the path"
-        " of a file as its last argument, prints neutral JSON and exits with 0, or exits with 1 for a file that it refuses. The"
-        " exit code is 0 if the reader is right about all files, and 1 if not.",
+
+def add_conformance(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command `conformance`."""
+    parser.usage = "graphwire conformance [OPTIONS] -- COMMAND ..."
+    parser.description = (
+        "Give each file of the conformance suite to another reader, and compare what it prints. COMMAND gets the path of a file"
+        " as its last argument, prints neutral JSON and exits with 0, or exits with 1 for a file that it refuses. The exit code"
+        " is 0 if the reader is right about all files, and 1 if not."
     )
-    conformance.add_argument("command", metavar="COMMAND", nargs="+", help="the reader and its arguments")
-    conformance.add_argument(
+    add_json(parser)
+    parser.add_argument("command", metavar="COMMAND", nargs="+", help="the reader and its arguments")
+    parser.add_argument(
         "--suite",
         metavar="FOLDER",
         type=Path,
         help="the suite; by default `conformance` here, or in graphwire's sources",
     )
-    conformance.add_argument(
+    parser.add_argument(
         "--parts",
         metavar="NAMES",
         help="the parts that the reader claims, separated by commas; by default all",
     )
-    conformance.add_argument("--only", metavar="TEXT", default="", help="only files whose names contain this")
-    conformance.add_argument(
+    parser.add_argument("--only", metavar="TEXT", default="", help="only files whose names contain this")
+    parser.add_argument(
         "--jobs", metavar="N", type=int, default=os.cpu_count() or 1, help="readers at the same time"
     )
-    conformance.add_argument(
+    parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=float,
         default=60.0,
         help="the time that a reader has for a file (60)",
     )
-    conformance.set_defaults(run=_conformance)
+    parser.set_defaults(run=_conformance)
 
 
-def _neutral(arguments: argparse.Namespace) -> int:
+def _neutral(arguments: argparse.Namespace, output: Output) -> int:
     from graphwire.api.conformance import neutral
     from graphwire.errors import GraphwireError
 
@@ -81,13 +74,13 @@ def _neutral(arguments: argparse.Namespace) -> int:
     except GraphwireError as error:
         if arguments.debug:
             raise
-        print_line(f"graphwire: refused: {escaped(' '.join(str(error).split()))}", sys.stderr)
+        output.stderr.write(f"graphwire: refused: {escaped(' '.join(str(error).split()))}\n")
         return REFUSED
     sys.stdout.buffer.write(data)
     return OK
 
 
-def _conformance(arguments: argparse.Namespace) -> int:
+def _conformance(arguments: argparse.Namespace, output: Output) -> int:
     from graphwire.api.conformance import PARTS, failures, rule_counts, run_suite
     from graphwire.errors import DecodeError
 
@@ -120,17 +113,16 @@ def _conformance(arguments: argparse.Namespace) -> int:
                 for each in wrong
             ],
         }
-        print_json(tree, sys.stdout)
+        output.json(tree)
         return DIFFERENT if wrong or not results else OK
     rows = [[rule, str(passed), str(failed) if failed else ""] for rule, (passed, failed) in rules.items()]
-    print_sections(
+    output.sections(
         [
             Section("Rules", ["rule", "passed", "failed"], rows, frozenset({1, 2})),
             Section("Wrong", ["file", "rules", "problem"], [_failure_row(each) for each in wrong]),
-        ],
-        sys.stdout,
+        ]
     )
-    print_line(f"{len(results) - len(wrong)} of {len(results)} files are read as they must be", sys.stdout)
+    output.line(f"{len(results) - len(wrong)} of {len(results)} files are read as they must be")
     return DIFFERENT if wrong or not results else OK
 
 
@@ -142,4 +134,4 @@ def _failure_row(result: CaseResult) -> list[str]:
 def _default_suite() -> Path:
     """Return the folder of the suite: below the current folder, or in the sources that graphwire is installed from."""
     here = Path("conformance")
-    return here if (here / "index.json").is_file() else Path(__file__).resolve().parents[4] / "conformance"
+    return here if (here / "index.json").is_file() else Path(__file__).resolve().parents[5] / "conformance"

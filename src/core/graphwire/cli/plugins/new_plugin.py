@@ -7,13 +7,11 @@ import keyword
 import os
 import re
 import shutil
-import sys
 import tempfile
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
-from graphwire.cli.sections import escaped, print_line
+from graphwire.cli.terminal import Output
 from graphwire.errors import PluginError
 
 __all__ = ["KINDS", "add_new_plugin", "write_plugin"]
@@ -33,31 +31,21 @@ _TORCH_NAMES = frozenset({"aten", "prim", "prims", "quantized", "torch"})
 """Operator namespaces, and a module, that cannot be names of plugins."""
 
 
-def add_new_plugin(commands: Any, common: argparse.ArgumentParser) -> None:
-    """Add the command `new-plugin` to a parser.
-
-    Args:
-        commands: what `add_subparsers` returned.
-        common: the parent with the options of all commands.
-    """
-    new_plugin = commands.add_parser(
-        "new-plugin",
-        parents=[common],
-        help="create a plugin from a template",
-        description="Create a working plugin, with tests, in a new folder graphwire-NAME.",
-    )
-    new_plugin.add_argument(
+def add_new_plugin(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = "Create a working plugin, with tests, in a new folder graphwire-NAME."
+    parser.add_argument(
         "name", metavar="NAME", help="lower-case letters, digits and dashes, such as my-format"
     )
-    new_plugin.add_argument("--kind", choices=list(KINDS), required=True, help="what the plugin provides")
-    new_plugin.add_argument(
+    parser.add_argument("--kind", choices=list(KINDS), required=True, help="what the plugin provides")
+    parser.add_argument(
         "--directory",
         metavar="DIR",
         type=Path,
         default=Path(),
         help="the parent of the new folder; the current folder by default",
     )
-    new_plugin.set_defaults(run=_new_plugin)
+    parser.set_defaults(run=_new_plugin)
 
 
 def write_plugin(name: str, kind: str, directory: Path) -> Path:
@@ -143,11 +131,9 @@ def _umask() -> int:
     return mask
 
 
-def _new_plugin(arguments: argparse.Namespace) -> int:
+def _new_plugin(arguments: argparse.Namespace, output: Output) -> int:
     folder = write_plugin(arguments.name, arguments.kind, arguments.directory)
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        print_line(escaped(str(path)), sys.stdout)
-    print_line(
-        f"Next: pip install -e '{escaped(str(folder))}[test]' && pytest {escaped(str(folder))}", sys.stdout
-    )
+        output.line(str(path))
+    output.line(f"Next: pip install -e '{folder}[test]' && pytest {folder}")
     return 0

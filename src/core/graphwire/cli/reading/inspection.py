@@ -6,15 +6,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from graphwire.cli.sections import Section, size_text
+from graphwire.cli.terminal import Section, size_text
 
 if TYPE_CHECKING:  # Only the commands that show them import them.
     from graphwire.analysis.inspection import Inspection, LoadReport, MethodInspection, Summary, TensorSizes
-    from graphwire.cli.node_text import NodeText
+    from graphwire.cli.reading.node_text import NodeText
     from graphwire.errors import Obstacle, Problem
     from graphwire.hooks import PluginInfo
 
-__all__ = ["inspection_sections", "node_section", "plugin_section", "problem_section", "target_section"]
+__all__ = [
+    "count_text",
+    "inspection_sections",
+    "node_section",
+    "plugin_section",
+    "problem_section",
+    "target_section",
+]
 
 MOST_OPERATORS = 20
 """The maximum number of operators to list; JSON output lists all."""
@@ -35,7 +42,7 @@ def inspection_sections(inspection: Inspection, nodes: Mapping[str, Section]) ->
     facts = [
         ("layout", inspection.layout),
         ("written by", inspection.producer or "unknown"),
-        ("size", f"{size_text(inspection.size)} in {_count(len(inspection.records), 'record')}"),
+        ("size", f"{size_text(inspection.size)} in {count_text(len(inspection.records), 'record')}"),
         ("payloads", size_text(inspection.payload_bytes)),
     ]
     yield Section(inspection.file, rows=facts)
@@ -87,7 +94,7 @@ def _load_section(report: LoadReport) -> Section:
     return Section("Changes during load", ("", "what", "nodes or reason"), rows)
 
 
-def target_section(name: str, targets: Mapping[str, Sequence[Obstacle]]) -> Section:
+def target_section(title: str, targets: Mapping[str, Sequence[Obstacle]]) -> Section:
     """Return the section of the targets that a program can be written for, and the obstacles for the others."""
     rows: list[tuple[str, str, str, str, str]] = []
     for target, obstacles in targets.items():
@@ -98,7 +105,7 @@ def target_section(name: str, targets: Mapping[str, Sequence[Obstacle]]) -> Sect
             for index, each in enumerate(obstacles)
         ]
     heads = ("target", "writable", "node", "obstacle", "supported from")
-    return Section(f"Targets of program {name}", heads, rows)
+    return Section(title, heads, rows)
 
 
 def _operator_section(summary: Summary) -> Section:
@@ -139,9 +146,12 @@ def _facts(method: MethodInspection) -> Iterator[tuple[str, str]]:
     )
     if summary.dialects:
         yield "dialects", ", ".join(summary.dialects)
-    inside = f" in {_count(summary.subgraphs + 1, 'graph')}" if summary.subgraphs else ""
-    operators = _count(len(summary.operators), "operator")
-    yield "nodes", f"{_count(summary.nodes, 'node')}{inside}, {operators}, {_count(summary.values, 'value')}"
+    inside = f" in {count_text(summary.subgraphs + 1, 'graph')}" if summary.subgraphs else ""
+    operators = count_text(len(summary.operators), "operator")
+    yield (
+        "nodes",
+        f"{count_text(summary.nodes, 'node')}{inside}, {operators}, {count_text(summary.values, 'value')}",
+    )
     for label, held in (
         ("parameters", summary.parameters),
         ("buffers", summary.buffers),
@@ -156,10 +166,13 @@ def _facts(method: MethodInspection) -> Iterator[tuple[str, str]]:
 
 
 def _holding_text(held: TensorSizes) -> str:
-    return f"{_count(held.count, 'tensor')}, {_count(held.elements, 'element')}, {size_text(held.bytes)}"
+    return (
+        f"{count_text(held.count, 'tensor')}, {count_text(held.elements, 'element')}, {size_text(held.bytes)}"
+    )
 
 
-def _count(number: int, noun: str) -> str:
+def count_text(number: int, noun: str) -> str:
+    """Return a number and a noun, such as `1 file` or `2 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -171,7 +184,7 @@ def node_section(nodes: Iterable[NodeText]) -> Section:
 
 def problem_section(file: str, problems: Sequence[Problem]) -> Section:
     """Return the section of the problems of a file."""
-    title = f"{file}: {_count(len(problems), 'problem')}"
+    title = f"{file}: {count_text(len(problems), 'problem')}"
     return Section(title, ("place", "kind", "problem"), problems)
 
 
@@ -184,7 +197,7 @@ def _steps(names: Sequence[str]) -> list[str]:
     """Return the steps `NAMESPACE OLD->NEW` of upgrader names, each with its number of operators."""
     counts = Counter(" ".join(name.split()[:2]) for name in names if len(name.split()) > 2)
     steps = dict.fromkeys(" ".join(name.split()[:2]) for name in names)
-    return [f"{step} ({_count(counts[step], 'operator')})" if counts[step] else step for step in steps]
+    return [f"{step} ({count_text(counts[step], 'operator')})" if counts[step] else step for step in steps]
 
 
 def plugin_section(plugins: Sequence[PluginInfo]) -> Section:
@@ -204,7 +217,7 @@ def plugin_section(plugins: Sequence[PluginInfo]) -> Section:
         )
         for plugin in plugins
     ]
-    title = _count(len(plugins), "plugin")
+    title = count_text(len(plugins), "plugin")
     return Section(
         title, ("name", "distribution", "status", "ms", "provides", "reason"), rows, frozenset({3})
     )

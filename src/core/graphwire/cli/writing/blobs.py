@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from graphwire.cli.sections import Section, escaped, print_json, print_line, print_sections, size_text
+from graphwire.cli.files import FOUND, OK, add_json, add_options
+from graphwire.cli.terminal import Output, Section, progress, size_text
 from graphwire.errors import ArchiveError, GraphwireError, PluginError
 from graphwire.wire.weights import Folder
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_blobs"]
 
-OK, FOUND = 0, 1
 _STORE = "blobs"
 _ZIP = b"PK\x03\x04"
 _BLOB_FOLDER = re.compile(r"[0-9a-f]{2}")
@@ -27,36 +26,30 @@ _HOURS = 24.0
 _HOUR_SECONDS = 3600
 
 
-def add_blobs(commands: Any, common: argparse.ArgumentParser, data: argparse.ArgumentParser) -> None:
-    """Add the command `blobs` to a parser.
-
-    Args:
-        commands: what `add_subparsers` returned.
-        common: the parent with the options of all commands.
-        data: the parent with those of commands that can print JSON.
-    """
-    blobs = commands.add_parser(
-        "blobs",
-        help="verify a folder of blobs, or remove those that no program uses",
-        description="Look after a folder of blobs: the weights of programs that were saved with weights=Blobs(FOLDER).",
+def add_blobs(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "Look after a folder of blobs: the weights of programs that were saved with weights=Blobs(FOLDER)."
     )
-    actions = blobs.add_subparsers(title="actions", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     verify = actions.add_parser(
         "verify",
-        parents=[common, data],
         help="read every blob, and list the damaged ones",
         description="Read every blob, and list those whose content does not have the digest that their name states.",
     )
+    add_options(verify, inherited=True)
+    add_json(verify)
     verify.add_argument("folder", metavar="FOLDER", type=Path, help="the folder of blobs")
     verify.set_defaults(run=_verify)
 
     collect = actions.add_parser(
         "gc",
-        parents=[common, data],
         help="remove the blobs that no program uses",
         description="Remove the blobs that none of the given programs uses, and what interrupted writers left. Nothing is removed"
         " if a program cannot be read. Give every program that uses the folder.",
     )
+    add_options(collect, inherited=True)
+    add_json(collect)
     collect.add_argument("folder", metavar="FOLDER", type=Path, help="the folder of blobs")
     collect.add_argument(
         "--programs",
@@ -89,24 +82,21 @@ def _hours(text: str) -> float:
     return hours
 
 
-def _verify(arguments: argparse.Namespace) -> int:
-    from graphwire.cli.inspection import problem_section
-    from graphwire.cli.progress import progress
+def _verify(arguments: argparse.Namespace, output: Output) -> int:
+    from graphwire.cli.reading.inspection import problem_section
 
     with progress("Verifying"):
         problems = list(_store().damaged(Folder(arguments.folder)))
     if arguments.json:
-        print_json([problem._asdict() for problem in problems], sys.stdout)
+        output.json([problem._asdict() for problem in problems], problem=bool(problems))
     elif problems:
-        print_sections([problem_section(str(arguments.folder), problems)], sys.stdout)
+        output.sections([problem_section(str(arguments.folder), problems)], problem=True)
     else:
-        print_line(f"{escaped(str(arguments.folder))}: no problems", sys.stdout)
+        output.line(f"{arguments.folder}: no problems", "good")
     return FOUND if problems else OK
 
 
-def _collect(arguments: argparse.Namespace) -> int:
-    from graphwire.cli.progress import progress
-
+def _collect(arguments: argparse.Namespace, output: Output) -> int:
     folder = Folder(arguments.folder)
     store = _store()
     removed = []
@@ -119,15 +109,15 @@ def _collect(arguments: argparse.Namespace) -> int:
     nbytes = sum(each.nbytes for each in removed)
     if arguments.json:
         files = [each._asdict() for each in removed]
-        print_json({"used": len(used), "removed": not arguments.dry_run, "files": files}, sys.stdout)
+        output.json({"used": len(used), "removed": not arguments.dry_run, "files": files})
         return OK
     if removed:
         rows = [(each.location, size_text(each.nbytes)) for each in removed]
-        print_sections([Section("", ("file", "size"), rows, frozenset({1}))], sys.stdout)
+        output.sections([Section("", ("file", "size"), rows, frozenset({1}))])
     done = "would be removed" if arguments.dry_run else "removed"
     files_text = "1 file" if len(removed) == 1 else f"{len(removed):,} files"
     what = f"{files_text}, {size_text(nbytes)} {done}; {len(used):,} blobs are used"
-    print_line(f"{escaped(str(arguments.folder))}: {what}", sys.stdout)
+    output.line(f"{arguments.folder}: {what}")
     return OK
 
 

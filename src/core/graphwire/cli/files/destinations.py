@@ -1,0 +1,91 @@
+"""Where a command writes: a file, a folder that gets a file for each one read, or standard output."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from graphwire.cli.files.inputs import STDIN, Input, is_address
+from graphwire.errors import ArchiveError
+
+__all__ = ["Destination", "add_dry_run", "destinations"]
+
+
+class Destination(NamedTuple):
+    """Where the file of one input is written."""
+
+    name: str
+    file: Any
+    """A path, an address, or a binary stream."""
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it is a local file."""
+        return isinstance(self.file, Path)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the written file; 0 for a stream."""
+        return self.file.stat().st_size if self.is_path else 0
+
+    def make_folder(self) -> None:
+        """Create the folder of the file, if it is missing."""
+        if self.is_path:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--dry-run`."""
+    parser.add_argument(
+        "--dry-run", action="store_true", help="check and show what would be written, and write nothing"
+    )
+
+
+def destinations(
+    inputs: Sequence[Input], words: Sequence[str], target: str
+) -> list[tuple[Input, Destination]]:
+    """Return where the file of each input is written.
+
+    A single file goes to `target`, or into it if it is a folder. Several go into the folder `target`, each under its own path
+    below the folder that `words` name. An input whose path another one has gets an error.
+
+    Args:
+        inputs: the files to read.
+        words: the words of the command line that name them.
+        target: a file, a folder, or `-` for standard output.
+    """
+    several = len(inputs) != 1 or Path(words[0]).is_dir()
+    if target == STDIN:
+        if several:
+            raise ArchiveError(
+                "several files cannot go to standard output", remedy="Name a folder to write them to"
+            )
+        return [(inputs[0], Destination(STDIN, sys.stdout.buffer))]
+    if is_address(target):
+        return [
+            (each, Destination(name, name))
+            for each in inputs
+            for name in [f"{target.rstrip('/')}/{each.below.as_posix()}" if several else target]
+        ]
+    if several and Path(target).is_file():
+        raise ArchiveError("this is a file, and several files are to be written", remedy="Name a folder").of(
+            target
+        )
+    found: dict[Path, str] = {}
+    pairs = []
+    for given in inputs:
+        path = Path(target)
+        if several or path.is_dir():
+            path /= given.below
+        each = given
+        if given.error is None and path in found:
+            problem = f"{found[path]} is written to {path} already"
+            each = given._replace(
+                error=ArchiveError(problem, remedy="Write it to another folder").of(given.name)
+            )
+        found.setdefault(path, given.name)
+        pairs.append((each, Destination(str(path), path)))
+    return pairs

@@ -1,0 +1,128 @@
+"""Options that several commands share: files, output, limits, and where weights are."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphwire.api import OpenOptions
+
+__all__ = [
+    "add_files",
+    "add_json",
+    "add_limits",
+    "add_method",
+    "add_options",
+    "add_weight_source",
+    "open_options",
+]
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def add_options(parser: argparse.ArgumentParser, *, inherited: bool = False) -> None:
+    """Add the options of all commands.
+
+    Args:
+        parser: the parser of a command, or of an action of a command.
+        inherited: whether the command has them too, so that its values count where the action has none.
+    """
+    given: dict[str, Any] = {"default": argparse.SUPPRESS} if inherited else {}
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        **{"default": "auto", **given},
+        help="when to print colours; auto, the default, also heeds NO_COLOR and FORCE_COLOR",
+    )
+    parser.add_argument("--quiet", action="store_true", **given, help="print only problems and errors")
+    parser.add_argument("--debug", action="store_true", **given, help="show the traceback of an error")
+
+
+def add_json(parser: argparse.ArgumentParser, help: str = "print JSON instead of text") -> None:
+    """Add the option `--json`."""
+    parser.add_argument("--json", action="store_true", help=help)
+
+
+def add_files(parser: argparse.ArgumentParser, *, count: str = "+") -> None:
+    """Add the files to read, and the limits for them."""
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs=count,
+        help="files, folders (all *.pt2 below them), patterns, or - for standard input",
+    )
+    add_limits(parser)
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--limit`."""
+    parser.add_argument(
+        "--limit",
+        metavar="NAME=NUMBER",
+        dest="limits",
+        type=_limit,
+        action="append",
+        default=[],
+        help="a bound on what reading a file may take, such as program_bytes=4G or pickle.values=10M; may be repeated",
+    )
+
+
+def add_method(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--method`."""
+    parser.add_argument("--method", metavar="NAME", help="only this program of files with several")
+
+
+def add_weight_source(parser: argparse.ArgumentParser) -> None:
+    """Add the options that tell where weights are."""
+    parser.add_argument(
+        "--weights-from",
+        metavar="PATH",
+        help="the file or folder of the weights; by default where FILE states",
+    )
+    parser.add_argument(
+        "--rank",
+        metavar="N",
+        type=int,
+        help="the rank whose weights are read, of a program divided between ranks",
+    )
+
+
+def open_options(arguments: argparse.Namespace) -> OpenOptions:
+    """Return the options of `graphwire.open` that arguments name."""
+    options: OpenOptions = {}
+    if getattr(arguments, "limits", None):
+        options["limits"] = _limits(arguments.limits)
+    if getattr(arguments, "rank", None) is not None:
+        options["rank"] = arguments.rank
+    if getattr(arguments, "weights_from", None) is not None:
+        options["weights_from"] = arguments.weights_from
+    return options
+
+
+def _limit(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    match = re.fullmatch(r"([0-9]{1,18})([kmgt]?)(?:i?b)?", number.replace("_", "").lower())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER, such as program_bytes=4G")
+    if name not in (names := _limit_names()):
+        raise argparse.ArgumentTypeError(f"there is no limit {name!r}; there are {', '.join(names)}")
+    return name, int(match[1]) * _UNITS[match[2]]
+
+
+def _limit_names() -> list[str]:
+    from graphwire.wire import Limits, PickleLimits
+
+    own = [field.name for field in dataclasses.fields(Limits) if field.name != "pickle"]
+    return [*own, *(f"pickle.{field.name}" for field in dataclasses.fields(PickleLimits))]
+
+
+def _limits(given: list[tuple[str, int]]) -> Any:
+    from graphwire.wire import DEFAULT_LIMITS
+
+    own = {name: number for name, number in given if "." not in name}
+    pickle = {name.partition(".")[2]: number for name, number in given if "." in name}
+    limits = dataclasses.replace(DEFAULT_LIMITS, **own)  # type: ignore[arg-type]
+    return dataclasses.replace(limits, pickle=dataclasses.replace(limits.pickle, **pickle))

@@ -1,0 +1,1 @@
+"""What do the commands show and make that are about plugins?"""

@@ -1,0 +1,1 @@
+"""What do the commands print that read files and write none?"""

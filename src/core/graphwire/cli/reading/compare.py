@@ -1,0 +1,115 @@
+"""The command `diff`, which compares two files."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from graphwire.cli.files import (
+    FOUND,
+    OK,
+    Input,
+    add_json,
+    add_limits,
+    add_method,
+    add_weight_source,
+    inputs_of,
+    open_options,
+)
+from graphwire.cli.terminal import Output, progress
+from graphwire.errors import ArchiveError
+
+if TYPE_CHECKING:
+    from graphwire.api import Archive
+
+__all__ = ["add_diff"]
+
+
+def add_diff(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "List the differences of the programs in two files: nodes by module, inputs, outputs, ranges, versions, weights. The"
+        " exit code is 0 if they are the same, 1 if they differ, and 2 if a file cannot be read."
+    )
+    parser.add_argument("a", metavar="A", help="a file, or - for standard input")
+    parser.add_argument("b", metavar="B", help="another file")
+    add_limits(parser)
+    add_json(parser)
+    add_method(parser)
+    parser.add_argument("--weights", action="store_true", help="also compare the elements of weights")
+    parser.add_argument(
+        "--all", action="store_true", help="list every node that differs, however many there are"
+    )
+    add_weight_source(parser)
+    parser.set_defaults(run=_diff)
+
+
+def _diff(arguments: argparse.Namespace, output: Output) -> int:
+    import msgspec
+
+    from graphwire import api
+    from graphwire.analysis.diff import diff_lines
+
+    options = open_options(arguments)
+    one, other = (_input_of(word) for word in (arguments.a, arguments.b))
+    with (
+        progress("Comparing"),
+        api.open(one.source, **options) as a,
+        api.open(other.source, **options) as b,
+    ):
+        names_a, names_b = (_methods(archive, arguments.method) for archive in (a, b))
+        if arguments.weights:
+            a.check_payloads()
+            b.check_payloads()
+        if len(names_a) == len(names_b) == 1:  # Each file has one program; names may differ.
+            found = {names_a[0]: api.diff(a, b, method=arguments.method, weights=arguments.weights)}
+            names_b = names_a
+        else:
+            common = [name for name in names_a if name in names_b]
+            found = {name: api.diff(a, b, method=name, weights=arguments.weights) for name in common}
+    removed = [name for name in names_a if name not in names_b]
+    added = [name for name in names_b if name not in names_a]
+    same = not removed and not added and all(each.same for each in found.values())
+    if arguments.json:
+        tree = {
+            "same": same,
+            "removed": removed,
+            "added": added,
+            "programs": {name: msgspec.to_builtins(each) for name, each in found.items()},
+        }
+        output.json(tree, problem=not same)
+        return OK if same else FOUND
+    for name in removed:
+        output.line(f"- program {name}", "removed", problem=True)
+    for name in added:
+        output.line(f"+ program {name}", "added", problem=True)
+    for name, each in found.items():
+        inside = f":{name}" if len(found) > 1 or removed or added else ""
+        lines = diff_lines(
+            each, a=f"{one.name}{inside}", b=f"{other.name}{inside}", limit=None if arguments.all else 200
+        )
+        for line in lines:
+            output.line(line, _style(line), problem=not each.same)
+    return OK if same else FOUND
+
+
+_STYLES = {"+": "added", "-": "removed", "~": "changed", ">": "changed"}
+
+
+def _style(line: str) -> str:
+    sign = line.lstrip()[:1]
+    return _STYLES.get(sign, "" if line.startswith(" ") or not line else "title")
+
+
+def _input_of(word: str) -> Input:
+    (found, *more) = inputs_of([word])
+    if found.error is not None:
+        raise found.error
+    if more:
+        raise ArchiveError("diff compares two files, and this names several", remedy="Name one").of(word)
+    return found
+
+
+def _methods(archive: Archive, method: str | None) -> list[str]:
+    """Return the names of the requested programs."""
+    return list(archive.methods) if method is None else [archive.method(method)]

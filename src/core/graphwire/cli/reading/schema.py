@@ -1,0 +1,41 @@
+"""The command `schema`, which prints the schema of the format."""
+
+from __future__ import annotations
+
+import argparse
+
+from graphwire.cli.terminal import Output
+
+__all__ = ["add_schema"]
+
+
+def add_schema(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "Print the schema of a kind of document in a file: a program (document), the configs of its payloads, the references"
+        " to weights elsewhere, the manifest, or the table of wire formats."
+    )
+    parser.add_argument(
+        "kind",
+        metavar="KIND",
+        nargs="?",
+        choices=("document", "payloads", "references", "manifest", "wire_formats"),
+        default="document",
+        help="document (by default), payloads, references, manifest or wire_formats",
+    )
+    parser.add_argument(
+        "--as",
+        dest="language",
+        choices=("json-schema", "cddl", "markdown"),
+        default="json-schema",
+        help="JSON Schema 2020-12 (by default), CDDL (RFC 8610), or tables of all kinds in Markdown",
+    )
+    parser.set_defaults(run=_schema)
+
+
+def _schema(arguments: argparse.Namespace, output: Output) -> int:
+    from graphwire.specification import records_page, schema_text
+
+    whole = arguments.language == "markdown"
+    output.stdout.write(records_page() if whole else schema_text(arguments.kind, arguments.language))
+    return 0

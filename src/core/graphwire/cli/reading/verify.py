@@ -1,0 +1,63 @@
+"""The command `verify`, which lists the problems of files."""
+
+from __future__ import annotations
+
+import argparse
+
+from graphwire.cli.files import (
+    FAILED,
+    FOUND,
+    OK,
+    Input,
+    add_files,
+    add_json,
+    add_weight_source,
+    for_each_file,
+    inputs_of,
+    open_options,
+)
+from graphwire.cli.terminal import Output
+
+__all__ = ["add_verify"]
+
+
+def add_verify(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "Verify every record of each file, and every rule of its programs. List all problems."
+    )
+    add_files(parser)
+    add_json(parser, "print a JSON object for each file, on a line of its own")
+    add_weight_source(parser)
+    parser.set_defaults(run=_verify)
+
+
+def _verify(arguments: argparse.Namespace, output: Output) -> int:
+    from graphwire import api
+    from graphwire.cli.reading.inspection import count_text, problem_section
+
+    problem_count = 0
+
+    def task(each: Input) -> int:
+        nonlocal problem_count
+        problems = api.verify(each.source, **open_options(arguments))
+        problem_count += len(problems)
+        if arguments.json:
+            tree = {"file": each.name, "problems": [problem._asdict() for problem in problems]}
+            output.json(tree, problem=bool(problems), indent=None)
+        elif problems:
+            output.sections([problem_section(each.name, problems)], problem=True)
+        else:
+            output.line(f"{each.name}: no problems", "good")
+        return FOUND if problems else OK
+
+    inputs = inputs_of(arguments.files)
+    codes = for_each_file(inputs, output, task, doing="Verifying", as_json=arguments.json)
+    if len(inputs) > 1 and not arguments.json:
+        parts = [f"{codes[OK]:,} without problems"]
+        if codes[FOUND]:
+            parts.append(f"{codes[FOUND]:,} with {count_text(problem_count, 'problem')}")
+        if codes[FAILED]:
+            parts.append(f"{codes[FAILED]:,} not readable")
+        output.line(f"{count_text(len(inputs), 'file')}: {', '.join(parts)}", problem=bool(problem_count))
+    return max(codes, default=OK)

@@ -1,0 +1,182 @@
+"""Where a command prints: results on standard output; warnings, errors and progress on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TextIO, TypeAlias
+
+from graphwire.cli.terminal.option_names import as_command
+from graphwire.cli.terminal.sections import Section, escaped, section_lines
+from graphwire.errors import GraphwireError, exception_text
+
+__all__ = ["ColorChoice", "Output", "failure_lines"]
+
+ColorChoice: TypeAlias = Literal["auto", "always", "never"]
+
+_STYLES = {
+    "title": "1",
+    "head": "2",
+    "name": "36",
+    "added": "32",
+    "removed": "31",
+    "changed": "33",
+    "good": "32",
+    "bad": "31",
+    "error": "1;31",
+    "warning": "1;33",
+}
+"""The terminal's code of each style (SGR, ECMA-48)."""
+
+_MOST_PROBLEMS = 20
+"""The largest number of problems that an error message lists."""
+
+
+class Output:
+    """Prints the results and errors of a command.
+
+    Args:
+        color: whether to print colours; `auto` does on a terminal, unless the environment variable `NO_COLOR` is set, and
+            elsewhere if `FORCE_COLOR` is set.
+        quiet: whether to print only problems and errors.
+        debug: whether to print tracebacks.
+        stdout: the stream for results; None for standard output.
+        stderr: the stream for errors; None for standard error.
+        environ: the environment variables.
+    """
+
+    def __init__(
+        self,
+        *,
+        color: ColorChoice = "auto",
+        quiet: bool = False,
+        debug: bool = False,
+        stdout: TextIO | None = None,
+        stderr: TextIO | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.quiet = quiet
+        self.debug = debug
+        self._stdout = stdout
+        self._stderr = stderr
+        self._color = color
+        self._environ = environ
+        self._begun = False
+
+    @property
+    def stdout(self) -> TextIO:
+        """The stream for results."""
+        return self._stdout or sys.stdout
+
+    @property
+    def stderr(self) -> TextIO:
+        """The stream for errors."""
+        return self._stderr or sys.stderr
+
+    def line(self, text: str, style: str = "", *, problem: bool = False) -> None:
+        """Print one line.
+
+        Args:
+            text: the text. It is escaped.
+            style: the style, a key of `_STYLES`; empty for none.
+            problem: whether it is printed with `--quiet` too.
+        """
+        if problem or not self.quiet:
+            self._write(self.stdout, self._paint(self.stdout, escaped(text), style))
+            self._begun = True
+
+    def remark(self, text: str) -> None:
+        """Print one line on standard error, unless quiet: standard output has something else."""
+        if not self.quiet:
+            self._write(self.stderr, escaped(text))
+
+    def json(self, tree: Any, *, problem: bool = False, indent: int | None = 2) -> None:
+        """Print plain data as JSON, in ASCII, so that nothing in it can control a terminal.
+
+        Args:
+            tree: lists, dicts, text, numbers and None.
+            problem: whether it is printed with `--quiet` too.
+            indent: None for one line.
+        """
+        if problem or not self.quiet:
+            self._write(self.stdout, json.dumps(tree, indent=indent))
+
+    def sections(self, sections: Iterable[Section], *, problem: bool = False) -> None:
+        """Print the sections that have rows, with blank lines between them and before them if anything is printed above."""
+        if self.quiet and not problem:
+            return
+        stream = self.stdout
+        width = shutil.get_terminal_size().columns if stream.isatty() else None
+        for section in sections:
+            if section.rows and self._begun:
+                self._write(stream, "")
+            for line in section_lines(section, width, lambda text, style: self._paint(stream, text, style)):
+                self._write(stream, line)
+                self._begun = True
+
+    def failure(self, error: BaseException, name: str = "") -> None:
+        """Print an error on standard error.
+
+        Args:
+            error: the error.
+            name: the file that it concerns, if the message may lack it.
+        """
+        if self.debug:
+            import traceback
+
+            traceback.print_exception(error, file=self.stderr)
+        head, *more = failure_lines(error, name)
+        with contextlib.suppress(OSError):  # Standard error may be closed.
+            self._write(self.stderr, f"{self._paint(self.stderr, 'graphwire: error:', 'error')} {head}")
+            for line in more:
+                self._write(self.stderr, f"  {line}")
+
+    def warning(self, text: str) -> None:
+        """Print a warning on standard error, in one line."""
+        line = escaped(" ".join(text.split()))
+        self._write(self.stderr, f"{self._paint(self.stderr, 'graphwire: warning:', 'warning')} {line}")
+
+    def _paint(self, stream: TextIO, text: str, style: str) -> str:
+        code = _STYLES.get(style)
+        return f"\x1b[{code}m{text}\x1b[0m" if code and self._has_color(stream) else text
+
+    def _has_color(self, stream: TextIO) -> bool:
+        if self._color != "auto":
+            return self._color == "always"
+        if self._environ.get("NO_COLOR"):
+            return False
+        if forced := self._environ.get("FORCE_COLOR"):
+            return forced not in ("0", "false")
+        return stream.isatty() and self._environ.get("TERM") != "dumb"
+
+    def _write(self, stream: TextIO, text: str) -> None:
+        """Write a line; characters that the stream's encoding lacks are escaped."""
+        encoding = stream.encoding or "utf-8"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def failure_lines(error: BaseException, name: str = "") -> list[str]:
+    """Return an error as lines in the words of the command line: what is wrong and, if there are several problems, each.
+
+    Args:
+        error: the error.
+        name: the file that it concerns, which the first line names.
+    """
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    elif isinstance(error, GraphwireError):
+        text = as_command(str(error))
+    elif isinstance(error, KeyboardInterrupt):
+        text = "interrupted"
+    else:
+        text = f"{exception_text(error)} (a defect of graphwire or of a plugin; --debug shows where)"
+    head, *more = [" ".join(line.split()) for line in text.splitlines() if line.strip()] or [""]
+    if name and name not in head:
+        head = f"{name}: {head}"
+    if len(more) > _MOST_PROBLEMS:
+        more[_MOST_PROBLEMS:] = [f"… and {len(more) - _MOST_PROBLEMS:,} more"]
+    return [escaped(line) for line in (head, *more)]

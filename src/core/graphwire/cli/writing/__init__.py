@@ -1,0 +1,1 @@
+"""What do the commands read and write that write files?"""

@@ -1,0 +1,128 @@
+"""The command `upgrade`, which brings the operators of files to other versions."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from graphwire.cli.files import (
+    FOUND,
+    OK,
+    STDIN,
+    Destination,
+    Input,
+    add_files,
+    add_json,
+    destinations,
+    for_each_file,
+    inputs_of,
+    open_options,
+)
+from graphwire.cli.terminal import Output, size_text
+from graphwire.errors import ArchiveError
+
+if TYPE_CHECKING:
+    from graphwire.evolve.opsets import Plan
+
+__all__ = ["add_upgrade"]
+
+
+def add_upgrade(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "Write files again with their operators at the installed versions, or at others. The exit code is 2 if that is"
+        " impossible, and 1 if --dry-run finds that it is. A file with nothing to do is left as it is."
+    )
+    add_files(parser)
+    add_json(parser, "print a JSON object for each file, on a line of its own")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--in-place", action="store_true", help="replace the files")
+    where.add_argument(
+        "--output",
+        metavar="OUT",
+        help="the file to write; a folder for several; or - for standard output",
+    )
+    parser.add_argument(
+        "--dry-run",
+        "--plan",
+        action="store_true",
+        help="show the steps and the nodes that each changes, and write nothing",
+    )
+    parser.add_argument(
+        "--opset",
+        metavar="NAMESPACE=VERSION",
+        type=_opset,
+        action="append",
+        help="the version to bring a namespace to, instead of the installed one; may be repeated",
+    )
+    parser.add_argument(
+        "--format", metavar="NAME", help="the wire format to write; by default that of the file"
+    )
+    parser.set_defaults(run=_upgrade)
+
+
+def _opset(text: str) -> tuple[str, int]:
+    namespace, _, version = text.partition("=")
+    if not namespace or not version.isascii() or not version.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE=VERSION, such as aten=9")
+    return namespace, int(version)
+
+
+def _upgrade(arguments: argparse.Namespace, output: Output) -> int:
+    if not (arguments.in_place or arguments.output or arguments.dry_run):
+        raise ArchiveError(
+            "nothing is overwritten unless you ask for it",
+            remedy="Pass --in-place, --output OUT, or --dry-run to see what would change",
+        )
+    inputs = inputs_of(arguments.files)
+    places: dict[Input, Destination] = {}
+    if arguments.output and not arguments.dry_run:
+        places = dict(destinations(inputs, arguments.files, arguments.output))
+        inputs = [*places]
+    elif arguments.in_place and not arguments.dry_run:
+        places = {each: _itself(each) for each in inputs}
+
+    def task(each: Input) -> int:
+        return _upgrade_file(each, places.get(each), arguments, output)
+
+    codes = for_each_file(inputs, output, task, doing="Upgrading", as_json=arguments.json)
+    return max(codes, default=OK)
+
+
+def _itself(each: Input) -> Destination:
+    if each.name == STDIN:
+        raise ArchiveError("standard input cannot be replaced", remedy="Pass --output").of(STDIN)
+    return Destination(each.name, each.source)
+
+
+def _upgrade_file(
+    each: Input, place: Destination | None, arguments: argparse.Namespace, output: Output
+) -> int:
+    from graphwire import api
+
+    wanted = dict(arguments.opset) if arguments.opset else None
+    options = open_options(arguments)
+    if place is None:
+        plans = api.plan_upgrade(each.source, opset_version=wanted, **options)
+    else:
+        place.make_folder()
+        plans = api.upgrade(each.source, place.file, format=arguments.format, opset_version=wanted, **options)
+    impossible = any(plan.problems for plan in plans.values())
+    if place is not None and place.name == STDIN:
+        return OK  # Standard output has the file.
+    if arguments.json:
+        tree = {"file": each.name, "programs": {name: plan.to_tree() for name, plan in plans.items()}}
+        output.json(tree, indent=None, problem=impossible)
+    else:
+        _print_plans(each.name, plans, output, problem=impossible)
+        if arguments.output and place is not None:
+            output.line(f"{place.name}: {size_text(place.nbytes)}" if place.is_path else place.name)
+    return FOUND if impossible else OK
+
+
+def _print_plans(file: str, plans: Mapping[str, Plan], output: Output, *, problem: bool) -> None:
+    for name, plan in plans.items():
+        output.line(f"{file}: {name}" if len(plans) > 1 else file, "title", problem=problem)
+        for line in plan.lines():
+            output.line(f"  {line}", problem=problem)

@@ -1,0 +1,145 @@
+"""Commands on any number of files: what names them, how each is reported, and how the command ends."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import graphwire
+
+
+@pytest.fixture(scope="module")
+def program():
+    return torch.export.export(torch.nn.Linear(4, 2), (torch.ones(3, 4),))
+
+
+@pytest.fixture(scope="module")
+def made(program, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    graphwire.save(program, folder / "a.pt2")
+    (folder / "deep").mkdir()
+    graphwire.save(program, folder / "deep" / "b.PT2", format="msgpack")
+    graphwire.save({"one": program, "two": program}, folder / "deep" / "c.pt2")
+    (folder / "deep" / "notes.txt").write_text("no program")
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path, monkeypatch) -> Path:
+    """A folder with three files, which is the current one."""
+    shutil.copytree(made, tmp_path / "files")
+    monkeypatch.chdir(tmp_path)
+    return Path("files")
+
+
+NAMES = [str(Path("files", *parts)) for parts in (("a.pt2",), ("deep", "b.PT2"), ("deep", "c.pt2"))]
+READING = ["inspect", "verify", "hash", "targets", "upgrade"]
+
+
+def lines(text: str) -> list[dict]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("command", READING)
+def test_each_file_is_read_whatever_becomes_of_the_others(command, run, folder):
+    more = ["--dry-run"] if command == "upgrade" else []
+    (folder / "deep" / "broken.pt2").write_bytes(b"PK\x03\x04")
+    words = [folder, "absent.pt2", "files/*.pt2", "-", "nothing*"]
+    done = run(command, *words, "--json", *more, stdin=Path(NAMES[0]).read_bytes())
+    found = lines(done.stdout)
+    broken = str(Path("files", "deep", "broken.pt2"))
+    assert [each["file"] for each in found] == [
+        *NAMES[:2], broken, NAMES[2], "absent.pt2", NAMES[0], "-", "nothing*",
+    ]  # fmt: skip
+    failed = [each["file"] for each in found if "error" in each]
+    assert failed == [*([] if command == "verify" else [broken]), "absent.pt2", "nothing*"]
+    assert done.returncode == 2
+    for name in failed:
+        assert f"graphwire: error: {name}: " in done.stderr
+    text = run(command, *NAMES, *more)
+    assert (text.returncode, text.stderr) == (0, "")
+    assert all(name in text.stdout for name in NAMES)
+    assert run(command, *NAMES, "--quiet", *more).stdout == ""
+
+
+def test_verify_ends_with_counts(run, folder):
+    data = bytearray(Path(NAMES[0]).read_bytes())
+    data[data.index(b"data/weights/") + 60] ^= 1
+    Path(NAMES[0]).write_bytes(data)
+    done = run("verify", folder, "absent")
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1].startswith("4 files: 2 without problems, 1 with ")
+    assert done.stdout.splitlines()[-1].endswith(", 1 not readable")
+    assert run("verify", folder).returncode == 1
+    quiet = run("verify", folder, "--quiet").stdout
+    assert NAMES[0] in quiet
+    assert NAMES[1] not in quiet
+
+
+def test_hashes_are_checked_against_a_list(run, folder, program):
+    listed = run("hash", folder).stdout + run("hash", "--weights", NAMES[0]).stdout
+    Path("list").write_text(listed)
+    done = run("hash", "--check", "list")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "list: 5 the same")
+    assert f"{NAMES[2]}:two: same\n" in done.stdout
+    graphwire.save(torch.export.export(torch.nn.ReLU(), (torch.ones(3),)), NAMES[1])
+    Path(NAMES[2]).unlink()
+    done = run("hash", "--check", "-", "--quiet", stdin=listed.encode())
+    assert done.returncode == 2
+    assert done.stdout.splitlines() == [
+        f"{NAMES[1]}: DIFFERENT",
+        "-: 2 the same, 1 different, 2 not readable",
+    ]
+    assert run("hash", "--check", "list", "--json").stdout.count('"same": true') == 2
+    Path("list").write_text("what\n")
+    assert "list: line 1 is not" in run("hash", "--check", "list").stderr
+    assert run("hash").returncode == run("hash", "--check", "list", "a.pt2").returncode == 2
+
+
+def test_convert_keeps_formats_and_writes_a_folder_of_files(run, folder):
+    done = run("convert", folder, "out", "--dry-run")
+    assert done.returncode == 0
+    assert not Path("out").exists()
+    assert run("convert", folder, "out").returncode == 0
+    made = [Path("out", *Path(name).parts[1:]) for name in NAMES]
+    assert all(path.is_file() for path in made)
+    with graphwire.open(made[1]) as archive:
+        assert archive.format_of("model") == "msgpack"
+    graphwire.convert(NAMES[1], "python.pt2")
+    assert Path("python.pt2").read_bytes() == made[1].read_bytes()
+    assert run("convert", NAMES[1], "old.pt2", "--target", "torch-2.6").stdout.startswith("old.pt2: json, ")
+    assert run("convert", *NAMES, NAMES[0]).returncode == 2
+    done = run("convert", NAMES[0], "out/a.pt2", "other")
+    assert done.returncode == 2
+    assert "is written to" in done.stderr
+
+
+def test_streams_go_in_and_out(run, folder):
+    data = Path(NAMES[0]).read_bytes()
+    done = run("convert", "-", "-", "--format", "cbor", stdin=data)
+    assert done.returncode == 0, done.stderr
+    assert run("verify", "-", stdin=done.data).stdout == "-: no problems\n"
+    assert run("upgrade", "-", "--output", "-", stdin=data).data[:2] == b"PK"
+    assert run("upgrade", "-", "--in-place", stdin=data).returncode == 2
+    assert run("convert", *NAMES, "-").returncode == 2
+
+
+def test_limits_are_options(run, folder):
+    done = run("inspect", NAMES[0], "--limit", "program_bytes=1K", "--limit", "pickle.values=10")
+    assert done.returncode == 2
+    assert "more than 1,024. Raise it with --limit program_bytes=NUMBER" in done.stderr
+    assert run("inspect", NAMES[0], "--limit", "program_bytes=1_000_000", "--quiet").returncode == 0
+    assert "there are program_bytes, " in run("inspect", NAMES[0], "--limit", "colour=1").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"), [(["inspekt", "a"], "'inspect'"), (["verify", "a", "--jsn"], "'--json'")]
+)
+def test_a_mistyped_word_gets_a_suggestion(words, meant, run):
+    done = run(*words)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"did you mean {meant}?\n")
