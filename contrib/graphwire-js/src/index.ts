@@ -13,7 +13,8 @@ export { formatExpression, parseExpression, type Expression } from "./expression
 export { formatInfix, parseInfix } from "./infix.js";
 export { parseGuard, type Guard, type SourceStep } from "./guards.js";
 export { leafCount, parseTreespec, splitVersion, type TreeSpec } from "./treespecs.js";
-export { summarize, summarizeProgram, type Summary, type ValueSummary } from "./summary.js";
+export { modulesOfMetadata, type ModuleRow } from "./metadata.js";
+export { floatLiteral, literalText, summarize, summarizeProgram, symbolText, targetOf, type Summary, type ValueSummary } from "./summary.js";
 export { inspect, type Inspection } from "./inspection.js";
 export { interfaceOf, type Interface, type InterfaceTree } from "./interface.js";
 export { Labels } from "./labels.js";

@@ -1,0 +1,213 @@
+/**
+ * A layered layout in linear time, for levels of any size: ranks by longest paths, order in a rank by a few sweeps of barycenters,
+ * positions by averages. Edges over many ranks go through lanes at the right.
+ */
+
+import { BOX_GAP, RANK_GAP, type Arrangement, type Connection, type Point, type Sized } from "./places.js";
+
+/** Edges over more ranks than this go through a lane. */
+const LONG = 10;
+const SWEEPS = 4;
+const LANE = 14;
+const MAX_LANES = 40;
+
+interface Cell {
+  readonly rank: number;
+  readonly width: number;
+  readonly above: number[];
+  readonly below: number[];
+  x: number;
+}
+
+export function layeredLayout(boxes: readonly Sized[], connections: readonly Connection[]): Arrangement {
+  const ranks = ranksOf(boxes, connections);
+  const cells: Cell[] = boxes.map((box, index) => ({ rank: ranks[index] ?? 0, width: box.width, above: [], below: [], x: 0 }));
+  const chains = connections.map(({ from, to }) => chain(cells, from, to));
+  const rows = rowsOf(cells);
+  for (let sweep = 0; sweep < SWEEPS; sweep++) orderRows(cells, rows, sweep % 2 === 0);
+  placeCells(cells, rows);
+  const heights = rows.map((row) => Math.max(0, ...row.map((cell) => boxes[cell]?.height ?? 0)));
+  const tops: number[] = [];
+  let height = 0;
+  for (const each of heights) {
+    tops.push(height);
+    height += each + RANK_GAP;
+  }
+  height = Math.max(0, height - RANK_GAP);
+  const left = smallest(cells.map((cell) => cell.x - cell.width / 2));
+  const right = largest(cells.map((cell) => cell.x + cell.width / 2)) - left;
+  const middle = (cell: Cell): Point => ({ x: cell.x - left, y: (tops[cell.rank] ?? 0) + (heights[cell.rank] ?? 0) / 2 });
+  const places = boxes.map((box, index) => {
+    const { x, y } = middle(cells[index] as Cell);
+    return { x: x - box.width / 2, y: y - box.height / 2 };
+  });
+  const lanes = new Lanes();
+  const bends = connections.map(({ from, to }, index) => {
+    const passed = chains[index];
+    if (passed !== null && passed !== undefined) return passed.map((cell) => middle(cells[cell] as Cell));
+    const [start, stop] = [middle(cells[from] as Cell), middle(cells[to] as Cell)];
+    const [top, bottom] = [start.y + (heights[ranks[from] ?? 0] ?? 0) / 2, stop.y - (heights[ranks[to] ?? 0] ?? 0) / 2];
+    const x = right + BOX_GAP + LANE * lanes.take(ranks[from] ?? 0, ranks[to] ?? 0);
+    return [{ x, y: top + RANK_GAP }, { x, y: bottom - RANK_GAP }];
+  });
+  const width = lanes.used === 0 ? right : right + BOX_GAP + LANE * lanes.used;
+  return { places, bends, width, height };
+}
+
+function smallest(values: readonly number[]): number {
+  return values.reduce((least, value) => Math.min(least, value), values[0] ?? 0);
+}
+
+function largest(values: readonly number[]): number {
+  return values.reduce((most, value) => Math.max(most, value), values[0] ?? 0);
+}
+
+/** Returns the rank of each box: one more than the largest rank above it. Edges that would close a cycle are ignored. */
+function ranksOf(boxes: readonly Sized[], connections: readonly Connection[]): number[] {
+  const below = boxes.map((): number[] => []);
+  const waiting = boxes.map(() => 0);
+  for (const { from, to } of connections) {
+    below[from]?.push(to);
+    waiting[to] = (waiting[to] ?? 0) + 1;
+  }
+  const ranks = boxes.map(() => 0);
+  const done = boxes.map(() => false);
+  const ready = boxes.map((_, index) => index).filter((index) => waiting[index] === 0);
+  for (let at = 0, next = 0; at < boxes.length; at++) {
+    let box = ready[at];
+    if (box === undefined) {
+      // Only cycles are left: the first box begins.
+      while (done[next] === true) next += 1;
+      box = next;
+      ready.push(box);
+    }
+    done[box] = true;
+    for (const other of below[box] ?? []) {
+      if (done[other] === true) continue;
+      ranks[other] = Math.max(ranks[other] ?? 0, (ranks[box] ?? 0) + 1);
+      waiting[other] = (waiting[other] ?? 0) - 1;
+      if (waiting[other] === 0) ready.push(other);
+    }
+  }
+  return settled(boxes, ready, below, ranks);
+}
+
+/** Moves sources down to their first users, and ports to the borders. */
+function settled(boxes: readonly Sized[], order: readonly number[], below: readonly (readonly number[])[], given: readonly number[]): number[] {
+  const ranks = [...given];
+  const sources = new Set(order);
+  for (const users of below) for (const user of users) sources.delete(user);
+  for (const box of sources) {
+    const first = smallest((below[box] ?? []).map((user) => ranks[user] ?? 0));
+    if ((below[box]?.length ?? 0) > 0) ranks[box] = Math.max(0, first - 1);
+  }
+  const hasFirst = boxes.some(({ rank }) => rank === "first");
+  const last = largest(ranks) + (hasFirst ? 2 : 1);
+  return boxes.map(({ rank }, index) => {
+    if (rank === "first") return 0;
+    return rank === "last" ? last : (ranks[index] ?? 0) + (hasFirst ? 1 : 0);
+  });
+}
+
+/** Adds a cell to each rank that an edge passes, and links them; null if the edge goes through a lane, or back. */
+function chain(cells: Cell[], from: number, to: number): number[] | null {
+  const [start, stop] = [cells[from]?.rank ?? 0, cells[to]?.rank ?? 0];
+  if (stop <= start || stop - start > LONG) return null;
+  const passed: number[] = [];
+  let above = from;
+  for (let rank = start + 1; rank < stop; rank++) {
+    const cell = cells.length;
+    cells.push({ rank, width: 8, above: [above], below: [], x: 0 });
+    cells[above]?.below.push(cell);
+    passed.push(cell);
+    above = cell;
+  }
+  cells[above]?.below.push(to);
+  cells[to]?.above.push(above);
+  return passed;
+}
+
+function rowsOf(cells: readonly Cell[]): number[][] {
+  const rows: number[][] = Array.from({ length: largest(cells.map(({ rank }) => rank)) + 1 }, () => []);
+  cells.forEach(({ rank }, index) => rows[rank]?.push(index));
+  if (cells.length === 0) return [];
+  for (const row of rows) spread(cells, row);
+  return rows;
+}
+
+/** Places the cells of a row side by side, in order. */
+function spread(cells: readonly Cell[], row: readonly number[]): void {
+  let x = 0;
+  for (const index of row) {
+    const cell = cells[index] as Cell;
+    cell.x = x + cell.width / 2;
+    x += cell.width + BOX_GAP;
+  }
+  for (const index of row) (cells[index] as Cell).x -= (x - BOX_GAP) / 2;
+}
+
+function average(cells: readonly Cell[], neighbours: readonly number[]): number | null {
+  if (neighbours.length === 0) return null;
+  return neighbours.reduce((sum, index) => sum + (cells[index] as Cell).x, 0) / neighbours.length;
+}
+
+function orderRows(cells: readonly Cell[], rows: readonly number[][], down: boolean): void {
+  for (const row of down ? rows : [...rows].reverse()) {
+    if (row.length < 2) continue;
+    const wanted = new Map(row.map((index) => {
+      const cell = cells[index] as Cell;
+      return [index, average(cells, down ? cell.above : cell.below) ?? cell.x] as const;
+    }));
+    row.sort((a, b) => (wanted.get(a) ?? 0) - (wanted.get(b) ?? 0));
+    spread(cells, row);
+  }
+}
+
+/** Moves each cell towards its neighbours, without changing the order in its row. */
+function placeCells(cells: readonly Cell[], rows: readonly (readonly number[])[]): void {
+  for (let sweep = 0; sweep < SWEEPS; sweep++) {
+    const down = sweep % 2 === 0;
+    for (const row of down ? rows : [...rows].reverse()) {
+      const wanted = row.map((index) => {
+        const cell = cells[index] as Cell;
+        return average(cells, down ? cell.above : cell.below) ?? average(cells, down ? cell.below : cell.above) ?? cell.x;
+      });
+      place(cells, row, wanted);
+    }
+  }
+}
+
+/** Places the cells of a row as near as possible to where they want to be: the middle of the two tightest packings. */
+function place(cells: readonly Cell[], row: readonly number[], wanted: readonly number[]): void {
+  const gap = (a: number, b: number): number => ((cells[a] as Cell).width + (cells[b] as Cell).width) / 2 + BOX_GAP;
+  const rightwards: number[] = [];
+  row.forEach((index, at) => {
+    const before = rightwards[at - 1];
+    const least = before === undefined ? -Infinity : before + gap(row[at - 1] ?? 0, index);
+    rightwards.push(Math.max(wanted[at] ?? 0, least));
+  });
+  let limit = Infinity;
+  for (let at = row.length - 1; at >= 0; at--) {
+    const index = row[at] ?? 0;
+    const leftwards = Math.min(wanted[at] ?? 0, limit);
+    limit = leftwards - (at > 0 ? gap(row[at - 1] ?? 0, index) : 0);
+    (cells[index] as Cell).x = ((rightwards[at] ?? 0) + leftwards) / 2;
+  }
+}
+
+/** Lanes beside the boxes, each free for a range of ranks. */
+class Lanes {
+  private readonly free: number[] = [];
+
+  get used(): number {
+    return this.free.length;
+  }
+
+  take(from: number, to: number): number {
+    const [start, stop] = from < to ? [from, to] : [to, from];
+    const found = this.free.findIndex((until) => until < start);
+    const lane = found >= 0 ? found : this.free.length < MAX_LANES ? this.free.length : start % MAX_LANES;
+    this.free[lane] = Math.max(stop, this.free[lane] ?? 0);
+    return lane;
+  }
+}

@@ -1,0 +1,178 @@
+/** Scenes: every box and wire of what is visible, with its place. */
+
+import type { Item, Link } from "../model/items.js";
+import { levelsOf, type Edge, type End, type Folding, type Level, type Port } from "../model/levels.js";
+import { valueFacts } from "../model/values.js";
+import { captionOf, HEADER, sizeOf, wireLabel } from "./boxes.js";
+import { dagreLayout } from "./dagre.js";
+import { layeredLayout } from "./layered.js";
+import type { Arrangement, Connection, Point, Sized } from "./places.js";
+
+export interface Box {
+  readonly item: Item;
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+  readonly open: boolean;
+  readonly lines: readonly string[];
+}
+
+export interface Wire {
+  readonly links: readonly Link[];
+  readonly points: readonly Point[];
+  /** The types of its values; empty where the label stands on another wire with the same beginning. */
+  readonly label: string;
+  /** Whether it ends at the item that uses the values, not at a port on the way. */
+  readonly arrives: boolean;
+}
+
+export interface Scene {
+  /** Groups come before what is inside them. */
+  readonly boxes: readonly Box[];
+  readonly wires: readonly Wire[];
+  readonly boxOf: ReadonlyMap<Item, Box>;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Levels with more boxes or edges than these are not laid out by dagre, which takes longer than linear time. */
+const DAGRE_BOXES = 90;
+const DAGRE_EDGES = 180;
+const PADDING = 18;
+const PORT = { width: 10, height: 1 };
+const FAN = 16;
+
+interface Placed {
+  readonly level: Level;
+  readonly arrangement: Arrangement;
+  readonly sizes: readonly Sized[];
+  readonly inner: ReadonlyMap<Item, Placed>;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Returns the scene of what is visible. */
+export function sceneOf(root: Item, folding: Folding): Scene {
+  const levels = levelsOf(root, folding);
+  const placed = placeLevel(root, levels);
+  const boxes: Box[] = [];
+  const wires: Wire[] = [];
+  collect(placed, 0, 0, boxes, wires);
+  return { boxes, wires, boxOf: new Map(boxes.map((box) => [box.item, box])), width: placed.width, height: placed.height };
+}
+
+function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>): Placed {
+  const level = levels.get(group) as Level;
+  const inner = new Map<Item, Placed>();
+  for (const member of level.members) if (levels.has(member)) inner.set(member, placeLevel(member, levels));
+  const members = level.members.map((member): Sized => {
+    const known = inner.get(member);
+    return { ...(known ?? sizeOf(member)), rank: null };
+  });
+  const ports = level.ports.map(({ side }): Sized => ({ ...PORT, rank: side === "in" ? "first" : "last" }));
+  const sizes = [...members, ...ports];
+  const positions = new Map<Item | Port, number>([...level.members, ...level.ports].map((each, index) => [each, index]));
+  const at = ({ member, port }: End): number => positions.get(member ?? (port as Port)) ?? 0;
+  const connections = level.edges.map(({ from, to }): Connection => ({ from: at(from), to: at(to) }));
+  const small = sizes.length <= DAGRE_BOXES && connections.length <= DAGRE_EDGES;
+  const arrangement = (small ? dagreLayout : layeredLayout)(sizes, connections);
+  const isRoot = group.parent === null;
+  const least = isRoot ? 0 : sizeOf(group).width;
+  const width = Math.max(least, arrangement.width) + 2 * PADDING;
+  return { level, arrangement, sizes, inner, width, height: arrangement.height + (isRoot ? 0 : HEADER) + 2 * PADDING };
+}
+
+/** The horizontal places of ports, relative to the box of their group. */
+type PortPlaces = ReadonlyMap<Port, number>;
+
+function collect(placed: Placed, x: number, y: number, boxes: Box[], wires: Wire[]): void {
+  const { level, arrangement, sizes, inner } = placed;
+  const isRoot = level.group.parent === null;
+  const left = x + PADDING + Math.max(0, placed.width - 2 * PADDING - arrangement.width) / 2;
+  const top = y + PADDING + (isRoot ? 0 : HEADER);
+  const own = new Map<Item, Box>();
+  const ports = new Map<Port, number>();
+  level.members.forEach((item, index) => {
+    const place = arrangement.places[index] as Point;
+    const { width, height } = sizes[index] as Sized;
+    const within = inner.get(item);
+    const box = { item, x: left + place.x, y: top + place.y, width, height, open: within !== undefined, lines: captionOf(item, within !== undefined) };
+    boxes.push(box);
+    own.set(item, box);
+    if (within === undefined) return;
+    collect(within, box.x, box.y, boxes, wires);
+    for (const [port, offset] of portPlaces(within, box)) ports.set(port, offset);
+  });
+  for (const [port, offset] of portPlaces(placed, { x, width: placed.width })) ports.set(port, offset);
+  const border = { top: y, bottom: y + placed.height };
+  wires.push(...wiresOf(level, arrangement, { own, ports, border, left, top }));
+}
+
+function portPlaces({ level, arrangement, width }: Placed, box: { readonly x: number; readonly width: number }): PortPlaces {
+  const shift = box.x + PADDING + Math.max(0, width - 2 * PADDING - arrangement.width) / 2;
+  return new Map(level.ports.map((port, index) => [port, shift + (arrangement.places[level.members.length + index]?.x ?? 0) + PORT.width / 2]));
+}
+
+interface Frame {
+  readonly own: ReadonlyMap<Item, Box>;
+  readonly ports: ReadonlyMap<Port, number>;
+  readonly border: { readonly top: number; readonly bottom: number };
+  readonly left: number;
+  readonly top: number;
+}
+
+function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
+  const bends = arrangement.bends.map((points) => points.map(({ x, y }) => ({ x: frame.left + x, y: frame.top + y })));
+  const starts = level.edges.map(({ from }) => startOf(from, frame));
+  const stops = stopsOf(level.edges, frame, bends, starts);
+  const labelled = new Set<string>();
+  return level.edges.map((edge, index) => {
+    const start = starts[index] as Point;
+    const label = edge.from.member === null ? "" : labelOf(edge);
+    const key = `${start.x} ${start.y} ${label}`;
+    const shown = labelled.has(key) ? "" : label;
+    labelled.add(key);
+    return { links: edge.links, points: [start, ...(bends[index] ?? []), stops[index] as Point], label: shown, arrives: edge.to.member !== null && edge.to.port === null };
+  });
+}
+
+function startOf({ member, port }: End, { own, ports, border }: Frame): Point {
+  const box = member === null ? undefined : own.get(member);
+  const x = port === null ? undefined : ports.get(port);
+  if (box === undefined) return { x: x ?? 0, y: border.top };
+  return { x: x ?? box.x + box.width / 2, y: box.y + box.height };
+}
+
+/** Returns where each edge ends: those that end at one box are spread over its upper border, in the order of where they come from. */
+function stopsOf(edges: readonly Edge[], { own, ports, border }: Frame, bends: readonly (readonly Point[])[], starts: readonly Point[]): Point[] {
+  const stops: Point[] = [];
+  const spread = new Map<Box, number[]>();
+  edges.forEach(({ to: { member, port } }, index) => {
+    const box = member === null ? undefined : own.get(member);
+    const x = port === null ? undefined : ports.get(port);
+    if (box === undefined) stops[index] = { x: x ?? 0, y: border.bottom };
+    else if (x !== undefined) stops[index] = { x, y: box.y };
+    else {
+      const known = spread.get(box);
+      if (known === undefined) spread.set(box, [index]);
+      else known.push(index);
+    }
+  });
+  for (const [box, ends] of spread) {
+    const from = (index: number): number => (bends[index]?.at(-1) ?? starts[index])?.x ?? 0;
+    ends.sort((a, b) => from(a) - from(b));
+    const gap = Math.min(FAN, (box.width - 12) / Math.max(1, ends.length - 1));
+    ends.forEach((index, at) => {
+      stops[index] = { x: box.x + box.width / 2 + (at - (ends.length - 1) / 2) * gap, y: box.y };
+    });
+  }
+  return stops;
+}
+
+function labelOf({ links }: Edge): string {
+  const values = new Map(links.map((link) => [link.value, link]));
+  if (values.size > 1) return `${values.size} values`;
+  const [link] = values.values();
+  return link === undefined ? "" : wireLabel(valueFacts(link.from.scope.graph, link.value));
+}

@@ -1,0 +1,164 @@
+/** Makes the items of a program. */
+
+import { namesIn, nodeName, subgraphsOf, type Graph, type Node, type Program } from "graphwire-js";
+
+import { interfaceOf, type Interface } from "./interface.js";
+import { Item, linkArgument, shortOperator, type Items, type Kind, type Scope } from "./items.js";
+import { moduleSteps, rootType, shortType, type ModuleStep } from "./metadata.js";
+import { valueFacts } from "./values.js";
+
+/** Makes items, and numbers them. */
+export class Builder {
+  readonly all: Item[] = [];
+  private readonly modules = new Map<string, Item>();
+
+  constructor(readonly side: 0 | 1) {}
+
+  add(
+    kind: Kind,
+    place: { readonly parent: Item | null; readonly scope: Scope },
+    given: { readonly name: string; readonly title?: string; readonly type?: string; readonly node?: Node; readonly values?: readonly string[] },
+  ): Item {
+    const { name, title = name, type = "", node = null, values = [] } = given;
+    const item = new Item(this.all.length, kind, name, title, type, place.parent, place.scope, node, values);
+    this.all.push(item);
+    for (const value of values) place.scope.makers.set(value, item);
+    return item;
+  }
+
+  /** Returns the group of the innermost of some modules; makes the groups that do not exist yet. */
+  group(within: Item, scope: Scope, steps: readonly ModuleStep[]): Item {
+    let parent = within;
+    let around = "";
+    for (const { path, type } of steps) {
+      const inside = withoutCall(path).startsWith(`${around}.`) ? path.slice(around.length + 1) : path;
+      const parts = around !== "" && withoutCall(path) === around ? [] : inside.split(".");
+      parts.forEach((part, index) => {
+        const last = index === parts.length - 1;
+        const name = `${path.slice(0, path.length - inside.length)}${parts.slice(0, index + 1).join(".")}`;
+        parent = this.module(parent, scope, name, part, last ? type : "");
+      });
+      around = withoutCall(path);
+    }
+    return parent;
+  }
+
+  private module(parent: Item, scope: Scope, name: string, part: string, type: string): Item {
+    const key = JSON.stringify([parent.id, name]);
+    const known = this.modules.get(key);
+    if (known !== undefined) return known;
+    const [title = "", call] = part.split("@");
+    const made = this.add("module", { parent, scope }, { name, title: call === undefined ? title : `${title}, call ${Number(call) + 1}`, type: shortType(type) });
+    this.modules.set(key, made);
+    return made;
+  }
+}
+
+export function withoutCall(path: string): string {
+  return path.split("@")[0] ?? "";
+}
+
+export function scopeOf(graph: Graph, prefix: string, side: 0 | 1): Scope {
+  return { graph, prefix, makers: new Map(), nodes: new Map(), side };
+}
+
+/** A program as items, with its interface. */
+export interface ProgramItems extends Items {
+  readonly interface: Interface;
+}
+
+/** Returns the items of a program. */
+export function itemsOf(program: Program, name: string, side: 0 | 1 = 0): ProgramItems {
+  const builder = new Builder(side);
+  const { graph } = program.graph_module;
+  const scope = scopeOf(graph, "", side);
+  const type = shortType(rootType(graph.nodes));
+  const root = builder.add("program", { parent: null, scope }, { name, title: name, type });
+  const face = interfaceOf(program);
+  addInputs(builder, root, scope, program, face);
+  addNodes(builder, root, scope, []);
+  addOutputs(builder, root, scope, program, face);
+  countNodes(root);
+  return { root, all: builder.all, interface: face };
+}
+
+const WEIGHTS: Readonly<Record<string, string>> = {
+  parameter: "parameter_name", buffer: "buffer_name", tensor_constant: "tensor_constant_name", custom_obj: "custom_obj_name",
+};
+
+function addInputs(builder: Builder, root: Item, scope: Scope, program: Program, face: Interface): void {
+  const { graph, signature } = program.graph_module;
+  signature.input_specs.forEach((spec, index) => {
+    const argument = graph.inputs[index];
+    const values = argument === undefined ? [] : namesIn(argument);
+    const [value = ""] = values;
+    const field = WEIGHTS[spec.arm];
+    if (field !== undefined) {
+      const name = String((spec.value as unknown as Readonly<Record<string, unknown>>)[field] ?? value);
+      builder.add("weight", { parent: root, scope }, { name, type: valueFacts(graph, value).type, values });
+      return;
+    }
+    const name = graph.input_names?.[index] ?? (value === "" ? `input ${index}` : value);
+    const title = face.inputNames.get(index) ?? name;
+    builder.add("input", { parent: root, scope }, { name, title, type: valueFacts(graph, value).type, values });
+  });
+}
+
+function addOutputs(builder: Builder, root: Item, scope: Scope, program: Program, face: Interface): void {
+  const { graph, signature } = program.graph_module;
+  graph.outputs.forEach((argument, index) => {
+    const title = face.outputNames.get(index) ?? `output ${index}`;
+    const [value = ""] = namesIn(argument);
+    const arm = signature.output_specs[index]?.arm ?? "user_output";
+    const item = builder.add("output", { parent: root, scope }, { name: `output ${index}`, title, type: valueFacts(graph, value).type || arm.replaceAll("_", " ") });
+    linkArgument(scope, item, argument, title);
+  });
+}
+
+/** Adds the nodes of a graph. `known` are the modules around the graph itself. */
+function addNodes(builder: Builder, parent: Item, scope: Scope, known: readonly ModuleStep[]): void {
+  for (const node of scope.graph.nodes) {
+    const steps = moduleSteps(node);
+    const inner = steps.slice(commonSteps(steps, known));
+    const group = builder.group(parent, scope, inner);
+    const name = nodeName(node) || node.target;
+    const item = builder.add("node", { parent: group, scope }, {
+      name, title: shortOperator(node.target), type: node.target, node, values: node.outputs.flatMap(namesIn),
+    });
+    scope.nodes.set(name, item);
+    for (const { name: argument, arg } of node.inputs) linkArgument(scope, item, arg, argument);
+    addSubgraphs(builder, item, node, steps);
+  }
+}
+
+function addSubgraphs(builder: Builder, item: Item, node: Node, steps: readonly ModuleStep[]): void {
+  for (const held of subgraphsOf(node)) {
+    const argument = node.inputs.find(({ arg }) => arg.arm === "as_graph" && arg.value === held)?.name ?? "";
+    const scope = scopeOf(held.graph, `${item.scope.prefix}${held.name}/`, builder.side);
+    const title = argument === "" || argument === held.name ? held.name : `${argument}: ${held.name}`;
+    const group = builder.add("subgraph", { parent: item, scope: item.scope }, { name: held.name, title });
+    held.graph.inputs.forEach((input, index) => {
+      const values = namesIn(input);
+      const name = held.graph.input_names?.[index] ?? values[0] ?? `input ${index}`;
+      builder.add("input", { parent: group, scope }, { name, type: valueFacts(held.graph, values[0] ?? "").type, values });
+    });
+    addNodes(builder, group, scope, steps);
+    held.graph.outputs.forEach((output, index) => {
+      const type = valueFacts(held.graph, namesIn(output)[0] ?? "").type;
+      const made = builder.add("output", { parent: group, scope }, { name: `output ${index}`, type });
+      linkArgument(scope, made, output, "output");
+    });
+  }
+}
+
+function commonSteps(steps: readonly ModuleStep[], known: readonly ModuleStep[]): number {
+  let count = 0;
+  while (count < known.length && count < steps.length && steps[count]?.path === known[count]?.path) count += 1;
+  return count;
+}
+
+/** Counts the nodes in each item. */
+export function countNodes(item: Item): number {
+  item.nodes = item.children.reduce((sum, child) => sum + countNodes(child), item.kind === "node" ? 1 : 0);
+  return item.nodes;
+}

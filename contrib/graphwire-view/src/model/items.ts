@@ -1,0 +1,125 @@
+/**
+ * Items: everything of a program that can be drawn. They form a tree: the program contains modules, modules contain nodes, a node with
+ * subgraphs contains those. Links lead from the item that makes a value to the item that uses it.
+ */
+
+import { namesIn, nodeName, type Argument, type Graph, type Node } from "graphwire-js";
+
+export type Kind = "program" | "module" | "node" | "subgraph" | "input" | "output" | "weight";
+/** What a difference says about an item. Only `changed` also applies to items that contain others. */
+export type Mark = "added" | "removed" | "changed" | "moved";
+
+export interface Link {
+  readonly from: Item;
+  readonly to: Item;
+  /** The name of the value. */
+  readonly value: string;
+  /** The name of the argument that receives it. */
+  readonly argument: string;
+}
+
+/** A graph of the program, with the items of its values. */
+export interface Scope {
+  readonly graph: Graph;
+  /** The names of the subgraphs around its nodes, each followed by a slash. */
+  readonly prefix: string;
+  /** What makes each value. */
+  readonly makers: Map<string, Item>;
+  /** Each node, by its name. */
+  readonly nodes: Map<string, Item>;
+  /** In a difference: the side that the graph is of. */
+  readonly side: 0 | 1;
+}
+
+export class Item {
+  readonly children: Item[] = [];
+  readonly users: Link[] = [];
+  readonly operands: Link[] = [];
+  /** The nodes inside, or 1 for a node. */
+  nodes = 0;
+  mark: Mark | null = null;
+  /** For a module: the bytes of its weights. */
+  bytes = 0;
+
+  constructor(
+    /** The position in `Items.all`: the order of the program. */
+    readonly id: number,
+    readonly kind: Kind,
+    /** What links and people call it: the name of a node, the qualified name of a module. */
+    readonly name: string,
+    /** What its box is titled. */
+    readonly title: string,
+    /** The class of a module, the type of a value, the operator of a node. */
+    readonly type: string,
+    readonly parent: Item | null,
+    readonly scope: Scope,
+    readonly node: Node | null,
+    /** The values that it makes. */
+    readonly values: readonly string[],
+  ) {
+    parent?.children.push(this);
+  }
+
+  /** The name in links: `true_graph_0/add` for a node of a subgraph. */
+  get path(): string {
+    return this.scope.prefix + this.name;
+  }
+
+  /** Whether it contains other items, so that it can be opened. */
+  get isGroup(): boolean {
+    return this.children.length > 0;
+  }
+
+  /** The items around it, outermost first. */
+  get around(): Item[] {
+    const found: Item[] = [];
+    for (let at = this.parent; at !== null; at = at.parent) found.unshift(at);
+    return found;
+  }
+}
+
+/** All items of a program. */
+export interface Items {
+  readonly root: Item;
+  /** In the order of the program. */
+  readonly all: readonly Item[];
+}
+
+/** Yields an item and everything inside it. */
+export function* within(item: Item): Generator<Item> {
+  yield item;
+  for (const child of item.children) yield* within(child);
+}
+
+/** Returns the item of a node, by its path, or null. */
+export function itemOfPath(items: Items, path: string): Item | null {
+  const found = items.all.filter((item) => item.path === path);
+  return found.find(({ kind }) => kind === "node") ?? found[0] ?? null;
+}
+
+/** Returns the name of the operator without its library: `linear` for `torch.ops.aten.linear.default`. */
+export function shortOperator(target: string): string {
+  const name = target.replace(/^torch\.ops\./, "");
+  const parts = name.split(".");
+  if (parts.length < 2) return name;
+  const [library = "", ...rest] = parts;
+  const kept = rest.at(-1) === "default" && rest.length > 1 ? rest.slice(0, -1) : rest;
+  return ["aten", "higher_order", "prims", "prim", "_operator"].includes(library) ? kept.join(".") : [library, ...kept].join(".");
+}
+
+/** Links an item to the items that make the values of an argument. */
+export function linkArgument(scope: Scope, to: Item, argument: Argument, name: string): void {
+  for (const value of new Set(namesIn(argument))) {
+    const from = scope.makers.get(value);
+    if (from !== undefined) connect({ from, to, value, argument: name });
+  }
+  const results = argument.arm === "as_results" ? scope.nodes.get(argument.value) : undefined;
+  if (results !== undefined) connect({ from: results, to, value: results.values[0] ?? "", argument: name });
+}
+
+export function connect(link: Link): void {
+  link.from.users.push(link);
+  link.to.operands.push(link);
+}
+
+export { nodeName };

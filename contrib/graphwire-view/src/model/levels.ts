@@ -1,0 +1,151 @@
+/**
+ * Levels: what is visible when some groups are open. Each open group is a level of its own: its members, the edges between them, and
+ * ports, where values enter and leave it. A value that is used elsewhere goes from port to port.
+ */
+
+import type { Item, Link } from "./items.js";
+
+/** A place on the border of an open group, where values enter (at the top) or leave (at the bottom). */
+export interface Port {
+  readonly group: Item;
+  readonly side: "in" | "out";
+}
+
+/** An end of an edge: a member of the level, at one of its ports if it is open; or a port of the level's own group. */
+export interface End {
+  readonly member: Item | null;
+  readonly port: Port | null;
+}
+
+export interface Edge {
+  readonly from: End;
+  readonly to: End;
+  readonly links: Link[];
+}
+
+export interface Level {
+  readonly group: Item;
+  readonly members: readonly Item[];
+  readonly ports: Port[];
+  readonly edges: Edge[];
+}
+
+/** What is open and shown. */
+export interface Folding {
+  readonly open: ReadonlySet<Item>;
+  /** Whether weights have boxes of their own. Otherwise the nodes that use them list them. */
+  readonly weights: boolean;
+}
+
+/** Returns whether an item is drawn at all, if the group around it is open. */
+export function isDrawn(item: Item, folding: Folding): boolean {
+  return folding.weights || item.kind !== "weight" || item.mark === "added" || item.mark === "removed";
+}
+
+/** Returns the innermost visible item that is, or contains, an item. */
+export function visibleItem(item: Item, folding: Folding): Item {
+  let found = item;
+  for (let at = item.parent; at !== null; at = at.parent) if (!folding.open.has(at)) found = at;
+  return found;
+}
+
+/** Returns the levels of what is visible, by their groups. */
+export function levelsOf(root: Item, folding: Folding): ReadonlyMap<Item, Level> {
+  const levels = new Map<Item, Level>();
+  const add = (group: Item): void => {
+    const members = group.children.filter((child) => isDrawn(child, folding));
+    levels.set(group, { group, members, ports: [], edges: [] });
+    for (const member of members) if (folding.open.has(member) && member.isGroup) add(member);
+  };
+  add(root);
+  const router = new Router(levels, folding);
+  const visit = (item: Item): void => {
+    for (const link of item.users) if (isDrawn(item, folding)) router.route(link);
+    for (const child of item.children) visit(child);
+  };
+  visit(root);
+  return levels;
+}
+
+/** Leads links through the levels. Links between the same ends become one edge. */
+class Router {
+  private readonly edges = new Map<string, Edge>();
+  private readonly ports = new Map<string, Port>();
+  private readonly numbers = new Map<Port, number>();
+
+  constructor(
+    private readonly levels: ReadonlyMap<Item, Level>,
+    private readonly folding: Folding,
+  ) {}
+
+  route(link: Link): void {
+    const [from, to] = [visibleItem(link.from, this.folding), visibleItem(link.to, this.folding)];
+    if (from === to) return;
+    const [aroundFrom, aroundTo] = [from.around, to.around];
+    let common = 0;
+    while (common < aroundFrom.length && common < aroundTo.length && aroundFrom[common] === aroundTo[common]) common += 1;
+    if (aroundFrom[common] === to || aroundTo[common] === from) return; // between a node and what is inside it
+    let end: End = { member: from, port: null };
+    for (const group of aroundFrom.slice(common).reverse()) {
+      const port = this.port(group, "out", end);
+      this.edge(group, end, { member: null, port }, link);
+      end = { member: group, port };
+    }
+    let around = aroundFrom[common - 1] ?? from;
+    for (const group of aroundTo.slice(common)) {
+      const port = this.port(group, "in", end);
+      this.edge(around, end, { member: group, port }, link);
+      end = { member: null, port };
+      around = group;
+    }
+    this.edge(around, end, { member: to, port: null }, link);
+  }
+
+  private key({ member, port }: End): string {
+    return `${member === null ? "" : member.id}:${port === null ? "" : (this.numbers.get(port) ?? "")}`;
+  }
+
+  private port(group: Item, side: "in" | "out", source: End): Port {
+    const key = `${group.id} ${side} ${this.key(source)}`;
+    const known = this.ports.get(key);
+    if (known !== undefined) return known;
+    const made: Port = { group, side };
+    this.ports.set(key, made);
+    this.numbers.set(made, this.numbers.size);
+    this.levels.get(group)?.ports.push(made);
+    return made;
+  }
+
+  private edge(group: Item, from: End, to: End, link: Link): void {
+    const key = `${this.key(from)} ${this.key(to)} ${group.id}`;
+    const known = this.edges.get(key);
+    if (known !== undefined) {
+      known.links.push(link);
+      return;
+    }
+    const made: Edge = { from, to, links: [link] };
+    this.edges.set(key, made);
+    this.levels.get(group)?.edges.push(made);
+  }
+}
+
+/** The number of boxes below which groups are opened at the start. */
+const FIRST_BOXES = 40;
+
+/** Returns the groups that are open at the start: from the outside, as long as there are few boxes. */
+export function firstOpen(root: Item, limit = FIRST_BOXES): Set<Item> {
+  const open = new Set<Item>([root]);
+  const count = (group: Item): number => group.children.filter(({ kind }) => kind !== "weight").length;
+  let boxes = count(root);
+  for (let pending = root.children; pending.length > 0; ) {
+    const next: Item[] = [];
+    for (const item of pending) {
+      if (!item.isGroup || boxes + count(item) - 1 > limit) continue;
+      open.add(item);
+      boxes += count(item) - 1;
+      next.push(...item.children);
+    }
+    pending = next;
+  }
+  return open;
+}

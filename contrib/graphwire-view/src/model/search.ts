@@ -1,0 +1,63 @@
+/** Search over names, operators, shapes, modules, source files. */
+
+import type { GraphModule } from "graphwire-js";
+
+import { withoutCall } from "./build.js";
+import type { Item, Items } from "./items.js";
+import { framesOf } from "./metadata.js";
+import { valueFacts } from "./values.js";
+
+/** What words are looked for in; `op:linear` looks in operators alone. */
+const FIELDS: Readonly<Record<string, (item: Item, module: GraphModule) => readonly string[]>> = {
+  name: (item) => [item.path, item.title],
+  op: (item) => (item.kind === "node" ? [item.type] : []),
+  shape: (item) => (item.values.length === 0 ? [] : item.values.map((value) => valueFacts(item.scope.graph, value).type)),
+  module: (item) => (item.kind === "module" ? [item.name, item.type] : item.kind === "weight" ? [] : item.around.filter(({ kind }) => kind === "module").map(({ name }) => withoutCall(name))),
+  file: (item, module) => (item.node === null ? [] : framesOf(item.node, module).map(({ file, line }) => `${file}:${line}`)),
+  value: (item) => item.values,
+};
+
+export const FIELD_NAMES = Object.keys(FIELDS);
+
+interface Word {
+  readonly field: string | null;
+  readonly text: string;
+}
+
+/** Splits a query: words that all must occur, `"quoted text"`, and `field:word`. */
+function wordsOf(query: string): Word[] {
+  return Array.from(query.matchAll(/(?:(\w+):)?(?:"([^"]*)"|(\S+))/g), ([whole, field, quoted, plain]): Word => {
+    if (field !== undefined && Object.hasOwn(FIELDS, field)) return { field, text: (quoted ?? plain ?? "").toLowerCase() };
+    return { field: null, text: (quoted === undefined || field !== undefined ? whole : quoted).toLowerCase() };
+  }).filter(({ text }) => text !== "");
+}
+
+/** A text of each item in which words are looked for; made once, since queries change with every key. */
+export class Index {
+  private readonly texts = new Map<string, string[]>();
+
+  constructor(
+    private readonly items: Items,
+    private readonly module: GraphModule,
+  ) {}
+
+  private field(name: string): readonly string[] {
+    const known = this.texts.get(name);
+    if (known !== undefined) return known;
+    const read = FIELDS[name];
+    const made = this.items.all.map((item) => (read === undefined ? [] : read(item, this.module)).join("\n").toLowerCase());
+    this.texts.set(name, made);
+    return made;
+  }
+
+  /** Returns the items that a query finds, in the order of the program. */
+  find(query: string): Item[] {
+    const words = wordsOf(query);
+    if (words.length === 0) return [];
+    const everywhere = ["name", "op", "shape", "module", "file"];
+    return this.items.all.filter(({ id, kind }) => {
+      if (kind === "program") return false;
+      return words.every(({ field, text }) => (field === null ? everywhere : [field]).some((name) => this.field(name)[id]?.includes(text) === true));
+    });
+  }
+}

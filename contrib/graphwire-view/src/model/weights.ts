@@ -1,0 +1,102 @@
+/** Weights: the parameters, buffers and constants of a program, with their sizes and where they are. */
+
+import { dtypeName, itemSize, targetOf, type GraphwireFile, type Kind, type PayloadMeta, type Payloads, type Program, type TensorMeta } from "graphwire-js";
+
+import { withoutCall } from "./build.js";
+import { within, type Item } from "./items.js";
+import { sizesText } from "./values.js";
+
+export interface Weight {
+  readonly name: string;
+  readonly role: "parameter" | "buffer" | "constant" | "object";
+  readonly dtype: string;
+  readonly shape: string;
+  readonly elements: number;
+  readonly bytes: number;
+  /** Where the elements are: `in the file`, and so on. */
+  readonly where: string;
+  /** Identifies the storage: tied weights have the same one. */
+  readonly storage: string;
+  /** The other weights in the same storage. */
+  readonly shares: readonly string[];
+  /** The name of its value in the graph; empty if the graph does not use it. */
+  readonly value: string;
+}
+
+const PLACES: Readonly<Record<string, string>> = {
+  file: "in the file",
+  store: "beside the file",
+  ranks: "differs by rank",
+  caller: "given by the caller",
+  nowhere: "nowhere: it has no elements",
+};
+
+const ROLES = { parameter: "parameter", buffer: "buffer", tensor_constant: "constant", custom_obj: "object" } as const;
+
+/** Returns the weights of a program: those that its graph has as inputs, then the rest of the file. */
+export async function weightsOf(program: Program, payloads: Payloads | null, file: GraphwireFile): Promise<Weight[]> {
+  const { graph, signature } = program.graph_module;
+  const found = new Map<string, Omit<Weight, "shares">>();
+  for (const spec of signature.input_specs) {
+    if (spec.arm === "user_input" || spec.arm === "constant_input" || spec.arm === "token") continue;
+    const name = targetOf(spec.value);
+    const value = spec.value.arg.name;
+    const meta = graph.tensor_values.get(value);
+    found.set(name, { ...sizesOf(meta ?? null), name, role: ROLES[spec.arm], where: "", storage: name, value });
+  }
+  for (const kind of ["weights", "constants"] as const) {
+    for (const [name, payload] of payloads?.[kind] ?? []) {
+      const known = found.get(name);
+      const role = known?.role ?? (payload.is_param ? "parameter" : kind === "constants" ? "constant" : "buffer");
+      const sizes = payload.tensor_meta === null ? (known ?? sizesOf(null)) : sizesOf(payload.tensor_meta);
+      const { dtype, shape, elements, bytes } = sizes;
+      const where = PLACES[await placeOf(file, kind, payload)] ?? "";
+      const storage = `${kind}/${payload.same_as ?? payload.path_name}`;
+      found.set(name, { name, role, dtype, shape, elements, bytes, where, storage, value: known?.value ?? "" });
+    }
+  }
+  const sharing = new Map<string, string[]>();
+  for (const { name, storage } of found.values()) sharing.set(storage, [...(sharing.get(storage) ?? []), name]);
+  return [...found.values()].map((weight) => ({ ...weight, shares: (sharing.get(weight.storage) ?? []).filter((name) => name !== weight.name) }));
+}
+
+/** The file may lack elements that its tables describe: a page has none. */
+async function placeOf(file: GraphwireFile, kind: Kind, payload: PayloadMeta): Promise<string> {
+  try {
+    return await file.whereIs(kind, payload);
+  } catch {
+    return "";
+  }
+}
+
+function sizesOf(meta: TensorMeta | null): Pick<Weight, "dtype" | "shape" | "elements" | "bytes"> {
+  if (meta === null) return { dtype: "", shape: "", elements: 0, bytes: 0 };
+  const elements = meta.sizes.reduce((product, size) => product * (size.arm === "as_int" ? Number(size.value) : 0), 1);
+  const dtype = dtypeName(meta);
+  return { dtype, shape: sizesText(meta.sizes), elements, bytes: elements * itemSize(dtype) };
+}
+
+/** Returns the bytes of some weights; a storage that several of them share counts once. */
+export function storedBytes(weights: readonly Weight[]): number {
+  const storages = new Map<string, number>();
+  for (const { storage, bytes } of weights) storages.set(storage, Math.max(bytes, storages.get(storage) ?? 0));
+  return [...storages.values()].reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/** Gives each module the bytes of the weights whose names begin with its own. */
+export function addBytes(root: Item, weights: readonly Weight[]): void {
+  const held = new Map<string, Weight[]>();
+  for (const weight of weights) {
+    const parts = weight.name.split(".");
+    for (let count = 0; count < parts.length; count++) {
+      const prefix = parts.slice(0, count).join(".");
+      const known = held.get(prefix);
+      if (known === undefined) held.set(prefix, [weight]);
+      else known.push(weight);
+    }
+  }
+  for (const item of within(root)) {
+    if (item.kind === "program") item.bytes = storedBytes(weights);
+    else if (item.kind === "module") item.bytes = storedBytes(held.get(withoutCall(item.name)) ?? []);
+  }
+}

@@ -1,0 +1,199 @@
+/** The page with a program: what is open, selected and searched for, and what follows from that. */
+
+import { sceneOf, type Scene } from "../layout/scene.js";
+import { itemOfPath, type Item } from "../model/items.js";
+import { firstOpen, isDrawn, visibleItem, type Folding } from "../model/levels.js";
+import { Index } from "../model/search.js";
+import type { Side } from "../model/shown.js";
+import { plural } from "../model/values.js";
+import type { Context } from "./context.js";
+import { Drawing, type Decoration } from "./drawing.js";
+import { shownText } from "./elements.js";
+import { listenToKeys } from "./keys.js";
+import { linkOf, readLink } from "./links.js";
+import { detailsPanel } from "./panels/details.js";
+import { panelsOf, type Panel } from "./panels/all.js";
+import { Tabs } from "./tabs.js";
+
+/** The parts of the page that an app fills. */
+export interface Parts {
+  readonly drawing: SVGSVGElement;
+  readonly tabs: HTMLElement;
+  readonly panel: HTMLElement;
+  readonly details: HTMLElement;
+  readonly search: HTMLInputElement;
+  readonly found: HTMLElement;
+  readonly announcer: HTMLElement;
+  readonly paper: HTMLElement;
+}
+
+export class App implements Context {
+  readonly drawing: Drawing;
+  private folding: Folding;
+  private scene: Scene;
+  private selected: Item | null = null;
+  private hits: readonly Item[] = [];
+  private hit = -1;
+  private readonly index: Index;
+  private readonly panels: readonly Panel[];
+  private readonly tabs: Tabs;
+
+  constructor(
+    readonly side: Side,
+    readonly before: Side | null,
+    readonly parts: Parts,
+  ) {
+    this.index = new Index(side.items, side.program.graph_module);
+    this.folding = { open: firstOpen(side.items.root), weights: false };
+    this.scene = sceneOf(side.items.root, this.folding);
+    this.drawing = new Drawing(parts.drawing, { select: (item) => { this.select(item); }, toggle: (item) => { this.toggle(item); } });
+    this.panels = panelsOf(this);
+    this.tabs = new Tabs(parts.tabs, parts.panel, this.panels);
+    listenToKeys(this);
+    this.drawing.show(this.scene, this.decoration());
+    this.drawing.camera.fit(this.scene);
+    this.followLink();
+  }
+
+  get root(): Item {
+    return this.side.items.root;
+  }
+
+  get current(): Item | null {
+    return this.selected;
+  }
+
+  get shownScene(): Scene {
+    return this.scene;
+  }
+
+  isOpen(item: Item): boolean {
+    return this.folding.open.has(item);
+  }
+
+  // ------------------------------------------------------------------------------------------------------- what happens
+
+  select(item: Item | null): void {
+    this.selected = item;
+    this.drawing.decorate(this.decoration());
+    this.showDetails();
+    if (item !== null) this.announce(`${item.kind} ${item.path}`);
+    history.replaceState(null, "", item === null || item.kind === "program" ? "#" : linkOf(this.side.name, item));
+  }
+
+  toggle(item: Item): void {
+    const open = new Set(this.folding.open);
+    if (open.has(item)) open.delete(item);
+    else open.add(item);
+    this.fold({ ...this.folding, open }, item);
+    this.announce(`${item.title} ${open.has(item) ? "unfolded" : "folded"}`);
+  }
+
+  /** Unfolds everything in a group, or folds it. */
+  toggleAll(open: boolean): void {
+    const groups = this.side.items.all.filter((item) => item.isGroup);
+    const chosen = open ? new Set(groups) : new Set([this.root]);
+    this.fold({ ...this.folding, open: chosen }, null);
+  }
+
+  showWeights(weights: boolean): void {
+    this.fold({ ...this.folding, weights }, this.selected);
+  }
+
+  get showsWeights(): boolean {
+    return this.folding.weights;
+  }
+
+  /** Shows an item in the drawing: unfolds what is around it, and selects it. */
+  reveal(item: Item): void {
+    const open = new Set([...this.folding.open, ...item.around]);
+    const weights = this.folding.weights || !isDrawn(item, this.folding);
+    if (open.size !== this.folding.open.size || weights !== this.folding.weights) this.fold({ open, weights }, null, false);
+    this.select(item);
+    const box = this.scene.boxOf.get(item);
+    if (box !== undefined) this.drawing.camera.center(box);
+    document.body.dataset["place"] = "drawing";
+  }
+
+  search(query: string): void {
+    if (this.parts.search.value !== query) this.parts.search.value = query;
+    this.hits = this.index.find(query);
+    this.hit = -1;
+    this.parts.found.textContent = query.trim() === "" ? "" : this.hits.length === 0 ? "nothing found" : `${plural(this.hits.length, "hit")}`;
+    this.drawing.decorate(this.decoration());
+    this.tabs.showFound(this.hits, query, this);
+  }
+
+  /** Goes to the next thing found, or the previous one. */
+  nextHit(step: number): void {
+    if (this.hits.length === 0) return;
+    this.hit = (this.hit + step + this.hits.length) % this.hits.length;
+    const item = this.hits[this.hit];
+    if (item === undefined) return;
+    this.reveal(item);
+    this.parts.found.textContent = `${this.hit + 1} of ${plural(this.hits.length, "hit")}`;
+  }
+
+  followLink(): void {
+    const link = readLink(location.hash);
+    if (link === null) return;
+    const item = itemOfPath(this.side.items, link.node);
+    if (item === null) this.announce(`There is no node ${link.node}`);
+    else if (item !== this.selected) this.reveal(item);
+  }
+
+  fit(): void {
+    this.drawing.camera.fit(this.scene, 0.02);
+  }
+
+  announce(text: string): void {
+    this.parts.announcer.textContent = shownText(text);
+  }
+
+  /** Fills what is printed. */
+  print(): void {
+    this.parts.paper.replaceChildren(...this.panels.filter(({ isPrinted }) => isPrinted).map(({ title, make }) => {
+      const made = make();
+      const head = document.createElement("h2");
+      head.textContent = title;
+      made.prepend(head);
+      return made;
+    }));
+  }
+
+  // ------------------------------------------------------------------------------------------------------- what follows
+
+  /** Changes what is visible. `still` stays where it is on the screen. */
+  private fold(folding: Folding, still: Item | null, keep = true): void {
+    const before = still === null ? undefined : this.scene.boxOf.get(still);
+    this.folding = folding;
+    this.scene = sceneOf(this.root, folding);
+    const after = still === null ? undefined : this.scene.boxOf.get(still);
+    const { camera } = this.drawing;
+    if (before !== undefined && after !== undefined) {
+      camera.x += (before.x + Math.min(before.width, after.width) / 2 - after.x - Math.min(before.width, after.width) / 2) * camera.scale;
+      camera.y += (before.y - after.y) * camera.scale;
+    }
+    this.drawing.show(this.scene, this.decoration());
+    if (before === undefined && keep) camera.fit(this.scene);
+    else if (after !== undefined) camera.include(after);
+    this.tabs.refresh();
+    this.showDetails();
+  }
+
+  private decoration(): Decoration {
+    const found = new Map<Item, number>();
+    for (const item of this.hits) {
+      const seen = visibleItem(item, this.folding);
+      found.set(seen, (found.get(seen) ?? 0) + 1);
+    }
+    return { selected: this.selected, found, colours: new Map() };
+  }
+
+  private showDetails(): void {
+    const { details } = this.parts;
+    const { selected } = this;
+    details.hidden = selected === null;
+    details.replaceChildren(...(selected === null ? [] : [detailsPanel(this, selected)]));
+  }
+}

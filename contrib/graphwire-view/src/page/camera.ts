@@ -1,0 +1,134 @@
+/** The camera: which part of the drawing is seen, moved by mouse, touch and keys. */
+
+import type { Point } from "../layout/places.js";
+
+export interface Rectangle {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+const LEAST = 0.02;
+const MOST = 3;
+/** The pixels that a pointer may move in a click. */
+const SLIP = 4;
+
+export class Camera {
+  x = 0;
+  y = 0;
+  scale = 1;
+  private readonly pointers = new Map<number, Point>();
+  private moved = 0;
+
+  constructor(
+    private readonly host: SVGSVGElement,
+    private readonly changed: () => void,
+  ) {
+    host.addEventListener("wheel", (event) => { this.wheel(event); }, { passive: false });
+    host.addEventListener("pointerdown", (event) => { this.down(event); });
+    host.addEventListener("pointermove", (event) => { this.move(event); });
+    for (const name of ["pointerup", "pointercancel"] as const) {
+      host.addEventListener(name, (event) => this.pointers.delete(event.pointerId));
+    }
+  }
+
+  get size(): { readonly width: number; readonly height: number } {
+    const { clientWidth, clientHeight } = this.host;
+    return { width: clientWidth, height: clientHeight };
+  }
+
+  /** Whether the last press moved the drawing, so that it was no click. */
+  get wasDrag(): boolean {
+    return this.moved > SLIP;
+  }
+
+  /** The part of the drawing that is seen. */
+  get seen(): Rectangle {
+    const { width, height } = this.size;
+    return { x: -this.x / this.scale, y: -this.y / this.scale, width: width / this.scale, height: height / this.scale };
+  }
+
+  get transform(): string {
+    return `translate(${this.x},${this.y}) scale(${this.scale})`;
+  }
+
+  shift(dx: number, dy: number): void {
+    this.x += dx;
+    this.y += dy;
+    this.changed();
+  }
+
+  /** Zooms around a point of the screen; without one, around the middle. */
+  zoom(factor: number, around?: Point): void {
+    const { width, height } = this.size;
+    const point = around ?? { x: width / 2, y: height / 2 };
+    const scale = Math.min(MOST, Math.max(LEAST, this.scale * factor));
+    this.x = point.x - ((point.x - this.x) * scale) / this.scale;
+    this.y = point.y - ((point.y - this.y) * scale) / this.scale;
+    this.scale = scale;
+    this.changed();
+  }
+
+  /** Shows a whole scene, if its boxes stay readable; otherwise its top. */
+  fit(scene: { readonly width: number; readonly height: number }, readable = 0.45): void {
+    const { width, height } = this.size;
+    const whole = Math.min(1.25, width / (scene.width + 20), height / (scene.height + 20));
+    this.scale = Math.max(readable, Math.min(MOST, whole));
+    this.x = (width - scene.width * this.scale) / 2;
+    this.y = whole >= readable ? (height - scene.height * this.scale) / 2 : 8;
+    this.changed();
+  }
+
+  /** Brings a box to the middle, and makes it readable. */
+  center(box: Rectangle): void {
+    const { width, height } = this.size;
+    const inside = Math.min((width * 0.9) / box.width, (height * 0.8) / box.height);
+    this.scale = Math.min(Math.max(this.scale, 0.8), Math.max(inside, 0.35));
+    this.x = width / 2 - (box.x + box.width / 2) * this.scale;
+    this.y = inside < this.scale ? 40 - box.y * this.scale : height / 2 - (box.y + box.height / 2) * this.scale;
+    this.changed();
+  }
+
+  /** Moves as little as possible so that a box is seen. */
+  include(box: Rectangle): void {
+    const { width, height } = this.size;
+    const [left, top] = [box.x * this.scale + this.x, box.y * this.scale + this.y];
+    const [right, bottom] = [left + box.width * this.scale, top + box.height * this.scale];
+    if (left >= 0 && top >= 0 && right <= width && bottom <= height) return;
+    this.center(box);
+  }
+
+  private wheel(event: WheelEvent): void {
+    event.preventDefault();
+    const unit = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
+    if (event.shiftKey) this.shift(-(event.deltaX + event.deltaY) * unit, 0);
+    else this.zoom(Math.exp(-event.deltaY * unit * (event.ctrlKey ? 0.01 : 0.0015)), this.at(event));
+  }
+
+  private at(event: MouseEvent): Point {
+    const { left, top } = this.host.getBoundingClientRect();
+    return { x: event.clientX - left, y: event.clientY - top };
+  }
+
+  private down(event: PointerEvent): void {
+    if (this.pointers.size === 0) this.moved = 0;
+    this.pointers.set(event.pointerId, this.at(event));
+  }
+
+  private move(event: PointerEvent): void {
+    const before = this.pointers.get(event.pointerId);
+    if (before === undefined) return;
+    const now = this.at(event);
+    const other = [...this.pointers].find(([id]) => id !== event.pointerId)?.[1];
+    this.pointers.set(event.pointerId, now);
+    this.moved += Math.abs(now.x - before.x) + Math.abs(now.y - before.y);
+    if (!this.wasDrag) return;
+    if (!this.host.hasPointerCapture(event.pointerId)) this.host.setPointerCapture(event.pointerId);
+    if (other === undefined) this.shift(now.x - before.x, now.y - before.y);
+    else {
+      const distance = (point: Point): number => Math.max(1, Math.hypot(point.x - other.x, point.y - other.y));
+      this.zoom(distance(now) / distance(before), { x: (now.x + other.x) / 2, y: (now.y + other.y) / 2 });
+    }
+  }
+}

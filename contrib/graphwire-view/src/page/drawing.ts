@@ -1,0 +1,227 @@
+/** Draws a scene as SVG. Only what is near the seen part exists as elements, so that size does not matter. */
+
+import { FONT, HEADER, titleOf } from "../layout/boxes.js";
+import type { Box, Scene, Wire } from "../layout/scene.js";
+import { textWidth } from "../layout/text.js";
+import type { Point } from "../layout/places.js";
+import type { Item } from "../model/items.js";
+import { Camera, type Rectangle } from "./camera.js";
+import { shownText, svg } from "./elements.js";
+
+/** What decorates boxes and wires. */
+export interface Decoration {
+  readonly selected: Item | null;
+  /** How many found items a box is or contains. */
+  readonly found: ReadonlyMap<Item, number>;
+  /** The colours of an overlay, with the value as text. */
+  readonly colours: ReadonlyMap<Item, { readonly fill: string; readonly ink: string; readonly text: string }>;
+}
+
+export interface DrawingEvents {
+  select(item: Item | null): void;
+  toggle(item: Item): void;
+}
+
+/** Below this scale texts are too small to read, and are left out. */
+const READABLE = 0.28;
+/** With more boxes and wires than this in sight, boxes become one shape without texts. */
+const MOST = 3000;
+export const MARKS = { added: "+", removed: "−", changed: "≠", moved: "↕" } as const;
+
+export class Drawing {
+  readonly camera: Camera;
+  private readonly layer = svg("g");
+  private scene: Scene | null = null;
+  private decoration: Decoration = { selected: null, found: new Map(), colours: new Map() };
+  private drawn: Rectangle | null = null;
+  private drawnReadable = true;
+  private pending = false;
+
+  constructor(
+    host: SVGSVGElement,
+    private readonly events: DrawingEvents,
+  ) {
+    host.append(svg("defs", {}, arrow("arrow", "wire-end"), arrow("arrow-near", "wire-end near")), this.layer);
+    this.camera = new Camera(host, () => { this.moved(); });
+    host.addEventListener("click", (event) => { this.click(event); });
+    new ResizeObserver(() => { this.refresh(); }).observe(host);
+  }
+
+  show(scene: Scene, decoration: Decoration): void {
+    this.scene = scene;
+    this.decoration = decoration;
+    this.refresh();
+  }
+
+  decorate(decoration: Decoration): void {
+    this.decoration = decoration;
+    this.refresh();
+  }
+
+  /** Draws again what is near the seen part. */
+  refresh(): void {
+    const { scene } = this;
+    if (scene === null) return;
+    const { seen } = this.camera;
+    const near = grown(seen, 0.6);
+    this.drawn = near;
+    this.drawnReadable = this.camera.scale >= READABLE;
+    this.layer.setAttribute("transform", this.camera.transform);
+    const boxes = scene.boxes.filter((box) => meets(box, near));
+    const wires = scene.wires.filter((wire) => meets(extent(wire), near));
+    this.layer.replaceChildren(...(boxes.length + wires.length > MOST ? outlines(boxes) : this.elements(boxes, wires)));
+  }
+
+  /** Returns every element of the scene, seen or not, for a picture. */
+  everything(): SVGElement[] {
+    const { scene } = this;
+    return scene === null ? [] : this.elements(scene.boxes, scene.wires, true);
+  }
+
+  private elements(boxes: readonly Box[], wires: readonly Wire[], texts = this.drawnReadable): SVGElement[] {
+    const { selected } = this.decoration;
+    const isNear = (wire: Wire): boolean => selected !== null && wire.links.some(({ from, to }) => from === selected || to === selected);
+    const groups = boxes.filter(({ open }) => open).map((box) => this.box(box, texts));
+    const leaves = boxes.filter(({ open }) => !open).map((box) => this.box(box, texts));
+    const [near, far] = [wires.filter(isNear), wires.filter((wire) => !isNear(wire))];
+    const paths = [...far.map((wire) => wirePath(wire, false)), ...near.map((wire) => wirePath(wire, true))];
+    const labels = texts ? [...far, ...near].flatMap(wireText) : [];
+    return [...groups, ...paths, ...leaves, ...labels];
+  }
+
+  private box({ item, x, y, width, height, open, lines }: Box, texts: boolean): SVGElement {
+    const { selected, found, colours } = this.decoration;
+    const colour = colours.get(item);
+    const count = found.get(item) ?? 0;
+    const classes = ["box", item.kind, open ? "open" : "", item.isGroup ? "group" : "", item.mark ?? "", selected === item ? "selected" : "", count > 0 ? "found" : ""];
+    const label = [item.kind, titleOf(item), item.name === item.title ? "" : item.name, item.mark ?? "", item.isGroup ? (open ? "open" : "folded") : "", colour?.text ?? ""];
+    const group = svg("g", {
+      class: classes.filter((each) => each !== "").join(" "),
+      id: `box-${item.id}`,
+      "data-item": item.id,
+      role: "button",
+      "aria-label": shownText(label.filter((each) => each !== "").join(", ")),
+      ...(item.isGroup ? { "aria-expanded": String(open) } : {}),
+    });
+    const isRound = item.kind === "input" || item.kind === "output" || item.kind === "weight";
+    const shape = svg("rect", { x, y, width, height, rx: open ? 8 : isRound ? Math.min(18, height / 2) : 5 });
+    if (colour !== undefined && !open) shape.setAttribute("fill", colour.fill);
+    group.append(shape);
+    if (item.isGroup) group.append(toggleSign({ x: x + 13, y: y + (open ? HEADER / 2 + 1 : 13) }, open));
+    if (texts) group.append(...boxTexts(item, { x, y, width, open, lines }, colour?.ink ?? null));
+    if (item.mark !== null && texts) group.append(badge(x + 1, y, MARKS[item.mark], "mark"));
+    if (count > 0 && !open && texts) group.append(badge(x + width, y, item.isGroup ? String(count) : "●", "hits"));
+    if (colour !== undefined && texts && colour.text !== "") {
+      group.append(svg("text", { x: x + width + 4, y: y + height / 2 + 4, class: "value" }, colour.text));
+    }
+    group.append(svg("title", {}, item.path));
+    return group;
+  }
+
+  private moved(): void {
+    this.layer.setAttribute("transform", this.camera.transform);
+    const readable = this.camera.scale >= READABLE;
+    if (this.pending || (this.drawn !== null && contains(this.drawn, this.camera.seen) && readable === this.drawnReadable)) return;
+    this.pending = true;
+    requestAnimationFrame(() => {
+      this.pending = false;
+      this.refresh();
+    });
+  }
+
+  private click(event: MouseEvent): void {
+    if (this.camera.wasDrag) return;
+    const box = event.target instanceof Element ? event.target.closest("[data-item]") : null;
+    const item = this.scene?.boxes.find((each) => box !== null && String(each.item.id) === box.getAttribute("data-item"))?.item ?? null;
+    const onSign = event.target instanceof Element && event.target.closest(".sign") !== null;
+    if (item !== null && item.isGroup && (onSign || event.detail === 2)) this.events.toggle(item);
+    else this.events.select(item);
+  }
+}
+
+function arrow(id: string, className: string): SVGElement {
+  const shape = svg("path", { d: "M0,0L8,4L0,8z", class: className });
+  return svg("marker", { id, viewBox: "0 0 8 8", refX: 7.5, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, shape);
+}
+
+function toggleSign({ x, y }: Point, open: boolean): SVGElement {
+  const bar = open ? "M-3.5,0H3.5" : "M-3.5,0H3.5M0,-3.5V3.5";
+  const area = svg("rect", { x: -11, y: -11, width: 22, height: 22, class: "area" });
+  return svg("g", { class: "sign", transform: `translate(${x},${y})` }, area, svg("rect", { x: -6, y: -6, width: 12, height: 12, rx: 3 }), svg("path", { d: bar }));
+}
+
+function boxTexts(item: Item, { x, y, width, open, lines }: Pick<Box, "x" | "y" | "width" | "open" | "lines">, ink: string | null): SVGElement[] {
+  const middle = x + width / 2 + (item.isGroup && !open ? 8 : 0);
+  return lines.map((line, index) => {
+    const place = open ? { x: x + 25, y: y + HEADER / 2 + 5 } : { x: index === 0 ? middle : x + width / 2, y: y + 17 + index * FONT.line };
+    return svg("text", { ...place, class: index === 0 ? "title" : "text", "text-anchor": open ? "start" : "middle", fill: ink }, line);
+  });
+}
+
+function badge(x: number, y: number, text: string, className: string): SVGElement {
+  const width = Math.max(16, 10 + textWidth(text, 11));
+  return svg(
+    "g",
+    { class: `badge ${className}` },
+    svg("rect", { x: x - width / 2, y: y - 8, width, height: 16, rx: 8 }),
+    svg("text", { x, y: y + 4, "text-anchor": "middle" }, text),
+  );
+}
+
+/** Returns a smooth line through points, which leaves and arrives upright. */
+export function curve(points: readonly Point[]): string {
+  const [first, ...rest] = points;
+  if (first === undefined) return "";
+  let { x, y } = first;
+  let path = `M${x},${y}`;
+  for (const point of rest) {
+    const middle = (y + point.y) / 2;
+    path += point.x === x ? `V${point.y}` : `C${x},${middle} ${point.x},${middle} ${point.x},${point.y}`;
+    ({ x, y } = point);
+  }
+  return path;
+}
+
+function wirePath({ points, links, arrives }: Wire, near: boolean): SVGElement {
+  const marks = new Set(links.map(({ from, to }) => (from.mark === "added" || to.mark === "added" ? "added" : from.mark === "removed" || to.mark === "removed" ? "removed" : "")));
+  const [mark = ""] = marks.size === 1 ? marks : [];
+  return svg("path", { d: curve(points), class: `wire ${mark}${near ? " near" : ""}`, "marker-end": !arrives ? null : near ? "url(#arrow-near)" : "url(#arrow)" });
+}
+
+function wireText({ points: [start], label }: Wire): SVGElement[] {
+  if (start === undefined || label === "") return [];
+  return [svg("text", { x: start.x, y: start.y + 13, class: "wire-label", "text-anchor": "middle" }, label)];
+}
+
+/** Returns boxes as one shape. */
+function outlines(boxes: readonly Box[]): SVGElement[] {
+  const shape = (some: readonly Box[]): string => some.map(({ x, y, width, height }) => `M${x},${y}h${width}v${height}h${-width}z`).join("");
+  return [
+    svg("path", { class: "outline open", d: shape(boxes.filter(({ open }) => open)) }),
+    svg("path", { class: "outline", d: shape(boxes.filter(({ open }) => !open)) }),
+    svg("title", {}, `${boxes.length.toLocaleString("en")} boxes: zoom in to read them`),
+  ];
+}
+
+function extent({ points }: Wire): Rectangle {
+  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+  for (const { x, y } of points) {
+    left = Math.min(left, x);
+    right = Math.max(right, x);
+    top = Math.min(top, y);
+    bottom = Math.max(bottom, y);
+  }
+  return { x: left, y: top, width: right - left, height: bottom - top };
+}
+
+function grown({ x, y, width, height }: Rectangle, by: number): Rectangle {
+  return { x: x - by * width, y: y - by * height, width: width * (1 + 2 * by), height: height * (1 + 2 * by) };
+}
+
+function meets(a: Rectangle, b: Rectangle): boolean {
+  return a.x <= b.x + b.width && b.x <= a.x + a.width && a.y <= b.y + b.height && b.y <= a.y + a.height;
+}
+
+function contains(outer: Rectangle, inner: Rectangle): boolean {
+  return outer.x <= inner.x && outer.y <= inner.y && outer.x + outer.width >= inner.x + inner.width && outer.y + outer.height >= inner.y + inner.height;
+}

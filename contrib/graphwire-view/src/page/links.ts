@@ -1,0 +1,22 @@
+/** Links to items: `#node=linear_3`, `#method=decode&node=true_graph_0/add`. */
+
+import type { Item } from "../model/items.js";
+
+export interface LinkedItem {
+  /** Null if the link names no method. */
+  readonly method: string | null;
+  readonly node: string;
+}
+
+/** Returns the link of an item. */
+export function linkOf(method: string, item: Item): string {
+  const encode = (text: string): string => encodeURIComponent(text).replaceAll("%2F", "/");
+  return `#method=${encode(method)}&node=${encode(item.path)}`;
+}
+
+/** Reads a link; null if it leads to no item. */
+export function readLink(hash: string): LinkedItem | null {
+  const given = new URLSearchParams(hash.replace(/^#/, "").replaceAll("+", "%2B"));
+  const node = given.get("node");
+  return node === null ? null : { method: given.get("method"), node };
+}

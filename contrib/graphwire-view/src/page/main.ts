@@ -1,0 +1,122 @@
+/** Starts the page: with the program that it contains, or with one that is dropped on it. */
+
+import { sideOf } from "../model/shown.js";
+import { openedFiles, openedInPage, type Opened } from "../opened.js";
+import { App, type Parts } from "./app.js";
+import { html, shownText } from "./elements.js";
+import { showHelp } from "./keys.js";
+import { readLink } from "./links.js";
+
+function part<E extends Element>(id: string, type: new () => E): E {
+  const found = document.getElementById(id);
+  if (found instanceof type) return found;
+  throw new Error(`the page lacks ${id}`);
+}
+
+/** Returns the parts of the page, without what an earlier program left in them. */
+function freshParts(): Parts {
+  const drawing = part("drawing", SVGSVGElement);
+  const fresh = drawing.cloneNode(false) as SVGSVGElement;
+  drawing.replaceWith(fresh);
+  return {
+    drawing: fresh,
+    tabs: part("tabs", HTMLElement),
+    panel: part("panel", HTMLElement),
+    details: part("details", HTMLElement),
+    search: part("search", HTMLInputElement),
+    found: part("found", HTMLElement),
+    announcer: part("announcer", HTMLElement),
+    paper: part("paper", HTMLElement),
+  };
+}
+
+let app: App | null = null;
+let opened: Opened | null = null;
+
+async function show(given: Opened, method?: string): Promise<void> {
+  opened = given;
+  const [first, second] = given.files;
+  if (first === undefined) return;
+  const shown = second ?? first;
+  const names = shown.file.programNames;
+  const wanted = method ?? readLink(location.hash)?.method ?? names[0] ?? "";
+  const name = names.includes(wanted) ? wanted : (names[0] ?? "");
+  const side = await sideOf(shown, name);
+  part("welcome", HTMLElement).hidden = true;
+  part("search", HTMLInputElement).disabled = false;
+  const title = shownText(shown.facts.name);
+  part("title", HTMLElement).textContent = title;
+  document.title = `${title.slice(0, 100)} · graphwire`;
+  const select = part("method", HTMLSelectElement);
+  part("method-label", HTMLElement).hidden = names.length < 2;
+  select.replaceChildren(...names.map((each) => html("option", { value: each, selected: each === name }, each)));
+  select.onchange = () => { attempt(() => show(given, select.value)); };
+  app = new App(side, null, freshParts());
+  document.body.dataset["state"] = "shown";
+}
+
+/** Runs something that may fail on a wrong file, and says what is wrong. */
+function attempt(run: () => Promise<void>): void {
+  run().catch((error: unknown) => {
+    const message = error instanceof Error ? error.message : String(error);
+    const place = error instanceof Error && "place" in error && typeof error.place === "string" && error.place !== "" ? ` (in ${error.place})` : "";
+    welcome(`The file cannot be shown: ${message}${place}`);
+    document.body.dataset["state"] = "failed";
+  });
+}
+
+function welcome(problem = ""): void {
+  const file = part("file", HTMLInputElement);
+  const holder = part("welcome", HTMLElement);
+  holder.hidden = false;
+  holder.replaceChildren(
+    html("h2", {}, "See a PyTorch program"),
+    problem === "" ? html("p", {}) : html("p", { class: "problem", role: "alert" }, problem),
+    html("p", {}, "Drop a .pt2 file here: a program of torch.export, saved by graphwire or by PyTorch 2.6 or later. Drop two to see their difference."),
+    html("p", {}, html("button", { type: "button", class: "primary", click: () => { file.click(); } }, "Choose a file")),
+    html("p", { class: "quiet" }, "Nothing is uploaded: the page reads the file in this browser, and loads nothing from anywhere."),
+  );
+}
+
+function start(): void {
+  const file = part("file", HTMLInputElement);
+  const openAll = (files: readonly File[]): void => {
+    if (files.length > 0) attempt(async () => { await show(await openedFiles(files)); });
+  };
+  file.addEventListener("change", () => { openAll([...(file.files ?? [])]); });
+  document.addEventListener("dragover", (event) => { event.preventDefault(); });
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    openAll([...(event.dataTransfer?.files ?? [])]);
+  });
+  const tools = part("tools", HTMLElement);
+  tools.append(
+    html("button", { type: "button", click: () => { file.click(); } }, "Open…"),
+    html("button", { type: "button", click: showHelp, "aria-label": "Help", title: "Keys and licenses" }, "?"),
+  );
+  const zoom = (label: string, title: string, act: () => void): HTMLElement => html("button", { type: "button", title, "aria-label": title, click: act }, label);
+  part("zoom", HTMLElement).append(
+    zoom("+", "Zoom in", () => app?.drawing.camera.zoom(1.25)),
+    zoom("−", "Zoom out", () => app?.drawing.camera.zoom(0.8)),
+    zoom("⤢", "Show everything", () => app?.fit()),
+  );
+  window.addEventListener("hashchange", () => {
+    const method = readLink(location.hash)?.method ?? null;
+    if (app !== null && opened !== null && method !== null && method !== app.side.name) {
+      const given = opened;
+      attempt(() => show(given));
+    } else app?.followLink();
+  });
+  window.addEventListener("beforeprint", () => app?.print());
+  for (const [place, label] of [["drawing", "Drawing"], ["side", "Program"], ["details", "Details"]] as const) {
+    part("places", HTMLElement).append(html("button", { type: "button", click: () => { document.body.dataset["place"] = place; } }, label));
+  }
+  document.body.dataset["place"] = "drawing";
+  attempt(async () => {
+    const found = await openedInPage(document);
+    if (found === null) welcome();
+    else await show(found);
+  });
+}
+
+start();

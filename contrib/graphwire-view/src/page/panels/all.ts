@@ -1,0 +1,25 @@
+/** The panels of the page. */
+
+import type { Context } from "../context.js";
+import { modulesPanel } from "./modules.js";
+import { programPanel } from "./program.js";
+import { operatorsPanel, weightsPanel } from "./tables.js";
+
+export interface Panel {
+  readonly name: string;
+  readonly title: string;
+  readonly make: () => HTMLElement;
+  /** Whether it changes when something is folded. */
+  readonly showsFolding?: boolean;
+  readonly isPrinted: boolean;
+}
+
+/** Returns the panels, in the order of their tabs. */
+export function panelsOf(context: Context): Panel[] {
+  return [
+    { name: "program", title: "Program", make: () => programPanel(context), isPrinted: true },
+    { name: "modules", title: "Modules", make: () => modulesPanel(context), showsFolding: true, isPrinted: true },
+    { name: "operators", title: "Operators", make: () => operatorsPanel(context), isPrinted: true },
+    { name: "weights", title: "Weights", make: () => weightsPanel(context), isPrinted: true },
+  ];
+}

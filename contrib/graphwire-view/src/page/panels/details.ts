@@ -1,0 +1,119 @@
+/** The panel with everything that is known of one item. */
+
+import { titleOf } from "../../layout/boxes.js";
+import { framesOf, originsOf, otherMetadata, type Origin } from "../../model/metadata.js";
+import type { Item } from "../../model/items.js";
+import { argumentPieces, bytesText, countText, deviceText, numberText, plural, sizesText, valueFacts, type Piece } from "../../model/values.js";
+import type { Context } from "../context.js";
+import { facts, html, section, table, textButton, type Child } from "../elements.js";
+
+/** The users and operands that the panel lists. */
+const MOST = 100;
+
+const KIND_WORDS: Readonly<Record<string, string>> = {
+  program: "The program", module: "A module", node: "A node", subgraph: "A graph inside a node", input: "An input", output: "An output", weight: "A weight",
+};
+
+export function detailsPanel(context: Context, item: Item): HTMLElement {
+  const { node } = item;
+  const made = html("div", {}, html("p", { class: "quiet" }, KIND_WORDS[item.kind] ?? "", where(context, item)), html("h2", {}, item.kind === "node" ? item.name : titleOf(item)));
+  const parts = node === null ? [groupFacts(context, item), results(item)] : [operator(context, item), inputs(context, item), results(item), cost(context, item)];
+  made.append(...[...parts, linksSection(context, "Used by", item.users.map(({ to }) => to)), ...(node === null ? [linksSection(context, "Made from", item.operands.map(({ from }) => from))] : [])].filter((part) => part !== null));
+  if (node !== null) made.append(...[stack(context, item), provenance(context, item), metadata(item)].filter((part) => part !== null));
+  return made;
+}
+
+function where(context: Context, item: Item): HTMLElement {
+  const around = item.around.slice(1).flatMap((each, index): Child[] => [index === 0 ? " in " : " › ", itemLink(context, each)]);
+  return html("span", {}, ...around);
+}
+
+function itemLink(context: Context, item: Item): HTMLElement {
+  return textButton(item.kind === "module" || item.kind === "program" ? titleOf(item) : item.kind === "node" || item.kind === "weight" ? item.name : item.title, () => { context.reveal(item); }, item.path);
+}
+
+function operator({ side }: Context, item: Item): HTMLElement {
+  const schema = side.facts.operators.get(item.type);
+  return section("Operator", html("code", { class: "block" }, item.type), schema === undefined ? null : html("code", { class: "block quiet" }, schema));
+}
+
+function inputs(context: Context, item: Item): HTMLElement | null {
+  const given = item.node?.inputs ?? [];
+  if (given.length === 0) return null;
+  const rows = given.map(({ name, arg }, index) => {
+    const pieces = argumentPieces(arg).slice(0, 400);
+    return [html("span", { class: "name" }, name === "" ? `input ${index}` : name), html("div", {}, ...pieces.map((piece) => pieceOf(context, item, piece)))];
+  });
+  return section("Arguments", table(["Name", "Value"], rows));
+}
+
+function pieceOf(context: Context, item: Item, { text, value, node }: Piece): Child {
+  const maker = value === undefined ? (node === undefined ? undefined : item.scope.nodes.get(node)) : item.scope.makers.get(value);
+  if (maker === undefined) return html("code", {}, text);
+  const { type, symbol } = value === undefined ? { type: "", symbol: "" } : valueFacts(item.scope.graph, value);
+  const name = maker.kind === "weight" ? maker.name : text;
+  return html("span", {}, textButton(name, () => { context.reveal(maker); }), html("span", { class: "quiet" }, ` ${type}${symbol === "" ? "" : ` = ${symbol}`}`));
+}
+
+function results(item: Item): HTMLElement | null {
+  if (item.values.length === 0) return null;
+  const rows = item.values.slice(0, MOST).map((value) => {
+    const { type, meta, symbol } = valueFacts(item.scope.graph, value);
+    const more = meta === null ? (symbol === "" ? "" : `= ${symbol}`) : [deviceText(meta.device), `strides ${sizesText(meta.strides)}`, meta.requires_grad ? "requires gradients" : ""].filter((each) => each !== "").join(", ");
+    return [html("code", {}, value), html("div", {}, type, html("div", { class: "quiet" }, more))];
+  });
+  return section(item.kind === "node" ? "Results" : "Value", table(["Name", "Type"], rows));
+}
+
+function groupFacts(context: Context, item: Item): HTMLElement | null {
+  if (item.kind === "weight") {
+    const weight = context.side.weights.find(({ name }) => name === item.name);
+    if (weight === undefined) return null;
+    return facts([["Is a", weight.role], ["Type", `${weight.dtype} ${weight.shape}`], ["Size", bytesText(weight.bytes)], ["Where", weight.where], ["Tied to", weight.shares.join(", ")]]);
+  }
+  if (!item.isGroup) return null;
+  const act = html("button", { type: "button", click: () => { context.toggle(item); } }, context.isOpen(item) ? "Fold" : "Unfold");
+  return html("div", {}, facts([["Path", item.path], ["Class", item.type], ["Nodes", countText(item.nodes)], ["Weights", item.bytes === 0 ? "" : bytesText(item.bytes)]]), item.kind === "program" ? null : act);
+}
+
+function cost({ side }: Context, item: Item): HTMLElement | null {
+  const found = side.facts.costs.get(item.path);
+  return found === undefined ? null : section("Estimated work", facts([["FLOPs", numberText(found.flops)], ["Memory", bytesText(found.bytes)]]));
+}
+
+function linksSection(context: Context, title: string, items: readonly Item[]): HTMLElement | null {
+  const unique = [...new Set(items)];
+  if (unique.length === 0) return null;
+  const rows = unique.slice(0, MOST).map((item) => html("li", {}, itemLink(context, item), html("span", { class: "quiet" }, ` ${item.kind === "node" ? item.title : item.kind}`)));
+  if (unique.length > MOST) rows.push(html("li", { class: "quiet" }, `and ${plural(unique.length - MOST, "other")}`));
+  return section(title, html("ul", { class: "links" }, ...rows));
+}
+
+function stack({ side, search }: Context, item: Item): HTMLElement | null {
+  if (item.node === null) return null;
+  const frames = framesOf(item.node, side.program.graph_module);
+  if (frames.length === 0) return null;
+  const rows = frames.map(({ file, line, name, source }) =>
+    html("li", {}, textButton(`${file}:${line}`, () => { search(`file:"${file}:${line}"`); }, "Find the nodes of this line"), name === "" ? null : html("span", { class: "quiet" }, ` in ${name}`), source === "" ? null : html("code", { class: "block" }, source)),
+  );
+  return section("Source", html("ol", { class: "frames" }, ...rows));
+}
+
+function provenance({ side }: Context, item: Item): HTMLElement | null {
+  const origins = item.node === null ? [] : originsOf(item.node, side.program.graph_module);
+  return origins.length === 0 ? null : section("Made from", originList(origins));
+}
+
+function originList(origins: readonly Origin[]): HTMLElement {
+  const rows = origins.map(({ name, target, pass, action, from }) => {
+    const by = [action, pass === "" ? "" : `by ${pass}`].filter((each) => each !== "").join(" ");
+    return html("li", {}, html("code", {}, name), ` ${target}`, html("span", { class: "quiet" }, ` ${by}`), from.length === 0 ? null : originList(from));
+  });
+  return html("ul", {}, ...rows);
+}
+
+function metadata(item: Item): HTMLElement | null {
+  const rows = item.node === null ? [] : otherMetadata(item.node);
+  return rows.length === 0 ? null : section("Other metadata", facts(rows.map(([key, text]) => [key, html("code", {}, text)] as const)));
+}
+

@@ -1,0 +1,115 @@
+/** The panel about the program: its interface, sizes, origin, readers, problems. */
+
+import type { Branch } from "../../model/interface.js";
+import { dynamicSizes, guardText } from "../../model/mathematics.js";
+import { bytesText, countText, plural } from "../../model/values.js";
+import type { Context } from "../context.js";
+import { facts, html, section, table, textButton } from "../elements.js";
+
+export function programPanel(context: Context): HTMLElement {
+  return html(
+    "div",
+    {},
+    problems(context),
+    interfaceSection(context),
+    sizes(context),
+    about(context),
+    targets(context),
+    plugins(context),
+  );
+}
+
+function interfaceSection(context: Context): HTMLElement {
+  const { inputs, outputs, effects } = context.side.items.interface;
+  const effectRows = effects.map(({ what, target, value }) => html("li", {}, `${what} `, html("code", {}, target), " (", valueLink(context, value, value), ")"));
+  return section(
+    "Interface",
+    html("h4", {}, "Takes"),
+    inputs.length === 0 ? html("p", {}, "nothing") : branches(context, inputs),
+    html("h4", {}, "Returns"),
+    outputs.length === 0 ? html("p", {}, "nothing") : branches(context, outputs),
+    effectRows.length === 0 ? null : html("h4", {}, "Also"),
+    effectRows.length === 0 ? null : html("ul", {}, ...effectRows),
+  );
+}
+
+function branches(context: Context, given: readonly Branch[]): HTMLElement {
+  const rows = given.map((branch) => {
+    const name = html("span", { class: "name" }, branch.name);
+    if (branch.container === "") return html("li", {}, name, ": ", branch.value === "" ? html("code", {}, branch.type) : valueLink(context, branch.value, branch.type));
+    const count = branch.children.length === 0 ? ", empty" : "";
+    return html("li", {}, name, html("span", { class: "quiet" }, ` (${branch.container}${count})`), branch.children.length === 0 ? null : branches(context, branch.children));
+  });
+  return html("ul", { class: "interface" }, ...rows);
+}
+
+function valueLink(context: Context, value: string, label: string): HTMLElement {
+  const item = context.side.items.root.scope.makers.get(value);
+  return item === undefined ? html("code", {}, label) : textButton(label, () => { context.reveal(item); }, `Show ${value} in the drawing`);
+}
+
+function sizes(context: Context): HTMLElement {
+  const { program } = context.side;
+  const found = dynamicSizes(program);
+  const rows = found.map(({ symbol, origin, range }) => [html("code", {}, symbol), origin === "" ? "computed" : html("code", {}, origin), range]);
+  const guards = program.guards_code.map((guard) => html("li", { title: guard }, guardText(guard)));
+  return section(
+    "Sizes and conditions",
+    rows.length === 0
+      ? html("p", {}, "All sizes are fixed: the program takes inputs of the sizes above, and no others.")
+      : table(["Symbol", "Is", "Range"], rows),
+    guards.length === 0 ? null : html("h4", {}, "Conditions on the inputs"),
+    guards.length === 0 ? null : html("ul", { class: "guards" }, ...guards),
+  );
+}
+
+function about({ side }: Context): HTMLElement {
+  const { summary, opened, program } = side;
+  const { inspection } = opened.facts;
+  const opsets = Array.from(summary.opset_versions, ([library, version]) => `${library} ${version}`).join(", ");
+  const tensors = (sizes: { count: number; elements: bigint; bytes: bigint }): string =>
+    sizes.count === 0 ? "" : `${countText(sizes.count)} (${countText(sizes.elements)} elements, ${bytesText(sizes.bytes)})`;
+  return section(
+    "About",
+    facts([
+      ["File", `${opened.facts.name}, ${bytesText(opened.size)}`],
+      ["Made by", program.producer ?? `torch ${program.torch_version}`],
+      ["torch", summary.torch_version],
+      ["Schema", summary.schema_version],
+      ["Layout", inspection?.text("layout") ?? opened.file.layout.title],
+      ["Operator sets", opsets],
+      ["Dialects", summary.dialects.join(", ")],
+      ["Nodes", `${countText(summary.nodes)}${summary.subgraphs === 0 ? "" : `, in ${plural(summary.subgraphs + 1, "graph")}`}`],
+      ["Parameters", tensors(summary.parameters)],
+      ["Buffers", tensors(summary.buffers)],
+      ["Constants", tensors(summary.constants)],
+      ["Extensions", summary.features.join(", ")],
+    ]),
+  );
+}
+
+function targets({ side }: Context): HTMLElement {
+  const known = side.opened.facts.targets;
+  if (known === null) {
+    const from = side.program.readable_from;
+    const text = from === null ? "" : ` The file says that ${from} and later can.`;
+    return section("Who can read it", html("p", {}, `graphwire's Python package finds this out: make the page with graphwire view.${text}`));
+  }
+  const rows = known.map(({ target, readable, whyNot }) => [html("code", {}, target), readable ? "✓ yes" : "✗ no", whyNot]);
+  return section("Who can read it", table(["Reader", "Reads", "What keeps it from it"], rows));
+}
+
+function plugins({ side }: Context): HTMLElement | null {
+  const { plugins: needed } = side.summary;
+  if (needed.length === 0) return null;
+  return section("Needs", table(["Package", "Version", "For"], needed.map((each) => [each.distribution, each.version, each.provides.join(", ")])));
+}
+
+function problems({ side }: Context): HTMLElement | null {
+  const known = side.opened.facts.problems;
+  if (known === null || known.length === 0) return null;
+  const rows = known.map(({ place, problem, remedy }) => html("li", {}, html("strong", {}, problem), place === "" ? null : html("code", {}, ` ${place}`), remedy === "" ? null : html("p", {}, remedy)));
+  const made = section(plural(rows.length, "problem"), html("ul", {}, ...rows));
+  made.className = "problems";
+  return made;
+}

@@ -1,0 +1,74 @@
+/** Tabs: one panel of several is shown. A panel is made when it is first needed. */
+
+import type { Item } from "../model/items.js";
+import { plural } from "../model/values.js";
+import type { Context } from "./context.js";
+import { html, longTable, textButton } from "./elements.js";
+import type { Panel } from "./panels/all.js";
+
+export class Tabs {
+  private current: Panel | undefined;
+
+  constructor(
+    private readonly list: HTMLElement,
+    private readonly holder: HTMLElement,
+    private readonly panels: readonly Panel[],
+  ) {
+    list.replaceChildren(...panels.map((panel) => html("button", { type: "button", role: "tab", id: `tab-${panel.name}`, "aria-controls": "panel", click: () => { this.show(panel); } }, panel.title)));
+    list.onkeydown = (event) => { this.move(event); };
+    this.show(panels[0]);
+  }
+
+  show(panel: Panel | undefined): void {
+    if (panel === undefined) return;
+    this.current = panel;
+    for (const tab of this.list.querySelectorAll<HTMLElement>("[role=tab]")) {
+      const chosen = tab.id === `tab-${panel.name}`;
+      tab.setAttribute("aria-selected", String(chosen));
+      tab.tabIndex = chosen ? 0 : -1;
+    }
+    this.holder.setAttribute("aria-labelledby", `tab-${panel.name}`);
+    this.holder.replaceChildren(panel.make());
+    this.holder.scrollTop = 0;
+  }
+
+  /** Makes the panel again, if it shows what is folded. */
+  refresh(): void {
+    if (this.current?.showsFolding !== true) return;
+    const { scrollTop } = this.holder;
+    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["tree"] : undefined;
+    this.holder.replaceChildren(this.current.make());
+    this.holder.scrollTop = scrollTop;
+    if (focused === undefined) return;
+    for (const row of this.holder.querySelectorAll<HTMLElement>("[role=treeitem]")) {
+      const chosen = row.dataset["tree"] === focused;
+      row.tabIndex = chosen ? 0 : -1;
+      if (chosen) row.focus();
+    }
+  }
+
+  /** Shows what was found in place of the panel; the panel again without a query. */
+  showFound(hits: readonly Item[], query: string, context: Context): void {
+    if (query.trim() === "") {
+      this.show(this.current);
+      return;
+    }
+    const rows = longTable(["Name", "Is", "In"], hits, (item) => [
+      textButton(item.kind === "module" ? item.name : item.kind === "node" ? item.path : item.title, () => { context.reveal(item); }, item.path),
+      item.kind === "node" ? item.title : item.type === "" ? item.kind : item.type,
+      item.around.at(-1)?.parent == null ? "" : (item.around.at(-1)?.name ?? ""),
+    ]);
+    this.holder.replaceChildren(html("div", { class: "hits" }, html("h3", {}, hits.length === 0 ? "Nothing found" : plural(hits.length, "hit")), hits.length === 0 ? html("p", {}, HELP) : rows));
+  }
+
+  private move(event: KeyboardEvent): void {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step === undefined || this.current === undefined) return;
+    const at = (this.panels.indexOf(this.current) + step + this.panels.length) % this.panels.length;
+    this.show(this.panels[at]);
+    this.list.querySelector<HTMLElement>("[aria-selected=true]")?.focus();
+    event.preventDefault();
+  }
+}
+
+const HELP = "All words must occur in an item’s name, operator, shape, module or source file. op:linear looks in operators alone; so do name:, shape:, module:, file: and value:.";
