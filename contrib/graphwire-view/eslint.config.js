@@ -2,7 +2,7 @@ import eslint from "@eslint/js";
 import tseslint from "typescript-eslint";
 
 export default tseslint.config(
-  { ignores: ["build/", "node_modules/", "eslint.config.js", "bundle.js"] },
+  { ignores: ["build/", "node_modules/", "eslint.config.js", "bundle.js", "test/run.js"] },
   eslint.configs.recommended,
   tseslint.configs.strictTypeChecked,
   {

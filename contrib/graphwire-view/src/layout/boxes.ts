@@ -60,7 +60,7 @@ function shapeOf(type: string): string {
 export function sizeOf(item: Item): { width: number; height: number } {
   const lines = captionOf(item);
   const label = item.values[0] === undefined ? "" : wireLabel(valueFacts(item.scope.graph, item.values[0]));
-  const widths = lines.map((line, index) => textWidth(line, index === 0 ? TITLE * 1.06 : TEXT) + (index === 0 && item.isGroup ? 16 : 0));
+  const widths = lines.map((line, index) => textWidth(line, index === 0 ? TITLE : TEXT, index === 0) + (index === 0 && item.isGroup ? 20 : 0));
   const width = Math.max(56, textWidth(label, 10) - MARGIN + 8, ...widths) + MARGIN;
   return { width: Math.round(width), height: 11 + LINE * lines.length };
 }

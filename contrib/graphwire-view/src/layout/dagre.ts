@@ -35,7 +35,7 @@ export function dagreLayout(boxes: readonly Sized[], connections: readonly Conne
 function addBorders(graph: graphlib.Graph<GraphLabel, NodeLabel, EdgeLabel>, boxes: readonly Sized[]): void {
   for (const [rank, border] of [["first", "top"], ["last", "bottom"]] as const) {
     if (!boxes.some((box) => box.rank === rank)) continue;
-    const ends = (rank === "first" ? graph.sources() : graph.sinks()) ?? [];
+    const ends = rank === "first" ? graph.sources() : graph.sinks();
     graph.setNode(border, { width: 0, height: 0 });
     const connect = (box: string, weight: number): void => {
       if (rank === "first") graph.setEdge(border, box, { weight, minlen: 1 });

@@ -9,7 +9,9 @@ import { BOX_GAP, RANK_GAP, type Arrangement, type Connection, type Point, type 
 const LONG = 10;
 const SWEEPS = 4;
 const LANE = 14;
+/** The lanes, and how many of them one box may begin. Further edges are cut. */
 const MAX_LANES = 40;
+const MAX_LANES_OF_BOX = 8;
 
 interface Cell {
   readonly rank: number;
@@ -42,16 +44,24 @@ export function layeredLayout(boxes: readonly Sized[], connections: readonly Con
     return { x: x - box.width / 2, y: y - box.height / 2 };
   });
   const lanes = new Lanes();
+  const cut = new Set<number>();
+  const begun = new Map<number, number>();
   const bends = connections.map(({ from, to }, index) => {
     const passed = chains[index];
     if (passed !== null && passed !== undefined) return passed.map((cell) => middle(cells[cell] as Cell));
+    const before = begun.get(from) ?? 0;
+    begun.set(from, before + 1);
+    if (before >= MAX_LANES_OF_BOX) {
+      cut.add(index);
+      return [];
+    }
     const [start, stop] = [middle(cells[from] as Cell), middle(cells[to] as Cell)];
     const [top, bottom] = [start.y + (heights[ranks[from] ?? 0] ?? 0) / 2, stop.y - (heights[ranks[to] ?? 0] ?? 0) / 2];
     const x = right + BOX_GAP + LANE * lanes.take(ranks[from] ?? 0, ranks[to] ?? 0);
     return [{ x, y: top + RANK_GAP }, { x, y: bottom - RANK_GAP }];
   });
   const width = lanes.used === 0 ? right : right + BOX_GAP + LANE * lanes.used;
-  return { places, bends, width, height };
+  return { places, bends, cut, width, height };
 }
 
 function smallest(values: readonly number[]): number {

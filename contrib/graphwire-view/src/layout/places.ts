@@ -23,6 +23,8 @@ export interface Connection {
 export interface Arrangement {
   readonly places: readonly Point[];
   readonly bends: readonly (readonly Point[])[];
+  /** The edges that would cross too much: only their last piece is drawn. */
+  readonly cut?: ReadonlySet<number>;
   readonly width: number;
   readonly height: number;
 }

@@ -6,6 +6,7 @@ import { valueFacts } from "../model/values.js";
 import { captionOf, HEADER, sizeOf, wireLabel } from "./boxes.js";
 import { dagreLayout } from "./dagre.js";
 import { layeredLayout } from "./layered.js";
+import { clipped } from "./text.js";
 import type { Arrangement, Connection, Point, Sized } from "./places.js";
 
 export interface Box {
@@ -25,6 +26,8 @@ export interface Wire {
   readonly label: string;
   /** Whether it ends at the item that uses the values, not at a port on the way. */
   readonly arrives: boolean;
+  /** Whether only its last piece is drawn; its label then names where it comes from. */
+  readonly cut: boolean;
 }
 
 export interface Scene {
@@ -42,6 +45,10 @@ const DAGRE_EDGES = 180;
 const PADDING = 18;
 const PORT = { width: 10, height: 1 };
 const FAN = 16;
+/** The length of the last piece of a wire that is cut. */
+const STUB = 16;
+/** A rank of ports needs less distance from the border than a rank of boxes. */
+const PORT_GAP = 24;
 
 interface Placed {
   readonly level: Level;
@@ -80,7 +87,17 @@ function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>): Placed {
   const isRoot = group.parent === null;
   const least = isRoot ? 0 : sizeOf(group).width;
   const width = Math.max(least, arrangement.width) + 2 * PADDING;
-  return { level, arrangement, sizes, inner, width, height: arrangement.height + (isRoot ? 0 : HEADER) + 2 * PADDING };
+  const { above, below } = margins(level);
+  return { level, arrangement, sizes, inner, width, height: arrangement.height + above + below };
+}
+
+/** Returns the lengths between the border of a level and its boxes. */
+function margins({ group, ports }: Level): { above: number; below: number } {
+  const has = (side: Port["side"]): boolean => ports.some((port) => port.side === side);
+  return {
+    above: PADDING + (group.parent === null ? 0 : HEADER) - (has("in") ? PORT_GAP : 0),
+    below: PADDING - (has("out") ? PORT_GAP : 0),
+  };
 }
 
 /** The horizontal places of ports, relative to the box of their group. */
@@ -88,9 +105,8 @@ type PortPlaces = ReadonlyMap<Port, number>;
 
 function collect(placed: Placed, x: number, y: number, boxes: Box[], wires: Wire[]): void {
   const { level, arrangement, sizes, inner } = placed;
-  const isRoot = level.group.parent === null;
   const left = x + PADDING + Math.max(0, placed.width - 2 * PADDING - arrangement.width) / 2;
-  const top = y + PADDING + (isRoot ? 0 : HEADER);
+  const top = y + margins(level).above;
   const own = new Map<Item, Box>();
   const ports = new Map<Port, number>();
   level.members.forEach((item, index) => {
@@ -129,11 +145,17 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
   const labelled = new Set<string>();
   return level.edges.map((edge, index) => {
     const start = starts[index] as Point;
-    const label = edge.from.member === null ? "" : labelOf(edge);
+    const label = edge.from.member === null || edge.from.port !== null ? "" : labelOf(edge);
     const key = `${start.x} ${start.y} ${label}`;
     const shown = labelled.has(key) ? "" : label;
     labelled.add(key);
-    return { links: edge.links, points: [start, ...(bends[index] ?? []), stops[index] as Point], label: shown, arrives: edge.to.member !== null && edge.to.port === null };
+    const stop = stops[index] as Point;
+    const arrives = edge.to.member !== null && edge.to.port === null;
+    if (arrangement.cut?.has(index) === true) {
+      const source = clipped(edge.links[0]?.from.title ?? "", 16);
+      return { links: edge.links, points: [{ x: stop.x, y: stop.y - STUB }, stop], label: `${source} ⤵`, arrives, cut: true };
+    }
+    return { links: edge.links, points: [start, ...(bends[index] ?? []), stop], label: shown, arrives, cut: false };
   });
 }
 

@@ -1,19 +1,42 @@
-/** Widths of texts, estimated, so that a layout needs no browser. */
+/** Texts of the drawing: their widths, and what is left of those that are too long or invisible. */
 
 const NARROW = new Set("iljtfrI.,:;'|![](){}-/\\ ·");
 const WIDE = new Set("mwMW@%—…");
 
-/** Returns the width of a text in pixels, in a sans-serif font of some size. */
-export function textWidth(text: string, size: number): number {
+/** The font of the drawing. */
+export const FAMILY = 'system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
+
+/** Returns the width of a text in pixels. */
+export function textWidth(text: string, size: number, bold = false): number {
+  const widths = bold ? BOLD : PLAIN;
   let width = 0;
   for (const character of text) {
-    if (NARROW.has(character)) width += 0.36;
-    else if (WIDE.has(character)) width += 0.92;
-    else if (character >= "\u1100") width += 1;
-    else if (character >= "A" && character <= "Z") width += 0.7;
-    else width += 0.58;
+    let known = widths.get(character);
+    if (known === undefined) {
+      known = measured(character, bold);
+      widths.set(character, known);
+    }
+    width += known;
   }
   return width * size;
+}
+
+const PLAIN = new Map<string, number>();
+const BOLD = new Map<string, number>();
+const CANVAS = typeof OffscreenCanvas === "undefined" ? null : new OffscreenCanvas(1, 1).getContext("2d");
+
+/** Returns the width of a character of size 1: measured in a browser, estimated elsewhere. */
+function measured(character: string, bold: boolean): number {
+  if (CANVAS === null) return estimated(character) * (bold ? 1.08 : 1);
+  CANVAS.font = `${bold ? "600 " : ""}100px ${FAMILY}`;
+  return CANVAS.measureText(character).width / 100;
+}
+
+function estimated(character: string): number {
+  if (NARROW.has(character)) return 0.36;
+  if (WIDE.has(character)) return 0.92;
+  if (character >= "\u1100") return 1;
+  return character >= "A" && character <= "Z" ? 0.7 : 0.58;
 }
 
 /** The invisible characters that reorder text, and control characters: shown as a mark, so that no name can disguise itself. */

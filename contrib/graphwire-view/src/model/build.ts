@@ -1,8 +1,8 @@
 /** Makes the items of a program. */
 
-import { namesIn, nodeName, subgraphsOf, type Graph, type Node, type Program } from "graphwire-js";
+import { namesIn, nodeName, subgraphsOf, targetOf, type Graph, type Node, type Program } from "graphwire-js";
 
-import { interfaceOf, type Interface } from "./interface.js";
+import { faceOf, type Face } from "./interface.js";
 import { Item, linkArgument, shortOperator, type Items, type Kind, type Scope } from "./items.js";
 import { moduleSteps, rootType, shortType, type ModuleStep } from "./metadata.js";
 import { valueFacts } from "./values.js";
@@ -64,7 +64,7 @@ export function scopeOf(graph: Graph, prefix: string, side: 0 | 1): Scope {
 
 /** A program as items, with its interface. */
 export interface ProgramItems extends Items {
-  readonly interface: Interface;
+  readonly interface: Face;
 }
 
 /** Returns the items of a program. */
@@ -74,7 +74,7 @@ export function itemsOf(program: Program, name: string, side: 0 | 1 = 0): Progra
   const scope = scopeOf(graph, "", side);
   const type = shortType(rootType(graph.nodes));
   const root = builder.add("program", { parent: null, scope }, { name, title: name, type });
-  const face = interfaceOf(program);
+  const face = faceOf(program);
   addInputs(builder, root, scope, program, face);
   addNodes(builder, root, scope, []);
   addOutputs(builder, root, scope, program, face);
@@ -82,29 +82,26 @@ export function itemsOf(program: Program, name: string, side: 0 | 1 = 0): Progra
   return { root, all: builder.all, interface: face };
 }
 
-const WEIGHTS: Readonly<Record<string, string>> = {
-  parameter: "parameter_name", buffer: "buffer_name", tensor_constant: "tensor_constant_name", custom_obj: "custom_obj_name",
-};
+const WEIGHTS: ReadonlySet<string> = new Set(["parameter", "buffer", "tensor_constant", "custom_obj"]);
 
-function addInputs(builder: Builder, root: Item, scope: Scope, program: Program, face: Interface): void {
+function addInputs(builder: Builder, root: Item, scope: Scope, program: Program, face: Face): void {
   const { graph, signature } = program.graph_module;
   signature.input_specs.forEach((spec, index) => {
     const argument = graph.inputs[index];
     const values = argument === undefined ? [] : namesIn(argument);
     const [value = ""] = values;
-    const field = WEIGHTS[spec.arm];
-    if (field !== undefined) {
-      const name = String((spec.value as unknown as Readonly<Record<string, unknown>>)[field] ?? value);
-      builder.add("weight", { parent: root, scope }, { name, type: valueFacts(graph, value).type, values });
+    if (WEIGHTS.has(spec.arm)) {
+      builder.add("weight", { parent: root, scope }, { name: targetOf(spec.value), type: valueFacts(graph, value).type, values });
       return;
     }
-    const name = graph.input_names?.[index] ?? (value === "" ? `input ${index}` : value);
+    if (value === "") return; // a literal, which the interface shows
+    const name = graph.input_names?.[index] ?? value;
     const title = face.inputNames.get(index) ?? name;
     builder.add("input", { parent: root, scope }, { name, title, type: valueFacts(graph, value).type, values });
   });
 }
 
-function addOutputs(builder: Builder, root: Item, scope: Scope, program: Program, face: Interface): void {
+function addOutputs(builder: Builder, root: Item, scope: Scope, program: Program, face: Face): void {
   const { graph, signature } = program.graph_module;
   graph.outputs.forEach((argument, index) => {
     const title = face.outputNames.get(index) ?? `output ${index}`;

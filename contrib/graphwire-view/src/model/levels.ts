@@ -130,7 +130,10 @@ class Router {
 }
 
 /** The number of boxes below which groups are opened at the start. */
-const FIRST_BOXES = 40;
+const FIRST_BOXES = 30;
+/** If less than this would be shown, a group with this many boxes is opened all the same. */
+const FEW_BOXES = 8;
+const MANY_BOXES = 120;
 
 /** Returns the groups that are open at the start: from the outside, as long as there are few boxes. */
 export function firstOpen(root: Item, limit = FIRST_BOXES): Set<Item> {
@@ -140,7 +143,9 @@ export function firstOpen(root: Item, limit = FIRST_BOXES): Set<Item> {
   for (let pending = root.children; pending.length > 0; ) {
     const next: Item[] = [];
     for (const item of pending) {
-      if (!item.isGroup || boxes + count(item) - 1 > limit) continue;
+      const [only, ...others] = item.children.filter(({ kind }) => kind !== "weight");
+      const isSmall = others.length === 0 && only?.isGroup !== true;
+      if (!item.isGroup || isSmall || boxes + count(item) - 1 > (boxes < FEW_BOXES ? MANY_BOXES : limit)) continue;
       open.add(item);
       boxes += count(item) - 1;
       next.push(...item.children);

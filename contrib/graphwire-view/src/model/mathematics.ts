@@ -1,49 +1,34 @@
 /** Ranges and guards in plain mathematics. */
 
-import { formatInfix, parseGuard, parseInfix, type Expression, type Guard, type Program } from "graphwire-js";
-
-import { sizesOfInputs } from "./sizes.js";
+import { parseGuard, type Guard, type Summary } from "graphwire-js";
 
 /** A dynamic size: its symbol, what it is the size of, and its range. */
 export interface Size {
   readonly symbol: string;
-  /** `tokens.shape[0]`; empty if it is no size of an input. */
-  readonly origin: string;
-  /** `1 ≤ s0 ≤ 64` */
+  /** `tokens.shape[0]`; the symbol itself if it is no size of an input. */
+  readonly label: string;
+  /** `1 ≤ tokens.shape[0] ≤ 64` */
   readonly range: string;
 }
 
 /** Returns the dynamic sizes of a program. */
-export function dynamicSizes(program: Program): Size[] {
-  const origins = sizesOfInputs(program);
-  return Array.from(program.range_constraints, ([symbol, { min_val: least, max_val: most }]) => {
-    const text = mathematics(symbol);
-    const low = least === null ? "" : `${grouped(least)} ≤ `;
-    const high = most === null ? "" : ` ≤ ${grouped(most)}`;
-    const range = least !== null && least === most ? `${text} = ${grouped(least)}` : least === null && most === null ? `${text} is any integer` : `${low}${text}${high}`;
-    return { symbol, origin: origins.get(symbol) ?? "", range };
-  });
+export function dynamicSizes(summary: Pick<Summary, "symbols">): Size[] {
+  return summary.symbols.map(({ name, label, min_val: least, max_val: most }) => ({ symbol: name, label, range: rangeText(mathematics(label), least, most) }));
+}
+
+function rangeText(text: string, least: bigint | null, most: bigint | null): string {
+  if (least === null && most === null) return `${text} is any integer`;
+  if (least !== null && least === most) return `${text} = ${grouped(least)}`;
+  return `${least === null ? "" : `${grouped(least)} ≤ `}${text}${most === null ? "" : ` ≤ ${grouped(most)}`}`;
 }
 
 function grouped(value: bigint): string {
   return value.toLocaleString("en");
 }
 
-/** Returns an expression as mathematics; the text itself if it cannot be read. */
-export function mathematics(text: string): string {
-  try {
-    return spelled(formatInfix(parseInfix(text)));
-  } catch {
-    return text;
-  }
-}
-
-export function expressionText(expression: Expression): string {
-  return spelled(formatInfix(expression));
-}
-
-function spelled(infix: string): string {
-  return infix.replaceAll("**2", "²").replaceAll("<=", "≤").replaceAll(">=", "≥").replaceAll("!=", "≠").replaceAll("==", "=").replace(/(?<=\w)\*(?=\w|\()/g, "·");
+/** Returns infix text of Python with the signs of mathematics. */
+export function mathematics(infix: string): string {
+  return infix.replaceAll("<=", "≤").replaceAll(">=", "≥").replaceAll("!=", "≠").replaceAll("==", "=").replace(/(?<!\*)\*(?!\*)/g, "·").replaceAll("**", "^");
 }
 
 const SIGNS: ReadonlyMap<string, string> = new Map([

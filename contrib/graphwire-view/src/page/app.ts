@@ -119,7 +119,7 @@ export class App implements Context {
     if (this.parts.search.value !== query) this.parts.search.value = query;
     this.hits = this.index.find(query);
     this.hit = -1;
-    this.parts.found.textContent = query.trim() === "" ? "" : this.hits.length === 0 ? "nothing found" : `${plural(this.hits.length, "hit")}`;
+    this.parts.found.textContent = query.trim() === "" ? "" : this.hits.length === 0 ? "nothing found" : plural(this.hits.length, "hit");
     this.drawing.decorate(this.decoration());
     this.tabs.showFound(this.hits, query, this);
   }

@@ -71,10 +71,10 @@ export class Camera {
   }
 
   /** Shows a whole scene, if its boxes stay readable; otherwise its top. */
-  fit(scene: { readonly width: number; readonly height: number }, readable = 0.45): void {
+  fit(scene: { readonly width: number; readonly height: number }, readable = 0.6): void {
     const { width, height } = this.size;
-    const whole = Math.min(1.25, width / (scene.width + 20), height / (scene.height + 20));
-    this.scale = Math.max(readable, Math.min(MOST, whole));
+    const whole = Math.max(LEAST, Math.min(1.25, width / (scene.width + 20), height / (scene.height + 20)));
+    this.scale = whole >= readable ? whole : Math.max(readable, Math.min(0.85, width / (scene.width + 20)));
     this.x = (width - scene.width * this.scale) / 2;
     this.y = whole >= readable ? (height - scene.height * this.scale) / 2 : 8;
     this.changed();

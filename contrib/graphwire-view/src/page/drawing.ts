@@ -82,11 +82,12 @@ export class Drawing {
     const { selected } = this.decoration;
     const isNear = (wire: Wire): boolean => selected !== null && wire.links.some(({ from, to }) => from === selected || to === selected);
     const groups = boxes.filter(({ open }) => open).map((box) => this.box(box, texts));
+    const titles = texts ? boxes.filter(({ open }) => open).flatMap((box) => boxTexts(box.item, box, null)) : [];
     const leaves = boxes.filter(({ open }) => !open).map((box) => this.box(box, texts));
     const [near, far] = [wires.filter(isNear), wires.filter((wire) => !isNear(wire))];
     const paths = [...far.map((wire) => wirePath(wire, false)), ...near.map((wire) => wirePath(wire, true))];
     const labels = texts ? [...far, ...near].flatMap(wireText) : [];
-    return [...groups, ...paths, ...leaves, ...labels];
+    return [...groups, ...paths, ...titles, ...leaves, ...labels];
   }
 
   private box({ item, x, y, width, height, open, lines }: Box, texts: boolean): SVGElement {
@@ -108,7 +109,7 @@ export class Drawing {
     if (colour !== undefined && !open) shape.setAttribute("fill", colour.fill);
     group.append(shape);
     if (item.isGroup) group.append(toggleSign({ x: x + 13, y: y + (open ? HEADER / 2 + 1 : 13) }, open));
-    if (texts) group.append(...boxTexts(item, { x, y, width, open, lines }, colour?.ink ?? null));
+    if (texts && !open) group.append(...boxTexts(item, { x, y, width, open, lines }, colour?.ink ?? null));
     if (item.mark !== null && texts) group.append(badge(x + 1, y, MARKS[item.mark], "mark"));
     if (count > 0 && !open && texts) group.append(badge(x + width, y, item.isGroup ? String(count) : "●", "hits"));
     if (colour !== undefined && texts && colour.text !== "") {
@@ -154,7 +155,7 @@ function boxTexts(item: Item, { x, y, width, open, lines }: Pick<Box, "x" | "y" 
   const middle = x + width / 2 + (item.isGroup && !open ? 8 : 0);
   return lines.map((line, index) => {
     const place = open ? { x: x + 25, y: y + HEADER / 2 + 5 } : { x: index === 0 ? middle : x + width / 2, y: y + 17 + index * FONT.line };
-    return svg("text", { ...place, class: index === 0 ? "title" : "text", "text-anchor": open ? "start" : "middle", fill: ink }, line);
+    return svg("text", { ...place, class: open ? "group-title" : index === 0 ? "title" : "text", "text-anchor": open ? "start" : "middle", fill: ink }, line);
   });
 }
 
@@ -182,14 +183,15 @@ export function curve(points: readonly Point[]): string {
   return path;
 }
 
-function wirePath({ points, links, arrives }: Wire, near: boolean): SVGElement {
+function wirePath({ points, links, arrives, cut }: Wire, near: boolean): SVGElement {
   const marks = new Set(links.map(({ from, to }) => (from.mark === "added" || to.mark === "added" ? "added" : from.mark === "removed" || to.mark === "removed" ? "removed" : "")));
   const [mark = ""] = marks.size === 1 ? marks : [];
-  return svg("path", { d: curve(points), class: `wire ${mark}${near ? " near" : ""}`, "marker-end": !arrives ? null : near ? "url(#arrow-near)" : "url(#arrow)" });
+  return svg("path", { d: curve(points), class: `wire ${mark}${near ? " near" : ""}${cut ? " cut" : ""}`, "marker-end": !arrives ? null : near ? "url(#arrow-near)" : "url(#arrow)" });
 }
 
-function wireText({ points: [start], label }: Wire): SVGElement[] {
+function wireText({ points: [start], label, cut }: Wire): SVGElement[] {
   if (start === undefined || label === "") return [];
+  if (cut) return [svg("text", { x: start.x + 3, y: start.y + 7, class: "wire-label" }, label)];
   return [svg("text", { x: start.x, y: start.y + 13, class: "wire-label", "text-anchor": "middle" }, label)];
 }
 

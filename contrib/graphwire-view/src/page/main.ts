@@ -51,6 +51,7 @@ async function show(given: Opened, method?: string): Promise<void> {
   part("method-label", HTMLElement).hidden = names.length < 2;
   select.replaceChildren(...names.map((each) => html("option", { value: each, selected: each === name }, each)));
   select.onchange = () => { attempt(() => show(given, select.value)); };
+  document.body.dataset["state"] = "open"; // the parts take their places before something is drawn
   app = new App(side, null, freshParts());
   document.body.dataset["state"] = "shown";
 }

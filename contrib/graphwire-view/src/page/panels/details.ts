@@ -89,12 +89,12 @@ function linksSection(context: Context, title: string, items: readonly Item[]): 
   return section(title, html("ul", { class: "links" }, ...rows));
 }
 
-function stack({ side, search }: Context, item: Item): HTMLElement | null {
+function stack(context: Context, item: Item): HTMLElement | null {
   if (item.node === null) return null;
-  const frames = framesOf(item.node, side.program.graph_module);
+  const frames = framesOf(item.node, context.side.program.graph_module);
   if (frames.length === 0) return null;
   const rows = frames.map(({ file, line, name, source }) =>
-    html("li", {}, textButton(`${file}:${line}`, () => { search(`file:"${file}:${line}"`); }, "Find the nodes of this line"), name === "" ? null : html("span", { class: "quiet" }, ` in ${name}`), source === "" ? null : html("code", { class: "block" }, source)),
+    html("li", {}, textButton(`${file}:${line}`, () => { context.search(`file:"${file}:${line}"`); }, "Find the nodes of this line"), name === "" ? null : html("span", { class: "quiet" }, ` in ${name}`), source === "" ? null : html("code", { class: "block" }, source)),
   );
   return section("Source", html("ol", { class: "frames" }, ...rows));
 }

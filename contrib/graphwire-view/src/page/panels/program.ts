@@ -1,6 +1,8 @@
 /** The panel about the program: its interface, sizes, origin, readers, problems. */
 
-import type { Branch } from "../../model/interface.js";
+import type { InterfaceTree } from "graphwire-js";
+
+import { shortType } from "../../model/metadata.js";
 import { dynamicSizes, guardText } from "../../model/mathematics.js";
 import { bytesText, countText, plural } from "../../model/values.js";
 import type { Context } from "../context.js";
@@ -20,27 +22,25 @@ export function programPanel(context: Context): HTMLElement {
 }
 
 function interfaceSection(context: Context): HTMLElement {
-  const { inputs, outputs, effects } = context.side.items.interface;
+  const { inputs, keywords, output, effects } = context.side.items.interface;
   const effectRows = effects.map(({ what, target, value }) => html("li", {}, `${what} `, html("code", {}, target), " (", valueLink(context, value, value), ")"));
   return section(
     "Interface",
     html("h4", {}, "Takes"),
-    inputs.length === 0 ? html("p", {}, "nothing") : branches(context, inputs),
+    inputs.length + keywords.length === 0 ? html("p", {}, "nothing") : html("ul", { class: "interface" }, ...inputs.map((tree) => branch(context, tree)), ...keywords.map((tree) => branch(context, tree, "by name"))),
     html("h4", {}, "Returns"),
-    outputs.length === 0 ? html("p", {}, "nothing") : branches(context, outputs),
+    html("ul", { class: "interface" }, branch(context, { ...output, name: output.name === "" ? "result" : output.name })),
     effectRows.length === 0 ? null : html("h4", {}, "Also"),
     effectRows.length === 0 ? null : html("ul", {}, ...effectRows),
   );
 }
 
-function branches(context: Context, given: readonly Branch[]): HTMLElement {
-  const rows = given.map((branch) => {
-    const name = html("span", { class: "name" }, branch.name);
-    if (branch.container === "") return html("li", {}, name, ": ", branch.value === "" ? html("code", {}, branch.type) : valueLink(context, branch.value, branch.type));
-    const count = branch.children.length === 0 ? ", empty" : "";
-    return html("li", {}, name, html("span", { class: "quiet" }, ` (${branch.container}${count})`), branch.children.length === 0 ? null : branches(context, branch.children));
-  });
-  return html("ul", { class: "interface" }, ...rows);
+function branch(context: Context, { name, container, leaf, value, children }: InterfaceTree, note = ""): HTMLElement {
+  const shown = html("span", { class: "name" }, /^\d+$/.test(name) ? `[${name}]` : name);
+  const notes = [container === "?" ? "" : shortType(container), note, container !== "" && children.length === 0 ? "empty" : ""].filter((each) => each !== "").join(", ");
+  const quiet = notes === "" ? null : html("span", { class: "quiet" }, ` (${notes})`);
+  if (container !== "") return html("li", {}, shown, quiet, html("ul", { class: "interface" }, ...children.map((child) => branch(context, child))));
+  return html("li", {}, shown, quiet, ": ", value === "" ? html("code", {}, leaf) : valueLink(context, value, leaf));
 }
 
 function valueLink(context: Context, value: string, label: string): HTMLElement {
@@ -49,15 +49,15 @@ function valueLink(context: Context, value: string, label: string): HTMLElement 
 }
 
 function sizes(context: Context): HTMLElement {
-  const { program } = context.side;
-  const found = dynamicSizes(program);
-  const rows = found.map(({ symbol, origin, range }) => [html("code", {}, symbol), origin === "" ? "computed" : html("code", {}, origin), range]);
+  const { program, summary } = context.side;
+  const found = dynamicSizes(summary);
+  const rows = found.map(({ symbol, range }) => [html("code", {}, symbol), range]);
   const guards = program.guards_code.map((guard) => html("li", { title: guard }, guardText(guard)));
   return section(
     "Sizes and conditions",
     rows.length === 0
       ? html("p", {}, "All sizes are fixed: the program takes inputs of the sizes above, and no others.")
-      : table(["Symbol", "Is", "Range"], rows),
+      : table(["Symbol", "Range"], rows),
     guards.length === 0 ? null : html("h4", {}, "Conditions on the inputs"),
     guards.length === 0 ? null : html("ul", { class: "guards" }, ...guards),
   );

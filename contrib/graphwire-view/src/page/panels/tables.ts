@@ -8,7 +8,8 @@ import { storedBytes } from "../../model/weights.js";
 import type { Context } from "../context.js";
 import { html, longTable, svg, textButton, type Child } from "../elements.js";
 
-export function operatorsPanel({ side, search }: Context): HTMLElement {
+export function operatorsPanel(context: Context): HTMLElement {
+  const { side } = context;
   const rows = operatorRows(side.items.root, side.facts);
   const { costSource } = side.facts;
   const hasCosts = side.facts.costs.size > 0;
@@ -21,7 +22,7 @@ export function operatorsPanel({ side, search }: Context): HTMLElement {
     {},
     html("p", { class: "quiet" }, `${plural(rows.length, "operator")}. ${note}`),
     longTable(heads, rows, ({ target, name, count, flops, bytes }): Child[] => [
-      textButton(name, () => { search(`op:${target}`); }, `Find ${target}`),
+      textButton(name, () => { context.search(`op:${target}`); }, `Find ${target}`),
       countText(count),
       ...(hasCosts ? [flops === 0 ? "" : numberText(flops), bytesText(bytes)] : []),
     ]),
