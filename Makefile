@@ -23,7 +23,7 @@ FUZZ_ARGS ?=
 ECOSYSTEM_ARGS ?=
 BENCH_ARGS ?= --large --scaling --beside
 # Per cent of the statements of graphwire that `make test` must run.
-COVERAGE_FLOOR ?= 85
+COVERAGE_FLOOR ?= 96
 
 # Folders whose tests have targets of their own.
 OTHERS := $(addprefix --ignore tests/,transformers zoo contrib/heavy signing triton_kernels)

@@ -90,20 +90,41 @@ def watch() -> None:
 
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in WATCHED and not _is_reading(event, arguments):
+    if event in WATCHED and not _is_reading(event, arguments) and _is_loading(sys._getframe(1)):
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             code = frame.f_code
-            if code.co_code[frame.f_lasti] == _IMPORT_NAME or _is_exception(code):
+            if _imports(frame) or _is_exception(code):
                 return
             if _is(code, *_GENERATES) and (
                 event == "compile" or (event == "exec" and only_defines(arguments[0]))
             ):
                 return
-            if "graphwire/api/" in code.co_filename and code.co_name in _LOADS:
+            if _is_load(code):
                 deeds.append(f"{event} {str(arguments)[:300]}")
                 return
             frame = frame.f_back
+
+
+def _is_loading(frame: FrameType | None) -> bool:
+    """Whether a load is among the callers, and no import statement between. Most events have none, and their bytecode, which is
+    slow to get, is not looked at."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name in _LOADS and _is_load(code):
+            return True
+        frame = frame.f_back
+        if code.co_name == "_find_and_load" and frame is not None and _imports(frame):
+            return False
+    return False
+
+
+def _imports(frame: FrameType) -> bool:
+    return frame.f_code.co_code[frame.f_lasti] == _IMPORT_NAME
+
+
+def _is_load(code: CodeType) -> bool:
+    return code.co_name in _LOADS and "graphwire/api/" in code.co_filename
 
 
 def _is_reading(event: str, arguments: tuple[Any, ...]) -> bool:

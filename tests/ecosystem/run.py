@@ -230,6 +230,7 @@ def _of_one_process(tool: Tool, programs: list[Asked]) -> Iterator[tuple[str, St
 def _say_all(tool: Tool, programs: list[Asked], sender: int) -> None:
     """Say each step as a line of JSON, and when the next program comes; leave when one left a transform of torch in force."""
     _quieten()
+    torch.set_num_threads(1)  # the threads of the parent's pool are not in this process
     with os.fdopen(sender, "w", buffering=1) as stream:
         for name, format in programs:
             if torch._C._functorch.maybe_current_level() is not None:
