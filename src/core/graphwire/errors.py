@@ -16,6 +16,7 @@
     ├── ArchiveError                 a file is not an archive, or is damaged
     │   ├── MissingRecordError       the archive lacks a record that the program needs
     │   └── ChecksumError            a record's bytes differ from those that were written
+    ├── RemoteError                  a file at a URL cannot be read or written: the server, the network or a file system fails
     ├── WeightsError                 weights outside of a file are missing, changed or unsuitable; all of them in `.problems`
     ├── LimitError                   a size, depth or count exceeds the limits
     ├── OpsetError                   operators cannot be converted to another opset version; reasons in `.problems`
@@ -56,6 +57,7 @@ __all__ = [
     "PluginConflictError",
     "PluginError",
     "Problem",
+    "RemoteError",
     "SchemaError",
     "SchemaVersionError",
     "TargetError",
@@ -372,6 +374,10 @@ class MissingRecordError(ArchiveError):
 
 class ChecksumError(ArchiveError):
     """A record's bytes differ from those that were written."""
+
+
+class RemoteError(GraphwireError):
+    """A file at a URL cannot be read or written: the server, the network or a file system fails, or is not installed."""
 
 
 class LimitError(GraphwireError):

@@ -19,13 +19,14 @@ from graphwire.api.programs import bind, dumps, from_schema, load, loads, save, 
 from graphwire.api.weights import AS_SAVED, IN_FILE, Blobs, Checkpoint, WeightInfo
 from graphwire.hooks import PluginInfo, Registry, hookimpl
 from graphwire.version import __version__
-from graphwire.wire import Limits, PickleLimits
+from graphwire.wire import Attempts, Limits, PickleLimits
 from graphwire.wire.weights import Piece
 
 __all__ = [
     "AS_SAVED",
     "IN_FILE",
     "Archive",
+    "Attempts",
     "Blobs",
     "Checkpoint",
     "Limits",

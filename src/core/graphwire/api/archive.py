@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from graphwire.analysis.inspection import Inspection, LoadReport, MethodInspection, summarize
 from graphwire.analysis.validation import check_payload_names, check_valid, validate, weight_problems
-from graphwire.api.argument_checks import check_limits
+from graphwire.api.argument_checks import StorageOptions, check_limits, check_storage_options
 from graphwire.api.bare_document import BareDocument, add_embedded, find_bare_document
 from graphwire.api.documents import program_at_current_schema
 from graphwire.api.error_boundary import Boundary, reading
@@ -31,6 +31,7 @@ from graphwire.wire.package import (
     sanitize_payload_names,
     sanitize_weight_names,
 )
+from graphwire.wire.remote import located
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,8 +65,11 @@ class Archive(Closing):
         limits: Limits,
         weights_from: LoadWeights = AS_SAVED,
         rank: int | None = None,
+        storage_options: StorageOptions = None,
     ) -> None:
         check_limits(limits)
+        check_storage_options(storage_options)
+        file = located(file, storage_options)
         check_weights_choice(weights_from, tensors=True)
         self.registry = registry
         self.file = file_name(file)
@@ -172,16 +176,21 @@ class Archive(Closing):
         return self.payloads_of(self.method(None))
 
     @_bounded
-    def fetch(self, method: str) -> None:
+    def fetch(self, method: str, *, payloads: bool = False) -> None:
         """Read the bytes of a program's document ahead of `program_of`.
 
         `load` calls it before it takes the build lock, so that no thread waits for the disk of another.
+
+        Args:
+            payloads: whether all payloads are going to be read, too. Those of remote files are fetched ahead, in parallel.
 
         Raises:
             ArchiveError: the record is damaged.
         """
         if method not in self._programs:
             self._package.fetch(method)
+        if payloads:
+            self._package.archive.expect(self.payloads_of(method).records if self.is_remote else ())
 
     @_bounded
     def program_of(self, method: str) -> Program:
@@ -248,6 +257,11 @@ class Archive(Closing):
             sanitize_payload_names(payloads)
         self.weights.attach(payloads, copied=copied)
         return payloads
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the file is at a URL."""
+        return self._package.archive.is_remote
 
     @_bounded
     def check_weights(self, method: str) -> None:
@@ -428,6 +442,7 @@ def open(
     limits: Limits = DEFAULT_LIMITS,
     weights_from: LoadWeights = AS_SAVED,
     rank: int | None = None,
+    storage_options: StorageOptions = None,
 ) -> Archive:
     """Open a file to read its programs as schema records, without torch.
 
@@ -435,14 +450,18 @@ def open(
     or, if `file` is a path, in files of the same folder.
 
     Args:
-        file: a path, a readable binary file object, or the file's bytes.
+        file: a path, a readable binary file object, or the file's bytes; or a URL that fsspec knows, or a path of
+            universal_pathlib, whose file is read by ranges.
         registry: the plugins to use. None uses the installed ones.
         limits: bounds on the time and memory that reading the file may take.
         weights_from: where the weights are: a file or folder of weights, a `Checkpoint`, or `Blobs`. By default they are where
             the file states.
         rank: for a program that is divided between ranks, the rank whose weights are read.
+        storage_options: what the file system of a URL takes, such as credentials, as fsspec has it; or a mapping with such
+            options for each protocol.
 
     Raises:
+        RemoteError: a file at a URL cannot be read.
         ArchiveError: the file is neither an archive nor a document, or it is damaged.
     """
-    return Archive(file, registry_or_installed(registry), limits, weights_from, rank)
+    return Archive(file, registry_or_installed(registry), limits, weights_from, rank, storage_options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, SchemaError
 from graphwire.schema import Program
@@ -12,6 +12,21 @@ from graphwire.wire.archive import type_text
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
+
+
+StorageOptions: TypeAlias = "Mapping[str, Any] | None"
+"""The options of the file system of a URL."""
+
+
+def check_storage_options(options: Any) -> None:
+    """Check that a value is a mapping of options.
+
+    Raises:
+        DecodeError: it is not.
+    """
+    if options is not None:
+        remedy = 'Such as storage_options={"anon": True}'
+        check_kind("storage_options", options, Mapping, DecodeError, remedy)
 
 
 def check_choice(

@@ -22,6 +22,7 @@ from graphwire.schema import Program
 from graphwire.schema.trees import to_tree
 from graphwire.wire import Payloads
 from graphwire.wire.archive import Readable
+from graphwire.wire.remote import url_of
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = "Readable | Archive | Program | ExportedProgram"
 """A program in any form: a file, an open archive, schema records, or an `ExportedProgram`."""
+
+_FILES = (str, os.PathLike, bytes, bytearray, memoryview)
 
 
 @reading("source")
@@ -172,7 +175,7 @@ def open_program(
     elif isinstance(source, Archive):
         name = source.method(method)
         yield source.program_of(name), source.payloads_of(name)
-    elif isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)) or hasattr(source, "read"):
+    elif isinstance(source, _FILES) or hasattr(source, "read") or url_of(source) is not None:
         with open(source, **options) as archive:
             name = archive.method(method)
             yield archive.program_of(name), archive.payloads_of(name)

@@ -34,6 +34,7 @@ from graphwire.errors import (
 from graphwire.hooks import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.wire.archive import file_name
+from graphwire.wire.remote import url_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -101,7 +102,11 @@ def source_name(source: Any) -> str:
     """Return the name of a program source in messages."""
     if isinstance(source, Program):
         return "the records"
-    if isinstance(source, (str, bytes, bytearray, memoryview)) or hasattr(source, "__fspath__"):
+    if (
+        isinstance(source, (str, bytes, bytearray, memoryview))
+        or hasattr(source, "__fspath__")
+        or url_of(source)
+    ):
         return file_name(source)
     if hasattr(source, "graph_module"):
         return "the program"

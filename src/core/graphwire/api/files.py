@@ -33,6 +33,7 @@ from graphwire.hooks import PluginInfo, default_registry
 from graphwire.schema import Program
 from graphwire.wire.archive import Readable
 from graphwire.wire.package import OWN_LAYOUT, Document, save_package
+from graphwire.wire.remote import url_of
 
 PathOrFile: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 """The destination of a written file: a path, or a binary file object."""
@@ -234,7 +235,8 @@ def inspect(file: Readable, **options: Unpack[OpenOptions]) -> Inspection:
         As `open` and `Archive.program_of`.
     """
     with open(file, **options) as archive:
-        return archive.inspect("" if not isinstance(file, (str, os.PathLike)) else os.fspath(file))
+        named = isinstance(file, (str, os.PathLike)) or url_of(file) is not None
+        return archive.inspect(archive.file if named else "")
 
 
 @reading("file")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from graphwire.analysis.inspection import LoadReport, WriteReport
+from graphwire.api.argument_checks import StorageOptions
 from graphwire.api.weights import LoadWeights, SaveWeights
 from graphwire.evolve.opsets import UnknownOps
 from graphwire.hooks import Registry
@@ -46,6 +47,7 @@ class OpenOptions(TypedDict, total=False):
     limits: Limits
     weights_from: LoadWeights
     rank: int | None
+    storage_options: StorageOptions
 
 
 class LoadOptions(TypedDict, total=False):
@@ -63,6 +65,7 @@ class LoadOptions(TypedDict, total=False):
     groups: Groups | None
     extra_files: MutableMapping[str, Any] | None
     report: Callable[[LoadReport], object] | None
+    storage_options: StorageOptions
 
 
 F = TypeVar("F", bound=Callable[..., object])

@@ -12,6 +12,7 @@ from graphwire.analysis.inspection import LoadReport, Omission, StepReport, Writ
 from graphwire.analysis.validation import check_saved_program, check_valid
 from graphwire.api.archive import open
 from graphwire.api.argument_checks import (
+    StorageOptions,
     bytes_of_extra_files,
     check_choice,
     check_extra_files_dict,
@@ -194,6 +195,7 @@ def load(
     registry: Registry | None = None,
     extra_files: MutableMapping[str, Any] | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    storage_options: StorageOptions = None,
     report: Callable[[LoadReport], object] | None = None,
 ) -> ExportedProgram:
     """Load a program from a file of `save`, or of `torch.export.save` since torch 2.1.
@@ -201,7 +203,8 @@ def load(
     The file is data: no part of it is executed, unpickled, or imported by name.
 
     Args:
-        file: a path, a readable binary file object, or the file's bytes.
+        file: a path, a readable binary file object, or the file's bytes; or a URL that fsspec knows, or a path of
+            universal_pathlib. Weights at a URL are read in parallel, and compared with their checksums.
         method: the name of the program to load, for a file with several.
         device: the device to move weights, metadata and the device arguments of nodes to. By default they keep theirs. Weights
             go to a GPU through two buffers of 16 MiB; the file is read, not mapped.
@@ -223,6 +226,7 @@ def load(
         extra_files: a dict to fill with the extra files, by path, after the program is loaded. Each value is text; it is bytes
             if the file is not UTF-8 or the dict already has bytes for its path (`{"a.png": b""}`).
         limits: bounds on the time and memory that reading the file may take.
+        storage_options: as in `open`.
         report: a function, called once before the program is returned, with a `LoadReport`: who wrote the file, every
             step and the nodes it changed, and what was derived, absent or dropped. `report=print` prints it.
 
@@ -254,18 +258,25 @@ def load(
     pause = paused_gc()
     with pause, pause:
         source = AS_SAVED if graph_only else weights
-        with open(file, registry=registry, limits=limits, weights_from=source, rank=rank) as archive:
+        with open(
+            file,
+            registry=registry,
+            limits=limits,
+            weights_from=source,
+            rank=rank,
+            storage_options=storage_options,
+        ) as archive:
             name = archive.method(method)
             kept = (
                 {}
                 if extra_files is None
                 else {each: archive.read_extra(each) for each in archive.extra_files}
             )
-            archive.fetch(name)
+            archive.fetch(name, payloads=not graph_only)
             if verify and not graph_only:
                 archive.program_of(name)  # Its own problems are reported before all weights are read.
                 archive.check_payloads()
-            turn = _turn(target_device(device), copied=copy)
+            turn = _turn(target_device(device), copied=copy or archive.is_remote)
             with archive.boundary(name), turn, turn:
                 program = archive.program_of(name)
                 payloads = archive.payloads_of(name, copied=copy)

@@ -1,6 +1,7 @@
 """How do programs become bytes, and bytes programs again?"""
 
 from graphwire.wire.aligned_memory import ALIGNMENT, address, allocate, copy_bytes, memory_at
+from graphwire.wire.attempts import DEFAULT_ATTEMPTS, Attempts, ShortAnswerError
 from graphwire.wire.closing import Closing
 from graphwire.wire.json_records import decode_json_record, lost_a_key
 from graphwire.wire.limits import DEFAULT_LIMITS, Limits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from graphwire.wire.attempts import DEFAULT_ATTEMPTS, Attempts
 from graphwire.wire.pickle_limits import DEFAULT_PICKLE_LIMITS, PickleLimits
 
 
@@ -35,6 +36,8 @@ class Limits:
     56 in memory. The count is slightly too high if text contains the same bytes. A program of 100,000 nodes has 1.5 million."""
     pickle: PickleLimits = DEFAULT_PICKLE_LIMITS
     """The limits for each pickle in a file of torch: weights, constants, example inputs."""
+    remote: Attempts = DEFAULT_ATTEMPTS
+    """How often a server is asked for bytes of a file at a URL, and how long it may take."""
 
 
 DEFAULT_LIMITS = Limits()

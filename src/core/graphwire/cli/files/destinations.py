@@ -65,8 +65,10 @@ def destinations(
             )
         return [(inputs[0], Destination(STDIN, sys.stdout.buffer))]
     if is_address(target):
+        from graphwire.wire.remote import shown_url
+
         return [
-            (each, Destination(name, name))
+            (each, Destination(shown_url(name), name))
             for each in inputs
             for name in [f"{target.rstrip('/')}/{each.below.as_posix()}" if several else target]
         ]

@@ -56,11 +56,13 @@ def is_address(word: str) -> bool:
 
 
 def _inputs_of_word(word: str) -> Iterator[Input]:
+    from graphwire.wire.remote import shown_url
+
     path = Path(word)
     if word == STDIN:
         yield Input(STDIN, sys.stdin.buffer, PurePath("stdin.pt2"))
     elif is_address(word):
-        yield Input(word, word, PurePath(word.rpartition("/")[2]))
+        yield Input(shown_url(word), word, PurePath(word.partition("?")[0].rpartition("/")[2]))
     elif path.is_dir():
         yield from _files_below(path)
     elif glob.has_magic(word) and not os.path.lexists(word):

@@ -115,7 +115,7 @@ def _limit(text: str) -> tuple[str, int]:
 def _limit_names() -> list[str]:
     from graphwire.wire import Limits, PickleLimits
 
-    own = [field.name for field in dataclasses.fields(Limits) if field.name != "pickle"]
+    own = [field.name for field in dataclasses.fields(Limits) if field.name not in ("pickle", "remote")]
     return [*own, *(f"pickle.{field.name}" for field in dataclasses.fields(PickleLimits))]
 
 

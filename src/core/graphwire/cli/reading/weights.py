@@ -16,7 +16,7 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "List the weights of a program: name, element type, shape, size, and where the elements are."
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="the file to read")
+    parser.add_argument("file", metavar="FILE", help="the file to read, or its URL")
     add_limits(parser)
     add_json(parser)
     add_method(parser)

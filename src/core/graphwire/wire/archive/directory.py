@@ -66,7 +66,7 @@ class _End(NamedTuple):
 
 
 def read_directory(source: Source, limits: Limits) -> Directory:
-    """Read and check the directory of an archive.
+    """Read and check the directory of an archive. Of a remote one, only the end is read.
 
     Raises:
         ArchiveError: this is not a zip archive, or its directory is damaged or contradicts the file. The error names the
@@ -89,6 +89,8 @@ def read_directory(source: Source, limits: Limits) -> Directory:
         rows.append(row)
     if position != end.size:
         raise _damaged("the archive's directory has bytes that belong to no record")
+    if source.is_remote and min((row[-1] for row in rows), default=1):
+        _check_head(source)  # no record begins there, whose header would be checked
     return Directory(_separate(rows, end.offset), end.spare_bytes)
 
 
@@ -96,12 +98,8 @@ def _find_end(source: Source) -> _End:
     """Return the end record, in its zip64 form if there is one."""
     if source.size == 0:
         raise ArchiveError("the file is empty", remedy="Was it saved, and saved to the end?")
-    head = source.read_at(0, min(4, source.size))
-    if head not in (zip_layout.LOCAL_MAGIC, zip_layout.END_MAGIC):
-        raise ArchiveError(
-            f"this is not an archive (it starts with {head!r}, not with a zip header)",
-            remedy="graphwire reads files that graphwire.save or torch.export.save wrote",
-        )
+    if not source.is_remote:
+        _check_head(source)
     tail_size = min(source.size, zip_layout.END.size + zip_layout.MAX16)
     tail = source.read_at(source.size - tail_size, tail_size)
     at = tail_size - zip_layout.END.size
@@ -112,6 +110,7 @@ def _find_end(source: Source) -> _End:
             break
         at -= 1
     if at < 0:
+        _check_head(source)
         raise _damaged("the archive has no end record: the file was cut, or bytes were added to it")
     _, disk, start_disk, here, count, size, offset, _ = zip_layout.END.unpack_from(tail, at)
     end_at = source.size - tail_size + at
@@ -126,6 +125,15 @@ def _find_end(source: Source) -> _End:
     if end.offset + end.size != end_at:
         raise _damaged("the archive's directory is not where its end record states")
     return end
+
+
+def _check_head(source: Source) -> None:
+    head = source.read_at(0, min(4, source.size))
+    if head not in (zip_layout.LOCAL_MAGIC, zip_layout.END_MAGIC):
+        raise ArchiveError(
+            f"this is not an archive (it starts with {head!r}, not with a zip header)",
+            remedy="graphwire reads files that graphwire.save or torch.export.save wrote",
+        )
 
 
 def _read_end64(source: Source, locator: bytes, locator_at: int, short: _End) -> tuple[_End, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
@@ -25,6 +25,8 @@ from graphwire.wire.archive.source import (
 )
 
 _PIECE_BYTES = 1 << 20
+_HEADER_BYTES = 512
+"""In bytes. Hardly any record has a longer header."""
 _NAMES_COMPARED, _NAME_COMPARED = 500, 200
 """How many names are compared with a missing one, and how many of its characters: comparing is slow."""
 REMEDY = "The file is damaged: fetch or write it again"
@@ -81,11 +83,29 @@ class ArchiveReader(Closing):
         self.nbytes = source.size
         skipped = len(self.root) + 1 if self.root else 0
         self._entries = {entry.name[skipped:]: entry for entry in entries}
+        self._offsets: dict[int, int] = {}
+        """The offset of the data behind a checked header, by the header's offset, for a remote source."""
 
     @property
     def is_mapped(self) -> bool:
         """Whether `map` maps stored records from a file. Otherwise it may return copies."""
         return isinstance(self._source, FileSource)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the bytes come over a network: each is compared with a checksum."""
+        return self._source.is_remote
+
+    def expect(self, names: Iterable[str], *, together: bool = False) -> None:
+        """Announce records that are going to be read whole, so that those of a remote archive are fetched ahead, in parallel.
+
+        Args:
+            names: the records; others than those of the archive are ignored.
+            together: whether to fetch neighbours with one request, however large they are.
+        """
+        if self._source.is_remote:
+            entries = filter(None, map(self._entries.get, names))
+            self._source.expect([(each.offset, each.end) for each in entries], together=together)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -134,7 +154,7 @@ class ArchiveReader(Closing):
             MissingRecordError: the archive has no such record.
             ArchiveError: its local header is damaged or contradicts the directory.
         """
-        return _data_offset(self._source, self._entry(name))
+        return self._data_offset(self._entry(name))
 
     def read(self, name: str) -> bytes:
         """Return the record's bytes, inflated and checked against their CRC-32.
@@ -161,14 +181,14 @@ class ArchiveReader(Closing):
         """Return the record as private writable memory. Writing to it changes neither the file nor another reader's view.
 
         A stored record of a regular file is mapped: a page is read on first access, and not checked (see `verify`). A stored
-        record of another source is copied without a check. A deflated record is copied and checked as by `copy`.
+        record in memory is copied without a check. A deflated or remote record is copied and checked as by `copy`.
 
         Raises:
             MissingRecordError: the archive has no such record.
             ArchiveError: it is damaged.
         """
         entry = self._entry(name)
-        if entry.method != zip_layout.STORED:
+        if entry.method != zip_layout.STORED or self._source.is_remote:
             return self.copy(name)
         if entry.size == 0:
             return memoryview(bytearray())
@@ -184,7 +204,7 @@ class ArchiveReader(Closing):
         """
         entry = self._entry(name)
         if entry.method == zip_layout.STORED:
-            return self._source.read_at(_data_offset(self._source, entry), min(count, entry.size))
+            return self._source.read_at(self._data_offset(entry), min(count, entry.size))
         return next(self._pieces(entry, whole=False), b"")[:count]
 
     def copy(self, name: str) -> memoryview:
@@ -225,7 +245,7 @@ class ArchiveReader(Closing):
             raise ArchiveError(
                 f"the record has no {memory.nbytes:,} stored bytes at {offset:,}", place=f"record {name!r}"
             )
-        self._source.read_into(_data_offset(self._source, entry) + offset, memory)
+        self._source.read_into(self._data_offset(entry) + offset, memory)
 
     def checksum(self, name: str) -> RunningChecksum:
         """Return a check of the record's CRC-32, for one reading in pieces.
@@ -262,12 +282,15 @@ class ArchiveReader(Closing):
             For each part a description of its position, and its size in bytes. Records with a damaged header are skipped.
         """
         entries = sorted(self._directory.entries, key=attrgetter("offset"))
+        if self._source.is_remote:
+            edges = ((each.offset, each.offset + _HEADER_BYTES) for each in entries)
+            self._source.expect([*edges, *((each.end - _FEW_BYTES, each.end) for each in entries)])
         first = entries[0].offset if entries else 0
         found = [("before the first record", first)]
         for entry in entries:
             with suppress(ArchiveError):
                 extra_bytes = _spare_extra_bytes(self._source, entry)
-                following = _data_offset(self._source, entry) + entry.stored_bytes
+                following = self._data_offset(entry) + entry.stored_bytes
                 following += _descriptor_bytes(self._source, entry, following)
                 found.append((f"in the header of record {entry.name!r}", extra_bytes))
                 found.append((f"behind record {entry.name!r}", entry.end - following))
@@ -287,7 +310,7 @@ class ArchiveReader(Closing):
         entry = self._entry(name)
         source: Source
         if entry.method == zip_layout.STORED:
-            source = PartSource(self._source, _data_offset(self._source, entry), entry.size)
+            source = PartSource(self._source, self._data_offset(entry), entry.size)
         else:
             source = BufferSource(self.read(name))
         try:
@@ -320,9 +343,20 @@ class ArchiveReader(Closing):
             )
         return entry
 
+    def _data_offset(self, entry: Entry) -> int:
+        """Return the offset of a record's data, after a check of its header."""
+        if not self._source.is_remote:
+            return _data_offset(self._source, entry)
+        found = self._offsets.get(entry.offset)
+        if found is None:
+            found = self._offsets[entry.offset] = _data_offset(self._source, entry)
+        return found
+
     def _pieces(self, entry: Entry, *, whole: bool) -> Iterator[bytes]:
         """Yield the record's bytes, in one piece or in pieces of bounded size; never more than the directory states."""
-        start = _data_offset(self._source, entry)
+        if self._source.is_remote:
+            self._source.expect([(entry.offset, entry.end)])
+        start = self._data_offset(entry)
         step = entry.stored_bytes if whole else _PIECE_BYTES
         if entry.method == zip_layout.STORED:
             for at in range(0, entry.size, max(step, 1)):

@@ -9,14 +9,17 @@ import mmap
 import os
 import stat
 import weakref
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 from graphwire.errors import ArchiveError, LimitError, note_caller
 from graphwire.wire import Limits, copy_bytes
+from graphwire.wire.remote import RemoteFile, located, open_remote, shown_url, url_of
 
-Readable: TypeAlias = "str | os.PathLike[str] | BinaryIO | bytes | bytearray | memoryview"
-"""The types that an archive can be read from. A file object is read from its start, whatever its position."""
+Readable: TypeAlias = "str | os.PathLike[str] | BinaryIO | bytes | bytearray | memoryview | RemoteFile"
+"""The types that an archive can be read from. A file object is read from its start, whatever its position. Text is a path, or a
+URL if it begins with `scheme://`."""
 
 CLOSED = "the archive is closed"
 _READ_BYTES = 1 << 20
@@ -27,6 +30,8 @@ class Source(Protocol):
 
     size: int
     """The length in bytes."""
+    is_remote: bool
+    """Whether bytes come over a network, so that a checksum is compared whenever there is one."""
 
     @property
     def closed(self) -> bool:
@@ -45,6 +50,14 @@ class Source(Protocol):
         """Return the range as private writable memory. Writing to it does not change the source."""
         ...
 
+    def expect(self, ranges: Iterable[tuple[int, int]], *, together: bool = False) -> None:
+        """Announce ranges that are going to be read, each as its start and end. Those of a remote source are fetched ahead.
+
+        Args:
+            together: whether ranges next to each other are fetched with one request, however large they are.
+        """
+        ...
+
     def close(self) -> None:
         """Close the source. Mapped memory stays valid."""
         ...
@@ -56,6 +69,8 @@ class FileSource:
     Reads use the descriptor, not the mapping, so that a truncated file is an error and not a bus error. The descriptor is
     closed only after the last read ends, because its number may then refer to another file.
     """
+
+    is_remote = False
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
@@ -114,6 +129,9 @@ class FileSource:
         finally:
             self._leave(reader)
 
+    def expect(self, ranges: Iterable[tuple[int, int]], *, together: bool = False) -> None:
+        """Do nothing: the system reads ahead."""
+
     def expect_scattered_reads(self) -> None:
         """Tell the system to read nothing ahead, where it can be told."""
         if hasattr(os, "posix_fadvise"):
@@ -148,6 +166,8 @@ class FileSource:
 class BufferSource:
     """Bytes in memory. `map` copies, because the caller's buffer must not change."""
 
+    is_remote = False
+
     def __init__(self, buffer: bytes | bytearray | memoryview) -> None:
         self._view: memoryview | None = memoryview(buffer).cast("B")
         self.size = self._view.nbytes
@@ -160,6 +180,9 @@ class BufferSource:
 
     def map(self, offset: int, size: int) -> memoryview:
         return copy_bytes(self._open_view()[offset : offset + size])
+
+    def expect(self, ranges: Iterable[tuple[int, int]], *, together: bool = False) -> None:
+        """Do nothing: all bytes are in memory."""
 
     @property
     def closed(self) -> bool:
@@ -181,6 +204,7 @@ class PartSource:
         self._whole = whole
         self._offset = offset
         self.size = size
+        self.is_remote = whole.is_remote
 
     def read_at(self, offset: int, size: int) -> bytes:
         return self._whole.read_at(self._offset + offset, size)
@@ -191,6 +215,10 @@ class PartSource:
     def map(self, offset: int, size: int) -> memoryview:
         return self._whole.map(self._offset + offset, size)
 
+    def expect(self, ranges: Iterable[tuple[int, int]], *, together: bool = False) -> None:
+        moved = ((self._offset + start, self._offset + end) for start, end in ranges)
+        self._whole.expect(moved, together=together)
+
     @property
     def closed(self) -> bool:
         return self._whole.closed
@@ -200,13 +228,17 @@ class PartSource:
 
 
 def open_source(source: Readable, limits: Limits) -> Source:
-    """Open `source`: a regular file is mapped, anything else is read into memory.
+    """Open `source`: a regular file is mapped, a remote one is read by ranges, anything else is read into memory.
 
     Raises:
         OSError: the path cannot be opened.
         ArchiveError: the path is a folder or a device, or the object does not return bytes.
         LimitError: a pipe returns more bytes than `limits` allow.
+        RemoteError: a file at a URL cannot be read.
     """
+    source = located(source)
+    if isinstance(source, RemoteFile):
+        return open_remote(source, limits.remote)
     if isinstance(source, (bytes, bytearray, memoryview)):
         return BufferSource(source)
     if isinstance(source, (str, os.PathLike)):
@@ -240,6 +272,10 @@ def file_name(file: object) -> str:
     """Return a name for a path, file object, stream or buffer, for messages; empty for any other object."""
     if isinstance(file, (bytes, bytearray, memoryview)):
         return "the bytes"
+    if isinstance(file, RemoteFile):
+        return file.url
+    if (url := url_of(file)) is not None:
+        return shown_url(url)
     if isinstance(file, (str, os.PathLike)):
         return os.fsdecode(file)
     name = getattr(file, "name", None)

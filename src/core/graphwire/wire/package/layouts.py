@@ -13,6 +13,7 @@ In B1 and B2 the example inputs are a torch.save file; graphwire also writes a t
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -208,6 +209,18 @@ def open_layout(reader: ArchiveReader) -> Layout:
     flat = _PROGRAM in reader
     tried = (LAYOUTS[name] for name in _DETECTED)
     return Layout(next(spec for spec in tried if spec.is_flat == flat and spec.is_used_by(reader)), reader)
+
+
+_DESCRIPTIONS = frozenset({_PROGRAM, PROVIDERS, REFERENCES, "archive_format", "archive_version", "byteorder"})
+
+
+def descriptions(names: Iterable[str]) -> list[str]:
+    """Return the members that describe what an archive has: programs, configs and references, in any layout."""
+    return [
+        name
+        for name in names
+        if name in _DESCRIPTIONS or name.startswith(MODELS) or name.endswith(CONFIG_SUFFIX)
+    ]
 
 
 def _is_document(member: str) -> bool:

@@ -35,7 +35,7 @@ from graphwire.wire.archive import (
     read_manifest,
 )
 from graphwire.wire.package.document import read_document, read_program
-from graphwire.wire.package.layouts import PROVIDERS, Layout, executable_members, open_layout
+from graphwire.wire.package.layouts import PROVIDERS, Layout, descriptions, executable_members, open_layout
 from graphwire.wire.weights import REFERENCES, read_references
 
 NO_MANIFEST = Problem(
@@ -59,6 +59,7 @@ class Package(Closing):
 
     def __init__(self, source: Readable, registry: Registry, *, limits: Limits = DEFAULT_LIMITS) -> None:
         self.archive = ArchiveReader(source, limits=limits)
+        self.archive.expect(descriptions(self.archive.names), together=True)
         self._registry = registry
         self._limits = limits
         self._fetched: dict[str, bytes] = {}
@@ -215,6 +216,7 @@ class Package(Closing):
         Raises:
             As `ArchiveReader.verify`.
         """
+        self.archive.expect(self.payload_records)
         for fault in manifest_errors(self.archive, self.manifest, self.payload_records):
             raise fault
 
@@ -237,6 +239,7 @@ class Package(Closing):
         Problems are records that differ from what was written, that only the manifest or only the archive has, or that contain
         executable code (which graphwire never runs), and bytes that belong to no record.
         """
+        self.archive.expect(self.archive.names)
         problems = executable_members(self.archive)
         manifest = Manifest({})
         try:

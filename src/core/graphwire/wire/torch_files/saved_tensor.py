@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from graphwire.errors import ArchiveError, DecodeError
@@ -79,6 +80,9 @@ _END_BYTES = 4096
 class _Ends:
     """A range of a file (a `Source`), whose first and last bytes are read once."""
 
+    is_remote = False
+    """Whatever reads the elements compares them with their checksums."""
+
     def __init__(self, file: _File, offset: int, size: int) -> None:
         self._file = file
         self._offset = offset
@@ -98,6 +102,9 @@ class _Ends:
 
     def map(self, offset: int, size: int) -> memoryview:
         return memoryview(bytearray(self.read_at(offset, size)))
+
+    def expect(self, ranges: Iterable[tuple[int, int]], *, together: bool = False) -> None:
+        """Do nothing: what describes a tensor is read at once."""
 
     def close(self) -> None:
         """Do nothing: whoever opened the file closes it."""

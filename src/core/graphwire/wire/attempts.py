@@ -1,0 +1,115 @@
+"""Calls a remote file system, and calls it again after a failure that may pass."""
+
+from __future__ import annotations
+
+import errno
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from graphwire.errors import GraphwireError, RemoteError, exception_text
+
+T = TypeVar("T")
+
+_FINAL = (
+    FileExistsError,
+    FileNotFoundError,
+    GraphwireError,
+    ImportError,
+    IsADirectoryError,
+    MemoryError,
+    NotADirectoryError,
+    NotImplementedError,
+    PermissionError,
+    TypeError,
+    ValueError,
+)
+"""Failures that another attempt would repeat. Clients have their own classes for the others."""
+_PASSING_STATUS = frozenset({408, 425, 429, *range(500, 600)})
+"""HTTP statuses of failures that may pass."""
+_SECRET = re.compile(r"\?[^\s'\")>]+")
+"""The query of a URL, which may be a signature."""
+_REMEDY = "Try again later; if it stays, look at the server, the network and storage_options="
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """How often a remote file system is called, and how long it may take.
+
+    Args:
+        count: the attempts in all.
+        wait: the seconds before the second attempt. Each further wait is twice as long, and a random part of it is left out, so
+            that many readers do not return at once.
+        longest_wait: in seconds.
+        seconds: how long one attempt may take, beside the time for its bytes.
+        slowest: in bytes a second. A slower transfer is a stalled one.
+    """
+
+    count: int = 5
+    wait: float = 0.25
+    longest_wait: float = 8.0
+    seconds: float = 30.0
+    slowest: int = 1 << 15
+
+    def limit(self, nbytes: int = 0) -> float:
+        """Return how many seconds an attempt to transfer bytes may take."""
+        return self.seconds + nbytes / self.slowest
+
+    def run(self, url: str, what: str, call: Callable[[], T]) -> T:
+        """Return what a call returns, after as many attempts as it takes.
+
+        Args:
+            url: what errors name.
+            what: what the call does, as in "read bytes 0 to 9".
+
+        Raises:
+            OSError: the file does not exist, or access is denied.
+            RemoteError: the last attempt failed.
+        """
+        from random import uniform
+
+        wait = self.wait
+        for left in range(self.count - 1, -1, -1):
+            try:
+                return call()
+            except Exception as error:
+                if not left or not _may_pass(error):
+                    raise _final_error(error, url, what) from error
+            time.sleep(wait * uniform(0.5, 1.0))
+            wait = min(2 * wait, self.longest_wait)
+        raise AssertionError("there is at least one attempt")
+
+
+class ShortAnswerError(OSError):
+    """A server gives fewer or other bytes than it was asked for."""
+
+
+def _may_pass(error: Exception) -> bool:
+    status = getattr(error, "status", None)
+    if isinstance(status, int) and status >= 400:
+        return status in _PASSING_STATUS
+    return not isinstance(error, _FINAL)
+
+
+def _final_error(error: Exception, url: str, what: str) -> Exception:
+    status = getattr(error, "status", None)
+    if isinstance(error, (GraphwireError, MemoryError)):
+        return error
+    if isinstance(error, FileNotFoundError) or status in (404, 410):
+        return FileNotFoundError(errno.ENOENT, "there is no such file", url)
+    if isinstance(error, PermissionError) or status in (401, 403):
+        text = "access is denied; credentials go into storage_options="
+        return PermissionError(errno.EACCES, text, url)
+    for kind, number, text in (
+        (FileExistsError, errno.EEXIST, "there is such a file already"),
+        (IsADirectoryError, errno.EISDIR, "this is a folder; name a file inside it"),
+    ):
+        if isinstance(error, kind):
+            return kind(number, text, url)
+    reason = f"HTTP status {status}" if isinstance(status, int) else _SECRET.sub("?…", exception_text(error))
+    return RemoteError(f"cannot {what}: {reason}", remedy=_REMEDY).of(url)
+
+
+DEFAULT_ATTEMPTS = Attempts()
