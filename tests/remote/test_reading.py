@@ -72,6 +72,7 @@ def _result(loaded: torch.export.ExportedProgram) -> torch.Tensor:
 def test_a_program_on_a_server_is_loaded_in_parallel_and_read_once(
     server: FolderServer, folder: Path, module: torch.nn.Module
 ) -> None:
+    server.waits = True
     loaded = graphwire.load(f"{server.url}/program.pt2")
     assert torch.equal(_result(loaded), module(torch.ones(2, 512)))
     assert server.most_at_once > 1

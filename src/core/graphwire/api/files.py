@@ -26,7 +26,7 @@ from graphwire.api.weights import (
     requires_external,
     without_external,
 )
-from graphwire.errors import EncodeError, GraphwireError, Problem, problems_of
+from graphwire.errors import EncodeError, GraphwireError, Problem, RemoteError, problems_of
 from graphwire.evolve.opsets import Plan, check_plugins, plan_for
 from graphwire.evolve.targets import target_named
 from graphwire.hooks import PluginInfo, default_registry
@@ -247,9 +247,15 @@ def verify(file: Readable, **options: Unpack[OpenOptions]) -> list[Problem]:
     Returns:
         The problems, each with its place; an empty list for an intact file. Of a program that is divided between ranks, the
         weights of all ranks are read, or with `rank` those of one.
+
+    Raises:
+        OSError: there is no such file, or it cannot be opened.
+        RemoteError: the file at a URL cannot be read.
     """
     try:
         archive = open(file, **options)
+    except RemoteError:
+        raise  # nothing is known of the file
     except GraphwireError as error:
         return problems_of(error, "archive")
     with archive:
