@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOORS = {
     ROOT / "src/core/graphwire" / name
     for name in (
-        "api/__init__.py",
+        "__init__.py",
         "hooks/__init__.py",
         "schema/__init__.py",
         "schema/texts/__init__.py",

@@ -23,7 +23,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text(encod
 
 PASSES_ON = {
     name: function
-    for name, function in vars(graphwire).items()
+    for name, function in [(each, getattr(graphwire, each)) for each in graphwire.__all__]
     if inspect.isfunction(function) and inspect.unwrap(function).__code__.co_flags & inspect.CO_VARKEYWORDS
 }
 """The functions that take `**options`, by name."""

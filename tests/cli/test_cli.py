@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import torch
 
+import graphwire
 import graphwire.cli
-from graphwire import api
 from graphwire.cli.commands import _parser, main
 from graphwire.cli.terminal import Output, Section, escaped, size_text
 from graphwire.errors import GraphwireError, Problem, ValidationError
@@ -202,7 +202,7 @@ def test_an_interrupt_ends_quietly(monkeypatch, capsys, archive):
     def interrupted(_file, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(api, "open", interrupted)
+    monkeypatch.setattr(graphwire, "open", interrupted)
     assert main(["inspect", str(archive)]) == 130
     assert capsys.readouterr().err == "graphwire: error: interrupted\n"
 
@@ -240,7 +240,7 @@ def test_an_error_names_the_file_and_lists_each_problem_on_a_line(error, text, m
     def failing(_file, **_options):
         raise error
 
-    monkeypatch.setattr(api, "verify", failing)
+    monkeypatch.setattr(graphwire, "verify", failing)
     assert main(["verify", "FILE"]) == 2
     assert capsys.readouterr().err == f"graphwire: error: {text}\n"
 

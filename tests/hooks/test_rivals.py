@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 from tests.hooks.rivals import RIVALS, install
@@ -45,15 +46,17 @@ def everything(program: Any, registry: Registry, formats: Sequence[str] = FORMAT
         assert torch.equal(loaded.module()(-torch.ones(2, 3))["y"][0], torch.zeros(2, 3))
         made[f"{format} again"] = graphwire.dumps(loaded, format=format, registry=registry)
         with graphwire.open(data, registry=registry) as archive:
-            made[f"{format} inspected"] = repr(archive.inspect("file"))
+            made[f"{format} inspected"] = str(msgspec.to_builtins(archive.inspect("file")))
             document = graphwire.encode(archive.program, format, registry=registry)
-        made[f"{format} decoded"] = repr(graphwire.decode(document, registry=registry))
+        made[f"{format} decoded"] = str(msgspec.to_builtins(graphwire.decode(document, registry=registry)))
         made[f"{format} verified"] = graphwire.verify(data, registry=registry)
         converted, upgraded = io.BytesIO(), io.BytesIO()
         graphwire.convert(data, converted, format="msgpack", registry=registry)
         made[f"{format} converted"] = converted.getvalue()
         old = graphwire.dumps(program, format=format, opset_version={"aten": 9}, registry=registry)
-        made[f"{format} planned"] = repr(graphwire.plan_upgrade(old, registry=registry))
+        made[f"{format} planned"] = str(
+            [plan.to_tree() for plan in graphwire.plan_upgrade(old, registry=registry).values()]
+        )
         graphwire.upgrade(old, upgraded, registry=registry)
         made[f"{format} upgraded"] = upgraded.getvalue()
     made["target"] = graphwire.dumps(program, target="torch-2.6", registry=registry)

@@ -6,5 +6,113 @@ graphwire.save(program, "model.pt2", format="msgpack")
 program = graphwire.load("model.pt2")
 """
 
-from graphwire.api import *  # noqa: F403 `graphwire.api` lists the public names
-from graphwire.api import __all__ as __all__
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphwire import errors
+    from graphwire.analysis.diff import Diff
+    from graphwire.analysis.inspection import Inspection, LoadReport, WriteReport
+    from graphwire.api.archive import Archive, open
+    from graphwire.api.compare import canonicalize, content_hash, diff, supports, targets
+    from graphwire.api.documents import decode, encode, treespec_dumps, treespec_loads
+    from graphwire.api.files import convert, inspect, plan_upgrade, plugins, upgrade, verify, weights
+    from graphwire.api.options import LoadOptions, OpenOptions, SaveOptions
+    from graphwire.api.programs import bind, dumps, from_schema, load, loads, save, to_schema
+    from graphwire.api.weights import AS_SAVED, IN_FILE, Blobs, Checkpoint, WeightInfo
+    from graphwire.errors import Problem
+    from graphwire.evolve.opsets import Plan
+    from graphwire.hooks import PluginInfo, Registry, hookimpl
+    from graphwire.version import __version__
+    from graphwire.wire import Attempts, Limits, Payloads, PickleLimits
+    from graphwire.wire.weights import Piece
+
+__all__ = [
+    "AS_SAVED",
+    "IN_FILE",
+    "Archive",
+    "Attempts",
+    "Blobs",
+    "Checkpoint",
+    "Diff",
+    "Inspection",
+    "Limits",
+    "LoadOptions",
+    "LoadReport",
+    "OpenOptions",
+    "Payloads",
+    "PickleLimits",
+    "Piece",
+    "Plan",
+    "PluginInfo",
+    "Problem",
+    "Registry",
+    "SaveOptions",
+    "WeightInfo",
+    "WriteReport",
+    "__version__",
+    "bind",
+    "canonicalize",
+    "content_hash",
+    "convert",
+    "decode",
+    "diff",
+    "dumps",
+    "encode",
+    "errors",
+    "from_schema",
+    "hookimpl",
+    "inspect",
+    "load",
+    "loads",
+    "open",
+    "plan_upgrade",
+    "plugins",
+    "save",
+    "supports",
+    "targets",
+    "to_schema",
+    "treespec_dumps",
+    "treespec_loads",
+    "upgrade",
+    "verify",
+    "weights",
+]
+
+_NAMES = {
+    "graphwire.analysis.diff": ("Diff",),
+    "graphwire.analysis.inspection": ("Inspection", "LoadReport", "WriteReport"),
+    "graphwire.api.archive": ("Archive", "open"),
+    "graphwire.api.compare": ("canonicalize", "content_hash", "diff", "supports", "targets"),
+    "graphwire.api.documents": ("decode", "encode", "treespec_dumps", "treespec_loads"),
+    "graphwire.api.files": ("convert", "inspect", "plan_upgrade", "plugins", "upgrade", "verify", "weights"),
+    "graphwire.api.options": ("LoadOptions", "OpenOptions", "SaveOptions"),
+    "graphwire.api.programs": ("bind", "dumps", "from_schema", "load", "loads", "save", "to_schema"),
+    "graphwire.api.weights": ("AS_SAVED", "IN_FILE", "Blobs", "Checkpoint", "WeightInfo"),
+    "graphwire.errors": ("Problem",),
+    "graphwire.evolve.opsets": ("Plan",),
+    "graphwire.hooks": ("PluginInfo", "Registry", "hookimpl"),
+    "graphwire.version": ("__version__",),
+    "graphwire.wire": ("Attempts", "Limits", "Payloads", "PickleLimits"),
+    "graphwire.wire.weights": ("Piece",),
+}
+"""The module of each public name. It is imported on first access, so that a command imports only what it uses."""
+
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first access."""
+    if name == "errors":
+        return importlib.import_module("graphwire.errors")  # noqa: TID251 a module of this package
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    value = getattr(importlib.import_module(_MODULES[name]), name)  # noqa: TID251 a module of this package
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,13 +1,6 @@
-"""The version of this distribution."""
+"""The version of this distribution. `pyproject.toml` reads it from here."""
 
-from __future__ import annotations
-
-from importlib.metadata import PackageNotFoundError, version
-
-try:
-    __version__ = version("graphwire")
-except PackageNotFoundError:  # run from a source tree that is not installed
-    __version__ = "0+unknown"
+__version__ = "0.1.0"
 
 PRODUCER = f"graphwire {__version__}"
 """The value of a document's `producer` field."""

@@ -14,7 +14,7 @@ from graphwire.analysis.validation import check_payload_names, check_valid, vali
 from graphwire.api.argument_checks import StorageOptions, check_limits, check_storage_options
 from graphwire.api.bare_document import BareDocument, add_embedded, find_bare_document
 from graphwire.api.documents import program_at_current_schema
-from graphwire.api.error_boundary import Boundary, reading
+from graphwire.api.error_boundary import LOG, Boundary, reading
 from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
 from graphwire.api.weights import AS_SAVED, AttachedWeights, LoadWeights, check_weights_choice
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem, problems_of
@@ -93,6 +93,9 @@ class Archive(Closing):
             raise
         self._programs: dict[str, Program] = {}
         self._origins: dict[str, Origin] = {}
+
+    def __repr__(self) -> str:
+        return f"<Archive {self.file!r:.200}>"
 
     @property
     @_bounded
@@ -209,6 +212,11 @@ class Archive(Closing):
             payloads.complete(program)
             self._origins[method] = Origin(version, taken, payloads, renamed)
             self._programs[method] = program
+            LOG.info("%s: read program %r of schema %s", self.file, method, version)
+            for step in taken:
+                LOG.info("%s: upgraded %s", self.file, step.what)
+            for name, why in payloads.unread.items():
+                LOG.info("%s: skipped %s: %s", self.file, name, why)
         return program
 
     @_bounded

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
@@ -35,6 +37,10 @@ from graphwire.hooks import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.wire.archive import file_name
 from graphwire.wire.remote import url_of
+
+LOG = logging.getLogger("graphwire")
+"""What public functions read, upgrade and skip, and how long it takes. Silent unless the caller configures logging."""
+LOG.addHandler(logging.NullHandler())
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -128,6 +134,18 @@ def writing(*sources: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return _bounded(sources, EncodeError)
 
 
+_OF_TORCH = {
+    "expected_opset_version": "operators are brought to the installed versions; `opset_version` of save and convert"
+    " chooses those of a file",
+    "map_location": "device= names the device",
+    "pickle_protocol": "graphwire writes no pickles",
+    "weights_only": "graphwire never runs a file's pickles",
+    "f": "the file is the first argument",
+    "ep": "the program is the first argument",
+}
+"""Arguments of torch's functions, and what to use instead."""
+
+
 def _bounded(
     sources: tuple[str, ...], kind: type[GraphwireError]
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -138,9 +156,17 @@ def _bounded(
         @functools.wraps(function)
         def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
             if unknown := kwargs.keys() - options:
-                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {min(unknown)!r}")
+                name = min(unknown)
+                hint = f"; {_OF_TORCH[name]}" if name in _OF_TORCH else ""
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
+            start = time.perf_counter()
             try:
-                return function(*args, **kwargs)
+                result = function(*args, **kwargs)
+                if LOG.isEnabledFor(logging.INFO):
+                    given = signature.bind_partial(*args, **kwargs).arguments
+                    names = " and ".join(source_name(given[each]) for each in sources if each in given)
+                    LOG.info("%s: %s, %.3f s", function.__name__, names, time.perf_counter() - start)
+                return result
             except Exception as error:
                 if error.__traceback__ is None or error.__traceback__.tb_next is None:
                     raise  # The call itself failed: its arguments do not fit the signature.

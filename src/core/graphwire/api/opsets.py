@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphwire.analysis.validation import check_valid
+from graphwire.api.error_boundary import LOG
 from graphwire.errors import OpsetError, Problem, ValidationError
 from graphwire.evolve.documents import AppliedStep
 from graphwire.evolve.operators import forms_of_parameters, with_forms
@@ -82,6 +83,8 @@ def _applied(program: Program, plan: Plan, registry: Registry) -> Program:
     changed = apply(program, plan)
     if changed is program:
         return program
+    for step in plan.steps:
+        LOG.info("upgraded opset %s, %d nodes", step, len(step.nodes))
     changed = with_requirements(changed, registry)
     try:
         check_valid(changed)

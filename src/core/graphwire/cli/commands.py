@@ -217,10 +217,8 @@ def _parser(chosen: str | None = None) -> _Parser:
     """Return the parser.
 
     Args:
-        chosen: the command to run, whose arguments are added; None adds those of all commands.
+        chosen: the command to run, whose arguments are added; None for none.
     """
-    from graphwire.cli.files import add_options
-
     parser = _Parser(
         prog="graphwire",
         description="Inspect, convert, compare and verify files of exported PyTorch programs. Nothing in a file is executed.",
@@ -230,7 +228,9 @@ def _parser(chosen: str | None = None) -> _Parser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         each = commands.add_parser(name, help=command.help, epilog=_CODES)
-        if chosen in (None, name):
+        if chosen == name:
+            from graphwire.cli.files import add_options
+
             add_options(each)
             command.add()(each)
     return parser

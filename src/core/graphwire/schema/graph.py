@@ -255,6 +255,10 @@ class Argument(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fiel
     as_range: RangeValue | None = None
     """Extension `ranges`: a Python range."""
 
+    def __repr__(self) -> str:
+        arms = [(arm, getattr(self, arm)) for arm in ARGUMENT_ARMS]
+        return f"Argument({', '.join(f'{arm}={held!r}' for arm, held in arms if held is not None)})"
+
 
 ARGUMENT_ARMS: tuple[str, ...] = Argument.__struct_fields__
 """Every arm of an argument."""
@@ -396,3 +400,6 @@ class Graph(msgspec.Struct, gc=False, omit_defaults=True):
     `nn.Parameter` or an `nn.Buffer`."""
     output_list: bool = False
     """Extension without requirement: the graph returns its outputs in a list, not a tuple."""
+
+    def __repr__(self) -> str:
+        return f"<Graph: {len(self.nodes)} nodes, {len(self.inputs)} inputs, {len(self.outputs)} outputs>"

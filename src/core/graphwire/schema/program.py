@@ -115,6 +115,9 @@ class GraphModule(msgspec.Struct, omit_defaults=True):
     """Extension without requirement: by symbol, the expression (constructor text) that tracing found the symbol to be
     equal to. Such symbols have a range, but no value uses them."""
 
+    def __repr__(self) -> str:
+        return f"<GraphModule: {self.graph!r}>"
+
 
 class SchemaVersion(msgspec.Struct, frozen=True):
     """The version of torch's schema. A new major version is incompatible; a new minor version adds fields."""
@@ -238,3 +241,8 @@ class Program(msgspec.Struct, omit_defaults=True):
     Most collectives do not state it."""
     encoded_values: dict[str, EncodedValue] = {}
     """Extension `codecs`: by qualified name, the weights and constants that codecs encoded."""
+
+    def __repr__(self) -> str:
+        graph, version = self.graph_module.graph, self.schema_version
+        interface = f"{len(graph.nodes)} nodes, {len(graph.inputs)} inputs, {len(graph.outputs)} outputs"
+        return f"<Program: {interface}, schema {version.major!r:.20}.{version.minor!r:.20}, torch {self.torch_version:.40}>"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphwire.wire.attempts import DEFAULT_ATTEMPTS, Attempts
-from graphwire.wire.pickle_limits import DEFAULT_PICKLE_LIMITS, PickleLimits
+from graphwire.wire.pickle_limits import DEFAULT_PICKLE_LIMITS, PickleLimits, changed_text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Limits:
     """The limits that apply while a file is read. A caller who trusts a file raises them with `dataclasses.replace`.
 
@@ -38,6 +38,9 @@ class Limits:
     """The limits for each pickle in a file of torch: weights, constants, example inputs."""
     remote: Attempts = DEFAULT_ATTEMPTS
     """How often a server is asked for bytes of a file at a URL, and how long it may take."""
+
+    def __repr__(self) -> str:
+        return changed_text(self)
 
 
 DEFAULT_LIMITS = Limits()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from difflib import get_close_matches
+from typing import Any, Protocol, runtime_checkable
 
 from graphwire.errors import DecodeError, Problem, WeightsError
 from graphwire.schema import (
@@ -82,7 +83,91 @@ class RangedRecord(Record, Protocol):
         ...
 
 
-@dataclass(slots=True)
+_NUMPY_TYPES = {
+    "bool": "|b1",
+    "uint8": "|u1",
+    "int8": "|i1",
+    **{f"{kind}{8 * size}": f"<{kind[0]}{size}" for kind in ("uint", "int") for size in (2, 4, 8)},
+    **{f"float{8 * size}": f"<f{size}" for size in (2, 4, 8)},
+    **{f"complex{8 * size}": f"<c{size}" for size in (8, 16)},
+}
+"""The element types that NumPy has, by torch's name, in the form of its array interface."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """One weight or constant: its type, its shape, and the bytes of its storage. `numpy.asarray` of it makes no copy."""
+
+    name: str
+    meta: PayloadMeta
+    record: Record | None
+    """The bytes of its storage; None if there are none."""
+
+    def __repr__(self) -> str:
+        return f"<Payload {self.name!r:.200}: {self.dtype} {list(self.shape or ())}, {self.nbytes:,} bytes>"
+
+    @property
+    def dtype(self) -> str:
+        """torch's name of the element type, such as `float32`; empty if it is not a plain tensor."""
+        return "" if self.meta.tensor_meta is None else self.meta.tensor_meta.dtype_text
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """The sizes; None if it is not a plain tensor."""
+        return self._numbers("sizes")
+
+    @property
+    def strides(self) -> tuple[int, ...] | None:
+        """The strides in elements; None if it is not a plain tensor."""
+        return self._numbers("strides")
+
+    @property
+    def offset(self) -> int:
+        """The position of the first element in the storage, in elements."""
+        tensor = self.meta.tensor_meta
+        return (tensor.storage_offset.as_int or 0) if tensor is not None else 0
+
+    @property
+    def nbytes(self) -> int:
+        """The size of its storage in bytes."""
+        return 0 if self.record is None else self.record.nbytes
+
+    def view(self) -> memoryview:
+        """Return the little-endian bytes of its storage, mapped where possible.
+
+        Raises:
+            DecodeError: there are none.
+        """
+        if self.record is None:
+            raise DecodeError(f"there are no bytes of {self.name!r:.200}")
+        return self.record.view()
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        kind, shape, strides = _NUMPY_TYPES.get(self.dtype), self.shape, self.strides
+        if kind is None or shape is None or strides is None or self.meta.conj or self.meta.neg:
+            raise AttributeError(f"NumPy has no array like {self!r}; take its bytes from view()")
+        item = ITEM_SIZES[self.dtype]
+        needed = extent(self.meta.tensor_meta) if self.meta.tensor_meta is not None else None
+        view = self.view()
+        if needed is None or needed > view.nbytes:
+            raise AttributeError(f"{self!r} does not fit its record")
+        return {
+            "version": 3,
+            "typestr": kind,
+            "shape": shape,
+            "strides": tuple(item * stride for stride in strides),
+            "data": view,
+            "offset": item * self.offset,
+        }
+
+    def _numbers(self, field: str) -> tuple[int, ...] | None:
+        tensor = self.meta.tensor_meta
+        known = None if tensor is None else known_integers(getattr(tensor, field))
+        return None if known is None else tuple(known)
+
+
+@dataclass(slots=True, repr=False)
 class Payloads:
     """The tensors and objects that a program refers to by name, in the order of the program's own dictionaries."""
 
@@ -103,6 +188,38 @@ class Payloads:
     """The weights and constants that are not read, by qualified name, with the reason: usually, reading would run code."""
     warnings: list[str] = field(default_factory=list)
     """One sentence for each thing that is dropped without harm to the program."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<Payloads: {len(self.weights)} weights, {len(self.constants)} constants, {self.nbytes:,} bytes>"
+        )
+
+    def __getitem__(self, name: str) -> Payload:
+        """Return the weight or constant of a qualified name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for folder, metas in ((WEIGHTS, self.weights), (CONSTANTS, self.constants)):
+            if name in metas:
+                meta = metas[name]
+                record = self.records.get(folder + meta.path_name)
+                if record is None and meta.shared is not None:
+                    record = self.records.get(meta.shared)
+                return Payload(name, meta, record)
+        known = get_close_matches(name, [*self.weights, *self.constants], n=1)
+        raise KeyError(
+            f"there is no weight or constant {name!r:.200}"
+            + (f"; did you mean {known[0]!r:.200}?" if known else "")
+        )
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.weights or name in self.constants
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of all weights, then of all constants."""
+        yield from self.weights
+        yield from self.constants
 
     @property
     def nbytes(self) -> int:

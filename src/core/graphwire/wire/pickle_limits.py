@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from graphwire.errors import DecodeError, LimitError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PickleLimits:
     """The limits that apply while a pickle is read."""
 
@@ -27,6 +27,16 @@ class PickleLimits:
     """Bytes of one text or byte string."""
     name_bytes: int = 512
     """Bytes of a module's or a class's name, or of a storage's key."""
+
+    def __repr__(self) -> str:
+        return changed_text(self)
+
+
+def changed_text(limits: Any) -> str:
+    """Return limits as text that creates them; bounds with their defaults are left out."""
+    held = [(each.name, getattr(limits, each.name), each.default) for each in fields(limits)]
+    changed = ", ".join(f"{name}={value!r}" for name, value, default in held if value != default)
+    return f"{type(limits).__name__}({changed})"
 
 
 DEFAULT_PICKLE_LIMITS = PickleLimits()

@@ -23,6 +23,7 @@ from graphwire.analysis.canonical import (
 )
 from graphwire.analysis.diff.facts import SECTIONS, Entries, Labels, encoded_entries, user_inputs
 from graphwire.analysis.diff.nodes import Detail, NodeChange, Side, diff_graphs, fact_details
+from graphwire.errors import escaped
 from graphwire.schema import Program, SignatureNames, names_in, value_name
 
 MAX_OTHERS = 50
@@ -52,6 +53,16 @@ class Diff(msgspec.Struct, frozen=True):
     changes: list[Change]
     nodes: list[NodeChange]
     """The changed nodes in the order of B; removed nodes at their former position."""
+
+    def __repr__(self) -> str:
+        if self.same:
+            return f"<Diff: the same, {self.nodes_a} nodes, {self.hash_a}>"
+        return f"<Diff: {len(self.changes)} changes, {len(self.nodes)} changed nodes; str() lists them>"
+
+    def __str__(self) -> str:
+        from graphwire.analysis.diff.text import diff_lines
+
+        return "\n".join(map(escaped, diff_lines(self)))
 
 
 def diff(

@@ -148,6 +148,12 @@ class Inspection(msgspec.Struct, frozen=True):
     records: list[str]
     """The names of all records in the archive."""
 
+    def __repr__(self) -> str:
+        names = ", ".join(repr(each.name) for each in self.methods[:8])
+        return (
+            f"<Inspection of {self.file!r:.200}: {self.size:,} bytes, {self.layout}, programs {names:.400}>"
+        )
+
 
 def summarize(
     program: Program,

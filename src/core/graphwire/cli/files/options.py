@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graphwire.api import OpenOptions
+    from graphwire import OpenOptions
 
 __all__ = [
     "add_files",

@@ -19,10 +19,10 @@ def add_plugins(parser: argparse.ArgumentParser) -> None:
 
 
 def _plugins(arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire import api
+    import graphwire
     from graphwire.cli.reading.inspection import plugin_section
 
-    found = api.plugins()
+    found = graphwire.plugins()
     if arguments.json:
         output.json([_plugin_tree(plugin) for plugin in found])
     elif not found:

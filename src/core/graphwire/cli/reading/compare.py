@@ -20,7 +20,7 @@ from graphwire.cli.terminal import Output, progress
 from graphwire.errors import ArchiveError
 
 if TYPE_CHECKING:
-    from graphwire.api import Archive
+    from graphwire import Archive
 
 __all__ = ["add_diff"]
 
@@ -47,26 +47,26 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
 def _diff(arguments: argparse.Namespace, output: Output) -> int:
     import msgspec
 
-    from graphwire import api
+    import graphwire
     from graphwire.analysis.diff import diff_lines
 
     options = open_options(arguments)
     one, other = (_input_of(word) for word in (arguments.a, arguments.b))
     with (
         progress("Comparing"),
-        api.open(one.source, **options) as a,
-        api.open(other.source, **options) as b,
+        graphwire.open(one.source, **options) as a,
+        graphwire.open(other.source, **options) as b,
     ):
         names_a, names_b = (_methods(archive, arguments.method) for archive in (a, b))
         if arguments.weights:
             a.check_payloads()
             b.check_payloads()
         if len(names_a) == len(names_b) == 1:  # Each file has one program; names may differ.
-            found = {names_a[0]: api.diff(a, b, method=arguments.method, weights=arguments.weights)}
+            found = {names_a[0]: graphwire.diff(a, b, method=arguments.method, weights=arguments.weights)}
             names_b = names_a
         else:
             common = [name for name in names_a if name in names_b]
-            found = {name: api.diff(a, b, method=name, weights=arguments.weights) for name in common}
+            found = {name: graphwire.diff(a, b, method=name, weights=arguments.weights) for name in common}
     removed = [name for name in names_a if name not in names_b]
     added = [name for name in names_b if name not in names_a]
     same = not removed and not added and all(each.same for each in found.values())

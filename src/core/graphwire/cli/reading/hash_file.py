@@ -72,13 +72,13 @@ def _hash(arguments: argparse.Namespace, output: Output) -> int:
 def _hashes(
     each: Input, arguments: argparse.Namespace, *, weights: bool, method: str | None
 ) -> dict[str, str]:
-    from graphwire import api
+    import graphwire
 
-    with api.open(each.source, **open_options(arguments)) as archive:
+    with graphwire.open(each.source, **open_options(arguments)) as archive:
         names = archive.methods if method is None else (archive.method(method),)
         if weights:
             archive.check_payloads()
-        return {name: api.content_hash(archive, method=name, weights=weights) for name in names}
+        return {name: graphwire.content_hash(archive, method=name, weights=weights) for name in names}
 
 
 class _Listed(NamedTuple):

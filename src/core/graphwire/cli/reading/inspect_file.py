@@ -49,12 +49,12 @@ def _inspect(arguments: argparse.Namespace, output: Output) -> int:
 def _inspect_file(each: Input, arguments: argparse.Namespace, output: Output) -> int:
     import msgspec
 
-    from graphwire import api
+    import graphwire
     from graphwire.cli.reading.inspection import inspection_sections, node_section, target_section
     from graphwire.cli.reading.node_text import node_texts
 
     nodes, targets = {}, {}
-    with api.open(each.source, **open_options(arguments)) as archive:
+    with graphwire.open(each.source, **open_options(arguments)) as archive:
         name = None if arguments.method is None else archive.method(arguments.method)
         inspection = archive.inspect(each.name)
         if name is not None:

@@ -47,18 +47,18 @@ def _targets(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _targets_of_file(each: Input, arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire import api
+    import graphwire
     from graphwire.cli.reading.inspect_file import target_trees
     from graphwire.cli.reading.inspection import target_section
 
     found = {}
-    with api.open(each.source, **open_options(arguments)) as archive:
+    with graphwire.open(each.source, **open_options(arguments)) as archive:
         names = archive.methods if arguments.method is None else (archive.method(arguments.method),)
         for name in names:
             if arguments.target is None:
                 found[name] = archive.targets(name)
             else:
-                found[name] = {arguments.target: api.supports(archive, arguments.target, method=name)}
+                found[name] = {arguments.target: graphwire.supports(archive, arguments.target, method=name)}
     blocked = arguments.target is not None and any(any(each.values()) for each in found.values())
     if arguments.json:
         tree = {"file": each.name, "programs": {name: target_trees(each) for name, each in found.items()}}

@@ -33,14 +33,14 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
 
 
 def _verify(arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire import api
+    import graphwire
     from graphwire.cli.reading.inspection import count_text, problem_section
 
     problem_count = 0
 
     def task(each: Input) -> int:
         nonlocal problem_count
-        problems = api.verify(each.source, **open_options(arguments))
+        problems = graphwire.verify(each.source, **open_options(arguments))
         problem_count += len(problems)
         if arguments.json:
             tree = {"file": each.name, "problems": [problem._asdict() for problem in problems]}

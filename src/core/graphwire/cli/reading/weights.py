@@ -34,14 +34,16 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
 def _weights(arguments: argparse.Namespace, output: Output) -> int:
     import msgspec
 
-    from graphwire import api
+    import graphwire
 
     options = open_options(arguments)
     if arguments.export is None or arguments.dry_run:
-        found = api.weights(arguments.file, method=arguments.method, **options)
+        found = graphwire.weights(arguments.file, method=arguments.method, **options)
     else:
         with progress("Writing"):
-            found = api.weights(arguments.file, method=arguments.method, export=arguments.export, **options)
+            found = graphwire.weights(
+                arguments.file, method=arguments.method, export=arguments.export, **options
+            )
     if arguments.json:
         output.json(msgspec.to_builtins(found))
         return 0

@@ -80,12 +80,12 @@ def _convert(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _convert_file(each: Input, place: Destination, arguments: argparse.Namespace, output: Output) -> int:
-    from graphwire import api
+    import graphwire
 
     reports: list[Any] = []
     if not arguments.dry_run:
         place.make_folder()
-    api.convert(
+    graphwire.convert(
         each.source,
         place.file,
         format=arguments.format,
@@ -112,17 +112,17 @@ def _convert_file(each: Input, place: Destination, arguments: argparse.Namespace
 
 def place_of(text: str | None) -> Any:
     """Return the place that `--weights` names: `in-file`, `none`, `blobs:FOLDER`, `checkpoint:PATH` or a path."""
-    from graphwire import api
+    import graphwire
 
     match (text or "").partition(":"):
         case ("", _, _):
-            return api.AS_SAVED
+            return graphwire.AS_SAVED
         case ("in-file", "", _):
-            return api.IN_FILE
+            return graphwire.IN_FILE
         case ("none", "", _):
             return None
         case ("blobs", ":", folder):
-            return api.Blobs(folder)
+            return graphwire.Blobs(folder)
         case ("checkpoint", ":", path):
-            return api.Checkpoint(path)
+            return graphwire.Checkpoint(path)
     return text

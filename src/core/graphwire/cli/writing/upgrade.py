@@ -99,15 +99,17 @@ def _itself(each: Input) -> Destination:
 def _upgrade_file(
     each: Input, place: Destination | None, arguments: argparse.Namespace, output: Output
 ) -> int:
-    from graphwire import api
+    import graphwire
 
     wanted = dict(arguments.opset) if arguments.opset else None
     options = open_options(arguments)
     if place is None:
-        plans = api.plan_upgrade(each.source, opset_version=wanted, **options)
+        plans = graphwire.plan_upgrade(each.source, opset_version=wanted, **options)
     else:
         place.make_folder()
-        plans = api.upgrade(each.source, place.file, format=arguments.format, opset_version=wanted, **options)
+        plans = graphwire.upgrade(
+            each.source, place.file, format=arguments.format, opset_version=wanted, **options
+        )
     impossible = any(plan.problems for plan in plans.values())
     if place is not None and place.name == STDIN:
         return OK  # Standard output has the file.

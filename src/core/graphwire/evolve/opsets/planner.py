@@ -58,7 +58,7 @@ class PlannedStep:
         return f"{self.namespace} {self.from_version} -> {self.to_version}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """The steps that convert a program to other opsets. Printable, and plain data except for the steps' functions."""
 
@@ -83,6 +83,9 @@ class Plan:
             lines += [f"  {problem}" for problem in step.problems]
         lines += [f"{namespace}: kept as it is, for inspection" for namespace in self.opaque]
         return lines or ["nothing to do"]
+
+    def __repr__(self) -> str:
+        return f"<Plan: {', '.join(map(str, self.steps))[:400] or 'nothing to do'}>"
 
     def __str__(self) -> str:
         return "\n".join(map(escaped, self.lines()))
