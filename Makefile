@@ -6,6 +6,8 @@
 # make test-zoo  models of many libraries, installed into .venv-zoo: saved, loaded, and used as test-gate does; half an hour
 # make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them, and distributed checkpoints
 # make test-js  build graphwire-js, the reader in TypeScript, and compare it with graphwire; needs Node 20.19 or later
+# make web    bundle the page that shows programs (contrib/graphwire-view) into the package; needs Node 20.19 or later
+# make test-web  test that page, in Chromium if there is one (CHROMIUM is its path)
 # make test-signing  install OpenSSF model signing too, and sign and verify a file with it
 # make test-triton  install Triton too, and test programs that call kernels of it
 # make test-ecosystem  give loaded programs to each tool that takes exported ones; TOOL=onnx for one; writes docs/ecosystem.md
@@ -35,7 +37,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-js test-signing test-triton test-ecosystem js fuzz lint bench docs clean
+.PHONY: setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench docs clean
 .DELETE_ON_ERROR:
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
@@ -86,6 +88,25 @@ js: $(JS)/node_modules/.installed
 
 $(JS)/node_modules/.installed: $(JS)/package.json $(JS)/package-lock.json
 	cd $(JS) && npm ci --no-audit --no-fund
+	@touch $@
+
+VIEW := contrib/graphwire-view
+PAGE := src/core/graphwire/viewer/page.html
+
+web: $(VIEW)/node_modules/.installed
+	cd $(JS) && npm run build
+	cd $(VIEW) && npm run lint && node bundle.js ../../$(PAGE)
+
+test-web: $(INSTALLED)-test
+	@if ! $(NODE_IS_NEW) 2>/dev/null; then echo "test-web: skipped, since there is no Node 20.19 or later"; else $(MAKE) --no-print-directory browser; fi
+
+browser: $(VIEW)/node_modules/.installed
+	cd $(JS) && npm run build
+	$(PYTHON) $(VIEW)/test/make_pages.py $(VIEW)/build/pages
+	cd $(VIEW) && npm run lint && npm test
+
+$(VIEW)/node_modules/.installed: $(VIEW)/package.json $(VIEW)/package-lock.json $(JS)/node_modules/.installed
+	cd $(VIEW) && npm ci --no-audit --no-fund
 	@touch $@
 
 lint: $(INSTALLED)-test $(INSTALLED)-dev docs

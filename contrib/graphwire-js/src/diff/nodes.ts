@@ -60,10 +60,14 @@ export function factDetails(a: Facts, b: Facts, prefix = ""): Detail[] {
 /** The name on side B of each value of side A. */
 export type Names = ReadonlyMap<string, string>;
 
+/** Receives the matching nodes of two graphs, by their positions. It is called for each pair of matching graphs. */
+export type OnMatch = (a: Graph, b: Graph, pairs: readonly Pair[]) => void;
+
 /** Returns the differences between two graphs and their subgraphs, in the order of side B, and the matched names. */
-export function diffGraphs(a: Side, b: Side, place = ""): { readonly changes: NodeChange[]; readonly names: Names } {
+export function diffGraphs(a: Side, b: Side, onMatch?: OnMatch, place = ""): { readonly changes: NodeChange[]; readonly names: Names } {
   const [stepsA, stepsB] = [a.ordering.steps(a.graph), b.ordering.steps(b.graph)];
   const pairs = match(keysOf(a, stepsA), keysOf(b, stepsB), 2);
+  onMatch?.(a.graph, b.graph, pairs);
   const names = matchedNames(a, b, stepsA, stepsB, pairs);
   const matchedA = new Map(pairs);
   const matchedB = new Set(pairs.map(([, other]) => other));
@@ -77,7 +81,7 @@ export function diffGraphs(a: Side, b: Side, place = ""): { readonly changes: No
       const kind = details.length > 0 ? "changed" : "moved";
       found.push([other, changeOf(kind, nodeB, place, { index_a: one, index_b: other }, details, derived)]);
     }
-    for (const each of subgraphChanges(a, b, nodeA, nodeB, place)) found.push([other, each]);
+    for (const each of subgraphChanges(a, b, nodeA, nodeB, onMatch, place)) found.push([other, each]);
   }
   let last = -1;
   a.graph.nodes.forEach((node, index) => {
@@ -223,7 +227,7 @@ function argumentKey(argument: Argument, rename: (name: string) => string): stri
   return toHex(contentBytes(argumentContent(argument, on)));
 }
 
-function subgraphChanges(a: Side, b: Side, nodeA: Node, nodeB: Node, place: string): NodeChange[] {
+function subgraphChanges(a: Side, b: Side, nodeA: Node, nodeB: Node, onMatch: OnMatch | undefined, place: string): NodeChange[] {
   const othersB = subgraphsOf(nodeB);
   return subgraphsOf(nodeA)
     .slice(0, othersB.length)
@@ -231,7 +235,7 @@ function subgraphChanges(a: Side, b: Side, nodeA: Node, nodeB: Node, place: stri
       const other = othersB[index] as (typeof othersB)[number];
       const inner = place === "" ? other.name : `${place}/${other.name}`;
       const sideOf = (side: Side, graph: Graph): Side => ({ ...side, graph, identities: positionsOf(graph) });
-      const { changes, names } = diffGraphs(sideOf(a, one.graph), sideOf(b, other.graph), inner);
+      const { changes, names } = diffGraphs(sideOf(a, one.graph), sideOf(b, other.graph), onMatch, inner);
       const [outputsA, outputsB] = [one.graph.outputs, other.graph.outputs];
       const same = outputsA.length === outputsB.length && outputsA.every((each, at) => sameArgument(each, outputsB[at] as Argument, names));
       if (same) return changes;

@@ -14,7 +14,7 @@ import type { Program } from "../schema.js";
 import { compareText, targetOf } from "../summary.js";
 import { Labels, userInputs, valueName } from "../labels.js";
 import { encodedEntries, payloadFacts, SECTIONS, type Entries } from "./facts.js";
-import { diffGraphs, factDetails, type Detail, type Names, type NodeChange, type Side } from "./nodes.js";
+import { diffGraphs, factDetails, type Detail, type Names, type NodeChange, type OnMatch, type Side } from "./nodes.js";
 import { compactJson } from "./plain.js";
 
 /** The largest number of differing places in the contents to list if no other change explains the difference. */
@@ -49,8 +49,13 @@ export interface PayloadTables {
   readonly constants: PayloadTable;
 }
 
-/** Returns the differences between two programs. Without tables of both, payloads are not compared. */
-export function diffPrograms(a: Program, b: Program, payloads?: readonly [PayloadTables, PayloadTables]): Diff {
+/**
+ * Returns the differences between two programs.
+ *
+ * @param payloads without tables of both programs, payloads are not compared
+ * @param onMatch receives the matching nodes of each graph, also of equal programs
+ */
+export function diffPrograms(a: Program, b: Program, payloads?: readonly [PayloadTables, PayloadTables], onMatch?: OnMatch): Diff {
   const forms = [arrangementOf(a), arrangementOf(b)] as const;
   const contents = forms.map(programContent) as [ContentDict, ContentDict];
   const [bytesA, bytesB] = contents.map(contentBytes) as [Uint8Array, Uint8Array];
@@ -58,10 +63,11 @@ export function diffPrograms(a: Program, b: Program, payloads?: readonly [Payloa
   const changes: Change[] = [];
   let nodes: readonly NodeChange[] = [];
   if (equal) {
+    if (onMatch !== undefined) programChanges(forms, onMatch);
     const encoded = entryChanges("encoded value", encodedEntries(a), encodedEntries(b));
     changes.push(...encoded.filter(({ change }) => change === "changed"));
   } else {
-    const found = programChanges(forms);
+    const found = programChanges(forms, onMatch);
     nodes = found.nodes;
     changes.push(...found.changes);
     if (changes.length === 0 && nodes.length === 0) changes.push(...otherChanges(contents[0], contents[1]).slice(0, MAX_OTHERS));
@@ -107,7 +113,7 @@ export async function diffFiles(a: GraphwireFile, b: GraphwireFile): Promise<Fil
   return { same, removed, added, programs };
 }
 
-function programChanges([formA, formB]: readonly [Arrangement, Arrangement]): { changes: Change[]; nodes: readonly NodeChange[] } {
+function programChanges([formA, formB]: readonly [Arrangement, Arrangement], onMatch?: OnMatch): { changes: Change[]; nodes: readonly NodeChange[] } {
   const [inputsA, inputsB] = [userInputNames(formA.program), userInputNames(formB.program)];
   const called = Array.from({ length: Math.max(inputsA.length, inputsB.length) }, (_, index) => {
     return inputsA[index] === undefined || inputsA[index] === "" ? (inputsB[index] ?? "") : inputsA[index];
@@ -119,7 +125,7 @@ function programChanges([formA, formB]: readonly [Arrangement, Arrangement]): { 
     ordering,
   });
   const [a, b] = [side(formA), side(formB)];
-  const { changes: nodes, names } = diffGraphs(a, b);
+  const { changes: nodes, names } = diffGraphs(a, b, onMatch);
   const changes = SECTIONS.flatMap(([section, entries]) => {
     const [entriesA, entriesB] = [entries(formA.program, a.labels), entries(formB.program, b.labels)];
     if (section === "output") {

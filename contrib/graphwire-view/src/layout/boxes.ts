@@ -39,8 +39,7 @@ export function titleOf(item: Item): string {
 }
 
 function contentsOf(item: Item): string {
-  const nodes = plural(item.nodes, "node");
-  return item.bytes > 0 ? `${nodes} · ${bytesText(item.bytes)}` : nodes;
+  return [plural(item.nodes, "node"), item.bytes > 0 ? bytesText(item.bytes) : "", item.tally].filter((each) => each !== "").join(" · ");
 }
 
 const MOST_WEIGHTS = 3;

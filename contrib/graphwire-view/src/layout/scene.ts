@@ -145,7 +145,7 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
   const labelled = new Set<string>();
   return level.edges.map((edge, index) => {
     const start = starts[index] as Point;
-    const label = edge.from.member === null || edge.from.port !== null ? "" : labelOf(edge);
+    const label = isLabelled(edge.from) ? labelOf(edge) : "";
     const key = `${start.x} ${start.y} ${label}`;
     const shown = labelled.has(key) ? "" : label;
     labelled.add(key);
@@ -157,6 +157,11 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
     }
     return { links: edge.links, points: [start, ...(bends[index] ?? []), stop], label: shown, arrives, cut: false };
   });
+}
+
+/** Whether an edge begins at an item whose box does not already say its type. */
+function isLabelled({ member, port }: End): boolean {
+  return member !== null && port === null && member.kind !== "input" && member.kind !== "weight";
 }
 
 function startOf({ member, port }: End, { own, ports, border }: Frame): Point {

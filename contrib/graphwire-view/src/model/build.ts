@@ -9,20 +9,23 @@ import { valueFacts } from "./values.js";
 
 /** Makes items, and numbers them. */
 export class Builder {
-  readonly all: Item[] = [];
   private readonly modules = new Map<string, Item>();
 
-  constructor(readonly side: 0 | 1) {}
+  constructor(
+    readonly side: 0 | 1,
+    readonly all: Item[] = [],
+  ) {}
 
   add(
     kind: Kind,
     place: { readonly parent: Item | null; readonly scope: Scope },
     given: { readonly name: string; readonly title?: string; readonly type?: string; readonly node?: Node; readonly values?: readonly string[] },
+    makes = true,
   ): Item {
     const { name, title = name, type = "", node = null, values = [] } = given;
     const item = new Item(this.all.length, kind, name, title, type, place.parent, place.scope, node, values);
     this.all.push(item);
-    for (const value of values) place.scope.makers.set(value, item);
+    if (makes) for (const value of values) place.scope.makers.set(value, item);
     return item;
   }
 

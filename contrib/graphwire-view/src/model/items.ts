@@ -16,6 +16,8 @@ export interface Link {
   readonly value: string;
   /** The name of the argument that receives it. */
   readonly argument: string;
+  /** In a difference: whether only one of the programs has it. */
+  mark?: Mark;
 }
 
 /** A graph of the program, with the items of its values. */
@@ -38,6 +40,10 @@ export class Item {
   /** The nodes inside, or 1 for a node. */
   nodes = 0;
   mark: Mark | null = null;
+  /** Whether it only changed because its operands did. */
+  isDerived = false;
+  /** In a difference: how many nodes inside changed, such as `+3 ≠1`. */
+  tally = "";
   /** For a module: the bytes of its weights. */
   bytes = 0;
 

@@ -135,8 +135,8 @@ const FIRST_BOXES = 30;
 const FEW_BOXES = 8;
 const MANY_BOXES = 120;
 
-/** Returns the groups that are open at the start: from the outside, as long as there are few boxes. */
-export function firstOpen(root: Item, limit = FIRST_BOXES): Set<Item> {
+/** Returns the groups that are open at the start: from the outside, as long as there are few boxes. In a difference, those that changed. */
+export function firstOpen(root: Item, changed?: ReadonlyMap<Item, unknown>, limit = changed === undefined ? FIRST_BOXES : 2 * FIRST_BOXES): Set<Item> {
   const open = new Set<Item>([root]);
   const count = (group: Item): number => group.children.filter(({ kind }) => kind !== "weight").length;
   let boxes = count(root);
@@ -145,6 +145,7 @@ export function firstOpen(root: Item, limit = FIRST_BOXES): Set<Item> {
     for (const item of pending) {
       const [only, ...others] = item.children.filter(({ kind }) => kind !== "weight");
       const isSmall = others.length === 0 && only?.isGroup !== true;
+      if (changed !== undefined && changed.size > 0 && !changed.has(item)) continue;
       if (!item.isGroup || isSmall || boxes + count(item) - 1 > (boxes < FEW_BOXES ? MANY_BOXES : limit)) continue;
       open.add(item);
       boxes += count(item) - 1;

@@ -38,14 +38,14 @@ export class Index {
 
   constructor(
     private readonly items: Items,
-    private readonly module: GraphModule,
+    private readonly moduleOf: (item: Item) => GraphModule,
   ) {}
 
   private field(name: string): readonly string[] {
     const known = this.texts.get(name);
     if (known !== undefined) return known;
     const read = FIELDS[name];
-    const made = this.items.all.map((item) => (read === undefined ? [] : read(item, this.module)).join("\n").toLowerCase());
+    const made = this.items.all.map((item) => (read === undefined ? [] : read(item, this.moduleOf(item))).join("\n").toLowerCase());
     this.texts.set(name, made);
     return made;
   }

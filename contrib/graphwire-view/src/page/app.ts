@@ -1,10 +1,12 @@
 /** The page with a program: what is open, selected and searched for, and what follows from that. */
 
 import { sceneOf, type Scene } from "../layout/scene.js";
+import type { WeightChange } from "../facts.js";
+import type { Difference } from "../model/difference.js";
 import { itemOfPath, type Item } from "../model/items.js";
 import { firstOpen, isDrawn, visibleItem, type Folding } from "../model/levels.js";
 import { Index } from "../model/search.js";
-import type { Side } from "../model/shown.js";
+import type { Side, Shown } from "../model/shown.js";
 import { plural } from "../model/values.js";
 import type { Context } from "./context.js";
 import { Drawing, type Decoration } from "./drawing.js";
@@ -28,6 +30,11 @@ export interface Parts {
 }
 
 export class App implements Context {
+  readonly side: Side;
+  readonly before: Side | null;
+  readonly difference: Difference | null;
+  readonly weightChanges: ReadonlyMap<string, WeightChange> | null;
+  readonly differsFact: string;
   readonly drawing: Drawing;
   private folding: Folding;
   private scene: Scene;
@@ -39,12 +46,17 @@ export class App implements Context {
   private readonly tabs: Tabs;
 
   constructor(
-    readonly side: Side,
-    readonly before: Side | null,
+    readonly shown: Shown,
     readonly parts: Parts,
   ) {
-    this.index = new Index(side.items, side.program.graph_module);
-    this.folding = { open: firstOpen(side.items.root), weights: false };
+    const { side, difference } = shown;
+    this.side = side;
+    this.before = shown.before;
+    this.difference = difference;
+    this.weightChanges = shown.facts.weightChanges === null ? null : (shown.facts.weightChanges.get(side.name) ?? new Map<string, WeightChange>());
+    this.differsFact = shown.facts.differs;
+    this.index = new Index(side.items, (item) => this.sideOf(item).program.graph_module);
+    this.folding = { open: firstOpen(side.items.root, difference?.tallies), weights: false };
     this.scene = sceneOf(side.items.root, this.folding);
     this.drawing = new Drawing(parts.drawing, { select: (item) => { this.select(item); }, toggle: (item) => { this.toggle(item); } });
     this.panels = panelsOf(this);
@@ -57,6 +69,10 @@ export class App implements Context {
 
   get root(): Item {
     return this.side.items.root;
+  }
+
+  sideOf(item: Item): Side {
+    return this.before !== null && item.scope.side === 0 ? this.before : this.side;
   }
 
   get current(): Item | null {

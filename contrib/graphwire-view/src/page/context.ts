@@ -1,5 +1,7 @@
 /** What panels know, and what they can ask the page to do. */
 
+import type { WeightChange } from "../facts.js";
+import type { Difference } from "../model/difference.js";
 import type { Item } from "../model/items.js";
 import type { Side } from "../model/shown.js";
 
@@ -8,6 +10,13 @@ export interface Context {
   readonly side: Side;
   /** In a difference: that of the first file. */
   readonly before: Side | null;
+  readonly difference: Difference | null;
+  /** How much weights differ; null if nobody compared their elements. */
+  readonly weightChanges: ReadonlyMap<string, WeightChange> | null;
+  /** What differs, in the words of Python; empty without. */
+  readonly differsFact: string;
+  /** The side that an item is of: in a difference, what was removed is of the first one. */
+  sideOf(item: Item): Side;
   /** Shows an item in the drawing, and its details. */
   reveal(item: Item): void;
   toggle(item: Item): void;

@@ -4,6 +4,7 @@ import { FONT, HEADER, titleOf } from "../layout/boxes.js";
 import type { Box, Scene, Wire } from "../layout/scene.js";
 import { textWidth } from "../layout/text.js";
 import type { Point } from "../layout/places.js";
+import { MARK_SIGNS } from "../model/difference.js";
 import type { Item } from "../model/items.js";
 import { Camera, type Rectangle } from "./camera.js";
 import { shownText, svg } from "./elements.js";
@@ -26,7 +27,6 @@ export interface DrawingEvents {
 const READABLE = 0.28;
 /** With more boxes and wires than this in sight, boxes become one shape without texts. */
 const MOST = 3000;
-export const MARKS = { added: "+", removed: "−", changed: "≠", moved: "↕" } as const;
 
 export class Drawing {
   readonly camera: Camera;
@@ -94,7 +94,7 @@ export class Drawing {
     const { selected, found, colours } = this.decoration;
     const colour = colours.get(item);
     const count = found.get(item) ?? 0;
-    const classes = ["box", item.kind, open ? "open" : "", item.isGroup ? "group" : "", item.mark ?? "", selected === item ? "selected" : "", count > 0 ? "found" : ""];
+    const classes = ["box", item.kind, open ? "open" : "", item.isGroup ? "group" : "", item.mark ?? "", item.isDerived ? "derived" : "", selected === item ? "selected" : "", count > 0 ? "found" : ""];
     const label = [item.kind, titleOf(item), item.name === item.title ? "" : item.name, item.mark ?? "", item.isGroup ? (open ? "open" : "folded") : "", colour?.text ?? ""];
     const group = svg("g", {
       class: classes.filter((each) => each !== "").join(" "),
@@ -110,7 +110,7 @@ export class Drawing {
     group.append(shape);
     if (item.isGroup) group.append(toggleSign({ x: x + 13, y: y + (open ? HEADER / 2 + 1 : 13) }, open));
     if (texts && !open) group.append(...boxTexts(item, { x, y, width, open, lines }, colour?.ink ?? null));
-    if (item.mark !== null && texts) group.append(badge(x + 1, y, MARKS[item.mark], "mark"));
+    if (item.mark !== null && texts && !item.isDerived) group.append(badge(x + 2, y + 1, MARK_SIGNS[item.mark], `mark ${item.mark}`));
     if (count > 0 && !open && texts) group.append(badge(x + width, y, item.isGroup ? String(count) : "●", "hits"));
     if (colour !== undefined && texts && colour.text !== "") {
       group.append(svg("text", { x: x + width + 4, y: y + height / 2 + 4, class: "value" }, colour.text));
@@ -184,7 +184,7 @@ export function curve(points: readonly Point[]): string {
 }
 
 function wirePath({ points, links, arrives, cut }: Wire, near: boolean): SVGElement {
-  const marks = new Set(links.map(({ from, to }) => (from.mark === "added" || to.mark === "added" ? "added" : from.mark === "removed" || to.mark === "removed" ? "removed" : "")));
+  const marks = new Set(links.map(({ from, to, mark }) => mark ?? [from, to].map((item) => item.mark).find((each) => each === "added" || each === "removed") ?? ""));
   const [mark = ""] = marks.size === 1 ? marks : [];
   return svg("path", { d: curve(points), class: `wire ${mark}${near ? " near" : ""}${cut ? " cut" : ""}`, "marker-end": !arrives ? null : near ? "url(#arrow-near)" : "url(#arrow)" });
 }

@@ -1,11 +1,12 @@
 /** Starts the page: with the program that it contains, or with one that is dropped on it. */
 
-import { sideOf } from "../model/shown.js";
+import { methodNames, shownOf } from "../model/shown.js";
 import { openedFiles, openedInPage, type Opened } from "../opened.js";
 import { App, type Parts } from "./app.js";
 import { html, shownText } from "./elements.js";
 import { showHelp } from "./keys.js";
 import { readLink } from "./links.js";
+import { differenceSentence } from "./panels/changes.js";
 
 function part<E extends Element>(id: string, type: new () => E): E {
   const found = document.getElementById(id);
@@ -35,16 +36,12 @@ let opened: Opened | null = null;
 
 async function show(given: Opened, method?: string): Promise<void> {
   opened = given;
-  const [first, second] = given.files;
-  if (first === undefined) return;
-  const shown = second ?? first;
-  const names = shown.file.programNames;
-  const wanted = method ?? readLink(location.hash)?.method ?? names[0] ?? "";
-  const name = names.includes(wanted) ? wanted : (names[0] ?? "");
-  const side = await sideOf(shown, name);
+  const shown = await shownOf(given, method ?? readLink(location.hash)?.method ?? null);
+  const names = methodNames(given);
+  const { name } = shown.side;
   part("welcome", HTMLElement).hidden = true;
   part("search", HTMLInputElement).disabled = false;
-  const title = shownText(shown.facts.name);
+  const title = shownText(given.files.map(({ facts }) => facts.name).join(" → "));
   part("title", HTMLElement).textContent = title;
   document.title = `${title.slice(0, 100)} · graphwire`;
   const select = part("method", HTMLSelectElement);
@@ -52,7 +49,10 @@ async function show(given: Opened, method?: string): Promise<void> {
   select.replaceChildren(...names.map((each) => html("option", { value: each, selected: each === name }, each)));
   select.onchange = () => { attempt(() => show(given, select.value)); };
   document.body.dataset["state"] = "open"; // the parts take their places before something is drawn
-  app = new App(side, null, freshParts());
+  app = new App(shown, freshParts());
+  const sentence = part("sentence", HTMLElement);
+  sentence.hidden = shown.difference === null;
+  sentence.textContent = shown.difference === null ? "" : shownText(differenceSentence(app, shown.difference));
   document.body.dataset["state"] = "shown";
 }
 

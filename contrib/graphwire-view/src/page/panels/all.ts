@@ -1,6 +1,7 @@
 /** The panels of the page. */
 
 import type { Context } from "../context.js";
+import { changesPanel } from "./changes.js";
 import { modulesPanel } from "./modules.js";
 import { programPanel } from "./program.js";
 import { operatorsPanel, weightsPanel } from "./tables.js";
@@ -16,7 +17,10 @@ export interface Panel {
 
 /** Returns the panels, in the order of their tabs. */
 export function panelsOf(context: Context): Panel[] {
+  const { difference } = context;
+  const changes: Panel[] = difference === null ? [] : [{ name: "changes", title: "Changes", make: () => changesPanel(context, difference), isPrinted: true }];
   return [
+    ...changes,
     { name: "program", title: "Program", make: () => programPanel(context), isPrinted: true },
     { name: "modules", title: "Modules", make: () => modulesPanel(context), showsFolding: true, isPrinted: true },
     { name: "operators", title: "Operators", make: () => operatorsPanel(context), isPrinted: true },

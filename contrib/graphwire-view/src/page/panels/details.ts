@@ -2,7 +2,8 @@
 
 import { titleOf } from "../../layout/boxes.js";
 import { framesOf, originsOf, otherMetadata, type Origin } from "../../model/metadata.js";
-import type { Item } from "../../model/items.js";
+import { MARK_SIGNS, tallyText } from "../../model/difference.js";
+import type { Item, Mark } from "../../model/items.js";
 import { argumentPieces, bytesText, countText, deviceText, numberText, plural, sizesText, valueFacts, type Piece } from "../../model/values.js";
 import type { Context } from "../context.js";
 import { facts, html, section, table, textButton, type Child } from "../elements.js";
@@ -18,9 +19,31 @@ export function detailsPanel(context: Context, item: Item): HTMLElement {
   const { node } = item;
   const made = html("div", {}, html("p", { class: "quiet" }, KIND_WORDS[item.kind] ?? "", where(context, item)), html("h2", {}, item.kind === "node" ? item.name : titleOf(item)));
   const parts = node === null ? [groupFacts(context, item), results(item)] : [operator(context, item), inputs(context, item), results(item), cost(context, item)];
+  const changes = changesOf(context, item);
+  if (changes !== null) made.append(changes);
   made.append(...[...parts, linksSection(context, "Used by", item.users.map(({ to }) => to)), ...(node === null ? [linksSection(context, "Made from", item.operands.map(({ from }) => from))] : [])].filter((part) => part !== null));
   if (node !== null) made.append(...[stack(context, item), provenance(context, item), metadata(item)].filter((part) => part !== null));
   return made;
+}
+
+const MARK_WORDS: Readonly<Record<Mark, string>> = {
+  added: "Only the second program has it", removed: "Only the first program has it", changed: "Changed", moved: "Moved: it runs before or after other nodes than before",
+};
+
+/** In a difference: both sides of everything that changed. */
+function changesOf(context: Context, item: Item): HTMLElement | null {
+  const { difference } = context;
+  if (difference === null || item.mark === null) return null;
+  const change = difference.changeOf.get(item);
+  const tally = difference.tallies.get(item);
+  const words = item.isDerived ? "Its result changed because its operands did" : MARK_WORDS[item.mark];
+  const rows = (change?.details ?? []).map(({ what, a, b }) => [html("span", { class: "name" }, what), html("del", {}, a), html("ins", {}, b)]);
+  return html(
+    "section",
+    { class: `change ${item.mark}` },
+    html("p", {}, html("span", { class: `sign-of ${item.mark}`, "aria-hidden": "true" }, MARK_SIGNS[item.mark]), ` ${words}`, item.isGroup && tally !== undefined ? `: ${tallyText(tally)}` : ""),
+    rows.length === 0 ? null : table(["What", "Before", "After"], rows),
+  );
 }
 
 function where(context: Context, item: Item): HTMLElement {
@@ -32,8 +55,8 @@ function itemLink(context: Context, item: Item): HTMLElement {
   return textButton(item.kind === "module" || item.kind === "program" ? titleOf(item) : item.kind === "node" || item.kind === "weight" ? item.name : item.title, () => { context.reveal(item); }, item.path);
 }
 
-function operator({ side }: Context, item: Item): HTMLElement {
-  const schema = side.facts.operators.get(item.type);
+function operator(context: Context, item: Item): HTMLElement {
+  const schema = context.sideOf(item).facts.operators.get(item.type);
   return section("Operator", html("code", { class: "block" }, item.type), schema === undefined ? null : html("code", { class: "block quiet" }, schema));
 }
 
@@ -67,7 +90,7 @@ function results(item: Item): HTMLElement | null {
 
 function groupFacts(context: Context, item: Item): HTMLElement | null {
   if (item.kind === "weight") {
-    const weight = context.side.weights.find(({ name }) => name === item.name);
+    const weight = context.sideOf(item).weights.find(({ name }) => name === item.name);
     if (weight === undefined) return null;
     return facts([["Is a", weight.role], ["Type", `${weight.dtype} ${weight.shape}`], ["Size", bytesText(weight.bytes)], ["Where", weight.where], ["Tied to", weight.shares.join(", ")]]);
   }
@@ -76,8 +99,8 @@ function groupFacts(context: Context, item: Item): HTMLElement | null {
   return html("div", {}, facts([["Path", item.path], ["Class", item.type], ["Nodes", countText(item.nodes)], ["Weights", item.bytes === 0 ? "" : bytesText(item.bytes)]]), item.kind === "program" ? null : act);
 }
 
-function cost({ side }: Context, item: Item): HTMLElement | null {
-  const found = side.facts.costs.get(item.path);
+function cost(context: Context, item: Item): HTMLElement | null {
+  const found = context.sideOf(item).facts.costs.get(item.path);
   return found === undefined ? null : section("Estimated work", facts([["FLOPs", numberText(found.flops)], ["Memory", bytesText(found.bytes)]]));
 }
 
@@ -91,7 +114,7 @@ function linksSection(context: Context, title: string, items: readonly Item[]): 
 
 function stack(context: Context, item: Item): HTMLElement | null {
   if (item.node === null) return null;
-  const frames = framesOf(item.node, context.side.program.graph_module);
+  const frames = framesOf(item.node, context.sideOf(item).program.graph_module);
   if (frames.length === 0) return null;
   const rows = frames.map(({ file, line, name, source }) =>
     html("li", {}, textButton(`${file}:${line}`, () => { context.search(`file:"${file}:${line}"`); }, "Find the nodes of this line"), name === "" ? null : html("span", { class: "quiet" }, ` in ${name}`), source === "" ? null : html("code", { class: "block" }, source)),
@@ -99,8 +122,8 @@ function stack(context: Context, item: Item): HTMLElement | null {
   return section("Source", html("ol", { class: "frames" }, ...rows));
 }
 
-function provenance({ side }: Context, item: Item): HTMLElement | null {
-  const origins = item.node === null ? [] : originsOf(item.node, side.program.graph_module);
+function provenance(context: Context, item: Item): HTMLElement | null {
+  const origins = item.node === null ? [] : originsOf(item.node, context.sideOf(item).program.graph_module);
   return origins.length === 0 ? null : section("Made from", originList(origins));
 }
 

@@ -1,0 +1,225 @@
+/**
+ * The difference of two programs as the items of one: those of the second program, and between them what only the first one has.
+ */
+
+import { diffPrograms, type Change, type Diff, type Graph, type NodeChange, type OnMatch } from "graphwire-js";
+
+import { Builder, countNodes, type ProgramItems } from "./build.js";
+import { connect, nodeName, within, type Item, type Link, type Mark, type Scope } from "./items.js";
+import type { Side } from "./shown.js";
+
+export interface Difference {
+  readonly items: ProgramItems;
+  readonly diff: Diff;
+  /** What a difference says about a node. */
+  readonly changeOf: ReadonlyMap<Item, NodeChange>;
+  /** The item of the first program that an item of the second one matches. */
+  readonly earlier: ReadonlyMap<Item, Item>;
+  readonly tallies: ReadonlyMap<Item, Tally>;
+}
+
+/** How many nodes inside an item changed, by kind. */
+export type Tally = Readonly<Record<Mark, number>>;
+
+/** Returns the difference of two sides. The items of `b` become those of the difference. */
+export async function differenceOf(a: Side, b: Side): Promise<Difference> {
+  const pairs = new Map<Graph, { readonly other: Graph; readonly pairs: readonly (readonly [number, number])[] }>();
+  const onMatch: OnMatch = (graphA, graphB, matched) => pairs.set(graphA, { other: graphB, pairs: matched });
+  const payloads = a.opened.file.archive === null || b.opened.file.archive === null
+    ? undefined
+    : ([await a.opened.file.payloads(a.name), await b.opened.file.payloads(b.name)] as const);
+  const diff = diffPrograms(a.program, b.program, payloads, onMatch);
+  const merger = new Merger(a, b);
+  for (const [graph, { other, pairs: matched }] of pairs) merger.match(graph, other, matched);
+  merger.addRemoved();
+  merger.addLinks();
+  const changeOf = new Map<Item, NodeChange>();
+  for (const change of diff.nodes) {
+    const item = merger.itemOf(change);
+    if (item === undefined) continue;
+    changeOf.set(item, change);
+    item.mark = change.change;
+    item.isDerived = change.derived === true;
+  }
+  markEntries(b.items.root, diff.changes);
+  countNodes(b.items.root);
+  const tallies = talliesOf(b.items.root);
+  return { items: { ...b.items, all: merger.all }, diff, changeOf, earlier: merger.earlier, tallies };
+}
+
+class Merger {
+  readonly all: Item[];
+  /** For each item of B, that of A. */
+  readonly earlier = new Map<Item, Item>();
+  /** For each item of A, that of B, or the one made for it. */
+  private readonly later = new Map<Item, Item>();
+  private readonly builder: Builder;
+  private readonly scopes: readonly [ReadonlyMap<Graph, Scope>, ReadonlyMap<Graph, Scope>];
+
+  constructor(
+    private readonly a: Side,
+    private readonly b: Side,
+  ) {
+    this.builder = new Builder(0, [...b.items.all]);
+    this.all = this.builder.all;
+    this.scopes = [scopesOf(a.items.root), scopesOf(b.items.root)];
+    this.pair(a.items.root, b.items.root);
+    this.pairOthers(a.items.root, b.items.root);
+  }
+
+  private pair(a: Item, b: Item): void {
+    this.later.set(a, b);
+    this.earlier.set(b, a);
+  }
+
+  /** Matches inputs, outputs and weights of a graph by name, else inputs and outputs by position. */
+  private pairOthers(a: Item, b: Item): void {
+    for (const kind of ["input", "output", "weight"] as const) {
+      const [ones, others] = [a, b].map((item) => item.children.filter((child) => child.kind === kind)) as [Item[], Item[]];
+      const named = new Map(others.map((other) => [other.title, other]));
+      const alone = ones.filter((one) => {
+        const other = named.get(one.title);
+        if (other !== undefined && !this.earlier.has(other)) this.pair(one, other);
+        return !this.later.has(one);
+      });
+      if (kind === "weight") continue;
+      const left = others.filter((other) => !this.earlier.has(other));
+      alone.slice(0, left.length).forEach((one, index) => { this.pair(one, left[index] as Item); });
+    }
+  }
+
+  match(graphA: Graph, graphB: Graph, pairs: readonly (readonly [number, number])[]): void {
+    const [scopeA, scopeB] = [this.scopes[0].get(graphA), this.scopes[1].get(graphB)];
+    if (scopeA === undefined || scopeB === undefined) return;
+    for (const [one, other] of pairs) {
+      const [itemA, itemB] = [nodeAt(scopeA, one), nodeAt(scopeB, other)];
+      if (itemA === undefined || itemB === undefined) continue;
+      this.pair(itemA, itemB);
+      const subgraphs = itemB.children.filter(({ kind }) => kind === "subgraph");
+      itemA.children.filter(({ kind }) => kind === "subgraph").forEach((child, index) => {
+        const match = subgraphs[index];
+        if (match === undefined) return;
+        this.pair(child, match);
+        this.pairOthers(child, match);
+      });
+    }
+  }
+
+  /** Adds the items that only A has, each after the one before it in A. */
+  addRemoved(): void {
+    for (const item of within(this.a.items.root)) {
+      if (this.later.has(item)) continue;
+      const around = item.parent === null ? undefined : this.later.get(item.parent);
+      if (around === undefined) continue;
+      const twin = item.kind === "module" ? around.children.find((child) => child.kind === "module" && child.name === item.name && !this.earlier.has(child)) : undefined;
+      if (twin !== undefined) {
+        this.pair(item, twin);
+        continue;
+      }
+      if (item.kind === "module" && [...within(item)].every((each) => each.node === null || this.later.has(each))) {
+        this.later.set(item, around); // its nodes are in another module now
+        continue;
+      }
+      const { name, title, type, node, scope } = item;
+      const made = this.builder.add(item.kind, { parent: around, scope }, { name, title, type, ...(node === null ? {} : { node }), values: item.values }, false);
+      made.mark = "removed";
+      made.bytes = item.bytes;
+      this.later.set(item, made);
+      moveAfter(around.children, made, this.before(item));
+    }
+    for (const item of this.b.items.all) {
+      if (!this.earlier.has(item) && item.kind !== "module") item.mark = "added";
+    }
+  }
+
+  private before(item: Item): Item | undefined {
+    const siblings = item.parent?.children ?? [];
+    const previous = siblings[siblings.indexOf(item) - 1];
+    return previous === undefined ? undefined : this.later.get(previous);
+  }
+
+  /** Adds the links that only A has, and marks those that only B has. */
+  addLinks(): void {
+    const key = (from: Item, to: Item, argument: string): string => `${from.id} ${to.id} ${argument}`;
+    const known = new Map<string, Link>();
+    for (const item of this.b.items.all) for (const link of item.users) known.set(key(link.from, link.to, link.argument), link);
+    const seen = new Set<string>();
+    for (const item of within(this.a.items.root)) {
+      for (const { from, to, value, argument } of item.users) {
+        const [laterFrom, laterTo] = [this.later.get(from), this.later.get(to)];
+        if (laterFrom === undefined || laterTo === undefined) continue;
+        const text = key(laterFrom, laterTo, argument);
+        seen.add(text);
+        if (!known.has(text)) connect({ from: laterFrom, to: laterTo, value, argument, mark: "removed" });
+      }
+    }
+    for (const [text, link] of known) if (!seen.has(text)) link.mark = "added";
+  }
+
+  itemOf(change: NodeChange): Item | undefined {
+    const path = change.graph === undefined ? change.name : `${change.graph}/${change.name}`;
+    const side = change.change === "removed" ? 0 : 1;
+    for (const scope of this.scopes[side].values()) {
+      if (`${scope.prefix}${change.name}` !== path) continue;
+      const item = scope.nodes.get(change.name);
+      if (item !== undefined) return side === 0 ? this.later.get(item) : item;
+    }
+    return undefined;
+  }
+}
+
+function nodeAt(scope: Scope, index: number): Item | undefined {
+  const node = scope.graph.nodes[index];
+  return node === undefined ? undefined : scope.nodes.get(nodeName(node) || node.target);
+}
+
+function scopesOf(root: Item): Map<Graph, Scope> {
+  const found = new Map<Graph, Scope>();
+  for (const { scope } of within(root)) found.set(scope.graph, scope);
+  return found;
+}
+
+function moveAfter(children: Item[], item: Item, before: Item | undefined): void {
+  const at = before === undefined ? -1 : children.indexOf(before);
+  children.splice(children.indexOf(item), 1);
+  children.splice(at + 1, 0, item);
+}
+
+/** Marks inputs, outputs and weights that differ. */
+function markEntries(root: Item, changes: readonly Change[]): void {
+  const names = new Map(changes.filter(({ change }) => change === "changed").map(({ section, name }) => [`${section} ${name}`, section]));
+  for (const item of root.children) {
+    if (item.kind === "weight" && (names.has(`weight ${item.name}`) || names.has(`constant ${item.name}`))) item.mark ??= "changed";
+    else if (item.kind === "input" && (names.has(`input ${item.name}`) || names.has(`input ${item.title}`))) item.mark ??= "changed";
+  }
+}
+
+/** Counts the changes inside each item, and marks the groups that have any. */
+function talliesOf(root: Item): Map<Item, Tally> {
+  const found = new Map<Item, Tally>();
+  const visit = (item: Item): Tally => {
+    const tally = { added: 0, removed: 0, changed: 0, moved: 0 };
+    if (item.mark !== null && item.kind === "node") tally[item.mark] += 1;
+    for (const child of item.children) {
+      const inner = visit(child);
+      for (const mark of MARK_NAMES) tally[mark] += inner[mark];
+    }
+    const total = MARK_NAMES.reduce((sum, mark) => sum + tally[mark], 0);
+    if (total > 0) found.set(item, tally);
+    if (total > 0 && item.isGroup) item.tally = tallyText(tally);
+    if (item.kind === "module" && item.mark === null && total > 0) item.mark = tally.added === item.nodes ? "added" : tally.removed === item.nodes ? "removed" : "changed";
+    if (item.kind === "subgraph" && item.mark === null && total > 0) item.mark = "changed";
+    return tally;
+  };
+  visit(root);
+  return found;
+}
+
+export const MARK_NAMES: readonly Mark[] = ["added", "removed", "changed", "moved"];
+/** The sign of each mark, so that nobody has to see colours. */
+export const MARK_SIGNS: Readonly<Record<Mark, string>> = { added: "+", removed: "−", changed: "≠", moved: "↕" };
+
+/** `+3 −1 ≠2` */
+export function tallyText(tally: Tally): string {
+  return MARK_NAMES.filter((mark) => tally[mark] > 0).map((mark) => `${MARK_SIGNS[mark]}${tally[mark]}`).join(" ");
+}

@@ -1,0 +1,111 @@
+/** The panel with everything that differs between two programs. */
+
+import type { Change } from "graphwire-js";
+
+import { MARK_NAMES, MARK_SIGNS, tallyText, type Difference, type Tally } from "../../model/difference.js";
+import type { Item, Mark } from "../../model/items.js";
+import { numberText, plural } from "../../model/values.js";
+import type { Context } from "../context.js";
+import { html, longTable, section, table, textButton, type Child } from "../elements.js";
+
+export function changesPanel(context: Context, difference: Difference): HTMLElement {
+  const nodes = context.side.items.all.filter((item) => item.kind === "node" && item.mark !== null && !item.isDerived);
+  const derived = context.side.items.all.filter((item) => item.kind === "node" && item.isDerived);
+  return html(
+    "div",
+    {},
+    html("p", { class: "paper-only" }, differenceSentence(context, difference)),
+    legend(),
+    modules(context, difference),
+    itemSection(context, "Nodes", nodes),
+    weights(context, difference),
+    ...others(difference),
+    derived.length === 0 ? null : html("details", {}, html("summary", {}, `${plural(derived.length, "node")} whose results changed because their operands did`), itemTable(context, derived)),
+  );
+}
+
+function legend(): HTMLElement {
+  const words: Readonly<Record<Mark, string>> = { added: "only after", removed: "only before", changed: "changed", moved: "moved" };
+  return html("p", { class: "marks" }, ...MARK_NAMES.map((mark) => html("span", {}, sign(mark), ` ${words[mark]}  `)));
+}
+
+export function sign(mark: Mark): HTMLElement {
+  return html("span", { class: `sign-of ${mark}` }, MARK_SIGNS[mark]);
+}
+
+function total(tally: Tally): number {
+  return MARK_NAMES.reduce((sum, mark) => sum + tally[mark], 0);
+}
+
+function modules(context: Context, { tallies }: Difference): HTMLElement | null {
+  const rows = [...tallies].filter(([item]) => item.kind === "module").sort(([, a], [, b]) => total(b) - total(a));
+  if (rows.length === 0) return null;
+  return section("Modules", longTable(["Module", "#Changes"], rows, ([item, tally]): Child[] => [textButton(`${item.name}${item.type === "" ? "" : ` · ${item.type}`}`, () => { context.reveal(item); }), tallyText(tally)], 20));
+}
+
+function itemSection(context: Context, title: string, items: readonly Item[]): HTMLElement | null {
+  return items.length === 0 ? null : section(title, itemTable(context, items));
+}
+
+function itemTable(context: Context, items: readonly Item[]): HTMLElement {
+  return longTable(["", "Node", "What"], items, (item): Child[] => [
+    item.mark === null ? null : sign(item.mark),
+    html("div", {}, textButton(item.path, () => { context.reveal(item); }), html("div", { class: "quiet" }, item.title)),
+    (context.difference?.changeOf.get(item)?.details ?? []).map(({ what, a, b }) => `${what}: ${a === "" ? "nothing" : a} → ${b === "" ? "nothing" : b}`).join("; "),
+  ], 100);
+}
+
+/** Weights of which the page knows more than their metadata: how much their elements differ. */
+function weights(context: Context, { diff }: Difference): HTMLElement | null {
+  const known = context.weightChanges;
+  const structural = diff.changes.filter(({ section: name }) => name === "weight" || name === "constant");
+  const different = [...(known ?? [])].filter(([, { equal }]) => equal === false);
+  const parts: Child[] = [];
+  if (structural.length > 0) parts.push(changeTable(structural));
+  if (known === null) parts.push(html("p", { class: "quiet" }, "graphwire’s Python package compares the elements: make the page with graphwire view A B."));
+  else if (different.length === 0) parts.push(html("p", {}, "The elements of all weights are equal."));
+  else {
+    const rows = [...different].sort(([, a], [, b]) => (b.maxAbs ?? 0) - (a.maxAbs ?? 0));
+    parts.push(longTable(["Weight", "#Largest difference", "#Cosine"], rows, ([name, { maxAbs, cosine }]): Child[] => [name, maxAbs === null ? "" : numberText(maxAbs), cosine === null ? "" : numberText(cosine)], 50));
+  }
+  return section("Weights", ...parts);
+}
+
+/** The other sections of a difference, such as inputs and versions. */
+function others({ diff }: Difference): HTMLElement[] {
+  const names = [...new Set(diff.changes.map(({ section: name }) => name))].filter((name) => name !== "weight" && name !== "constant");
+  return names.map((name) => section(`${name.charAt(0).toUpperCase()}${name.slice(1)}s`, changeTable(diff.changes.filter((change) => change.section === name))));
+}
+
+function changeTable(changes: readonly Change[]): HTMLElement {
+  const rows = changes.flatMap(({ change, name, details = [] }) => {
+    const first: Child[] = [sign(change), html("span", { class: "name" }, name)];
+    if (details.length === 0) return [[...first, "", "", ""]];
+    return details.map(({ what, a, b }, index): Child[] => [...(index === 0 ? first : ["", ""]), what, a === "" ? "" : html("del", {}, a), b === "" ? "" : html("ins", {}, b)]);
+  });
+  return html("div", { class: "scroll" }, table(["", "Name", "What", "Before", "After"], rows));
+}
+
+/** Says in one sentence what differs. */
+export function differenceSentence(context: Context, { diff, tallies, items }: Difference): string {
+  if (context.differsFact !== "") return context.differsFact;
+  const changed = [...(context.weightChanges ?? [])].filter(([, { equal }]) => equal === false).length;
+  const weightText = changed === 0 ? "" : `the elements of ${plural(changed, "weight")}`;
+  if (diff.same) return weightText === "" ? "The programs are the same: nothing changed." : `Nothing changed but ${weightText}.`;
+  const tally = tallies.get(items.root);
+  const sections = new Map<string, number>();
+  for (const { section: name } of diff.changes) sections.set(name, (sections.get(name) ?? 0) + 1);
+  const parts = Array.from(sections, ([name, count]) => plural(count, name));
+  if (weightText !== "") parts.push(weightText);
+  if (tally === undefined) return `Nothing changed but ${joined(parts)}: all nodes are the same.`;
+  const words = MARK_NAMES.filter((mark) => tally[mark] > 0).map((mark) => `${tally[mark].toLocaleString("en")} ${mark}`);
+  const where = [...tallies].filter(([item]) => item.kind === "module").map(([item]) => item);
+  const innermost = where.filter((item) => !item.children.some((child) => where.includes(child)));
+  const [only] = innermost;
+  const place = innermost.length === 1 && only !== undefined && total(tallies.get(only) as Tally) === total(tally) ? `, all in ${only.name}` : innermost.length > 1 ? `, in ${plural(innermost.length, "module")}` : "";
+  return `Of ${plural(diff.nodes_b, "node")}: ${words.join(", ")}${place}${parts.length === 0 ? "" : `; also ${joined(parts)}`}.`;
+}
+
+function joined(parts: readonly string[]): string {
+  return parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1) ?? ""}`;
+}
