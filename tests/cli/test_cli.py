@@ -268,6 +268,7 @@ COMMAND_LINES = [
     ["verify", "FILE"],
     ["verify", "FILE", "--json"],
     ["convert", "FILE", "OUT", "--format", "cbor"],
+    ["view", "FILE", "-o", "PAGE", "--no-torch"],
     ["diff", "FILE", "FILE"],
     ["hash", "FILE"],
     ["targets", "FILE"],
@@ -309,6 +310,7 @@ def test_no_command_imports_torch(archive, tmp_path):
         "PYTHON": sys.executable,
         "OUT": str(tmp_path / "out.pt2"),
         "OUT_FOLDER": str(tmp_path),
+        "PAGE": str(tmp_path / "page.html"),
         "BLOBS": str(tmp_path),
     }
     lines = [[words.get(each, each) for each in arguments] for arguments in COMMAND_LINES]

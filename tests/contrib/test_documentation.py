@@ -21,7 +21,7 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 REFERENCE = sorted((DOCS / "hooks").glob("*.md"))
-RUN = [*REFERENCE, DOCS / "from-torch.md", DOCS / "signatures.md", DOCS / "weights.md"]
+RUN = [*REFERENCE, DOCS / "from-torch.md", DOCS / "signatures.md", DOCS / "view.md", DOCS / "weights.md"]
 """The pages whose blocks of Python run one after the other."""
 
 

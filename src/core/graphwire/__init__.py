@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from graphwire.api.files import convert, inspect, plan_upgrade, plugins, upgrade, verify, weights
     from graphwire.api.options import LoadOptions, OpenOptions, SaveOptions
     from graphwire.api.programs import bind, dumps, from_schema, load, loads, save, to_schema
+    from graphwire.api.viewing import View, view
     from graphwire.api.weights import AS_SAVED, IN_FILE, Blobs, Checkpoint, WeightInfo
     from graphwire.errors import Problem
     from graphwire.evolve.opsets import Plan
@@ -50,6 +51,7 @@ __all__ = [
     "Problem",
     "Registry",
     "SaveOptions",
+    "View",
     "WeightInfo",
     "WriteReport",
     "__version__",
@@ -78,6 +80,7 @@ __all__ = [
     "treespec_loads",
     "upgrade",
     "verify",
+    "view",
     "weights",
 ]
 
@@ -90,6 +93,7 @@ _NAMES = {
     "graphwire.api.files": ("convert", "inspect", "plan_upgrade", "plugins", "upgrade", "verify", "weights"),
     "graphwire.api.options": ("LoadOptions", "OpenOptions", "SaveOptions"),
     "graphwire.api.programs": ("bind", "dumps", "from_schema", "load", "loads", "save", "to_schema"),
+    "graphwire.api.viewing": ("View", "view"),
     "graphwire.api.weights": ("AS_SAVED", "IN_FILE", "Blobs", "Checkpoint", "WeightInfo"),
     "graphwire.errors": ("Problem",),
     "graphwire.evolve.opsets": ("Plan",),

@@ -315,15 +315,17 @@ class Archive(Closing):
         return Inspection(file, self.size, self.layout, producer, methods, payload_bytes, list(self.names))
 
     @_bounded
-    def problems(self) -> list[Problem]:
+    def problems(self, *, payloads: bool = True) -> list[Problem]:
         """Return every problem: damaged records, records with executable content, and invalid programs.
 
-        Reads the whole file.
+        Args:
+            payloads: whether to read the whole file. If false, the elements of weights, constants and example inputs are not
+                read, and damage there is not found.
 
         Raises:
             ArchiveError: the archive is closed.
         """
-        problems = self._package.problems()
+        problems = self._package.problems(payloads=payloads)
         self._package.archive.check_open()  # Otherwise each later step would report a closed archive.
         try:
             methods = self.methods
@@ -332,11 +334,11 @@ class Archive(Closing):
         if self._bare is None and self._package.lacks_manifest:
             problems.append(NO_MANIFEST)
         for method in methods:
-            problems += self._problems_of(method)
+            problems += self._problems_of(method, payloads)
         self._package.archive.check_open()
         return list(dict.fromkeys(problems))
 
-    def _problems_of(self, method: str) -> list[Problem]:
+    def _problems_of(self, method: str, elements: bool) -> list[Problem]:
         """Return the problems of one program; a problem of one part does not hide those of the others."""
         place = self._package.member_of(method)
         problems: list[Problem] = []
@@ -359,7 +361,9 @@ class Archive(Closing):
                 problems += [p._replace(place=f"{method}: {p.place}") for p in (*payloads.problems(), *held)]
         if payloads is not None:
             with collected:
-                outside = self.weights.problems_of_all(payloads)
+                if not elements:
+                    self.weights.check(payloads)
+                outside = self.weights.problems_of_all(payloads) if elements else []
                 problems += [p._replace(place=f"{method}: {p.place}") for p in outside]
         return problems
 

@@ -54,6 +54,12 @@ def _verify() -> Any:
     return add_verify
 
 
+def _view() -> Any:
+    from graphwire.cli.reading.view import add_view
+
+    return add_view
+
+
 def _diff() -> Any:
     from graphwire.cli.reading.compare import add_diff
 
@@ -123,6 +129,7 @@ def _conformance() -> Any:
 COMMANDS = {
     "inspect": _Command("show the programs, weights and origin of files", _inspect),
     "verify": _Command("list all problems of files", _verify),
+    "view": _Command("show a program, or the difference of two, in the browser", _view),
     "diff": _Command("list the differences of two files", _diff),
     "hash": _Command("print a hash of what each program computes, or compare with a list", _hash),
     "targets": _Command("list the torch releases that files can be written for", _targets),

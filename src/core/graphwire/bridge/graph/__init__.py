@@ -15,6 +15,7 @@ from graphwire.bridge.graph.metadata import (
     unread_metadata,
 )
 from graphwire.bridge.graph.operators import check_operators
+from graphwire.bridge.graph.propagation import check_arguments
 from graphwire.bridge.graph.treespec import decode_treespec, encode_treespec
 from graphwire.bridge.graph.unknown_operators import OpaqueOperator
 from graphwire.bridge.graph.values import LITERAL_ARMS, literal_of

@@ -53,7 +53,7 @@ def propagated_values(scope: DecodeScope, record: Node, node: torch.fx.Node) -> 
             remedy="The upgrader that wrote the node must describe its results (`like=`, `known=`)",
         )
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), _known)
-    _check_arguments(record, operator, args, kwargs)
+    check_arguments(record, operator, args, kwargs)
     inputs = [value for value in _leaves((*args, *kwargs.values())) if isinstance(value, torch.Tensor)]
     if not inputs and not torch_compat.is_constructor(operator):
         raise DecodeError(
@@ -160,7 +160,7 @@ def _is_simple(value: Any) -> bool:
     return True
 
 
-def _check_arguments(record: Node, operator: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def check_arguments(record: Node, operator: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Raise if arguments do not match an operator's schema. Runs before its kernel gets them."""
     schema = torch_compat.schema_of(operator)
     named = dict(zip((each.name for each in schema.arguments), args, strict=False)) | kwargs

@@ -4,4 +4,11 @@ from graphwire.bridge.program.binding import bind_weights, check_are_tensors, te
 from graphwire.bridge.program.process_groups import check_process_groups
 from graphwire.bridge.program.program import decode_program, encode_program, record_tables
 from graphwire.bridge.program.program_check import check_is_exported_program
+from graphwire.bridge.program.torch_operators import OperatorFacts, operator_facts
 from graphwire.bridge.program.upgraded_check import signature_mismatches
+from graphwire.bridge.program.weight_elements import (
+    ElementChange,
+    ElementFacts,
+    element_changes,
+    element_facts,
+)

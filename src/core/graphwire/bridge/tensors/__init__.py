@@ -24,6 +24,7 @@ from graphwire.bridge.tensors.tensor_metas import (
     NAMED_LAYOUTS,
     SCALAR_TYPES,
     decode_device,
+    decode_dtype,
     decode_tensor_meta,
     encode_device,
     encode_tensor_meta,

@@ -12,7 +12,9 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from graphwire.bridge.torch_compat.distributed import is_in_job, kind_of_job_value, world_group, world_groups
 from graphwire.bridge.torch_compat.metadata_runs import (
     accepts_numbers,
+    flops_on_metadata,
     is_constructor,
+    may_count_flops,
     run_on_metadata,
     why_not_run,
 )

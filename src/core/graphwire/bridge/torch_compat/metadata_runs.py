@@ -165,3 +165,33 @@ def _sizes(value: Any) -> Iterator[int | None]:
         if isinstance(each, torch.Tensor):
             for size in each.shape:
                 yield size if type(size) is int else size.node.hint if size.node.has_hint() else None
+
+
+def may_count_flops(operator: OpOverload) -> bool | None:
+    """Return whether torch's flop counter has a formula for an operator, or for those that torch defines it by.
+
+    False for another operator of torch, which the counter takes for free; None for an operator of another library."""
+    from torch.utils.flop_counter import flop_registry
+
+    if operator.overloadpacket in flop_registry or (operator.namespace in _OWN and _has_composite(operator)):
+        return True
+    return False if operator.namespace in _OWN else None
+
+
+def flops_on_metadata(
+    mode: FakeTensorMode, operator: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> int:
+    """Return the floating-point operations that torch's flop counter counts for one call, on fake tensors of a mode.
+
+    `why_not_run` must be None for the operator.
+
+    Raises:
+        BoundExceededError: as `run_on_metadata`.
+        Exception: any error of a formula or a fake kernel.
+    """
+    from torch.utils.flop_counter import FlopCounterMode
+
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), torch._C._DisableAutocast(), _counted(mode), mode, counter:
+        operator(*args, **kwargs)
+    return int(counter.get_total_flops())

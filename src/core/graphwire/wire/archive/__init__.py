@@ -9,6 +9,7 @@ from graphwire.wire.archive.atomic_file import (
     sync,
     write_all,
 )
+from graphwire.wire.archive.deflate import deflate as raw_deflate
 from graphwire.wire.archive.digests import THREAD_HASH_BYTES, Digests
 from graphwire.wire.archive.manifest import MANIFEST, Manifest, manifest_errors, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader, damaged_record

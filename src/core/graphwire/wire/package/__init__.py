@@ -11,6 +11,6 @@ from graphwire.wire.package.document import (
 )
 from graphwire.wire.package.layouts import BARE_DOCUMENT, OWN_LAYOUT, PROVIDERS, config_members
 from graphwire.wire.package.package_reader import NO_MANIFEST, Package
-from graphwire.wire.package.package_writer import Document, begin_digests, save_package
+from graphwire.wire.package.package_writer import Document, begin_digests, save_package, write_package
 from graphwire.wire.package.treespec_document import check_treespec_protocol, read_treespec, write_treespec
 from graphwire.wire.package.weight_names import sanitize_payload_names, sanitize_weight_names

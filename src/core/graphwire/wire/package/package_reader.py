@@ -233,8 +233,8 @@ class Package(Closing):
         """
         return not self.has_manifest and self.layout.spec.has_configs and _OF_TORCH not in self.archive
 
-    def problems(self) -> list[Problem]:
-        """Read all records, and return every problem of the archive.
+    def problems(self, *, payloads: bool = True) -> list[Problem]:
+        """Read all records, or with `payloads=False` all but those of payloads, and return every problem of the archive.
 
         Problems are records that differ from what was written, that only the manifest or only the archive has, or that contain
         executable code (which graphwire never runs), and bytes that belong to no record.
@@ -248,7 +248,9 @@ class Package(Closing):
         except GraphwireError as error:
             problems.append(Problem(error.place, "manifest", error.problem))
             listed = None
-        found = manifest_errors(self.archive, manifest, self.archive.names)
+        skipped = frozenset() if payloads else frozenset(self.payload_records)
+        read = [name for name in self.archive.names if name not in skipped]
+        found = manifest_errors(self.archive, manifest, read)
         problems += [Problem(fault.place, "record", fault.problem) for fault in found]
         if listed is not None:
             missing, unlisted = "the manifest lists it, but it is missing", "the manifest does not list it"

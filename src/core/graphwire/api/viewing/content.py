@@ -1,0 +1,57 @@
+"""Collects what a page shows: its programs, and the facts about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from msgspec.structs import replace
+
+from graphwire.api.options import OpenOptions
+from graphwire.api.viewing.differences import sentence
+from graphwire.api.viewing.file_facts import facts_of
+from graphwire.api.viewing.sources import Shown, Viewable, opened
+from graphwire.api.viewing.weight_facts import weight_changes, weight_facts
+from graphwire.viewer import Facts, OverlayValues, embedded, named_overlays, page_pieces
+
+
+def content_of(
+    sources: Sequence[Viewable],
+    overlay: OverlayValues,
+    method: str | None,
+    options: OpenOptions,
+    *,
+    weights: bool,
+    targets: bool,
+    use_torch: bool,
+) -> tuple[str, list[bytes]]:
+    """Return the title of a page, and the page in pieces. Arguments and errors are those of `view`.
+
+    Args:
+        sources: one program or, for a difference, two.
+    """
+    with ExitStack() as stack:
+        sides = [stack.enter_context(opened(each, method, options)) for each in sources]
+        files = [facts_of(each, targets=targets, use_torch=use_torch) for each in sides]
+        changes = None
+        if weights:
+            files = [
+                replace(each, weights=weight_facts(side)) for each, side in zip(files, sides, strict=True)
+            ]
+            changes = weight_changes(sides[0], sides[1]) if len(sides) == 2 else None
+        nodes = [
+            {name for of in each.methods.values() if of.costs is not None for name in of.costs.nodes}
+            for each in files
+        ]
+        facts = Facts(
+            files=files,
+            weight_changes=changes,
+            overlays=named_overlays(overlay, nodes, method),
+            differs=sentence(sides[0], sides[1], changes) if len(sides) == 2 else "",
+        )
+        archives = [_embedded(each) for each in sides]
+    return " and ".join(each.name for each in sides), page_pieces(facts, archives)
+
+
+def _embedded(shown: Shown) -> bytes:
+    return embedded(shown.programs, shown.registry.wire_format("json"), shown.references)

@@ -1,0 +1,105 @@
+"""The facts that a page shows beside the programs that it contains: what only Python can determine. Each part is optional."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from graphwire.viewer.overlays import Overlay
+
+
+class ProblemFact(msgspec.Struct, frozen=True):
+    """A problem that `verify` finds."""
+
+    kind: str
+    place: str
+    problem: str
+    remedy: str = ""
+
+
+class TargetFact(msgspec.Struct, frozen=True):
+    """A release of torch that a program can or cannot be written for."""
+
+    target: str
+    readable: bool
+    why_not: str = ""
+
+
+class NodeCost(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one call of a node costs."""
+
+    bytes: int | None = None
+    """The size of its tensor inputs and results; None if a size is unknown before the program runs."""
+    flops: int | None = None
+    """The floating-point operations that torch's flop counter counts; None if it was not asked, or cannot tell."""
+
+
+class MethodCosts(msgspec.Struct, frozen=True):
+    """The costs of a program's nodes."""
+
+    source: str
+    """Who computed them, and at which sizes."""
+    nodes: dict[str, NodeCost]
+    """By the name of the node; inside a subgraph by `SUBGRAPH/NODE`."""
+
+
+class MethodFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The facts about one program."""
+
+    costs: MethodCosts | None = None
+    operators: dict[str, str] | None = None
+    """The schema of each operator, by the operator's serialized name."""
+
+
+class Histogram(msgspec.Struct, frozen=True):
+    """The number of finite elements in intervals of equal length."""
+
+    min: float
+    max: float
+    counts: list[int]
+
+
+class WeightFacts(msgspec.Struct, frozen=True):
+    """Facts about the elements of a weight."""
+
+    histogram: Histogram | None
+    """None if it has no finite elements."""
+    mean: float | None
+    std: float | None
+    not_finite: int
+    """The number of elements that are infinite or not a number."""
+
+
+class WeightChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the elements of a weight differ between two programs."""
+
+    equal: bool
+    max_abs: float | None = None
+    """The largest absolute difference; None if shapes differ, or a difference is not finite."""
+    cosine: float | None = None
+    """The cosine of the angle between both; None if one is zero."""
+
+
+class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The facts about one file."""
+
+    name: str
+    inspection: dict[str, Any] | None = None
+    """The inspection of the original file, without records and summaries: the page contains a smaller archive."""
+    problems: list[ProblemFact] | None = None
+    targets: list[TargetFact] | None = None
+    methods: dict[str, MethodFacts] = {}
+    weights: dict[str, WeightFacts] | None = None
+
+
+class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The facts of one page."""
+
+    files: list[FileFacts]
+    version: int = msgspec.field(default=1)
+    weight_changes: dict[str, dict[str, WeightChange]] | None = None
+    """By program, and by the weight's name."""
+    overlays: list[Overlay] = []
+    differs: str = ""
+    """The difference of two files in one sentence."""

@@ -1,0 +1,306 @@
+"""The page of a program: what it contains, what it never contains, and where it goes."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+import subprocess
+import sys
+import webbrowser
+import zlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from torch.export import Dim, export
+from torch.utils.flop_counter import FlopCounterMode
+
+import graphwire
+from graphwire.cli import main
+from graphwire.errors import EncodeError, GraphwireError
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<!-- <script>",
+    "]]>",
+    "<img src=x onerror=alert(1)>",
+    '"><svg onload=alert(1)>',
+    "&lt;b&gt;&amp;",
+    "javascript:alert(1)",
+    "\u2028\u2029\x00\x1b[31m",
+    "<!-- graphwire:data -->",
+    "${alert(1)} `\\u003c/script\\u003e",
+]
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 8, 3)
+        self.head = torch.nn.Linear(8, 10)
+
+    def forward(self, image, matrix):
+        logits = self.head(self.conv(image).mean((2, 3)))
+        scores = torch.cond(
+            image.sum() > 0, lambda x, m: x @ m, lambda x, m: (x @ m).relu(), (logits, matrix)
+        )
+        return {"logits": logits, "scores": scores}
+
+
+ARGS = (torch.ones(4, 3, 16, 16), torch.ones(10, 7))
+
+
+@pytest.fixture(scope="module")
+def program() -> torch.export.ExportedProgram:
+    torch.manual_seed(0)
+    return export(
+        Model().eval().requires_grad_(False), ARGS, dynamic_shapes=({0: Dim("rows", max=512)}, None)
+    )
+
+
+@pytest.fixture(scope="module")
+def file(program, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("view") / "model.pt2"
+    graphwire.save(program, path)
+    return path
+
+
+def facts_of(page: str) -> Any:
+    (text,) = re.findall(r'<script type="application/json" id="graphwire-facts">(.*?)</script>', page)
+    return json.loads(text)
+
+
+def archive_of(page: str, index: int = 0) -> graphwire.Archive:
+    pattern = f'<script type="application/octet-stream" id="graphwire-file-{index}">([^<]*)</script>'
+    (text,) = re.findall(pattern, page)
+    return graphwire.open(zlib.decompress(base64.b64decode(text), -zlib.MAX_WBITS))
+
+
+@pytest.mark.parametrize(
+    "form", ["path", "bytes", "archive", "program", "records", "several", "torch's file"]
+)
+def test_a_page_contains_the_program_without_elements(program, file, tmp_path, form):
+    if form == "torch's file":
+        torch.export.save(program, tmp_path / "torch.pt2")
+    with graphwire.open(file) as archive:
+        sources = {
+            "path": file,
+            "bytes": file.read_bytes(),
+            "archive": archive,
+            "program": program,
+            "records": archive.program,
+            "several": {"model": program, "other": program},
+            "torch's file": tmp_path / "torch.pt2",
+        }
+        page = graphwire.view(sources[form], use_torch=False).html
+        summary = archive.inspect().methods[0].summary
+    with archive_of(page) as inside:
+        found = inside.inspect().methods[0].summary
+        assert inside.inspect().payload_bytes == 0
+    assert (found.interface, found.operators) == (summary.interface, summary.operators)
+    if form != "records":  # records have no weights
+        assert found.parameters == summary.parameters
+
+
+def test_facts_of_a_file_are_those_of_inspect_and_verify(file):
+    (facts,) = facts_of(graphwire.view(file, use_torch=False).html)["files"]
+    inspection = msgspec.to_builtins(graphwire.inspect(file))
+    assert facts["name"] == "model.pt2"
+    assert facts["inspection"]["size"] == inspection["size"]
+    assert facts["inspection"]["methods"][0]["report"] == inspection["methods"][0]["report"]
+    assert facts["problems"] == []
+    assert "targets" not in facts
+    costs = facts["methods"]["model"]["costs"]
+    assert costs["nodes"]["linear"] == {"bytes": 4 * (4 * 8 + 8 * 10 + 10 + 4 * 10)}
+    assert "without torch" in costs["source"]
+
+
+def test_operations_are_those_that_torch_counts(program):
+    method = facts_of(graphwire.view(program).html)["files"][0]["methods"]["model"]
+    flops = {name: each["flops"] for name, each in method["costs"]["nodes"].items() if each.get("flops")}
+    with FlopCounterMode(display=False) as counter:
+        torch.nn.functional.conv2d(ARGS[0], torch.ones(8, 3, 3, 3))
+    assert flops == {
+        "conv2d": counter.get_total_flops(),
+        "linear": 2 * 4 * 8 * 10,
+        "true_graph_0/matmul": 2 * 4 * 10 * 7,
+        "false_graph_0/matmul": 2 * 4 * 10 * 7,
+    }
+    assert method["operators"]["torch.ops.aten.linear.default"].startswith("aten::linear(Tensor input")
+    assert method["costs"]["source"].startswith(f"torch {torch.__version__.rpartition('.')[0]} flop counter")
+
+
+def test_problems_are_found_without_reading_elements(file, tmp_path):
+    content = bytearray(file.read_bytes())
+    with graphwire.open(file) as archive:
+        weight = bytes(next(iter(archive.payloads.records.values())).view())
+    content[content.index(weight)] ^= 1  # an element
+    (tmp_path / "damaged.pt2").write_bytes(content)
+    (facts,) = facts_of(graphwire.view(tmp_path / "damaged.pt2", use_torch=False).html)["files"]
+    assert facts["problems"] == []
+    assert graphwire.verify(tmp_path / "damaged.pt2")
+
+
+def test_targets_are_listed_on_request(file):
+    (facts,) = facts_of(graphwire.view(file, targets=True, use_torch=False).html)["files"]
+    found = {each["target"]: each["readable"] for each in facts["targets"]}
+    wanted = {name: not each for name, each in graphwire.targets(file).items() if name.startswith("torch-")}
+    assert found == wanted
+
+
+def test_elements_are_summarized_on_request(program):
+    (facts,) = facts_of(graphwire.view(program, weights=True).html)["files"]
+    weight = program.state_dict["head.weight"].double()
+    found = facts["weights"]["head.weight"]
+    assert found["mean"] == pytest.approx(weight.mean().item())
+    assert found["std"] == pytest.approx(weight.std(correction=0).item())
+    assert sum(found["histogram"]["counts"]) == weight.numel()
+    assert (found["histogram"]["min"], found["histogram"]["max"]) == (
+        weight.min().item(),
+        weight.max().item(),
+    )
+
+
+def test_a_page_of_two_files_says_what_changed(program, tmp_path):
+    other = Model().eval().requires_grad_(False)
+    other.load_state_dict(program.state_dict)
+    with torch.no_grad():
+        other.head.bias[0] += 0.25
+        other.head.weight *= 2
+    changed = export(other, ARGS, dynamic_shapes=({0: Dim("rows", max=512)}, None))
+    facts = facts_of(graphwire.view(program, changed, weights=True).html)
+    assert facts["differs"] == "Nothing changed but 2 weights with other elements."
+    changes = facts["weight_changes"]["model"]
+    assert changes["conv.weight"] == {"equal": True, "max_abs": 0.0, "cosine": pytest.approx(1)}
+    assert changes["head.bias"]["max_abs"] == pytest.approx(0.25)
+    assert changes["head.weight"]["cosine"] == pytest.approx(1)
+    assert not changes["head.weight"]["equal"]
+    same = facts_of(graphwire.view(program, program).html)
+    assert same["differs"] == "Nothing changed. The elements of weights were not compared."
+
+
+# -------------------------------------------------------------------------------------------------------- overlays
+
+
+def test_overlays_are_numbers_for_nodes(program):
+    given = {"latency [ms]": {"linear": 0.5, "true_graph_0/matmul": 2}}
+    (overlay,) = facts_of(graphwire.view(program, overlay=given).html)["overlays"]
+    assert overlay == {"name": "latency [ms]", "file": 0, "values": given["latency [ms]"], "method": None}
+    both = facts_of(graphwire.view(program, program, overlay=given).html)["overlays"]
+    assert [each["file"] for each in both] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("overlay", "message"),
+    [
+        ({"ms": {"linaer": 1}}, "'linaer'. Is 'linaer' the node 'linear'?"),
+        ({"ms": {"linear": float("nan")}}, "not a finite number"),
+        ({"ms": {"linear": "fast"}}, "'fast'"),
+        ({"linear": 0.4}, "not numbers for nodes"),
+        ([("linear", 1)], "not numbers for nodes"),
+    ],
+)
+def test_an_overlay_that_fits_no_node_is_an_error(program, overlay, message):
+    with pytest.raises(EncodeError, match=re.escape(message)):
+        graphwire.view(program, overlay=overlay, use_torch=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "\ufeffnode,ms,mJ\nlinear,0.5,2\nmean,1,\n"),
+        ("a.json", '{"ms": {"linear": 0.5, "mean": 1}, "mJ": {"linear": 2}}'),
+    ],
+)
+def test_the_command_reads_overlays_of_files(file, tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    page = tmp_path / "page.html"
+    words = ["view", str(file), "--overlay", str(tmp_path / name), "-o", str(page), "--no-torch"]
+    assert main(words) == 0
+    overlays = {each["name"]: each["values"] for each in facts_of(page.read_text("utf-8"))["overlays"]}
+    assert overlays == {"ms": {"linear": 0.5, "mean": 1}, "mJ": {"linear": 2}}
+
+
+@pytest.mark.parametrize("text", ["", "node", "not: csv", "[1]", "{}", '{"ms": 1, "x": {}}'])
+@pytest.mark.parametrize("suffix", ["csv", "json", "txt"])
+def test_a_file_without_numbers_is_an_error(file, tmp_path, capsys, suffix, text):
+    (tmp_path / f"a.{suffix}").write_text(text)
+    words = ["view", str(file), "--overlay", str(tmp_path / f"a.{suffix}"), "-o", str(tmp_path / "page.html")]
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith("graphwire: error: ")
+    assert not (tmp_path / "page.html").exists()
+
+
+# --------------------------------------------------------------------------------------------------- untrusted text
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_no_text_of_a_program_leaves_its_place(program, text):
+    record, _ = graphwire.to_schema(program)
+    for node in record.graph_module.graph.nodes:
+        node.metadata["stack_trace"] = node.metadata["nn_module_stack"] = text
+    record.guards_code = [text]
+    page = graphwire.view(record, overlay={text: {"linear": 1}}, use_torch=False)
+    before, _, after = template().partition("<!-- graphwire:data -->")
+    data = page.html.removeprefix(before).removesuffix(after)
+    assert re.fullmatch(
+        r'<script type="application/json" id="graphwire-facts">[^<>&\u2028\u2029]*</script>\n'
+        r'<script type="application/octet-stream" id="graphwire-file-0">[A-Za-z0-9+/=]*</script>\n',
+        data,
+    )
+    assert facts_of(page.html)["overlays"][0]["name"] == text
+
+
+def template() -> str:
+    return (Path(graphwire.__file__).parent / "viewer" / "page.html").read_text("utf-8")
+
+
+# ---------------------------------------------------------------------------------------------------- where it goes
+
+
+def test_a_page_is_saved_and_opened(file, tmp_path, monkeypatch):
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    page = graphwire.view(file, output=tmp_path / "page.html", use_torch=False)
+    assert (tmp_path / "page.html").read_text("utf-8") == page.html
+    path = page.show()
+    assert (path.read_text("utf-8"), opened) == (page.html, [path.as_uri()])
+    assert main(["view", str(file), "--no-browser", "--no-torch"]) == 0
+    assert len(opened) == 1
+
+
+def test_a_notebook_shows_the_page_in_a_frame_without_access_to_it(file):
+    page = graphwire.view(file, use_torch=False)
+    shown = page._repr_html_()
+    found = re.fullmatch(r'<iframe sandbox="([a-z -]*)" style="[^"]*" srcdoc="([^"]*)"></iframe>', shown)
+    assert found is not None
+    assert "allow-same-origin" not in found[1]
+    assert html.unescape(found[2]) == page.html
+    assert "model.pt2" in repr(page)
+    assert len(repr(page)) < 200
+
+
+def test_a_page_too_large_for_a_notebook_says_how_to_save_it(file, monkeypatch):
+    monkeypatch.setattr("graphwire.viewer.notebook.MOST_BYTES", 1000)
+    assert ".save(path)" in graphwire.view(file, use_torch=False)._repr_html_()
+
+
+def test_the_command_takes_one_file_or_two(file, tmp_path, capsys):
+    page = str(tmp_path / "page.html")
+    assert main(["view", str(file), str(file), "-o", page, "--no-torch"]) == 0
+    assert main(["view", *[str(file)] * 3, "-o", page]) == 2
+    assert "not 3" in capsys.readouterr().err
+    with pytest.raises(GraphwireError, match="no program 'other'"):
+        graphwire.view(file, method="other")
+
+
+def test_importing_graphwire_imports_nothing_that_makes_pages():
+    code = "import sys, graphwire; print([m for m in sys.modules if 'viewer' in m or m == 'webbrowser'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
