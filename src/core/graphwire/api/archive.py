@@ -97,6 +97,12 @@ class Archive(Closing):
     def __repr__(self) -> str:
         return f"<Archive {self.file!r:.200}>"
 
+    def _repr_html_(self) -> str | None:
+        try:
+            return self.inspect(self.file)._repr_html_()
+        except (GraphwireError, OSError):  # closed or damaged: a notebook then shows the text
+            return None
+
     @property
     @_bounded
     def methods(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -246,3 +247,18 @@ class Program(msgspec.Struct, omit_defaults=True):
         graph, version = self.graph_module.graph, self.schema_version
         interface = f"{len(graph.nodes)} nodes, {len(graph.inputs)} inputs, {len(graph.outputs)} outputs"
         return f"<Program: {interface}, schema {version.major!r:.20}.{version.minor!r:.20}, torch {self.torch_version:.40}>"
+
+    def _repr_html_(self) -> str:
+        from graphwire.display import Table, tables_html  # only notebooks need it
+
+        graph = self.graph_module.graph
+        nodes = [(node.name or "", node.target) for node in graph.nodes]
+        ranges = [(text, f"{each.min_val} … {each.max_val}") for text, each in self.range_constraints.items()]
+        calls = Counter(node.target for node in graph.nodes).most_common()
+        tables = [
+            Table("Operators", [(name, f"{count:,}") for name, count in calls], ("operator", "calls")),
+            Table("Nodes", nodes, ("name", "operator")),
+            Table("Ranges", ranges, ("size", "range")),
+            Table("Guards", [(text,) for text in self.guards_code], ("guard",)),
+        ]
+        return tables_html(repr(self), tables)

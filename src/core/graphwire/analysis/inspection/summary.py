@@ -154,6 +154,12 @@ class Inspection(msgspec.Struct, frozen=True):
             f"<Inspection of {self.file!r:.200}: {self.size:,} bytes, {self.layout}, programs {names:.400}>"
         )
 
+    def _repr_html_(self) -> str:
+        from graphwire.analysis.inspection.tables import inspection_tables  # only notebooks need it
+        from graphwire.display import tables_html
+
+        return tables_html(repr(self), inspection_tables(self))
+
 
 def summarize(
     program: Program,
