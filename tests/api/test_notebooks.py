@@ -59,7 +59,6 @@ def test_a_notebook_shows_short_tables_of_text(program, tmp_path, kind, hostile)
         for node in record.graph_module.graph.nodes:
             node.metadata["nn_module_stack"] = f"a,L['self'].b,c;d,{HOSTILE}.e,{HOSTILE}"
         record.torch_version = HOSTILE
-        record.guards_code = [HOSTILE]
     path = tmp_path / "model.pt2"
     graphwire.save(program, path)
     inspection = graphwire.inspect(path)
@@ -76,6 +75,7 @@ def test_a_notebook_shows_short_tables_of_text(program, tmp_path, kind, hostile)
             "inspection": inspection,
             "diff": graphwire.diff(record, archive.program),
         }
+        record.guards_code = [HOSTILE]
         shown = values[kind]._repr_html_()
         assert len(shown) < 100_000
         found = Tags(shown)
