@@ -25,6 +25,8 @@ export interface MethodFacts {
 export interface WeightFacts {
   readonly mean: number | null;
   readonly std: number | null;
+  /** How many elements are infinite, or not a number. */
+  readonly notFinite: number;
   readonly histogram: { readonly min: number; readonly max: number; readonly counts: readonly number[] } | null;
 }
 
@@ -163,6 +165,7 @@ function weightFacts(bag: Bag): WeightFacts {
   return {
     mean: bag.number("mean"),
     std: bag.number("std"),
+    notFinite: bag.number("not_finite") ?? 0,
     histogram: min === null || max === null || counts.length === 0 ? null : { min, max, counts },
   };
 }

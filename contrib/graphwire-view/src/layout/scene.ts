@@ -42,6 +42,8 @@ export interface Scene {
 /** Levels with more boxes or edges than these are not laid out by dagre, which takes longer than linear time. */
 const DAGRE_BOXES = 90;
 const DAGRE_EDGES = 180;
+/** With more boxes than this in all levels together, dagre lays out none. */
+const DAGRE_TOTAL = 900;
 const PADDING = 18;
 const PORT = { width: 10, height: 1 };
 const FAN = 16;
@@ -62,17 +64,18 @@ interface Placed {
 /** Returns the scene of what is visible. */
 export function sceneOf(root: Item, folding: Folding): Scene {
   const levels = levelsOf(root, folding);
-  const placed = placeLevel(root, levels);
+  const total = [...levels.values()].reduce((sum, { members }) => sum + members.length, 0);
+  const placed = placeLevel(root, levels, total <= DAGRE_TOTAL);
   const boxes: Box[] = [];
   const wires: Wire[] = [];
   collect(placed, 0, 0, boxes, wires);
   return { boxes, wires, boxOf: new Map(boxes.map((box) => [box.item, box])), width: placed.width, height: placed.height };
 }
 
-function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>): Placed {
+function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, isSmall: boolean): Placed {
   const level = levels.get(group) as Level;
   const inner = new Map<Item, Placed>();
-  for (const member of level.members) if (levels.has(member)) inner.set(member, placeLevel(member, levels));
+  for (const member of level.members) if (levels.has(member)) inner.set(member, placeLevel(member, levels, isSmall));
   const members = level.members.map((member): Sized => {
     const known = inner.get(member);
     return { ...(known ?? sizeOf(member)), rank: null };
@@ -82,7 +85,7 @@ function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>): Placed {
   const positions = new Map<Item | Port, number>([...level.members, ...level.ports].map((each, index) => [each, index]));
   const at = ({ member, port }: End): number => positions.get(member ?? (port as Port)) ?? 0;
   const connections = level.edges.map(({ from, to }): Connection => ({ from: at(from), to: at(to) }));
-  const small = sizes.length <= DAGRE_BOXES && connections.length <= DAGRE_EDGES;
+  const small = isSmall && sizes.length <= DAGRE_BOXES && connections.length <= DAGRE_EDGES;
   const arrangement = (small ? dagreLayout : layeredLayout)(sizes, connections);
   const isRoot = group.parent === null;
   const least = isRoot ? 0 : sizeOf(group).width;

@@ -97,9 +97,10 @@ export function* within(item: Item): Generator<Item> {
   for (const child of item.children) yield* within(child);
 }
 
-/** Returns the item of a node, by its path, or null. */
+/** Returns the item of a node, by its path or that of one of its results, or null. */
 export function itemOfPath(items: Items, path: string): Item | null {
-  const found = items.all.filter((item) => item.path === path);
+  const named = items.all.filter((item) => item.path === path);
+  const found = named.length > 0 ? named : items.all.filter((item) => item.values.some((value) => item.scope.prefix + value === path));
   return found.find(({ kind }) => kind === "node") ?? found[0] ?? null;
 }
 

@@ -7,14 +7,16 @@ import { itemOfPath, type Item } from "../model/items.js";
 import { firstOpen, isDrawn, visibleItem, type Folding } from "../model/levels.js";
 import { Index } from "../model/search.js";
 import type { Side, Shown } from "../model/shown.js";
-import { plural } from "../model/values.js";
-import type { Context } from "./context.js";
+import { colourAt, measuresOf, rangeOf, type Measure } from "../model/overlay.js";
+import { numberText, plural } from "../model/values.js";
 import { Drawing, type Decoration } from "./drawing.js";
 import { shownText } from "./elements.js";
 import { listenToKeys } from "./keys.js";
 import { linkOf, readLink } from "./links.js";
 import { detailsPanel } from "./panels/details.js";
 import { panelsOf, type Panel } from "./panels/all.js";
+import { legendOf, type Chooser } from "./panels/numbers.js";
+import { pictureOf } from "./picture.js";
 import { Tabs } from "./tabs.js";
 
 /** The parts of the page that an app fills. */
@@ -25,20 +27,23 @@ export interface Parts {
   readonly details: HTMLElement;
   readonly search: HTMLInputElement;
   readonly found: HTMLElement;
+  readonly legend: HTMLElement;
   readonly announcer: HTMLElement;
   readonly paper: HTMLElement;
 }
 
-export class App implements Context {
+export class App implements Chooser {
   readonly side: Side;
   readonly before: Side | null;
   readonly difference: Difference | null;
   readonly weightChanges: ReadonlyMap<string, WeightChange> | null;
   readonly differsFact: string;
+  readonly measures: readonly Measure[];
   readonly drawing: Drawing;
   private folding: Folding;
   private scene: Scene;
   private selected: Item | null = null;
+  private measure: Measure | null = null;
   private hits: readonly Item[] = [];
   private hit = -1;
   private readonly index: Index;
@@ -59,6 +64,7 @@ export class App implements Context {
     this.folding = { open: firstOpen(side.items.root, difference?.tallies), weights: false };
     this.scene = sceneOf(side.items.root, this.folding);
     this.drawing = new Drawing(parts.drawing, { select: (item) => { this.select(item); }, toggle: (item) => { this.toggle(item); } });
+    this.measures = measuresOf(shown);
     this.panels = panelsOf(this);
     this.tabs = new Tabs(parts.tabs, parts.panel, this.panels);
     listenToKeys(this);
@@ -110,6 +116,23 @@ export class App implements Context {
     const groups = this.side.items.all.filter((item) => item.isGroup);
     const chosen = open ? new Set(groups) : new Set([this.root]);
     this.fold({ ...this.folding, open: chosen }, null);
+  }
+
+  get chosen(): Measure | null {
+    return this.measure;
+  }
+
+  /** Colours the drawing by some numbers. */
+  choose(measure: Measure | null): void {
+    this.measure = measure;
+    this.drawing.decorate(this.decoration());
+    this.tabs.refresh();
+  }
+
+  /** Returns a picture of the whole drawing as it is folded. */
+  picture(): SVGSVGElement {
+    const { width, height } = this.scene;
+    return pictureOf({ width, height, everything: () => this.drawing.everything() }, this.parts.drawing);
   }
 
   showWeights(weights: boolean): void {
@@ -168,7 +191,7 @@ export class App implements Context {
 
   /** Fills what is printed. */
   print(): void {
-    this.parts.paper.replaceChildren(...this.panels.filter(({ isPrinted }) => isPrinted).map(({ title, make }) => {
+    this.parts.paper.replaceChildren(this.picture(), ...this.panels.filter(({ isPrinted }) => isPrinted).map(({ title, make }) => {
       const made = make();
       const head = document.createElement("h2");
       head.textContent = title;
@@ -203,7 +226,22 @@ export class App implements Context {
       const seen = visibleItem(item, this.folding);
       found.set(seen, (found.get(seen) ?? 0) + 1);
     }
-    return { selected: this.selected, found, colours: new Map() };
+    return { selected: this.selected, found, colours: this.colours() };
+  }
+
+  /** Returns the colours of the boxes in sight, and shows their legend. */
+  private colours(): Decoration["colours"] {
+    const { measure } = this;
+    const { legend } = this.parts;
+    legend.hidden = measure === null;
+    if (measure === null) return new Map();
+    const { of } = measure.numbers();
+    const seen = this.scene.boxes.filter(({ item, open }) => !open && of.has(item)).map(({ item }) => [item, of.get(item) ?? 0] as const);
+    const range = rangeOf(seen.map(([, value]) => value), measure.isChange);
+    const [least, most] = range;
+    legend.replaceChildren(legendOf({ measure, range }));
+    const share = (value: number): number => (most > least ? (value - least) / (most - least) : 0.5);
+    return new Map(seen.map(([item, value]) => [item, { ...colourAt(share(value), measure.isChange), text: numberText(value) }]));
   }
 
   private showDetails(): void {

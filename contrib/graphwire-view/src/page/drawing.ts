@@ -106,7 +106,7 @@ export class Drawing {
     });
     const isRound = item.kind === "input" || item.kind === "output" || item.kind === "weight";
     const shape = svg("rect", { x, y, width, height, rx: open ? 8 : isRound ? Math.min(18, height / 2) : 5 });
-    if (colour !== undefined && !open) shape.setAttribute("fill", colour.fill);
+    if (colour !== undefined && !open) shape.style.fill = colour.fill;
     group.append(shape);
     if (item.isGroup) group.append(toggleSign({ x: x + 13, y: y + (open ? HEADER / 2 + 1 : 13) }, open));
     if (texts && !open) group.append(...boxTexts(item, { x, y, width, open, lines }, colour?.ink ?? null));
@@ -155,7 +155,9 @@ function boxTexts(item: Item, { x, y, width, open, lines }: Pick<Box, "x" | "y" 
   const middle = x + width / 2 + (item.isGroup && !open ? 8 : 0);
   return lines.map((line, index) => {
     const place = open ? { x: x + 25, y: y + HEADER / 2 + 5 } : { x: index === 0 ? middle : x + width / 2, y: y + 17 + index * FONT.line };
-    return svg("text", { ...place, class: open ? "group-title" : index === 0 ? "title" : "text", "text-anchor": open ? "start" : "middle", fill: ink }, line);
+    const made = svg("text", { ...place, class: open ? "group-title" : index === 0 ? "title" : "text", "text-anchor": open ? "start" : "middle" }, line);
+    if (ink !== null) made.style.fill = ink;
+    return made;
   });
 }
 

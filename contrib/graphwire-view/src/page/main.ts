@@ -5,6 +5,7 @@ import { openedFiles, openedInPage, type Opened } from "../opened.js";
 import { App, type Parts } from "./app.js";
 import { html, shownText } from "./elements.js";
 import { showHelp } from "./keys.js";
+import { viewButtons } from "./view_buttons.js";
 import { readLink } from "./links.js";
 import { differenceSentence } from "./panels/changes.js";
 
@@ -26,6 +27,7 @@ function freshParts(): Parts {
     details: part("details", HTMLElement),
     search: part("search", HTMLInputElement),
     found: part("found", HTMLElement),
+    legend: part("legend", HTMLElement),
     announcer: part("announcer", HTMLElement),
     paper: part("paper", HTMLElement),
   };
@@ -54,6 +56,12 @@ async function show(given: Opened, method?: string): Promise<void> {
   sentence.hidden = shown.difference === null;
   sentence.textContent = shown.difference === null ? "" : shownText(differenceSentence(app, shown.difference));
   document.body.dataset["state"] = "shown";
+}
+
+function changeTheme(): void {
+  const { dataset } = document.documentElement;
+  const isDark = dataset["theme"] === undefined ? matchMedia("(prefers-color-scheme: dark)").matches : dataset["theme"] === "dark";
+  dataset["theme"] = isDark ? "light" : "dark";
 }
 
 /** Runs something that may fail on a wrong file, and says what is wrong. */
@@ -93,8 +101,10 @@ function start(): void {
   const tools = part("tools", HTMLElement);
   tools.append(
     html("button", { type: "button", click: () => { file.click(); } }, "Open…"),
+    html("button", { type: "button", click: changeTheme, "aria-label": "Dark or light", title: "Dark or light" }, "◐"),
     html("button", { type: "button", click: showHelp, "aria-label": "Help", title: "Keys and licenses" }, "?"),
   );
+  part("view", HTMLElement).append(...viewButtons(() => app));
   const zoom = (label: string, title: string, act: () => void): HTMLElement => html("button", { type: "button", title, "aria-label": title, click: act }, label);
   part("zoom", HTMLElement).append(
     zoom("+", "Zoom in", () => app?.drawing.camera.zoom(1.25)),

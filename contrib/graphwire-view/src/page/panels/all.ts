@@ -1,8 +1,8 @@
 /** The panels of the page. */
 
-import type { Context } from "../context.js";
 import { changesPanel } from "./changes.js";
 import { modulesPanel } from "./modules.js";
+import { numbersPanel, type Chooser } from "./numbers.js";
 import { programPanel } from "./program.js";
 import { operatorsPanel, weightsPanel } from "./tables.js";
 
@@ -16,7 +16,7 @@ export interface Panel {
 }
 
 /** Returns the panels, in the order of their tabs. */
-export function panelsOf(context: Context): Panel[] {
+export function panelsOf(context: Chooser): Panel[] {
   const { difference } = context;
   const changes: Panel[] = difference === null ? [] : [{ name: "changes", title: "Changes", make: () => changesPanel(context, difference), isPrinted: true }];
   return [
@@ -25,5 +25,6 @@ export function panelsOf(context: Context): Panel[] {
     { name: "modules", title: "Modules", make: () => modulesPanel(context), showsFolding: true, isPrinted: true },
     { name: "operators", title: "Operators", make: () => operatorsPanel(context), isPrinted: true },
     { name: "weights", title: "Weights", make: () => weightsPanel(context), isPrinted: true },
+    ...(context.measures.length === 0 ? [] : [{ name: "numbers", title: "Numbers", make: () => numbersPanel(context), showsFolding: true, isPrinted: context.measures.length > 0 }]),
   ];
 }

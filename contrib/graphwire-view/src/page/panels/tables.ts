@@ -56,8 +56,8 @@ function nameCell(context: Context, weight: Weight): HTMLElement {
 const HEIGHT = 24;
 
 /** Returns a picture of how often values occur. */
-function histogram({ histogram: known, mean, std }: WeightFacts): HTMLElement {
-  const text = [mean === null ? "" : `mean ${numberText(mean)}`, std === null ? "" : `deviation ${numberText(std)}`].filter((each) => each !== "").join(", ");
+function histogram({ histogram: known, mean, std, notFinite }: WeightFacts): HTMLElement {
+  const text = [mean === null ? "" : `mean ${numberText(mean)}`, std === null ? "" : `deviation ${numberText(std)}`, notFinite === 0 ? "" : `${countText(notFinite)} not finite`].filter((each) => each !== "").join(", ");
   if (known === null) return html("div", { class: "quiet" }, text);
   const most = Math.max(1, ...known.counts);
   const bars = known.counts.map((count, index) => svg("rect", { x: index * 4, y: HEIGHT - (count / most) * HEIGHT, width: 3, height: (count / most) * HEIGHT }));

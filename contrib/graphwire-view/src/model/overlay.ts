@@ -1,0 +1,143 @@
+/** Overlays: numbers of nodes, summed by module, that colour the drawing. */
+
+import type { Overlay } from "../facts.js";
+import { within, type Item } from "./items.js";
+import type { Shown, Side } from "./shown.js";
+
+/** Numbers that can be shown. */
+export interface Measure {
+  readonly name: string;
+  /** For a difference of two programs: after minus before. */
+  readonly isChange: boolean;
+  /** Where the numbers come from; empty if somebody gave them. */
+  readonly source: string;
+  numbers(): Numbers;
+}
+
+export interface Numbers {
+  /** The number of each item; that of a group is its own, or the sum of what is inside. */
+  readonly of: ReadonlyMap<Item, number>;
+  /** The names that no item has. */
+  readonly unknown: readonly string[];
+  readonly nodes: number;
+}
+
+type Given = ReadonlyMap<string, number>;
+
+/** Returns everything that can colour what is shown. */
+export function measuresOf({ side, before, difference, facts }: Shown): Measure[] {
+  const last = before === null ? 0 : 1;
+  const own = overlaysFor(facts.overlays, side, last).map(({ name, values }): Measure => measure(name, side, values));
+  const earlier = before === null ? [] : overlaysFor(facts.overlays, before, 0);
+  const both = earlier.flatMap(({ name, values }): Measure[] => {
+    const other = overlaysFor(facts.overlays, side, last).find((each) => each.name === name);
+    if (other === undefined || difference === null) return [];
+    return [{ name: `${name}: after − before`, isChange: true, source: "", numbers: once(() => changes(side.items.root, difference.earlier, values, other.values)) }];
+  });
+  return [...own, ...both, ...costs(side)];
+}
+
+function overlaysFor(overlays: readonly Overlay[], side: Side, file: number): Overlay[] {
+  return overlays.filter((overlay) => overlay.file === file && (overlay.method === null || overlay.method === side.name));
+}
+
+function costs(side: Side): Measure[] {
+  const { costs: known, costSource } = side.facts;
+  if (known.size === 0) return [];
+  return (["flops", "bytes"] as const).map((part) => {
+    const given = new Map(Array.from(known, ([name, cost]) => [name, cost[part]] as const));
+    return { ...measure(part === "flops" ? "FLOPs (estimate)" : "Bytes moved (estimate)", side, given), source: costSource };
+  });
+}
+
+function measure(name: string, side: Side, given: Given): Measure {
+  return { name, isChange: false, source: "", numbers: once(() => numbersOf(side.items.root, given)) };
+}
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
+
+/** Returns the numbers of items that are given by path, for nodes or for modules. */
+export function numbersOf(root: Item, given: Given): Numbers {
+  const left = new Set(given.keys());
+  const paths = new Set<string>();
+  for (const { kind, path } of within(root)) if (kind === "node") paths.add(path);
+  return collected(root, (item) => {
+    if (item.kind !== "node" && paths.has(item.path)) return null;
+    for (const name of namesOf(item)) left.delete(name);
+    return sumOf(item, given);
+  }, left);
+}
+
+/** The names by which numbers mean an item: its path, and those of its results, which are nodes of their own in torch. */
+function namesOf(item: Item): string[] {
+  const results = item.kind === "node" ? item.values.map((value) => item.scope.prefix + value) : [];
+  return [...new Set([item.path, ...results])];
+}
+
+/** Returns by how much the number of each item changed. What only one program has counts there alone. */
+function changes(root: Item, earlier: ReadonlyMap<Item, Item>, before: Given, after: Given): Numbers {
+  return collected(root, (item) => {
+    if (item.kind !== "node") return null;
+    const isRemoved = item.mark === "removed";
+    const was = sumOf(isRemoved ? item : earlier.get(item), before);
+    const is = isRemoved ? null : sumOf(item, after);
+    return was === null && is === null ? null : (is ?? 0) - (was ?? 0);
+  }, new Set());
+}
+
+function sumOf(item: Item | undefined, given: Given): number | null {
+  const found = (item === undefined ? [] : namesOf(item)).filter((name) => given.has(name));
+  return found.length === 0 ? null : found.reduce((sum, name) => sum + (given.get(name) ?? 0), 0);
+}
+
+function collected(root: Item, own: (item: Item) => number | null, left: ReadonlySet<string>): Numbers {
+  const found = new Map<Item, number>();
+  let nodes = 0;
+  const visit = (item: Item): number | null => {
+    const given = own(item);
+    const inside = item.children.map(visit).filter((each) => each !== null);
+    const value = given ?? (inside.length === 0 ? null : inside.reduce((sum, each) => sum + each, 0));
+    if (value !== null) found.set(item, value);
+    if (given !== null && item.kind === "node") nodes += 1;
+    return value;
+  };
+  visit(root);
+  return { of: found, unknown: [...left], nodes };
+}
+
+/** A colour of a scale, and one for the text on it. */
+export interface Colour {
+  readonly fill: string;
+  readonly ink: string;
+}
+
+type Triple = readonly [number, number, number];
+/** From little to much: pale yellow to dark blue, which people without red or green see too. */
+const SEQUENCE: readonly Triple[] = [[255, 247, 214], [199, 228, 190], [110, 188, 194], [37, 121, 180], [18, 53, 110]];
+/** From less to more: blue, white, orange. */
+const DIVERGENCE: readonly Triple[] = [[20, 82, 150], [146, 190, 226], [247, 247, 247], [246, 190, 120], [176, 84, 8]];
+
+/** Returns the colour of a number between 0 and 1. */
+export function colourAt(share: number, isChange: boolean): Colour {
+  const scale = isChange ? DIVERGENCE : SEQUENCE;
+  const place = Math.min(1, Math.max(0, Number.isFinite(share) ? share : 0)) * (scale.length - 1);
+  const at = Math.min(scale.length - 2, Math.floor(place));
+  const [low, high] = [scale[at] as Triple, scale[at + 1] as Triple];
+  const mixed = low.map((value, index) => Math.round(value + ((high[index] ?? 0) - value) * (place - at)));
+  const [red = 0, green = 0, blue = 0] = mixed;
+  const light = (0.299 * red + 0.587 * green + 0.114 * blue) / 255;
+  return { fill: `rgb(${mixed.join(",")})`, ink: light > 0.55 ? "#16202c" : "#ffffff" };
+}
+
+/** The range of numbers that a scale spans. */
+export function rangeOf(values: readonly number[], isChange: boolean): readonly [number, number] {
+  const least = values.reduce((found, value) => Math.min(found, value), Infinity);
+  const most = values.reduce((found, value) => Math.max(found, value), -Infinity);
+  if (values.length === 0) return [0, 1];
+  if (!isChange) return [Math.min(0, least), most];
+  const size = Math.max(Math.abs(least), Math.abs(most));
+  return [-size, size];
+}

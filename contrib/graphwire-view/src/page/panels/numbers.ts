@@ -1,0 +1,63 @@
+/** The panel and the legend of the numbers that colour the drawing. */
+
+import type { Item } from "../../model/items.js";
+import { colourAt, type Measure, type Numbers } from "../../model/overlay.js";
+import { countText, numberText, plural } from "../../model/values.js";
+import type { Context } from "../context.js";
+import { html, longTable, section, svg, textButton, type Child } from "../elements.js";
+
+/** What the legend shows. */
+export interface Legend {
+  readonly measure: Measure;
+  readonly range: readonly [number, number];
+}
+
+/** What chooses the numbers. */
+export interface Chooser extends Context {
+  readonly measures: readonly Measure[];
+  readonly chosen: Measure | null;
+  choose(measure: Measure | null): void;
+}
+
+export function numbersPanel(chooser: Chooser): HTMLElement {
+  const { measures, chosen } = chooser;
+  const options = [html("option", { value: "" }, "nothing"), ...measures.map((measure, index) => html("option", { value: index, selected: measure === chosen }, measure.name))];
+  const select = html("select", { id: "measure" }, ...options);
+  select.addEventListener("change", () => { chooser.choose(select.value === "" ? null : (measures[Number(select.value)] ?? null)); });
+  return html("div", {}, html("p", { class: "field" }, html("label", { for: "measure" }, "Colour by "), select), chosen === null ? null : sums(chooser, chosen, chosen.numbers()));
+}
+
+function sums(context: Context, measure: Measure, { of, unknown, nodes }: Numbers): HTMLElement {
+  const total = of.get(context.side.items.root) ?? 0;
+  const order = ([, a]: readonly [Item, number], [, b]: readonly [Item, number]): number => Math.abs(b) - Math.abs(a);
+  const modules = [...of].filter(([item]) => item.kind === "module").sort(order);
+  const each = [...of].filter(([item]) => item.kind === "node").sort(order);
+  const share = (value: number): string => (measure.isChange || total === 0 ? "" : `${((100 * value) / total).toFixed(1)} %`);
+  const row = ([item, value]: readonly [Item, number]): Child[] => [textButton(item.path, () => { context.reveal(item); }), numberText(value), share(value)];
+  const heads = ["Name", "#Number", "#Share"];
+  return html(
+    "div",
+    {},
+    html("p", {}, `${numberText(total)} in all, of ${plural(nodes, "node")}.`),
+    measure.source === "" ? null : html("p", { class: "quiet" }, measure.source),
+    unknown.length === 0 ? null : html("p", { class: "problem" }, `${countText(unknown.length)} of the names are not in this program: ${unknown.slice(0, 5).join(", ")}`),
+    modules.length === 0 ? null : section("By module", longTable(heads, modules, row, 50)),
+    each.length === 0 ? null : section("By node", longTable(heads, each, row, 50)),
+  );
+}
+
+const STEPS = 40;
+
+/** Returns the legend: the name of the numbers, their colours and their range. */
+export function legendOf({ measure, range: [least, most] }: Legend): HTMLElement {
+  const bars = Array.from({ length: STEPS }, (_, index) => svg("rect", { x: index * 5, width: 5, height: 12, fill: colourAt(index / (STEPS - 1), measure.isChange).fill }));
+  const label = `Colours from ${numberText(least)} to ${numberText(most)}`;
+  return html(
+    "div",
+    {},
+    html("strong", {}, measure.name),
+    svg("svg", { width: STEPS * 5, height: 12, role: "img", "aria-label": label }, ...bars),
+    html("div", { class: "ends" }, html("span", {}, numberText(least)), measure.isChange ? html("span", {}, "0") : null, html("span", {}, numberText(most))),
+    html("div", { class: "quiet" }, "of the boxes in sight; modules are sums"),
+  );
+}
