@@ -8,6 +8,7 @@
 # make test-js  build graphwire-js, the reader in TypeScript, and compare it with graphwire; needs Node 20.19 or later
 # make web    bundle the page that shows programs (contrib/graphwire-view) into the package; needs Node 20.19 or later
 # make test-web  test that page, in Chromium if there is one (CHROMIUM is its path)
+# make test-remote  files at URLs, in an S3-compatible store too, whose server and client it installs
 # make test-signing  install OpenSSF model signing too, and sign and verify a file with it
 # make test-triton  install Triton too, and test programs that call kernels of it
 # make test-ecosystem  give loaded programs to each tool that takes exported ones; TOOL=onnx for one; writes docs/ecosystem.md
@@ -28,7 +29,7 @@ BENCH_ARGS ?= --large --scaling --beside
 COVERAGE_FLOOR ?= 96
 
 # Folders whose tests have targets of their own.
-OTHERS := $(addprefix --ignore tests/,transformers zoo contrib/heavy signing triton_kernels)
+OTHERS := $(addprefix --ignore tests/,transformers zoo contrib/heavy remote/s3 signing triton_kernels)
 
 BASE_PYTHON := $(shell command -v python3.11 || command -v python3)
 PYTHON := $(VENV)/bin/python
@@ -37,7 +38,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench docs clean
+.PHONY: setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench docs clean
 .DELETE_ON_ERROR:
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
@@ -71,6 +72,9 @@ zoo: $(INSTALLED)-zoo
 
 test-contrib: $(INSTALLED)-contrib
 	$(PYTHON) -m pytest tests/contrib/heavy tests/api/test_passes.py $(PYTEST_ARGS)
+
+test-remote: $(INSTALLED)-s3
+	$(PYTHON) -m pytest tests/remote $(PYTEST_ARGS)
 
 test-signing: $(INSTALLED)-signing
 	$(PYTHON) -m pytest tests/signing $(PYTEST_ARGS)
@@ -173,6 +177,12 @@ $(INSTALLED)-zoo: pyproject.toml constraints.txt | $(PYTHON)
 $(INSTALLED)-contrib: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[test,contrib]'
 	@touch $@ $(INSTALLED)-test $(INSTALLED)-base $(INSTALLED)-transformers
+
+# The client of S3 needs an older python-dateutil than the benchmarks have.
+$(INSTALLED)-s3: pyproject.toml constraints.txt | $(PYTHON)
+	grep -v ^python-dateutil== constraints.txt > $(VENV)/constraints-s3.txt
+	$(PIP:constraints.txt=$(VENV)/constraints-s3.txt) -e '.[test,s3]'
+	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
 
 $(INSTALLED)-signing: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[test,signing]'

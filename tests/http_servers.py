@@ -38,17 +38,14 @@ class FolderServer:
             await asyncio.sleep(0.01)
         response = await handler(request)
         self._at_once -= 1
-        if request.method == "GET" and response.status in (200, 206):
-            found = re.fullmatch(r"bytes (\d+)-(\d+)/\d+", response.headers.get("Content-Range", ""))
-            self.nbytes += (
-                int(found[2]) - int(found[1]) + 1
-                if found
-                else int(response.headers.get("Content-Length", response.content_length or 0))
-            )
         return response
 
-    def forget(self) -> None:
-        self.requests, self.nbytes, self.most_at_once = [], 0, 0
+    async def measure(self, request: web.Request, response: web.StreamResponse) -> None:
+        found = re.fullmatch(r"bytes (\d+)-(\d+)/\d+", response.headers.get("Content-Range", ""))
+        if found:
+            self.nbytes += int(found[2]) - int(found[1]) + 1
+        elif request.method == "GET":
+            self.nbytes += int(response.headers.get("Content-Length", 0))
 
 
 @contextmanager
@@ -56,6 +53,7 @@ def folder_server(folder: Path) -> Iterator[FolderServer]:
     """Serve a folder while the block runs."""
     server = FolderServer()
     app = web.Application(middlewares=[server.count])
+    app.on_response_prepare.append(server.measure)
     app.router.add_static("/", folder)
     runner = web.AppRunner(app)
 

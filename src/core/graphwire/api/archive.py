@@ -16,7 +16,13 @@ from graphwire.api.bare_document import BareDocument, add_embedded, find_bare_do
 from graphwire.api.documents import program_at_current_schema
 from graphwire.api.error_boundary import LOG, Boundary, reading
 from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
-from graphwire.api.weights import AS_SAVED, AttachedWeights, LoadWeights, check_weights_choice
+from graphwire.api.weights import (
+    AS_SAVED,
+    AttachedWeights,
+    LoadWeights,
+    check_weights_choice,
+    located_weights,
+)
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem, problems_of
 from graphwire.evolve.targets import obstacles_by_target as targets_of
 from graphwire.hooks import Registry, registry_or_installed
@@ -70,6 +76,7 @@ class Archive(Closing):
         check_limits(limits)
         check_storage_options(storage_options)
         file = located(file, storage_options)
+        weights_from = located_weights(weights_from, storage_options)
         check_weights_choice(weights_from, tensors=True)
         self.registry = registry
         self.file = file_name(file)
@@ -86,7 +93,7 @@ class Archive(Closing):
             self._package = Package(self._bare.archive, registry, limits=limits)
         try:
             references = None if self._bare is not None else self._package.references
-            self.weights = AttachedWeights(references, file, weights_from, rank, registry)
+            self.weights = AttachedWeights(references, file, weights_from, rank, registry, limits.remote)
             """The weights that are not in the file."""
         except BaseException:
             self._package.close()

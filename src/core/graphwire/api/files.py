@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, Unpack
+from typing import Any, BinaryIO, TypeAlias, Unpack
 
 from graphwire.analysis.inspection import Inspection, WriteReport
 from graphwire.api.archive import Archive, open
@@ -22,6 +22,7 @@ from graphwire.api.weights import (
     check_target_weights,
     export_weights,
     list_weights,
+    located_weights,
     references_for,
     requires_external,
     without_external,
@@ -31,12 +32,12 @@ from graphwire.evolve.opsets import Plan, check_plugins, plan_for
 from graphwire.evolve.targets import target_named
 from graphwire.hooks import PluginInfo, default_registry
 from graphwire.schema import Program
-from graphwire.wire.archive import Readable
+from graphwire.wire.archive import Readable, file_name
 from graphwire.wire.package import OWN_LAYOUT, Document, save_package
-from graphwire.wire.remote import url_of
+from graphwire.wire.remote import RemoteFile, UniversalPath, located, url_of
 
-PathOrFile: TypeAlias = "str | os.PathLike[str] | BinaryIO"
-"""The destination of a written file: a path, or a binary file object."""
+PathOrFile: TypeAlias = "str | os.PathLike[str] | UniversalPath | BinaryIO"
+"""The destination of a written file: a path, a URL, or a binary file object."""
 
 
 @reading("src")
@@ -78,6 +79,8 @@ def convert(
         As `open`, `Archive.program_of` and `save`.
     """
     check_ranges(ranges, target)
+    dst = located(dst, options.get("storage_options"))
+    weights = located_weights(weights, options.get("storage_options"))
     with open(src, **options) as archive:
         programs = {name: archive.program_of(name) for name in archive.methods}
         if opset_version is not None:
@@ -124,6 +127,7 @@ def upgrade(
         ChecksumError: a weight, constant or example input is damaged. Nothing is written.
         As `open`, `Archive.program_of` and `save`.
     """
+    dst = located(dst, options.get("storage_options"))
     with open(src, **options) as archive:
         plans = _plans(archive, opset_version)
         programs = {}
@@ -132,17 +136,18 @@ def upgrade(
                 programs[name] = program_after_plan(archive.program_of(name), plan, archive.registry)
         kept = {name: archive.format_of(name) for name in programs}
         formats = {name: format or kept[name] for name in programs}
-        if formats == kept and not any(plan.steps for plan in plans.values()) and _is_same_file(src, dst):
+        planned = any(plan.steps for plan in plans.values()) or formats != kept
+        if not planned and _is_same_file(located(src, options.get("storage_options")), dst):
             return plans
         written = _rewrite(archive, programs, dst, formats)
     warn_of_dropped(written.dropped)
     return plans
 
 
-def _is_same_file(src: Readable, dst: PathOrFile) -> bool:
+def _is_same_file(src: Any, dst: Any) -> bool:
     if isinstance(src, (str, os.PathLike)) and isinstance(dst, (str, os.PathLike)):
         return Path(dst).exists() and Path(src).samefile(dst)
-    return False
+    return isinstance(src, RemoteFile) and src == dst
 
 
 @reading("src")
@@ -273,7 +278,7 @@ def weights(
     file: Readable,
     *,
     method: str | None = None,
-    export: str | os.PathLike[str] | None = None,
+    export: str | os.PathLike[str] | UniversalPath | None = None,
     **options: Unpack[OpenOptions],
 ) -> list[WeightInfo]:
     """Return the weights of a program, in the order of its state dict: type, shape, and where the elements are.
@@ -281,8 +286,8 @@ def weights(
     Args:
         file: the file to read.
         method: the name of the program, for a file with several.
-        export: a new file of a weight store to write the weights to, such as "model.safetensors". A tied weight is written
-            under its first name.
+        export: a new file of a weight store, or its URL, to write the weights to, such as "model.safetensors". A tied weight is
+            written under its first name.
 
     Raises:
         WeightsError: weights are missing or changed, with `export`.
@@ -296,9 +301,10 @@ def weights(
         listed = list_weights(payloads, archive.weights.references, archive.weights.divided)
         if export is not None:
             archive.check_weights(name)
-            if lost := export_weights(payloads, export, archive.registry):
+            place = located(export, options.get("storage_options"))
+            if lost := export_weights(payloads, place, archive.registry):
                 raise EncodeError(
-                    f"{os.fspath(export)!r:.200} has no {', '.join(lost[:8])}{' and others' if len(lost) > 8 else ''}",
+                    f"{file_name(place)!r:.200} has no {', '.join(lost[:8])}{' and others' if len(lost) > 8 else ''}",
                     remedy="The store cannot hold their element types, strides or views; take them from the program",
                 )
     return listed

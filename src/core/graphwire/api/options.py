@@ -38,6 +38,7 @@ class SaveOptions(TypedDict, total=False):
     weights: SaveWeights
     report: Callable[[WriteReport], object] | None
     registry: Registry | None
+    storage_options: StorageOptions
 
 
 class OpenOptions(TypedDict, total=False):

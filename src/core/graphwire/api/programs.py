@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
@@ -18,6 +17,7 @@ from graphwire.api.argument_checks import (
     check_extra_files_dict,
     check_kind,
     check_records,
+    check_storage_options,
     fill_extra_files,
     group_names,
     programs_by_name,
@@ -30,14 +30,16 @@ from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dr
 from graphwire.api.weights import (
     AS_SAVED,
     IN_FILE,
-    Blobs,
+    STORE_CHOICES,
     Checkpoint,
     Default,
     LoadWeights,
     SaveWeights,
+    WeightChoice,
     check_target_weights,
     check_weights_choice,
     chosen_checkpoint,
+    located_weights,
     records_in_store,
     references_for,
     requires_external,
@@ -57,6 +59,7 @@ from graphwire.schema import Program
 from graphwire.wire import DEFAULT_LIMITS, Limits, Payloads
 from graphwire.wire.archive import PieceBuffer, Readable
 from graphwire.wire.package import begin_digests, save_package
+from graphwire.wire.remote import located
 from graphwire.wire.weights import ExternalRecord, OpenedStores, WeightRecord, find_store
 
 if TYPE_CHECKING:
@@ -83,6 +86,7 @@ def save(
     weights: SaveWeights = IN_FILE,
     report: Callable[[WriteReport], object] | None = None,
     registry: Registry | None = None,
+    storage_options: StorageOptions = None,
 ) -> None:
     """Write an exported program to a file, or several programs that share weights.
 
@@ -96,7 +100,8 @@ def save(
         program: an `ExportedProgram`, or a mapping of names to them.
         file: a path, or a writable binary file object (it need not be seekable). A path gets a new file: a handle that was
             opened before, such as a `tempfile.NamedTemporaryFile`, still sees the old one. Pass that file object instead,
-            or reopen the path. A file object must not refer to a file from which a loaded program maps its weights.
+            or reopen the path. A file object must not refer to a file from which a loaded program maps its weights. At a URL
+            the file appears when all data is there.
         format: the name of an installed wire format, such as "json", "msgpack" or "cbor". `graphwire.plugins()` lists them.
         target: the reader to write for: "torch" for the installed release, an older release such as "torch-2.6", or a
             schema version. None allows graphwire's extensions. "draft-2022" writes a bare document, in any wire format, that
@@ -119,6 +124,7 @@ def save(
         report: a function, called once after the file is written, with a `WriteReport` of what was changed for `target`.
             `report=print` prints it.
         registry: the plugins to use. None uses the installed ones.
+        storage_options: as in `open`.
 
     Raises:
         EncodeError: the schema cannot represent the program. Nothing is written.
@@ -129,7 +135,10 @@ def save(
             written.
         WeightsError: weights differ from those of the `Checkpoint`; the error lists all of them. Nothing is written.
         OSError: the path cannot be written.
+        RemoteError: the file at a URL cannot be written. Nothing appears there.
     """
+    check_storage_options(storage_options)
+    file, weights = located(file, storage_options), located_weights(weights, storage_options)
     check_target_weights(target, weights)
     registry = registry_or_installed(registry)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
@@ -336,9 +345,10 @@ def loads(data: bytes | bytearray | memoryview, **options: Unpack[LoadOptions]) 
 @reading("program")
 def bind(
     program: ExportedProgram,
-    weights: str | os.PathLike[str] | Checkpoint | Blobs | Mapping[str, Any],
+    weights: WeightChoice | Mapping[str, Any],
     *,
     registry: Registry | None = None,
+    storage_options: StorageOptions = None,
 ) -> None:
     """Give a program that was loaded without weights its weights.
 
@@ -349,6 +359,7 @@ def bind(
         weights: tensors by name, which the program shares; or a file or folder of weights, a `Checkpoint` or `Blobs`. A tied
             weight needs one of its names.
         registry: the plugins to use. None uses the installed ones.
+        storage_options: as in `open`.
 
     Raises:
         WeightsError: weights are missing, or have other shapes or types; the error lists all of them. Nothing is changed.
@@ -362,12 +373,13 @@ def bind(
     )
 
     check_is_exported_program(program)
+    weights = located_weights(weights, storage_options)
     check_weights_choice(weights, tensors=True)
     if isinstance(weights, Mapping):
         check_are_tensors(weights)
         bind_weights(program, weights)
         return
-    if not isinstance(weights, (str, os.PathLike, Checkpoint, Blobs)):
+    if not isinstance(weights, STORE_CHOICES):
         raise ArchiveError(
             "bind needs weights", remedy="Pass a path, a Checkpoint, Blobs, or a mapping of names to tensors"
         )

@@ -4,13 +4,16 @@ from graphwire.api.weights.attached import AttachedWeights, chosen_checkpoint, r
 from graphwire.api.weights.choices import (
     AS_SAVED,
     IN_FILE,
+    STORE_CHOICES,
     Blobs,
     Checkpoint,
     Default,
     LoadWeights,
     SaveWeights,
+    WeightChoice,
     check_target_weights,
     check_weights_choice,
+    located_weights,
 )
 from graphwire.api.weights.listing import WeightInfo, export_weights, list_weights
 from graphwire.api.weights.saving import references_for, requires_external, without_external

@@ -10,17 +10,19 @@ from typing import TypedDict
 
 import msgspec
 
-from graphwire.api.weights.choices import Blobs, Checkpoint, LoadWeights, WeightChoice
+from graphwire.api.weights.choices import STORE_CHOICES, Blobs, Checkpoint, LoadWeights, WeightChoice
 from graphwire.api.weights.saving import folder_of, relative_folder, warn_of_prefix
 from graphwire.errors import ArchiveError, GraphwireError, Problem, WeightsError
 from graphwire.hooks import Registry, remedy_for_requirements
 from graphwire.schema import StoreReference, WeightReferences
-from graphwire.wire import CONSTANTS, WEIGHTS, Closing, Payloads
+from graphwire.wire import CONSTANTS, DEFAULT_ATTEMPTS, WEIGHTS, Attempts, Closing, Payloads
+from graphwire.wire.remote import RemoteFile
 from graphwire.wire.weights import (
     RANK_REMEDY,
     ExternalRecord,
     Folder,
     OpenedStores,
+    RemoteFolder,
     StorePlace,
     WeightRecord,
     check_rank,
@@ -43,6 +45,7 @@ class AttachedWeights(Closing):
         file: the file, as the caller gave it. Its folder is where references start.
         choice: where the caller says that the weights are.
         rank: the rank of a program that is divided between ranks; None for any other.
+        attempts: how often the server of a URL is asked.
 
     Raises:
         ArchiveError: there is no such rank.
@@ -55,6 +58,7 @@ class AttachedWeights(Closing):
         choice: LoadWeights,
         rank: int | None,
         registry: Registry,
+        attempts: Attempts = DEFAULT_ATTEMPTS,
     ) -> None:
         self.references = references
         self._choice = choice
@@ -64,7 +68,8 @@ class AttachedWeights(Closing):
             rank = rank if references is not None and references.ranks else None
         self._registry = registry
         self._table = dict(records_of_rank(references or WeightReferences(), rank))
-        self._folder = _folder_of(file)
+        self._folder = _folder_of(file, attempts)
+        self._attempts = attempts
         self._stores: list[OpenedStores] = []
         self._saved: OpenedStores | None = None
 
@@ -77,7 +82,7 @@ class AttachedWeights(Closing):
     @property
     def is_given(self) -> bool:
         """Whether the caller names a store that replaces the weights."""
-        return isinstance(self._choice, (str, os.PathLike, Checkpoint, Blobs))
+        return isinstance(self._choice, STORE_CHOICES)
 
     def attach(self, payloads: Payloads, *, copied: bool) -> None:
         """Add the records that a program needs and its file lacks to its payloads.
@@ -109,13 +114,15 @@ class AttachedWeights(Closing):
         payloads.records = records
 
     def check(self, payloads: Payloads) -> None:
-        """Check that the weights are there, without reading elements.
+        """Check that the weights are there, without reading elements; those of remote files are fetched ahead from now on.
 
         Raises:
             WeightsError: files or tensors are missing or changed; the error lists all of them.
         """
         if problems := self.problems(payloads):
             raise WeightsError(problems, remedy=_REMEDIES.get(problems[0].kind, _FETCH))
+        for record in _external(payloads):
+            record.expect()
 
     def problems(self, payloads: Payloads, records: Iterable[ExternalRecord] | None = None) -> list[Problem]:
         """Return what is wrong with the files of a program's weights, without reading elements.
@@ -185,7 +192,7 @@ class AttachedWeights(Closing):
         here, there = self._folder.path, folder_of(file)
         stores = []
         for each in self.references.stores:
-            folder = None if each.folder is None else relative_folder(here / each.folder, there)
+            folder = None if each.folder is None else relative_folder(_below(here, each.folder), there)
             if folder is None and each.folder is not None:
                 raise ArchiveError(
                     f"the weights in {self._folder.shown(each.folder)!r} are not below the folder of the new file",
@@ -242,9 +249,9 @@ class AttachedWeights(Closing):
     def _given(self, payloads: Payloads, table: Collection[str], copied: bool) -> dict[str, ExternalRecord]:
         """Return the records of a program as tensors of the store that the caller names."""
         choice = self._choice
-        assert isinstance(choice, (str, os.PathLike, Checkpoint, Blobs))  # `is_given`
+        assert isinstance(choice, STORE_CHOICES)  # `is_given`
         chosen = chosen_checkpoint(choice)
-        place = find_store(self._registry, chosen.location, chosen.kind, links=True)
+        place = find_store(self._registry, chosen.location, chosen.kind, links=True, attempts=self._attempts)
         store = store_named(self._registry, place.kind)
         references = self.references
         if references is not None and references.stores and chosen.names is None and table:
@@ -268,6 +275,10 @@ class AttachedWeights(Closing):
         return found
 
 
+def _below(folder: Path | str, name: str) -> Path | str:
+    return folder / name if isinstance(folder, Path) else f"{folder}/{name}".rstrip("/")
+
+
 class _OfRanks(TypedDict):
     unusable: str
     maps: bool
@@ -282,7 +293,9 @@ def _external(payloads: Payloads) -> list[ExternalRecord]:
     return list({id(each): each for each in found}.values())
 
 
-def _folder_of(file: object) -> Folder | None:
+def _folder_of(file: object, attempts: Attempts) -> Folder | RemoteFolder | None:
+    if isinstance(file, RemoteFile):
+        return RemoteFolder(file, attempts)
     return Folder(Path(os.fsdecode(file)).absolute().parent) if isinstance(file, (str, os.PathLike)) else None
 
 

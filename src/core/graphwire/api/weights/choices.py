@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from graphwire.errors import ArchiveError, EncodeError
 from graphwire.wire.archive import type_text
+from graphwire.wire.remote import RemoteFile, UniversalPath, located
 from graphwire.wire.weights import Names, check_rank
 
 
@@ -37,8 +38,8 @@ class Checkpoint:
     `save` compares them with the program's weights and writes a reference. `load` takes weights from it.
     """
 
-    location: str | os.PathLike[str]
-    """The file, index file or folder. The caller names it, so it may consist of symbolic links, as a hub cache does."""
+    location: str | os.PathLike[str] | UniversalPath | RemoteFile
+    """The file, index file or folder, or a URL. The caller names it, so it may consist of symbolic links, as a hub cache does."""
     names: Names | None = None
     """How weights are named there: a mapping from names in the program, or a function. A value is a name, or `Piece`s of the
     weight. By default names are equal, apart from one common prefix, which a warning reports."""
@@ -104,13 +105,28 @@ class Checkpoint:
 class Blobs:
     """A content-addressed folder: each storage is a file named by its digest, written once for any number of programs."""
 
-    location: str | os.PathLike[str]
+    location: str | os.PathLike[str] | UniversalPath | RemoteFile
 
 
-WeightChoice: TypeAlias = str | os.PathLike[str] | Checkpoint | Blobs
-"""Where weights are. A path is that of a store: `save` writes it, `load` reads it."""
+WeightChoice: TypeAlias = str | os.PathLike[str] | UniversalPath | RemoteFile | Checkpoint | Blobs
+"""Where weights are. A path or URL is that of a store: `save` writes it, `load` reads it."""
 SaveWeights: TypeAlias = WeightChoice | Default | None
 LoadWeights: TypeAlias = WeightChoice | Mapping[str, Any] | Default | None
+
+
+STORE_CHOICES: Final = (str, os.PathLike, RemoteFile, Checkpoint, Blobs)
+"""The types of choices that name a store, after `located_weights`."""
+
+
+def located_weights(weights: Any, options: Mapping[str, Any] | None) -> Any:
+    """Return the option `weights` with `RemoteFile`s in place of URLs.
+
+    Args:
+        options: the options of their file systems.
+    """
+    if isinstance(weights, (Checkpoint, Blobs)):
+        return replace(weights, location=located(weights.location, options))
+    return located(weights, options)
 
 
 def check_weights_choice(weights: object, *, tensors: bool) -> None:
@@ -127,7 +143,7 @@ def check_weights_choice(weights: object, *, tensors: bool) -> None:
             f"weights={weights!r} is the path of weights, and there is none",
             remedy=f"Use copy={weights == 'copy'}",
         )
-    if weights is None or isinstance(weights, (str, os.PathLike, Checkpoint, Blobs, Default)):
+    if weights is None or isinstance(weights, (*STORE_CHOICES, Default)):
         return
     if tensors and isinstance(weights, Mapping):
         return

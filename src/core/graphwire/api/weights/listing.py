@@ -13,6 +13,8 @@ from graphwire.errors import ArchiveError, EncodeError
 from graphwire.hooks import Registry
 from graphwire.schema import WeightReferences
 from graphwire.wire import WEIGHTS, Payloads, extent
+from graphwire.wire.archive import file_name
+from graphwire.wire.remote import RemoteFile
 from graphwire.wire.weights import ExternalRecord, store_named, weight_records, write_weights
 
 
@@ -79,7 +81,9 @@ def _place(record: ExternalRecord, remark: str) -> str:
     return f"{record.stores.shown(first.store)}: {first.tensor}{part}{more}"
 
 
-def export_weights(payloads: Payloads, path: str | os.PathLike[str], registry: Registry) -> list[str]:
+def export_weights(
+    payloads: Payloads, path: str | os.PathLike[str] | RemoteFile, registry: Registry
+) -> list[str]:
     """Write the weights of a program to new files of the store that the path is of.
 
     Returns:
@@ -88,8 +92,9 @@ def export_weights(payloads: Payloads, path: str | os.PathLike[str], registry: R
     Raises:
         ArchiveError: no store recognizes the path, or there is such a file.
     """
-    if Path(path).exists():
-        raise ArchiveError(f"{os.fspath(path)!r:.200} exists", remedy="Name a new file")
+    exists = path.fs.exists(path.path) if isinstance(path, RemoteFile) else Path(path).exists()
+    if exists:
+        raise ArchiveError(f"{file_name(path)!r:.200} exists", remedy="Name a new file")
     place = new_place(path, None, registry)
     store = store_named(registry, place.kind)
     if store.takes_storages:

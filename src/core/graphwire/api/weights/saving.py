@@ -21,10 +21,12 @@ from graphwire.errors import (
 from graphwire.hooks import PROJECT, Registry
 from graphwire.schema import PluginRequirement, Program, RecordReference, StoreReference, WeightReferences
 from graphwire.wire import Payloads, Record
+from graphwire.wire.remote import RemoteFile, UniversalPath, located
 from graphwire.wire.weights import (
     ExternalRecord,
     Folder,
     OpenedStores,
+    RemoteFolder,
     StorePlace,
     WeightRecord,
     digests_of,
@@ -77,7 +79,7 @@ def references_for(
     if kind is None and folder is not None and relative_folder(place.folder.path, folder) is None:
         raise ArchiveError(
             f"the file could not refer to {place.shown!r}, which is not at or below its folder",
-            remedy=f"Write the weights beside it: {os.fspath(folder / Path(place.location).name)!r}",
+            remedy=f"Write the weights beside it: {f'{folder}/{Path(place.location).name}'!r}",
         )
     written = write_weights(store_named(registry, place.kind), place, records, views)
     place = place._replace(location=written.location)
@@ -118,23 +120,29 @@ def without_external(program: Program) -> Program:
     return msgspec.structs.replace(program, requires=[each for each in program.requires if each != EXTERNAL])
 
 
-def folder_of(file: object) -> Path | None:
-    """Return the folder of a file that is going to be written; None for an object without a path."""
+def folder_of(file: object) -> Path | str | None:
+    """Return the folder of a file that is going to be written, or its URL; None for an object without a path."""
+    if isinstance(file, RemoteFile):
+        return RemoteFolder(file).path
     if not isinstance(file, (str, os.PathLike)):
         return None
     return Path(os.fsdecode(file)).absolute().parent.resolve()
 
 
-def new_place(location: str | os.PathLike[str], kind: str | None, registry: Registry) -> StorePlace:
+def new_place(
+    location: str | os.PathLike[str] | UniversalPath | RemoteFile, kind: str | None, registry: Registry
+) -> StorePlace:
     """Return the place of a store that may not exist yet."""
-    text = os.fspath(location)
-    if kind is not None:
-        return StorePlace(kind, Folder(text), "")
-    return find_store(registry, text, None, links=False)
+    place = located(location)
+    if kind is None:
+        return find_store(registry, place, None, links=False)
+    if isinstance(place, RemoteFile):
+        return StorePlace(kind, RemoteFolder(place.as_folder()), "")
+    return StorePlace(kind, Folder(place), "")
 
 
 def _with_files(
-    place: StorePlace, folder: Path | None, registry: Registry, records: dict[str, RecordReference]
+    place: StorePlace, folder: Path | str | None, registry: Registry, records: dict[str, RecordReference]
 ) -> WeightReferences:
     """Return references to a store's records, with what identifies the files."""
     index = store_named(registry, place.kind).open(place.folder, place.location)
@@ -149,15 +157,20 @@ def _with_files(
     return WeightReferences([reference], records, providers=providers_of([place.kind], registry))
 
 
-def relative_folder(path: Path, folder: Path | None) -> str | None:
+def relative_folder(path: Path | str, folder: Path | str | None) -> str | None:
     """Return the folder of a store relative to that of the program's file; None if it is not at or below it.
 
     Raises:
         ArchiveError: it is below, and a name on the way is not portable.
     """
-    if folder is None:
+    if folder is None or isinstance(path, str) != isinstance(folder, str):
         return None
-    relative = os.path.relpath(os.path.realpath(path), folder).replace(os.sep, "/")
+    if isinstance(path, str):  # URLs
+        if path != folder and not path.startswith(f"{folder}/"):
+            return None
+        relative = path[len(str(folder)) + 1 :] or "."
+    else:
+        relative = os.path.relpath(os.path.realpath(path), folder).replace(os.sep, "/")
     if relative == ".":
         return ""
     if relative == ".." or relative.startswith("../") or Path(relative).is_absolute():
@@ -194,7 +207,7 @@ def warn_of_prefix(prefix: tuple[str, str], place: StorePlace) -> None:
 
 def _refer(
     chosen: Checkpoint,
-    folder: Path | None,
+    folder: Path | str | None,
     records: Mapping[str, WeightRecord],
     views: Mapping[str, Record],
     registry: Registry,

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, cast
 from graphwire.errors import ArchiveError, note_caller
 from graphwire.process import Descriptor, InterruptSafe
 from graphwire.wire.archive.source import file_name
+from graphwire.wire.remote import RemoteFile, RemoteWrite
 
 _MAX_PIECES = 1024
 """The number of buffers that one `writev` accepts on Linux, macOS and the BSDs."""
@@ -127,6 +128,11 @@ class _AtomicWrite(InterruptSafe):
             _sync_folder(self._target.parent)
         self._ended = True
 
+    def settle(self) -> None:
+        """Wait until what was written is on the disk."""
+        if self._file is not None:
+            sync(self._file)
+
     def _name_file(self, error: BaseException) -> None:
         """Set the target path as an error's file name, because the system's own error (as on a full disk) has none."""
         named = getattr(error, "filename", None) not in (None, str(self._temporary))
@@ -134,8 +140,10 @@ class _AtomicWrite(InterruptSafe):
             error.filename = str(self._target)
 
 
-def atomic_write(path: str | os.PathLike[str]) -> _AtomicWrite:
+def atomic_write(path: str | os.PathLike[str] | RemoteFile) -> _AtomicWrite | RemoteWrite:
     """Write a file that replaces `path` when the `with` block ends, and is deleted if the block raises.
+
+    A file at a URL is written by `RemoteWrite`; the rest is about local ones.
 
     Name the returned context manager twice in the `with` statement, as every `InterruptSafe`. It gives a raw binary file (see
     `write_all`).
@@ -148,7 +156,7 @@ def atomic_write(path: str | os.PathLike[str]) -> _AtomicWrite:
     Raises:
         OSError: the folder is not writable, or the disk is full.
     """
-    return _AtomicWrite(path)
+    return RemoteWrite(path) if isinstance(path, RemoteFile) else _AtomicWrite(path)
 
 
 def write_pieces(file: io.FileIO, pieces: Sequence[bytes | memoryview]) -> None:

@@ -15,9 +15,11 @@ from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 from graphwire.errors import ArchiveError, LimitError, note_caller
 from graphwire.wire import Limits, copy_bytes
-from graphwire.wire.remote import RemoteFile, located, open_remote, shown_url, url_of
+from graphwire.wire.remote import RemoteFile, UniversalPath, located, open_remote, shown_url, url_of
 
-Readable: TypeAlias = "str | os.PathLike[str] | BinaryIO | bytes | bytearray | memoryview | RemoteFile"
+Readable: TypeAlias = (
+    "str | os.PathLike[str] | BinaryIO | bytes | bytearray | memoryview | UniversalPath | RemoteFile"
+)
 """The types that an archive can be read from. A file object is read from its start, whatever its position. Text is a path, or a
 URL if it begins with `scheme://`."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -20,7 +19,6 @@ from graphwire.wire.archive import (
     atomic_write,
     file_name,
     is_mapped,
-    sync,
     type_text,
     write_all,
 )
@@ -33,6 +31,7 @@ from graphwire.wire.package.layouts import (
     layout_named,
     schema_version_text,
 )
+from graphwire.wire.remote import RemoteFile, UniversalPath, located
 from graphwire.wire.torch_files import PackedFile, pack_examples, pack_state_dict, record_chunks
 from graphwire.wire.weights import REFERENCES, write_references
 
@@ -104,7 +103,7 @@ def write_package(
 
 
 def save_package(
-    file: str | os.PathLike[str] | BinaryIO,
+    file: str | os.PathLike[str] | UniversalPath | BinaryIO | RemoteFile,
     documents: Mapping[str, Document],
     extra_files: Mapping[str, bytes] | None = None,
     *,
@@ -114,15 +113,16 @@ def save_package(
     references: WeightReferences | None = None,
     dropped_examples: list[tuple[str, str]] | None = None,
 ) -> None:
-    """Write a package to a stream, or atomically to a path, which is replaced after all bytes have reached the disk.
+    """Write a package to a stream, or atomically to a path, which is replaced after all bytes have reached the disk, or to a URL.
 
     Raises:
         OSError: the path is not writable. Other errors are those of `write_package`.
     """
-    if not isinstance(file, (str, os.PathLike)):
-        _check_stream(file)
+    target: Any = located(file)
+    if not isinstance(target, (str, os.PathLike, RemoteFile)):
+        _check_stream(target)
         write_package(
-            file,
+            target,
             documents,
             extra_files,
             layout=layout,
@@ -132,9 +132,8 @@ def save_package(
             dropped_examples=dropped_examples,
         )
         return
-    replacement = atomic_write(file)
+    replacement = atomic_write(target)
     with replacement as stream, replacement:
-        settle = functools.partial(sync, stream)
         write_package(
             stream,
             documents,
@@ -143,7 +142,7 @@ def save_package(
             compress=compress,
             digests=digests,
             references=references,
-            settle=settle,
+            settle=replacement.settle,
             dropped_examples=dropped_examples,
         )
 

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from graphwire.errors import RemoteError, exception_text
 
@@ -17,6 +17,20 @@ _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]*://")
 """`scheme://`, after any number of chained ones, as in `simplecache::s3://`. A drive such as `C:` is no scheme."""
 _USER = re.compile(r"(?<=://)[^/@\s]*@")
 _INSTALL = "Install graphwire[remote]"
+
+
+class UniversalPath(Protocol):
+    """A path of universal_pathlib, or anything else with these attributes; `str` of it is a URL or a path."""
+
+    @property
+    def protocol(self) -> str:
+        """The protocol of its file system."""
+        ...
+
+    @property
+    def storage_options(self) -> Mapping[str, Any]:
+        """The options of its file system."""
+        ...
 
 
 class RemoteFile(NamedTuple):
@@ -48,6 +62,10 @@ class RemoteFile(NamedTuple):
         return RemoteFile(
             self.fs, f"{path}/{quoted}" if path or self.path.startswith("/") else quoted, f"{url}/{location}"
         )
+
+    def as_folder(self) -> RemoteFile:
+        """Return the folder of this name: a file without a name in it."""
+        return self._replace(path=f"{self.path.rstrip('/')}/", url=f"{self.url.rstrip('/')}/")
 
     def __str__(self) -> str:
         return self.url

@@ -27,4 +27,5 @@ from graphwire.wire.weights.reference_table import (
     records_of_rank,
     write_references,
 )
+from graphwire.wire.weights.remote_folder import RemoteFolder
 from graphwire.wire.weights.writing import write_weights

@@ -7,6 +7,7 @@ from graphwire.hooks import Chunk
 from graphwire.schema import ITEM_SIZES, RecordReference, Region
 from graphwire.wire import allocate
 from graphwire.wire.archive import FileSource
+from graphwire.wire.remote import RemoteSource
 from graphwire.wire.weights.boxes import (
     Axis,
     Part,
@@ -35,7 +36,7 @@ class ExternalRecord:
         stores: the stores, open.
         name: the record's name, for messages.
         reference: the regions that make it.
-        copied: whether each view is a checked copy in memory, not a mapping.
+        copied: whether each view is a checked copy in memory, not a mapping, as it always is of remote stores.
     """
 
     __slots__ = ("_copied", "_is_covered", "_name", "nbytes", "reference", "stores")
@@ -45,7 +46,7 @@ class ExternalRecord:
     ) -> None:
         self.stores = stores
         self._name = name
-        self._copied = copied
+        self._copied = copied or stores.is_remote
         self.reference = reference
         self.nbytes = reference.nbytes
         self._is_covered: bool | None = None
@@ -85,6 +86,18 @@ class ExternalRecord:
             except GraphwireError as error:
                 raise error.within(self._name) if not error.place else error from None
 
+    def expect(self) -> None:
+        """Announce that all bytes are going to be read: those of remote files are fetched ahead, in parallel."""
+        for region in self.reference.regions if self.stores.is_remote else ():
+            item = ITEM_SIZES[region.dtype]
+            for chunk in self.stores.tensor(region).chunks:
+                met = _meet(region, chunk)
+                if met is not None:
+                    start = chunk.offset + met.source * item
+                    reach = sum((axis.size - 1) * axis.source for axis in met.axes)
+                    source = self.stores.source(region.store, chunk.file)
+                    source.expect([(start, start + (reach + 1) * item)])
+
     def check(self) -> _RunningDigest | None:
         """Return a check of the digest if the caller chose checked copies."""
         return _RunningDigest(self) if self.is_checked else None
@@ -120,7 +133,8 @@ class ExternalRecord:
             if found is None:
                 self._copy()
             return
-        whole = self._copy() if found is None or not self.stores.maps else _bytes_at(*found, self.nbytes)
+        in_pieces = found is None or not self.stores.maps or self.stores.is_remote
+        whole = self._copy() if found is None or in_pieces else _bytes_at(*found, self.nbytes)
         self.check_digest(piece_digest(whole))
 
     def check_digest(self, digest: str) -> None:
@@ -140,7 +154,7 @@ class ExternalRecord:
 
     # ---------------------------------------------------------------------------------------------------------- regions
 
-    def _mapped_range(self) -> tuple[FileSource, int] | None:
+    def _mapped_range(self) -> tuple[FileSource | RemoteSource, int] | None:
         """Return where the record can be mapped: it is a whole tensor, which begins at a multiple of its element size."""
         (region, *others) = self.reference.regions or (None,)
         if region is None or others or region.box is not None or self.nbytes == 0 or not self.stores.maps:
@@ -148,7 +162,7 @@ class ExternalRecord:
         found = self._range()
         return found if found is not None and found[1] % ITEM_SIZES[region.dtype] == 0 else None
 
-    def _range(self) -> tuple[FileSource, int] | None:
+    def _range(self) -> tuple[FileSource | RemoteSource, int] | None:
         """Return the file and the offset of the record's bytes, if they are together."""
         if len(self.reference.regions) != 1:
             return None
@@ -169,6 +183,7 @@ class ExternalRecord:
         return self.stores.source(region.store, chunk.file), chunk.offset + skipped * ITEM_SIZES[region.dtype]
 
     def _copy(self) -> memoryview:
+        self.expect()
         memory = allocate(self.nbytes)
         self.read_into(0, memory)
         return memory
@@ -256,7 +271,7 @@ def _meet(region: Region, chunk: Chunk) -> Part | None:
     return Part(axes, there, here)
 
 
-def _bytes_at(source: FileSource, offset: int, nbytes: int) -> memoryview:
+def _bytes_at(source: FileSource | RemoteSource, offset: int, nbytes: int) -> memoryview:
     """Return bytes of a file: in memory if they are few, and mapped if they are many."""
     if nbytes <= PIECE_BYTES:
         return memoryview(source.read_at(offset, nbytes))

@@ -89,6 +89,8 @@ class Folder(Closing):
         links: whether symbolic links in it are followed. Folders of hub caches consist of links.
     """
 
+    is_remote = False
+
     def __init__(self, path: str | os.PathLike[str], *, links: bool = False) -> None:
         self.path = Path(path)
         self.links = links

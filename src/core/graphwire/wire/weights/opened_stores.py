@@ -8,16 +8,18 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, Problem, WeightsError
 from graphwire.hooks import Chunk, Registry, StoredTensor, StoreIndex, WeightStore, remedy_for_name
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
-from graphwire.wire import Closing
+from graphwire.wire import DEFAULT_ATTEMPTS, Attempts, Closing
 from graphwire.wire.archive import FileSource
+from graphwire.wire.remote import RemoteFile, RemoteSource, UniversalPath, located
 from graphwire.wire.weights.boxes import is_dense, tiles
 from graphwire.wire.weights.folder import Folder
 from graphwire.wire.weights.reference_table import used_files
+from graphwire.wire.weights.remote_folder import RemoteFolder
 
 _REMEDY = "Fetch the files, or pass weights= with the place of the weights"
 RANK_REMEDY = "Pass rank=, such as torch.distributed.get_rank()"
@@ -28,7 +30,7 @@ class StorePlace(NamedTuple):
     """A store, and where it is."""
 
     kind: str
-    folder: Folder
+    folder: Folder | RemoteFolder
     location: str
     """What the store opens, relative to its folder."""
 
@@ -39,19 +41,31 @@ class StorePlace(NamedTuple):
 
 
 def find_store(
-    registry: Registry, path: str | os.PathLike[str], kind: str | None, *, links: bool
+    registry: Registry,
+    path: str | os.PathLike[str] | UniversalPath | RemoteFile,
+    kind: str | None,
+    *,
+    links: bool,
+    attempts: Attempts = DEFAULT_ATTEMPTS,
 ) -> StorePlace:
     """Find the store of a file or folder that the caller names.
 
     Args:
         kind: the name of the store; None asks all of them.
         links: see `Folder`.
+        attempts: how often the server of a URL is asked.
 
     Raises:
         ArchiveError: no store recognizes the path, or several do.
     """
-    text = os.fspath(path)
-    if Path(text).is_dir() or text.endswith(("/", os.sep)):
+    given: Any = located(path)
+    folder: Folder | RemoteFolder
+    if isinstance(given, RemoteFile):
+        text = given.url
+        if "." not in given.name and attempts.run(text, "look for it", lambda: given.fs.isdir(given.path)):
+            given = given.as_folder()
+        folder, name = RemoteFolder(given, attempts), given.name
+    elif Path(text := os.fspath(given)).is_dir() or text.endswith(("/", os.sep)):
         folder, name = Folder(text, links=links), ""
     else:
         above, name = os.path.split(text)
@@ -136,12 +150,14 @@ class OpenedStores(Closing):
         )
         self.checked = checked
         self.maps = maps
+        self.is_remote = any(each is not None and each.folder.is_remote for each in places)
+        """Whether elements come over a network."""
         self._unusable = unusable
         self._registry = registry
         self._indexes: dict[int, StoreIndex] = {}
-        self._sources: dict[tuple[int, str], FileSource] = {}
+        self._sources: dict[tuple[int, str], FileSource | RemoteSource] = {}
         self._lock = threading.Lock()
-        self._mapped: dict[FileSource, _Ranges] = {}
+        self._mapped: dict[FileSource | RemoteSource, _Ranges] = {}
 
     def index(self, store: int) -> StoreIndex:
         """Return what a store contains.
@@ -165,7 +181,7 @@ class OpenedStores(Closing):
             )
         return place
 
-    def source(self, store: int, file: str) -> FileSource:
+    def source(self, store: int, file: str) -> FileSource | RemoteSource:
         """Return an open file of a store."""
         source = self._sources.get((store, file))
         if source is None:
@@ -175,7 +191,7 @@ class OpenedStores(Closing):
                 opened.close()
         return source
 
-    def is_first(self, source: FileSource, offset: int, nbytes: int, record: str) -> bool:
+    def is_first(self, source: FileSource | RemoteSource, offset: int, nbytes: int, record: str) -> bool:
         """Note that a record maps a range of a file, and return whether no other record maps any of its bytes.
 
         Records that are equal, such as two biases of zeros, may be one stored tensor. In the program they are two, and a change
