@@ -183,6 +183,19 @@ def test_a_page_of_two_files_says_what_changed(program, tmp_path):
     assert same["differs"] == "Nothing changed. The elements of weights were not compared."
 
 
+@pytest.mark.parametrize("save", [graphwire.save, torch.export.save])
+def test_changed_weights_are_known_by_their_checksums(program, tmp_path, save):
+    save(program, tmp_path / "a.pt2")
+    state = program.state_dict["head.bias"]
+    kept = state.clone()
+    state[0] += 1
+    save(program, tmp_path / "b.pt2")
+    state.copy_(kept)
+    facts = facts_of(graphwire.view(tmp_path / "a.pt2", tmp_path / "b.pt2", use_torch=False).html)
+    assert facts["weight_changes"] == {"model": {"head.bias": {"equal": False}}}
+    assert facts["differs"] == "Nothing changed but 1 weight with other elements."
+
+
 # -------------------------------------------------------------------------------------------------------- overlays
 
 

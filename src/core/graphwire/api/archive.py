@@ -398,6 +398,11 @@ class Archive(Closing):
         return {name: digest.hexdigest() for name, digest in digests.items()}
 
     @_bounded
+    def listed_crc(self, name: str) -> int | None:
+        """Return the CRC-32 that the file lists for a record; None if it has no such record. Nothing is read."""
+        return self._package.archive.listed_crc(name) if name in self.names else None
+
+    @_bounded
     def record_size(self, name: str) -> int:
         """Return the size of a record after inflation, in bytes."""
         return self._package.archive.size(name)

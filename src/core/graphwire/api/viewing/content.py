@@ -11,7 +11,7 @@ from graphwire.api.options import OpenOptions
 from graphwire.api.viewing.differences import sentence
 from graphwire.api.viewing.file_facts import facts_of
 from graphwire.api.viewing.sources import Shown, Viewable, opened
-from graphwire.api.viewing.weight_facts import weight_changes, weight_facts
+from graphwire.api.viewing.weight_facts import listed_changes, weight_changes, weight_facts
 from graphwire.viewer import Facts, OverlayValues, embedded, named_overlays, page_pieces
 
 
@@ -33,7 +33,7 @@ def content_of(
     with ExitStack() as stack:
         sides = [stack.enter_context(opened(each, method, options)) for each in sources]
         files = [facts_of(each, targets=targets, use_torch=use_torch) for each in sides]
-        changes = None
+        changes = listed_changes(sides[0], sides[1]) if len(sides) == 2 else None
         if weights:
             files = [
                 replace(each, weights=weight_facts(side)) for each, side in zip(files, sides, strict=True)

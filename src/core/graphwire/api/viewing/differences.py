@@ -36,9 +36,11 @@ def sentence(a: Shown, b: Shown, changes: dict[str, dict[str, WeightChange]] | N
         parts.append(_count(len(b.programs) - len(pairs), "added program"))
     counts: Counter[str] = Counter()
     for name, other in pairs.items():
-        counts.update(_changes(diff(a.programs[name][0], b.programs[other][0])))
-        for change in (changes or {}).get(name, {}).values():
-            counts["weight with other elements"] += not change.equal
+        found = diff(a.programs[name][0], b.programs[other][0])
+        counts.update(_changes(found))
+        told = {change.name.rpartition(" ")[2] for change in found.changes if change.section == "input"}
+        for weight, change in (changes or {}).get(name, {}).items():
+            counts["weight with other elements"] += not change.equal and weight not in told
     parts += [_count(number, what) for what, number in counts.items() if number]
     unread = "" if changes is not None else " The elements of weights were not compared."
     if not parts:

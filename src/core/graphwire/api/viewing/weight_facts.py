@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from importlib.util import find_spec
 
 from graphwire.api.viewing.differences import paired_methods
 from graphwire.api.viewing.sources import Shown
 from graphwire.errors import EncodeError
+from graphwire.schema import ITEM_SIZES, PayloadMeta
 from graphwire.viewer import Histogram, WeightChange, WeightFacts
+from graphwire.wire import WEIGHTS, known_integers
 
 
 def weight_facts(shown: Shown) -> dict[str, WeightFacts]:
@@ -47,6 +50,37 @@ def weight_changes(a: Shown, b: Shown) -> dict[str, dict[str, WeightChange]]:
         }
         for name, other in paired_methods(a, b).items()
     }
+
+
+def listed_changes(a: Shown, b: Shown) -> dict[str, dict[str, WeightChange]] | None:
+    """Return which weights have other elements by the checksums that two files list, by program and name. Reads no elements.
+
+    None if the checksum of a weight that both have is not known. Only changed weights are listed: equal checksums are no proof.
+    """
+    found: dict[str, dict[str, WeightChange]] = {}
+    for name, other in paired_methods(a, b).items():
+        (_, ours), (_, theirs) = a.programs[name], b.programs[other]
+        changed = found[name] = {}
+        for weight in ours.weights.keys() & theirs.weights.keys():
+            before, after = _listed(a, ours.weights[weight]), _listed(b, theirs.weights[weight])
+            if before is None or after is None:
+                return None
+            if before != after:
+                changed[weight] = WeightChange(equal=False)
+    return found
+
+
+def _listed(shown: Shown, meta: PayloadMeta) -> int | None:
+    """Return the checksum of a weight's elements; None if its record has others too, or is not in a file."""
+    described, archive = meta.tensor_meta, shown.archive
+    if described is None or archive is None:
+        return None
+    record = meta.shared or WEIGHTS + meta.path_name
+    crc = archive.listed_crc(record)
+    sizes, item = known_integers(described.sizes), ITEM_SIZES.get(described.dtype_text)
+    if not crc or sizes is None or item is None or math.prod(sizes) * item != archive.record_size(record):
+        return None
+    return crc
 
 
 def _check_torch() -> None:

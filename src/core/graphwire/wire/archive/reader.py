@@ -131,6 +131,14 @@ class ArchiveReader(Closing):
         """
         return self._entry(name).stored_bytes
 
+    def listed_crc(self, name: str) -> int:
+        """Return the CRC-32 that the directory lists for the record. The record is not read.
+
+        Raises:
+            MissingRecordError: the archive has no such record.
+        """
+        return self._entry(name).crc
+
     def full_name(self, name: str) -> str:
         """Return the record's name including the root folder.
 
