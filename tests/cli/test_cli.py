@@ -275,6 +275,7 @@ COMMAND_LINES = [
     ["neutral", "FILE"],
     ["conformance", "--only", "documents/simple", "--", "PYTHON", "-m", "graphwire", "neutral"],
     ["upgrade", "FILE", "--plan"],
+    ["strip", "FILE", "--dry-run"],
     ["schema", "--as", "cddl"],
     ["new-plugin", "mine", "--kind", "format", "--directory", "OUT_FOLDER"],
     ["weights", "FILE"],

@@ -143,3 +143,26 @@ def test_a_mistyped_word_gets_a_suggestion(words, meant, run):
     done = run(*words)
     assert done.returncode == 2
     assert done.stderr.endswith(f"did you mean {meant}?\n")
+
+
+def test_strip_writes_files_that_give_nothing_away(run, folder):
+    shown = run("inspect", NAMES[0], "--parameters").stdout
+    assert "stack trace" in shown
+    assert "weight  float32  [2, 4]  32 B  file" in shown
+    (found,) = lines(run("inspect", NAMES[0], "--parameters", "--json").stdout)
+    assert [each["kind"] for each in found["methods"][0]["contains"]] == ["stack_traces", "example_inputs"]
+    assert found["methods"][0]["weights"][0]["nbytes"] == 32
+    assert found["extra_files"] == []
+    before = Path(NAMES[0]).read_bytes()
+    assert "has " in run("strip", folder, "--dry-run").stdout
+    assert run("strip", folder).returncode == 2
+    assert run("strip", NAMES[0], "--only", "example_inputs", "--output", "one.pt2").returncode == 0
+    (found,) = lines(run("inspect", "one.pt2", "--json").stdout)
+    assert [each["kind"] for each in found["methods"][0]["contains"]] == ["stack_traces"]
+    assert Path(NAMES[0]).read_bytes() == before
+    assert run("strip", folder, "--in-place").returncode == 0
+    done = run("strip", folder, "--in-place")
+    assert done.stdout.count("nothing to do") == len(NAMES)
+    assert run("verify", folder).returncode == 0
+    stripped = run("strip", "-", "--output", "-", stdin=before)
+    assert stripped.data == Path(NAMES[0]).read_bytes()

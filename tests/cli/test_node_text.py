@@ -9,17 +9,21 @@ import pytest
 from graphwire.cli.reading.node_text import argument_text, node_texts
 from graphwire.schema.graph import (
     Argument,
+    ComplexValue,
     Graph,
     GraphArgument,
     MappingEntry,
     NamedArgument,
     Node,
     OptionalTensorArgument,
+    RangeValue,
     SequenceValue,
     SliceValue,
+    SymFloatArgument,
     SymIntArgument,
     TensorArgument,
 )
+from graphwire.schema.scalars import Device, ScalarType
 
 _X = Argument(as_tensor=TensorArgument("x"))
 _NONE = Argument(as_none=True)
@@ -35,7 +39,16 @@ _NONE = Argument(as_none=True)
         (Argument(as_sym_ints=[SymIntArgument(as_name="s"), SymIntArgument(as_int=2)]), "[s, 2]"),
         (Argument(as_sequence=SequenceValue("tuple", [_X, _NONE])), "[x, None]"),
         (Argument(as_mapping=[MappingEntry(Argument(as_int=1), _X)]), "[1: x]"),
-        (Argument(as_slice=SliceValue(_NONE, Argument(as_int=3), _NONE)), "None, 3, None"),
+        (Argument(as_slice=SliceValue(_NONE, Argument(as_int=3), _NONE)), "slice(None, 3, None)"),
+        (Argument(as_range=RangeValue(0, 4, 2)), "range(0, 4, 2)"),
+        (Argument(as_complex=ComplexValue(1.0, "Infinity")), "(1+infj)"),
+        (Argument(as_float="-Infinity"), "-inf"),
+        (Argument(as_floats=["NaN", 1.0]), "[nan, 1.0]"),
+        (Argument(as_sym_float=SymFloatArgument(as_float="Infinity")), "inf"),
+        (Argument(as_optional_tensor=OptionalTensorArgument(as_none=False)), "None"),
+        (Argument(as_device=Device("cuda", 1)), "cuda:1"),
+        (Argument(as_scalar_type=ScalarType.FLOAT), "float32"),
+        (Argument(as_strings=["None", "a"]), "['None', 'a']"),
         (Argument(as_results="split"), "split"),
         (Argument(), "?"),
     ],

@@ -9,7 +9,14 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from graphwire.analysis.inspection import Inspection, LoadReport, MethodInspection, summarize
+from graphwire.analysis.inspection import (
+    Disclosure,
+    Inspection,
+    LoadReport,
+    MethodInspection,
+    disclosures,
+    summarize,
+)
 from graphwire.analysis.validation import check_payload_names, check_valid, validate, weight_problems
 from graphwire.api.argument_checks import StorageOptions, check_limits, check_storage_options
 from graphwire.api.bare_document import BareDocument, add_embedded, find_bare_document
@@ -260,6 +267,17 @@ class Archive(Closing):
             As `program_of`.
         """
         return targets_of(to_tree(self.program_of(method)))
+
+    @_bounded
+    def disclosures(self, method: str) -> list[Disclosure]:
+        """Return what the file contains besides a program and its weights, which `strip=` of `save` and `convert` leaves out.
+
+        Raises:
+            As `program_of`.
+        """
+        program = self.program_of(method)
+        tensors = len(self.payloads_of(method).sample_inputs)
+        return disclosures(program, tensors=tensors, extra_files=self.extra_files)
 
     @_bounded
     def payloads_of(self, method: str, *, copied: bool = False) -> Payloads:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from graphwire.analysis.inspection import STRIPPABLE, Strippable
 from graphwire.errors import DecodeError, EncodeError, GraphwireError, SchemaError
 from graphwire.schema import Program
 from graphwire.wire import Limits
@@ -39,6 +40,23 @@ def check_choice(
     """
     if value not in choices:
         raise error(f"{option}={value!r:.80} is not one of {', '.join(map(repr, choices))}")
+
+
+def check_strip(kinds: Any) -> frozenset[Strippable]:
+    """Return what the option `strip` of `save` and `convert` leaves out.
+
+    Raises:
+        EncodeError: it names something else.
+    """
+    if isinstance(kinds, bool):
+        return frozenset(STRIPPABLE if kinds else ())
+    remedy = f"Such as strip=True, or strip={list(STRIPPABLE[:2])!r}"
+    if isinstance(kinds, str):
+        raise EncodeError("strip= takes True, False or a list of names, not text", remedy=remedy)
+    check_kind("strip", kinds, Collection, EncodeError, remedy)
+    for kind in kinds:
+        check_choice("strip", kind, STRIPPABLE, EncodeError)
+    return frozenset(kinds)
 
 
 def check_kind(option: str, value: Any, kind: type, error: type[GraphwireError], remedy: str) -> None:

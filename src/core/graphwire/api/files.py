@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, Unpack
 
-from graphwire.analysis.inspection import Inspection, WriteReport
+from graphwire.analysis.inspection import (
+    Inspection,
+    MethodInspection,
+    Strippable,
+    WriteReport,
+    summarize,
+)
+from graphwire.analysis.validation import check_valid
 from graphwire.api.archive import Archive, open
+from graphwire.api.argument_checks import check_strip
 from graphwire.api.error_boundary import reading
+from graphwire.api.load_report import Origin, build_load_report, plan_or_problems
 from graphwire.api.opsets import program_after_plan
 from graphwire.api.options import OpenOptions, Ranges, options_of
-from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dropped
+from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dropped, without
 from graphwire.api.weights import (
     AS_SAVED,
     IN_FILE,
@@ -28,13 +37,18 @@ from graphwire.api.weights import (
     without_external,
 )
 from graphwire.errors import EncodeError, GraphwireError, Problem, RemoteError, problems_of
+from graphwire.evolve.documents import Version
 from graphwire.evolve.opsets import Plan, check_plugins, plan_for
 from graphwire.evolve.targets import target_named
-from graphwire.hooks import PluginInfo, default_registry
+from graphwire.hooks import PluginInfo, Registry, default_registry, registry_or_installed
 from graphwire.schema import Program
+from graphwire.wire import Payloads
 from graphwire.wire.archive import Readable, file_name
 from graphwire.wire.package import OWN_LAYOUT, Document, save_package
 from graphwire.wire.remote import RemoteFile, UniversalPath, located, url_of
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 PathOrFile: TypeAlias = "str | os.PathLike[str] | UniversalPath | BinaryIO"
 """The destination of a written file: a path, a URL, or a binary file object."""
@@ -52,6 +66,7 @@ def convert(
     ranges: Ranges = "exact",
     compress: bool = True,
     weights: SaveWeights = AS_SAVED,
+    strip: Collection[Strippable] | bool = (),
     dry_run: bool = False,
     report: Callable[[WriteReport], object] | None = None,
     **options: Unpack[OpenOptions],
@@ -71,6 +86,7 @@ def convert(
         compress: as in `save`.
         weights: as in `save`. By default weights stay where they are: in the file, or where it refers to; with `rank`, the new
             file refers to those of that rank only. With `weights_from` or `target` they are written into the new file.
+        strip: what to leave out, as in `save`.
         dry_run: whether to do everything but write, so that `dst` is not touched.
         report: as in `save`.
 
@@ -81,6 +97,7 @@ def convert(
     check_ranges(ranges, target)
     dst = located(dst, options.get("storage_options"))
     weights = located_weights(weights, options.get("storage_options"))
+    left_out = check_strip(strip)
     with open(src, **options) as archive:
         programs = {name: archive.program_of(name) for name in archive.methods}
         if opset_version is not None:
@@ -93,7 +110,16 @@ def convert(
         if weights is AS_SAVED and (target is not None or archive.weights.is_given):
             weights = IN_FILE
         written = _rewrite(
-            archive, programs, dst, formats, target, ranges, compress, weights, dry_run=dry_run
+            archive,
+            programs,
+            dst,
+            formats,
+            target,
+            ranges,
+            compress,
+            weights,
+            left_out=left_out,
+            dry_run=dry_run,
         )
     warn_of_dropped(written.dropped)
     if report is not None:
@@ -186,6 +212,7 @@ def _rewrite(
     compress: bool = True,
     weights: SaveWeights = AS_SAVED,
     *,
+    left_out: Collection[Strippable] = (),
     dry_run: bool = False,
 ) -> WriteReport:
     """Write programs with the payloads and extra files of an archive.
@@ -196,7 +223,10 @@ def _rewrite(
     archive.check_payloads(outside=weights is not AS_SAVED)
     documents: dict[str, Document] = {}
     layout, found, dropped = OWN_LAYOUT, [], []
-    held = {name: (without_external(each), archive.payloads_of(name)) for name, each in programs.items()}
+    held = {
+        name: without(without_external(each), archive.payloads_of(name), left_out)
+        for name, each in programs.items()
+    }
     references = archive.weights.references_from(dst) if weights is AS_SAVED else None
     if references is not None or not isinstance(weights, Default):
         held = requires_external(held)
@@ -212,7 +242,8 @@ def _rewrite(
         documents |= made
         found += report.narrowed
         dropped += report.dropped
-    extra_files = {path: archive.read_extra(path) for path in archive.extra_files}
+    kept = () if "extra_files" in left_out else archive.extra_files
+    extra_files = {path: archive.read_extra(path) for path in kept}
     unpacked: list[tuple[str, str]] = []
     written = WriteReport("" if target is None else target_named(target).name, found, dropped)
     if dry_run:
@@ -233,15 +264,48 @@ def _rewrite(
 
 @reading("file")
 @options_of(open)
-def inspect(file: Readable, **options: Unpack[OpenOptions]) -> Inspection:
+def inspect(
+    file: Readable | Archive | Program | ExportedProgram, **options: Unpack[OpenOptions]
+) -> Inspection:
     """Return a summary of a file: its programs, weights and producers, without torch and without reading weights.
+
+    Args:
+        file: a file, an open archive, schema records, or an `ExportedProgram`. The last two have no file: their summary has no
+            records and no size.
 
     Raises:
         As `open` and `Archive.program_of`.
     """
+    if isinstance(file, Archive):
+        return file.inspect(file.file)
+    if isinstance(file, Program) or hasattr(file, "graph_module"):
+        return _inspect_program(file, registry_or_installed(options.get("registry")))
     with open(file, **options) as archive:
         named = isinstance(file, (str, os.PathLike)) or url_of(file) is not None
         return archive.inspect(archive.file if named else "")
+
+
+def _inspect_program(source: Program | ExportedProgram, registry: Registry) -> Inspection:
+    from graphwire.api.programs import DEFAULT_METHOD, to_schema
+
+    program, payloads = source, None
+    if not isinstance(program, Program):
+        program, payloads = to_schema(program, registry=registry)
+    held = Payloads() if payloads is None else payloads
+    check_valid(program)
+    version = Version(program.schema_version.major, program.schema_version.minor)
+    plan = plan_or_problems(program, registry)
+    report = build_load_report(
+        program, Origin(version, [], held), plan, method=DEFAULT_METHOD, layout="", format=""
+    )
+    summary = summarize(
+        program,
+        name=DEFAULT_METHOD,
+        weights=None if payloads is None else payloads.weights,
+        constants=None if payloads is None else payloads.constants,
+    )
+    method = MethodInspection(DEFAULT_METHOD, "", 0, 0, summary, report)
+    return Inspection("", 0, "", report.producer, [method], held.nbytes, [])
 
 
 @reading("file")

@@ -7,10 +7,10 @@ the mapping: `def dumps(program, **options: Unpack[SaveOptions])`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
-from graphwire.analysis.inspection import LoadReport, WriteReport
+from graphwire.analysis.inspection import LoadReport, Strippable, WriteReport
 from graphwire.api.argument_checks import StorageOptions
 from graphwire.api.weights import LoadWeights, SaveWeights
 from graphwire.evolve.opsets import UnknownOps
@@ -36,6 +36,7 @@ class SaveOptions(TypedDict, total=False):
     extra_files: Mapping[str, bytes | str] | None
     compress: bool
     weights: SaveWeights
+    strip: Collection[Strippable] | bool
     report: Callable[[WriteReport], object] | None
     registry: Registry | None
     storage_options: StorageOptions

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack, cast
 
-from graphwire.analysis.inspection import LoadReport, Omission, StepReport, WriteReport, with_group_names
+from graphwire.analysis.inspection import (
+    LoadReport,
+    Omission,
+    StepReport,
+    Strippable,
+    WriteReport,
+    with_group_names,
+)
 from graphwire.analysis.validation import check_saved_program, check_valid
 from graphwire.api.archive import open
 from graphwire.api.argument_checks import (
@@ -18,6 +25,7 @@ from graphwire.api.argument_checks import (
     check_kind,
     check_records,
     check_storage_options,
+    check_strip,
     fill_extra_files,
     group_names,
     programs_by_name,
@@ -26,7 +34,7 @@ from graphwire.api.error_boundary import Boundary, reading, writing
 from graphwire.api.files import PathOrFile
 from graphwire.api.opsets import at_installed_opsets, program_after_plan
 from graphwire.api.options import Containers, Groups, LoadOptions, Ranges, SaveOptions, options_of
-from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dropped
+from graphwire.api.targets import check_ranges, documents_for_target, warn_of_dropped, without
 from graphwire.api.weights import (
     AS_SAVED,
     IN_FILE,
@@ -84,6 +92,7 @@ def save(
     extra_files: Mapping[str, bytes | str] | None = None,
     compress: bool = True,
     weights: SaveWeights = IN_FILE,
+    strip: Collection[Strippable] | bool = (),
     report: Callable[[WriteReport], object] | None = None,
     registry: Registry | None = None,
     storage_options: StorageOptions = None,
@@ -121,6 +130,8 @@ def save(
             referred to; `Blobs(folder)` is a content-addressed folder that any number of programs share. `Checkpoint(path)`
             exists already: it is compared and not written. None writes no weights: whoever loads the file brings them.
             Constants and non-persistent buffers are always in the file. See docs/weights.md.
+        strip: what to leave out of the file besides: "stack_traces", "provenance", "example_inputs", "extra_files", or True for
+            all of them. None of it changes what the program computes; `graphwire inspect` lists it.
         report: a function, called once after the file is written, with a `WriteReport` of what was changed for `target`.
             `report=print` prints it.
         registry: the plugins to use. None uses the installed ones.
@@ -143,7 +154,8 @@ def save(
     registry = registry_or_installed(registry)
     check_choice("containers", containers, ("named", "plain"), EncodeError)
     check_ranges(ranges, target)
-    added = bytes_of_extra_files(extra_files)
+    left_out = check_strip(strip)
+    added = {} if "extra_files" in left_out else bytes_of_extra_files(extra_files)
     pause = paused_gc()
     with pause, pause:  # Until the records are freed: a collection then finds nothing of them.
         encoded = _encoded(
@@ -153,6 +165,7 @@ def save(
             containers,
             exact=isinstance(weights, Checkpoint) and weights.rest == "error",
         )
+        encoded = {name: without(*each, left_out) for name, each in encoded.items()}
         if not isinstance(weights, Default):
             encoded = requires_external(encoded)
         hashing = (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
 
-from graphwire.analysis.inspection import NarrowedRange, Omission, WriteReport
+from graphwire.analysis.inspection import NarrowedRange, Omission, Strippable, WriteReport, stripped
 from graphwire.api.argument_checks import check_choice
 from graphwire.api.documents import document_for
 from graphwire.api.options import Ranges
@@ -141,3 +141,11 @@ def _document_of_today(
     data = write_program(msgspec.structs.replace(program, readable_from=reader), wire_format)
     examples = None if reader == OURS_FIRST else program.example_inputs
     return Document(data, wire_format.suffix, replace(payloads, examples=examples), provider)
+
+
+def without(program: Program, payloads: Payloads, kinds: Collection[Strippable]) -> tuple[Program, Payloads]:
+    """Return a program and its payloads without what the option `strip` names."""
+    if not kinds:
+        return program, payloads
+    held = payloads.without_examples() if "example_inputs" in kinds else payloads
+    return stripped(program, kinds), held

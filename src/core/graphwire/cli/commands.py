@@ -84,6 +84,12 @@ def _upgrade() -> Any:
     return add_upgrade
 
 
+def _strip() -> Any:
+    from graphwire.cli.writing.strip import add_strip
+
+    return add_strip
+
+
 def _weights() -> Any:
     from graphwire.cli.reading.weights import add_weights
 
@@ -135,6 +141,7 @@ COMMANDS = {
     "targets": _Command("list the torch releases that files can be written for", _targets),
     "convert": _Command("write files again in another wire format or for an older torch", _convert),
     "upgrade": _Command("write files again with their operators at the installed versions", _upgrade),
+    "strip": _Command("write files without stack traces, example inputs and the like", _strip),
     "weights": _Command("list the weights of a program and where they are", _weights),
     "blobs": _Command("verify a folder of blobs, or remove those that no program uses", _blobs),
     "plugins": _Command("list the installed plugins", _plugins),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
@@ -242,6 +242,11 @@ class Payloads:
                 features.add("dtypes")
         if not features <= set(program.requires):
             program.requires = sorted({*program.requires, *features})
+
+    def without_examples(self) -> Payloads:
+        """Return the payloads without example inputs."""
+        kept = {name: each for name, each in self.records.items() if not name.startswith(SAMPLE_INPUTS)}
+        return replace(self, sample_inputs={}, examples=None, records=kept)
 
     def check_read(self, program: Program) -> None:
         """Check that every value that a program needs was read, and that ties agree.

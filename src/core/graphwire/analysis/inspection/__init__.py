@@ -10,5 +10,12 @@ from graphwire.analysis.inspection.load_report import (
 )
 from graphwire.analysis.inspection.node_costs import bytes_of_nodes, known_size, named_nodes
 from graphwire.analysis.inspection.process_groups import ProcessGroup, named_groups, with_group_names
+from graphwire.analysis.inspection.stripping import (
+    STRIPPABLE,
+    Disclosure,
+    Strippable,
+    disclosures,
+    stripped,
+)
 from graphwire.analysis.inspection.summary import Inspection, MethodInspection, Summary, summarize
 from graphwire.analysis.inspection.tensor_sizes import TensorSizes

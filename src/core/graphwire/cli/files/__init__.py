@@ -1,6 +1,6 @@
 """Which files does a command read, and how does it end if some of them fail?"""
 
-from graphwire.cli.files.destinations import Destination, add_dry_run, destinations
+from graphwire.cli.files.destinations import Destination, add_dry_run, add_rewriting, destinations, rewritten
 from graphwire.cli.files.each_file import FAILED, FOUND, OK, Task, for_each_file
 from graphwire.cli.files.inputs import STDIN, Input, inputs_of
 from graphwire.cli.files.options import (
@@ -27,9 +27,11 @@ __all__ = [
     "add_limits",
     "add_method",
     "add_options",
+    "add_rewriting",
     "add_weight_source",
     "destinations",
     "for_each_file",
     "inputs_of",
     "open_options",
+    "rewritten",
 ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphwire.cli.files.inputs import STDIN, Input, is_address
+from graphwire.cli.files.inputs import STDIN, Input, inputs_of, is_address
 from graphwire.errors import ArchiveError
 
-__all__ = ["Destination", "add_dry_run", "destinations"]
+__all__ = ["Destination", "add_dry_run", "add_rewriting", "destinations", "rewritten"]
 
 
 class Destination(NamedTuple):
@@ -85,9 +86,45 @@ def destinations(
         each = given
         if given.error is None and path in found:
             problem = f"{found[path]} is written to {path} already"
-            each = given._replace(
-                error=ArchiveError(problem, remedy="Write it to another folder").of(given.name)
+            each = replace(
+                given, error=ArchiveError(problem, remedy="Write it to another folder").of(given.name)
             )
         found.setdefault(path, given.name)
         pairs.append((each, Destination(str(path), path)))
     return pairs
+
+
+def add_rewriting(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a command that writes files again: `--in-place`, `--output` and `--dry-run`."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--in-place", action="store_true", help="replace the files")
+    where.add_argument(
+        "--output",
+        metavar="OUT",
+        help="the file to write; a folder for several; or - for standard output",
+    )
+
+
+def rewritten(arguments: argparse.Namespace) -> dict[Input, Destination | None]:
+    """Return the files of a command with `add_rewriting`, each with where it is written; None with `--dry-run`.
+
+    Raises:
+        ArchiveError: the arguments name no place.
+    """
+    inputs = inputs_of(arguments.files)
+    if arguments.dry_run:
+        return dict.fromkeys(inputs)
+    if arguments.output:
+        return dict(destinations(inputs, arguments.files, arguments.output))
+    if not arguments.in_place:
+        raise ArchiveError(
+            "nothing is overwritten unless you ask for it",
+            remedy="Pass --in-place, --output OUT, or --dry-run to see what would change",
+        )
+    return {each: _itself(each) for each in inputs}
+
+
+def _itself(each: Input) -> Destination:
+    if each.name == STDIN:
+        raise ArchiveError("standard input cannot be replaced", remedy="Pass --output").of(STDIN)
+    return Destination(each.name, each.source)

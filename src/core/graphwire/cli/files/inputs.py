@@ -6,8 +6,9 @@ import glob
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from graphwire.errors import ArchiveError
 
@@ -21,8 +22,9 @@ SUFFIX = ".pt2"
 """The suffix of the files that a folder stands for."""
 
 
-class Input(NamedTuple):
-    """A file to read, or the reason why a word of the command line names none."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Input:
+    """A file to read, or the reason why a word of the command line names none. Two that name one file are not equal."""
 
     name: str
     """The name in messages."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphwire.cli.files import (
     OK,
@@ -16,8 +16,13 @@ from graphwire.cli.files import (
     inputs_of,
     open_options,
 )
-from graphwire.cli.terminal import Output
+from graphwire.cli.terminal import Output, Section
 from graphwire.errors import Obstacle
+
+if TYPE_CHECKING:
+    from graphwire import Archive, WeightInfo
+    from graphwire.analysis.inspection import Disclosure
+    from graphwire.cli.reading.node_text import NodeText
 
 __all__ = ["add_inspect", "target_trees"]
 
@@ -28,6 +33,11 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
     add_files(parser)
     add_json(parser, "print a JSON object for each file, on a line of its own")
     add_method(parser)
+    parser.add_argument(
+        "--parameters",
+        action="store_true",
+        help="also list every weight: name, type, shape, bytes, where it is",
+    )
     parser.add_argument("--nodes", action="store_true", help="also list every node")
     parser.add_argument(
         "--targets",
@@ -46,39 +56,75 @@ def _inspect(arguments: argparse.Namespace, output: Output) -> int:
     return max(codes, default=OK)
 
 
+class _Details(NamedTuple):
+    """What is shown of a program besides its summary."""
+
+    contains: list[Disclosure]
+    weights: list[WeightInfo]
+    nodes: list[NodeText]
+    targets: dict[str, list[Obstacle]]
+
+
+def _details(archive: Archive, name: str, arguments: argparse.Namespace) -> _Details:
+    from graphwire.api.weights import list_weights
+    from graphwire.cli.reading.node_text import node_texts
+
+    listed, nodes = [], []
+    if arguments.parameters:
+        listed = list_weights(archive.payloads_of(name), archive.weights.references, archive.weights.divided)
+    if arguments.nodes:
+        nodes = list(node_texts(archive.program_of(name).graph_module.graph))
+    targets = archive.targets(name) if arguments.targets else {}
+    return _Details(archive.disclosures(name), listed, nodes, targets)
+
+
 def _inspect_file(each: Input, arguments: argparse.Namespace, output: Output) -> int:
     import msgspec
 
     import graphwire
-    from graphwire.cli.reading.inspection import inspection_sections, node_section, target_section
-    from graphwire.cli.reading.node_text import node_texts
+    from graphwire.cli.reading.inspection import inspection_sections
 
-    nodes, targets = {}, {}
     with graphwire.open(each.source, **open_options(arguments)) as archive:
         name = None if arguments.method is None else archive.method(arguments.method)
         inspection = archive.inspect(each.name)
         if name is not None:
             chosen = [method for method in inspection.methods if method.name == name]
             inspection = msgspec.structs.replace(inspection, methods=chosen)
-        for method in inspection.methods:
-            if arguments.nodes:
-                program = archive.program_of(method.name)
-                nodes[method.name] = list(node_texts(program.graph_module.graph))
-            if arguments.targets:
-                targets[method.name] = archive.targets(method.name)
+        details = {each.name: _details(archive, each.name, arguments) for each in inspection.methods}
+        extra_files = archive.extra_files
     if arguments.json:
-        tree = msgspec.to_builtins(inspection)
-        for method_tree in tree["methods"]:
-            if method_tree["name"] in nodes:
-                method_tree["nodes"] = msgspec.to_builtins(nodes[method_tree["name"]])
-            if method_tree["name"] in targets:
-                method_tree["targets"] = target_trees(targets[method_tree["name"]])
+        tree = msgspec.to_builtins(inspection) | {"extra_files": list(extra_files)}
+        tree["methods"] = [
+            method | _detail_tree(details[method["name"]], arguments) for method in tree["methods"]
+        ]
         output.json(tree, indent=None)
         return OK
-    tables = {name: node_section(each) for name, each in nodes.items()}
-    output.sections(inspection_sections(inspection, tables))
-    output.sections(target_section(f"Targets of program {name}", each) for name, each in targets.items())
+    sections = {name: list(_detail_sections(each)) for name, each in details.items()}
+    output.sections(inspection_sections(inspection, sections, extra_files))
     return OK
+
+
+def _detail_tree(details: _Details, arguments: argparse.Namespace) -> dict[str, Any]:
+    import msgspec
+
+    tree: dict[str, Any] = {"contains": [each._asdict() for each in details.contains]}
+    if arguments.parameters:
+        tree["weights"] = msgspec.to_builtins(details.weights)
+    if arguments.nodes:
+        tree["nodes"] = msgspec.to_builtins(details.nodes)
+    if arguments.targets:
+        tree["targets"] = target_trees(details.targets)
+    return tree
+
+
+def _detail_sections(details: _Details) -> Iterator[Section]:
+    from graphwire.cli.reading.inspection import node_section, target_section, weight_section
+
+    rows = [(each.what,) for each in details.contains]
+    yield Section("Also contains (graphwire strip leaves it out)", rows=rows)
+    yield weight_section(details.weights)
+    yield node_section(details.nodes)
+    yield target_section("Targets", details.targets)
 
 
 def target_trees(targets: Mapping[str, Sequence[Obstacle]]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from graphwire.cli.terminal import Section, size_text
 
 if TYPE_CHECKING:  # Only the commands that show them import them.
+    from graphwire import WeightInfo
     from graphwire.analysis.inspection import Inspection, LoadReport, MethodInspection, Summary, TensorSizes
     from graphwire.cli.reading.node_text import NodeText
     from graphwire.errors import Obstacle, Problem
@@ -21,6 +22,7 @@ __all__ = [
     "plugin_section",
     "problem_section",
     "target_section",
+    "weight_section",
 ]
 
 MOST_OPERATORS = 20
@@ -32,12 +34,15 @@ MOST_ON_A_LINE = 100
 """The maximum length of a result that is printed on one line."""
 
 
-def inspection_sections(inspection: Inspection, nodes: Mapping[str, Section]) -> Iterator[Section]:
+def inspection_sections(
+    inspection: Inspection, details: Mapping[str, Sequence[Section]], extra_files: Sequence[str] = ()
+) -> Iterator[Section]:
     """Yield the sections of a file and its programs.
 
     Args:
         inspection: the summary of the file.
-        nodes: the sections of nodes, by program, if requested.
+        details: more sections of each program, by its name.
+        extra_files: the paths of the extra files.
     """
     facts = [
         ("layout", inspection.layout),
@@ -45,11 +50,12 @@ def inspection_sections(inspection: Inspection, nodes: Mapping[str, Section]) ->
         ("size", f"{size_text(inspection.size)} in {count_text(len(inspection.records), 'record')}"),
         ("payloads", size_text(inspection.payload_bytes)),
     ]
+    if extra_files:
+        facts.append(("extra files", _some(extra_files)))
     yield Section(inspection.file, rows=facts)
     for method in inspection.methods:
         yield from _method_sections(method)
-        if method.name in nodes:
-            yield nodes[method.name]
+        yield from details.get(method.name, ())
 
 
 def _method_sections(method: MethodInspection) -> Iterator[Section]:
@@ -174,6 +180,16 @@ def _holding_text(held: TensorSizes) -> str:
 def count_text(number: int, noun: str) -> str:
     """Return a number and a noun, such as `1 file` or `2 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def weight_section(weights: Iterable[WeightInfo]) -> Section:
+    """Return the section of weights: the bytes of each are those of its elements, as they are stored."""
+    rows = [
+        (each.name, each.dtype, str(each.shape), size_text(each.nbytes), each.tied_to, each.place)
+        for each in weights
+    ]
+    heads = ("name", "type", "shape", "size", "tied to", "where")
+    return Section("Weights", heads, rows, frozenset({3}))
 
 
 def node_section(nodes: Iterable[NodeText]) -> Section:

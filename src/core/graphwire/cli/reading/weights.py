@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from graphwire.cli.files import add_dry_run, add_json, add_limits, add_method, add_weight_source, open_options
-from graphwire.cli.terminal import Output, Section, progress, size_text
+from graphwire.cli.terminal import Output, progress
 
 __all__ = ["add_weights"]
 
@@ -35,6 +35,7 @@ def _weights(arguments: argparse.Namespace, output: Output) -> int:
     import msgspec
 
     import graphwire
+    from graphwire.cli.reading.inspection import weight_section
 
     options = open_options(arguments)
     if arguments.export is None or arguments.dry_run:
@@ -47,19 +48,7 @@ def _weights(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.json:
         output.json(msgspec.to_builtins(found))
         return 0
-    rows = [
-        (
-            each.name,
-            each.dtype,
-            str(each.shape),
-            size_text(each.nbytes),
-            each.tied_to,
-            each.place,
-        )
-        for each in found
-    ]
-    heads = ("name", "type", "shape", "size", "tied to", "where")
-    output.sections([Section("Weights", heads, rows, frozenset({3}))])
+    output.sections([weight_section(found)])
     if not found:
         output.line(f"{arguments.file}: no weights")
     return 0

@@ -14,13 +14,12 @@ from graphwire.cli.files import (
     Input,
     add_files,
     add_json,
-    destinations,
+    add_rewriting,
     for_each_file,
-    inputs_of,
     open_options,
+    rewritten,
 )
 from graphwire.cli.terminal import Output, size_text
-from graphwire.errors import ArchiveError
 
 if TYPE_CHECKING:
     from graphwire.evolve.opsets import Plan
@@ -36,13 +35,7 @@ def add_upgrade(parser: argparse.ArgumentParser) -> None:
     )
     add_files(parser)
     add_json(parser, "print a JSON object for each file, on a line of its own")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--in-place", action="store_true", help="replace the files")
-    where.add_argument(
-        "--output",
-        metavar="OUT",
-        help="the file to write; a folder for several; or - for standard output",
-    )
+    add_rewriting(parser)
     parser.add_argument(
         "--dry-run",
         "--plan",
@@ -70,30 +63,13 @@ def _opset(text: str) -> tuple[str, int]:
 
 
 def _upgrade(arguments: argparse.Namespace, output: Output) -> int:
-    if not (arguments.in_place or arguments.output or arguments.dry_run):
-        raise ArchiveError(
-            "nothing is overwritten unless you ask for it",
-            remedy="Pass --in-place, --output OUT, or --dry-run to see what would change",
-        )
-    inputs = inputs_of(arguments.files)
-    places: dict[Input, Destination] = {}
-    if arguments.output and not arguments.dry_run:
-        places = dict(destinations(inputs, arguments.files, arguments.output))
-        inputs = [*places]
-    elif arguments.in_place and not arguments.dry_run:
-        places = {each: _itself(each) for each in inputs}
+    places = rewritten(arguments)
 
     def task(each: Input) -> int:
-        return _upgrade_file(each, places.get(each), arguments, output)
+        return _upgrade_file(each, places[each], arguments, output)
 
-    codes = for_each_file(inputs, output, task, doing="Upgrading", as_json=arguments.json)
+    codes = for_each_file([*places], output, task, doing="Upgrading", as_json=arguments.json)
     return max(codes, default=OK)
-
-
-def _itself(each: Input) -> Destination:
-    if each.name == STDIN:
-        raise ArchiveError("standard input cannot be replaced", remedy="Pass --output").of(STDIN)
-    return Destination(each.name, each.source)
 
 
 def _upgrade_file(

@@ -1,0 +1,132 @@
+"""What a file contains besides the program and its weights, and the program without it.
+
+A program keeps stack traces, which name source files and quote their lines, and example inputs, which may be somebody's data.
+Nothing of it changes what the program computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from graphwire.schema import Node, Program, ValueMetadata
+
+Strippable: TypeAlias = Literal["stack_traces", "provenance", "example_inputs", "extra_files"]
+STRIPPABLE: Final[tuple[Strippable, ...]] = ("stack_traces", "provenance", "example_inputs", "extra_files")
+"""What can be left out of a file."""
+
+_FIELDS: Final[dict[Strippable, tuple[str, str, str]]] = {
+    "stack_traces": ("stack_frames", "stack", "stack_trace"),
+    "provenance": ("node_sources", "from_node", "from_node"),
+}
+"""For each kind that nodes have: the table of the graph module, the field of a node, and the key of its metadata."""
+_NAMES_SHOWN = 3
+
+
+class Disclosure(NamedTuple):
+    """Something that a file contains besides the program."""
+
+    kind: Strippable
+    number: int
+    what: str
+    """What it is, such as `12 stack traces, which quote 3 source files: /home/ann/model.py, …`."""
+
+
+def disclosures(program: Program, *, tensors: int, extra_files: Sequence[str]) -> list[Disclosure]:
+    """Return what a file contains besides a program and its weights.
+
+    Args:
+        program: the program.
+        tensors: how many tensors of example inputs the file has.
+        extra_files: the paths of the extra files.
+    """
+    found = []
+    traces = list(_texts(program, "stack_traces"))
+    if traces:
+        files = sorted({file for text in traces for file in _files_in(text)})
+        quoted = f", which name {_some(files, 'source file')}" if files else ""
+        found.append(Disclosure("stack_traces", len(traces), f"{_count(len(traces), 'stack trace')}{quoted}"))
+    if origins := sum(1 for _ in _texts(program, "provenance")):
+        found.append(Disclosure("provenance", origins, f"the origins of {_count(origins, 'node')}"))
+    if program.example_inputs is not None:
+        leaves = len(program.example_inputs.leaves)
+        what = f"example inputs: {_count(leaves, 'value')}, {_count(tensors, 'tensor')}"
+        found.append(Disclosure("example_inputs", leaves, what))
+    if extra_files:
+        found.append(Disclosure("extra_files", len(extra_files), _some(list(extra_files), "extra file")))
+    return found
+
+
+def stripped(program: Program, kinds: Collection[Strippable]) -> Program:
+    """Return a program without these kinds. It shares all other records with the given one, which stays as it is."""
+    changed: Program = _stripped(program, [_FIELDS[kind] for kind in _FIELDS if kind in kinds])
+    if "example_inputs" in kinds and changed.example_inputs is not None:
+        changed = msgspec.structs.replace(changed, example_inputs=None)
+    tables: dict[str, list[Any]] = {_FIELDS[kind][0]: [] for kind in _FIELDS if kind in kinds}
+    module = msgspec.structs.replace(changed.graph_module, **tables)
+    return msgspec.structs.replace(changed, graph_module=module)
+
+
+def _stripped(value: Any, fields: Sequence[tuple[str, str, str]]) -> Any:
+    if isinstance(value, msgspec.Struct):
+        own = {name: getattr(value, name) for name in value.__struct_fields__}
+        new = {name: _stripped(held, fields) for name, held in own.items()}
+        if isinstance(value, Node | ValueMetadata):
+            for _, field, key in fields:
+                new[field] = None
+                if key in new["metadata"]:
+                    new["metadata"] = {each: text for each, text in new["metadata"].items() if each != key}
+        changes = {name: held for name, held in new.items() if held is not own[name]}
+        return msgspec.structs.replace(value, **changes) if changes else value
+    if isinstance(value, list):
+        items = [_stripped(item, fields) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if isinstance(value, dict):
+        held = {key: _stripped(item, fields) for key, item in value.items()}
+        return held if any(held[key] is not value[key] for key in value) else value
+    return value
+
+
+def _texts(program: Program, kind: Strippable) -> Iterator[str]:
+    """Yield the text of each stack trace, or the indices of each origin as text."""
+    table, field, key = _FIELDS[kind]
+    frames = getattr(program.graph_module, table)
+    for each in _noted(program.graph_module.graph):
+        if key in each.metadata:
+            yield each.metadata[key]
+        elif (indices := getattr(each, field)) is not None:
+            known = [frames[index] for index in indices if 0 <= index < len(frames)]
+            yield "\n".join(getattr(frame, "text", "") for frame in known)
+
+
+def _noted(value: Any) -> Iterator[Node | ValueMetadata]:
+    """Yield every record below a value that has metadata of a node."""
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Node | ValueMetadata):
+            yield each
+        if isinstance(each, msgspec.Struct):
+            pending.extend(getattr(each, name) for name in each.__struct_fields__)
+        elif isinstance(each, list):
+            pending.extend(each)
+        elif isinstance(each, dict):
+            pending.extend(each.values())
+
+
+def _files_in(trace: str) -> Iterator[str]:
+    for line in trace.splitlines():
+        _, begin, rest = line.partition('File "')
+        if begin:
+            yield rest.partition('"')[0]
+
+
+def _some(names: list[str], noun: str) -> str:
+    more = ", …" if len(names) > _NAMES_SHOWN else ""
+    return f"{_count(len(names), noun)}: {', '.join(names[:_NAMES_SHOWN])}{more}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
