@@ -8,6 +8,7 @@ Both are functions from tree to tree. The given tree is not changed and shares i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from graphwire.errors import Obstacle, SchemaError, SchemaVersionError, TargetError, UnsupportedFeatureError
@@ -156,20 +157,48 @@ def obstacles_to(
 
     An obstacle is what `to`, or the release that reads it, cannot express. `release` and `left_out` are as in `downgrade`.
     """
-    obstacles: dict[tuple[str, str], Obstacle] = {}
+    return Descent(tree, left_out).to(to, release)
 
-    def report(obstacle: Obstacle) -> None:
-        obstacles.setdefault((obstacle.node, obstacle.construct), obstacle)
 
-    steps = plan(CURRENT, to)
-    tree = resolve_extensions(tree, report, left_out)
-    report_new_constructs(tree, report, None)
-    report_newer_operators(tree, release or first_release(to).removeprefix("torch-"), report)
-    for step in steps:
-        if step.older.variant == "":
-            tree = operators_down(tree, step.newer, report)
-            if step.older != DRAFT:
-                report_new_constructs(tree, report, step.newer)
-        tree = step.down(tree, report)
-    report_loader_bugs(tree, to, report)
-    return tree, list(obstacles.values())
+class Descent:
+    """A document of the current version on its way down the chain. Each version is reached from the one above it, once.
+
+    Args:
+        tree: the document.
+        left_out: as in `downgrade`.
+    """
+
+    def __init__(self, tree: Record, left_out: list[str] | None = None) -> None:
+        self._own: list[Obstacle] = []
+        """What neither an older version nor torch at all can express."""
+        self._plain = resolve_extensions(tree, self._own.append, left_out)
+        report_new_constructs(self._plain, self._own.append, None)
+        self._reached: dict[Version, tuple[Record, list[Obstacle]]] = {CURRENT: (self._plain, [])}
+        """The document in each version, and the obstacles on the way there."""
+
+    def to(self, version: Version, release: str | None = None) -> tuple[Record, list[Obstacle]]:
+        """Return the document in an older version, and every obstacle. Arguments are those of `obstacles_to`."""
+        tree, on_the_way = self._reached[CURRENT]
+        for step in plan(CURRENT, version):
+            if step.older not in self._reached:
+                found = [*on_the_way]
+                self._reached[step.older] = (_down(tree, step, found.append), found)
+            tree, on_the_way = self._reached[step.older]
+        all_found = [*self._own]
+        report_newer_operators(
+            self._plain, release or first_release(version).removeprefix("torch-"), all_found.append
+        )
+        all_found += on_the_way
+        report_loader_bugs(tree, version, all_found.append)
+        distinct: dict[tuple[str, str], Obstacle] = {}
+        for each in all_found:
+            distinct.setdefault((each.node, each.construct), each)
+        return tree, list(distinct.values())
+
+
+def _down(tree: Record, step: Step, report: Callable[[Obstacle], None]) -> Record:
+    if step.older.variant == "":
+        tree = operators_down(tree, step.newer, report)
+        if step.older != DRAFT:
+            report_new_constructs(tree, report, step.newer)
+    return step.down(tree, report)

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from graphwire.errors import Obstacle, SchemaVersionError
 from graphwire.evolve.documents import COMPACT_5_3, DRAFT, RELEASES, Record, Version, first_release
-from graphwire.evolve.targets.chain import obstacles_to
+from graphwire.evolve.targets.chain import Descent, obstacles_to
 
 
 class Target(NamedTuple):
@@ -120,4 +120,5 @@ def supports(tree: Record, target: Target | str) -> list[Obstacle]:
 
 def obstacles_by_target(tree: Record) -> dict[str, list[Obstacle]]:
     """Return the result of `supports` for every target, by name."""
-    return {name: supports(tree, target) for name, target in TARGETS.items()}
+    descent = Descent(tree)
+    return {name: descent.to(target.version, target.release)[1] for name, target in TARGETS.items()}
