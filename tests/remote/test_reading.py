@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 
+import audit
 import fsspec
 import pytest
 import torch
@@ -22,7 +23,7 @@ from upath import UPath
 import graphwire
 from graphwire import Limits, errors
 from graphwire.wire import Attempts
-from graphwire.wire.archive import ArchiveReader, ArchiveWriter
+from graphwire.wire.archive import MANIFEST, ArchiveReader, ArchiveWriter, read_manifest
 
 for _protocol in ("http", "memory", "simplecache", "local"):
     fsspec.get_filesystem_class(_protocol)
@@ -268,3 +269,53 @@ def test_a_small_file_of_a_server_without_ranges_is_read_whole(tmp_path: Path) -
     with misbehaving_server(graphwire.dumps(program), _ignores_ranges) as (url, asked):
         assert graphwire.content_hash(url) == graphwire.content_hash(program)
         assert len(asked) == 1
+
+
+# ------------------------------------------------------------------------------------------------------------- cache
+
+
+@pytest.mark.parametrize("weights", [graphwire.IN_FILE, "model.safetensors"])
+def test_weights_in_a_cache_are_not_read_again(
+    weights: object, module: torch.nn.Module, tmp_path: Path
+) -> None:
+    small = torch.nn.Sequential(torch.nn.Linear(512, 600), torch.nn.Linear(600, 512, bias=False), module)
+    program = torch.export.export(small, (torch.ones(2, 512),))
+    place = weights if weights is graphwire.IN_FILE else tmp_path / "model.safetensors"
+    graphwire.save(program, tmp_path / "program.pt2", weights=place)
+    kept = tmp_path / "cache"
+    with folder_server(tmp_path) as server:
+        url = f"{server.url}/program.pt2"
+        expected = small(torch.ones(2, 512))
+        assert torch.equal(_result(graphwire.load(url, cache=kept)), expected)
+        files = sorted(each for each in kept.rglob("*") if each.is_file())
+        assert sum(each.stat().st_size for each in files) >= 12 * 512 * 512 * 4
+        read, server.nbytes = server.nbytes, 0
+        assert torch.equal(_result(graphwire.load(url, cache=kept)), expected)
+        assert server.nbytes < 1 << 19 < read
+        assert all(str(kept) in deed for deed in audit.deeds)  # A load writes nothing else.
+        audit.deeds.clear()
+        for each in files:  # A damaged file is fetched again, whatever is in it.
+            each.write_bytes(bytes(each.stat().st_size))
+        assert torch.equal(_result(graphwire.load(url, cache=kept)), expected)
+        assert all(any(each.read_bytes()) for each in files)
+        audit.deeds.clear()
+
+
+def test_a_cache_keeps_nothing_that_has_another_digest(folder: Path, tmp_path: Path) -> None:
+    data = (folder / "program.pt2").read_bytes()
+    with ArchiveReader(data) as archive:
+        digests = read_manifest(archive.read(MANIFEST)).sha256
+    assert "data/weights/weight_4" in digests
+    hostile = tmp_path / "hostile.pt2"
+    with ArchiveReader(data) as archive, hostile.open("wb") as file, ArchiveWriter(file, records={}) as out:
+        for name in archive.names:  # Right checksums, and another weight than the manifest lists.
+            record = archive.read(name)
+            out.write(name, bytes(len(record)) if name == "data/weights/weight_4" else record, compress=False)
+    with (
+        folder_server(tmp_path) as server,
+        pytest.raises(errors.ChecksumError, match="not the ones that were written"),
+    ):
+        graphwire.load(f"{server.url}/hostile.pt2", cache=tmp_path / "cache")
+    audit.deeds.clear()
+    digest = digests["data/weights/weight_4"]
+    assert not (tmp_path / "cache" / "sha256" / digest[:2] / digest[2:]).exists()

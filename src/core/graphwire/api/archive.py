@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 from collections.abc import Callable
 from functools import cached_property
 from types import TracebackType
@@ -36,7 +37,7 @@ from graphwire.hooks import Registry, registry_or_installed
 from graphwire.schema import Program
 from graphwire.schema.trees import to_tree
 from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, Payloads
-from graphwire.wire.archive import Readable, file_name
+from graphwire.wire.archive import Readable, RecordCache, file_name, keep_records, records_to_fetch
 from graphwire.wire.package import (
     BARE_DOCUMENT,
     NO_MANIFEST,
@@ -79,6 +80,7 @@ class Archive(Closing):
         weights_from: LoadWeights = AS_SAVED,
         rank: int | None = None,
         storage_options: StorageOptions = None,
+        cache: str | os.PathLike[str] | None = None,
     ) -> None:
         check_limits(limits)
         check_storage_options(storage_options)
@@ -89,6 +91,7 @@ class Archive(Closing):
         self.file = file_name(file)
         """The name of the file in messages: its path, or a description of its source."""
         self._bare: BareDocument | None = None
+        self._cache = None if cache is None else RecordCache(cache)
         self._payloads: dict[tuple[str, bool], Payloads] = {}
         """The payloads of each (program name, whether records are copied)."""
         try:
@@ -100,7 +103,9 @@ class Archive(Closing):
             self._package = Package(self._bare.archive, registry, limits=limits)
         try:
             references = None if self._bare is not None else self._package.references
-            self.weights = AttachedWeights(references, file, weights_from, rank, registry, limits.remote)
+            self.weights = AttachedWeights(
+                references, file, weights_from, rank, registry, limits.remote, self._cache
+            )
             """The weights that are not in the file."""
         except BaseException:
             self._package.close()
@@ -213,7 +218,9 @@ class Archive(Closing):
         if method not in self._programs:
             self._package.fetch(method)
         if payloads:
-            self._package.archive.expect(self.payloads_of(method).records if self.is_remote else ())
+            self._package.archive.expect(
+                records_to_fetch(self.payloads_of(method).records) if self.is_remote else ()
+            )
 
     @_bounded
     def program_of(self, method: str) -> Program:
@@ -294,6 +301,9 @@ class Archive(Closing):
             add_embedded(payloads, self._package.tree_of(method), None, self._package.archive.limits)
         if self._package.layout.spec.is_flat:
             sanitize_payload_names(payloads)
+        if self._cache is not None and self.is_remote and self._package.has_manifest:
+            archive, manifest = self._package.archive, self._package.manifest
+            payloads.records = keep_records(payloads.records, archive, manifest, self._cache)
         self.weights.attach(payloads, copied=copied)
         return payloads
 
@@ -491,6 +501,7 @@ def open(
     weights_from: LoadWeights = AS_SAVED,
     rank: int | None = None,
     storage_options: StorageOptions = None,
+    cache: str | os.PathLike[str] | None = None,
 ) -> Archive:
     """Open a file to read its programs as schema records, without torch.
 
@@ -507,9 +518,11 @@ def open(
         rank: for a program that is divided between ranks, the rank whose weights are read.
         storage_options: what the file system of a URL takes, such as credentials, as fsspec has it; or a mapping with such
             options for each protocol.
+        cache: a folder on this machine that keeps the weights of files at URLs, by their digests. Weights that are there are
+            mapped, after a comparison with their digest, and not read again.
 
     Raises:
         RemoteError: a file at a URL cannot be read.
         ArchiveError: the file is neither an archive nor a document, or it is damaged.
     """
-    return Archive(file, registry_or_installed(registry), limits, weights_from, rank, storage_options)
+    return Archive(file, registry_or_installed(registry), limits, weights_from, rank, storage_options, cache)

@@ -7,6 +7,7 @@ the mapping: `def dumps(program, **options: Unpack[SaveOptions])`.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Collection, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
@@ -50,6 +51,7 @@ class OpenOptions(TypedDict, total=False):
     weights_from: LoadWeights
     rank: int | None
     storage_options: StorageOptions
+    cache: str | os.PathLike[str] | None
 
 
 class LoadOptions(TypedDict, total=False):
@@ -68,6 +70,7 @@ class LoadOptions(TypedDict, total=False):
     extra_files: MutableMapping[str, Any] | None
     report: Callable[[LoadReport], object] | None
     storage_options: StorageOptions
+    cache: str | os.PathLike[str] | None
 
 
 F = TypeVar("F", bound=Callable[..., object])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Collection, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
@@ -218,6 +219,7 @@ def load(
     extra_files: MutableMapping[str, Any] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     storage_options: StorageOptions = None,
+    cache: str | os.PathLike[str] | None = None,
     report: Callable[[LoadReport], object] | None = None,
 ) -> ExportedProgram:
     """Load a program from a file of `save`, or of `torch.export.save` since torch 2.1.
@@ -249,6 +251,7 @@ def load(
             if the file is not UTF-8 or the dict already has bytes for its path (`{"a.png": b""}`).
         limits: bounds on the time and memory that reading the file may take.
         storage_options: as in `open`.
+        cache: as in `open`.
         report: a function, called once before the program is returned, with a `LoadReport`: who wrote the file, every
             step and the nodes it changed, and what was derived, absent or dropped. `report=print` prints it.
 
@@ -287,6 +290,7 @@ def load(
             weights_from=source,
             rank=rank,
             storage_options=storage_options,
+            cache=cache,
         ) as archive:
             name = archive.method(method)
             kept = (

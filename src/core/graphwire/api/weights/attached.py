@@ -16,6 +16,7 @@ from graphwire.errors import ArchiveError, GraphwireError, Problem, WeightsError
 from graphwire.hooks import Registry, remedy_for_requirements
 from graphwire.schema import StoreReference, WeightReferences
 from graphwire.wire import CONSTANTS, DEFAULT_ATTEMPTS, WEIGHTS, Attempts, Closing, Payloads
+from graphwire.wire.archive import RecordCache
 from graphwire.wire.remote import RemoteFile
 from graphwire.wire.weights import (
     RANK_REMEDY,
@@ -46,6 +47,7 @@ class AttachedWeights(Closing):
         choice: where the caller says that the weights are.
         rank: the rank of a program that is divided between ranks; None for any other.
         attempts: how often the server of a URL is asked.
+        cache: keeps the weights of remote stores that the file names.
 
     Raises:
         ArchiveError: there is no such rank.
@@ -59,6 +61,7 @@ class AttachedWeights(Closing):
         rank: int | None,
         registry: Registry,
         attempts: Attempts = DEFAULT_ATTEMPTS,
+        cache: RecordCache | None = None,
     ) -> None:
         self.references = references
         self._choice = choice
@@ -70,6 +73,7 @@ class AttachedWeights(Closing):
         self._table = dict(records_of_rank(references or WeightReferences(), rank))
         self._folder = _folder_of(file, attempts)
         self._attempts = attempts
+        self._cache = cache
         self._stores: list[OpenedStores] = []
         self._saved: OpenedStores | None = None
 
@@ -220,7 +224,9 @@ class AttachedWeights(Closing):
                 else StorePlace(each.kind, self._folder.at(each.folder), each.location)
                 for each in references.stores
             ]
-            self._saved = OpenedStores(references, places, self._registry, **self._of_ranks())
+            self._saved = OpenedStores(
+                references, places, self._registry, **self._of_ranks(), cache=self._cache
+            )
             self._stores.append(self._saved)
         return self._saved
 

@@ -13,6 +13,7 @@ from graphwire.wire.archive.deflate import deflate as raw_deflate
 from graphwire.wire.archive.digests import THREAD_HASH_BYTES, Digests
 from graphwire.wire.archive.manifest import MANIFEST, Manifest, manifest_errors, read_manifest
 from graphwire.wire.archive.reader import ArchiveReader, damaged_record
+from graphwire.wire.archive.record_cache import RecordCache, keep_records, records_to_fetch
 from graphwire.wire.archive.source import (
     BufferSource,
     FileSource,

@@ -57,6 +57,11 @@ class ExternalRecord:
         return self._copied
 
     @property
+    def _digest_kind(self) -> str:
+        """The name of its digest in a cache: of few bytes it is their SHA-256."""
+        return "sha256" if self.nbytes <= PIECE_BYTES else "pieces"
+
+    @property
     def lends(self) -> bool:
         """Whether views are mapped from a file; otherwise each view is a copy."""
         return not self._copied and self._mapped_range() is not None
@@ -88,7 +93,10 @@ class ExternalRecord:
 
     def expect(self) -> None:
         """Announce that all bytes are going to be read: those of remote files are fetched ahead, in parallel."""
-        for region in self.reference.regions if self.stores.is_remote else ():
+        kept = self.stores.cache is not None and self.stores.cache.has(
+            self.reference.sha256 or "", self._digest_kind
+        )
+        for region in self.reference.regions if self.stores.is_remote and not kept else ():
             item = ITEM_SIZES[region.dtype]
             for chunk in self.stores.tensor(region).chunks:
                 met = _meet(region, chunk)
@@ -117,10 +125,10 @@ class ExternalRecord:
                 return source.map(offset, self.nbytes)
             if self.nbytes >= _MAPPED_AGAIN_BYTES:
                 return source.map_anew(offset, self.nbytes)
-        memory = self._copy()
-        if self.is_checked:
-            self.check_digest(piece_digest(memory))
-        return memory
+        cache, stated = self.stores.cache, self.reference.sha256
+        if cache is not None and stated and self.stores.checked and self.stores.is_remote:
+            return cache.view(stated, self.nbytes, self._checked_copy, piece_digest, self._digest_kind)
+        return self._checked_copy()
 
     def verify(self) -> None:
         """Compare the bytes with the recorded digest, if there is one. Reads them in pieces where they are together.
@@ -181,6 +189,12 @@ class ExternalRecord:
         firsts = [0] * len(counts) if region.box is None else [first for first, _, _ in region.box]
         skipped = sum(first * stride for first, stride in zip(firsts, row_major(region.shape), strict=True))
         return self.stores.source(region.store, chunk.file), chunk.offset + skipped * ITEM_SIZES[region.dtype]
+
+    def _checked_copy(self) -> memoryview:
+        memory = self._copy()
+        if self.is_checked:
+            self.check_digest(piece_digest(memory))
+        return memory
 
     def _copy(self) -> memoryview:
         self.expect()

@@ -14,7 +14,7 @@ from graphwire.errors import ArchiveError, GraphwireError, MissingRecordError, P
 from graphwire.hooks import Chunk, Registry, StoredTensor, StoreIndex, WeightStore, remedy_for_name
 from graphwire.schema import ITEM_SIZES, RecordReference, Region, StoreReference, WeightReferences
 from graphwire.wire import DEFAULT_ATTEMPTS, Attempts, Closing
-from graphwire.wire.archive import FileSource
+from graphwire.wire.archive import FileSource, RecordCache
 from graphwire.wire.remote import RemoteFile, RemoteSource, UniversalPath, located
 from graphwire.wire.weights.boxes import is_dense, tiles
 from graphwire.wire.weights.folder import Folder
@@ -130,6 +130,7 @@ class OpenedStores(Closing):
         unusable: why no weights can be read; empty if they can.
         maps: whether whole tensors are mapped. Otherwise they are read, and the system reads nothing ahead: for a rank of
             several, whose weights lie between those of others.
+        cache: keeps the weights of remote stores.
     """
 
     def __init__(
@@ -141,6 +142,7 @@ class OpenedStores(Closing):
         checked: bool = True,
         unusable: str = "",
         maps: bool = True,
+        cache: RecordCache | None = None,
     ) -> None:
         self.references = references
         self.places = (
@@ -150,6 +152,7 @@ class OpenedStores(Closing):
         )
         self.checked = checked
         self.maps = maps
+        self.cache = cache
         self.is_remote = any(each is not None and each.folder.is_remote for each in places)
         """Whether elements come over a network."""
         self._unusable = unusable
