@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -113,6 +114,11 @@ def test_programs_and_subgraphs_of_a_file_have_ids_of_their_own(program: Any, tm
     assert sorted([*opened, *names]) == sorted(ids)
 
 
+def _uncounted(trace: str) -> str:
+    """A stack trace without the counters of generated code, which a file replaces."""
+    return re.sub(r"<eval_with_key>\.[0-9]+", "<eval_with_key>", trace)
+
+
 def test_calls_tell_their_stack_traces_whole(path: Path, program: Any) -> None:
     expected = {
         node.name: node.meta["stack_trace"].rstrip("\n")
@@ -125,7 +131,9 @@ def test_calls_tell_their_stack_traces_whole(path: Path, program: Any) -> None:
         traces = [each.value for each in node.attrs if each.key == "stack_trace"]
         shown.update({name: traces[0] for name in names if traces and name in expected})
     assert shown
-    assert shown == {name: expected[name] for name in shown}
+    assert {name: _uncounted(text) for name, text in shown.items()} == {
+        name: _uncounted(expected[name]) for name in shown
+    }
     assert shown.keys() >= {"linear", "linear_1", "relu", "add", "cat"}
 
 

@@ -75,7 +75,7 @@ def test_they_are_found_and_active(environment: Any) -> None:
     plugins = json.loads(environment.run("-m", "graphwire", "plugins", "--json"))
     active = {plugin["distribution"]: plugin["hooks"] for plugin in plugins if plugin["status"] == "active"}
     assert active["graphwire-transformers"] == ["graphwire_treespec_serializers"]
-    assert active["graphwire-torchao"] == ["graphwire_op_handlers", "graphwire_constant_codecs"]
+    assert active["graphwire-torchao"] == ["graphwire_constant_codecs", "graphwire_op_handlers"]
 
 
 def test_files_are_loaded_without_a_line_of_code(environment: Any, files: tuple[Path, Path]) -> None:
@@ -101,7 +101,7 @@ def test_without_one_a_file_says_what_it_needs(
     assert done.returncode != 0
     assert "MissingPluginError" in done.stderr
     assert needed in done.stderr
-    assert "let it in there" in done.stderr
+    assert "Allow it there" in done.stderr
 
 
 @pytest.mark.parametrize("name", NAMES)

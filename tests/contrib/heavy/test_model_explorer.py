@@ -175,10 +175,15 @@ def _check_graph(graph: dict[str, Any], expected: list[dict[str, Any]]) -> None:
             assert inspected["inputs"].partition("=")[2] in literals
 
 
+def _uncounted(trace: str) -> str:
+    """A stack trace without the counters of generated code, which a file replaces."""
+    return re.sub(r"<eval_with_key>\.[0-9]+", "<eval_with_key>", trace)
+
+
 def traces_shown(graphs: list[dict[str, Any]]) -> Counter[str]:
     """The stack traces of the calls."""
     return Counter(
-        _attributes(node)["stack_trace"]
+        _uncounted(_attributes(node)["stack_trace"])
         for graph in graphs
         for node in graph["nodes"]
         if _target(node) and "stack_trace" in _attributes(node)
@@ -195,7 +200,7 @@ def traces_of(program: ExportedProgram) -> Counter[str]:
                 modules.append(held)
             trace = node.meta.get("stack_trace") if node.op == "call_function" else None
             if trace and node.target is not operator.getitem:
-                traces[trace.rstrip("\n")] += 1
+                traces[_uncounted(trace.rstrip("\n"))] += 1
     return traces
 
 
@@ -286,7 +291,7 @@ def test_files_of_the_first_writers_are_shown_with_the_traces_of_their_tables(
         frames = [frame.text for frame in program.graph_module.stack_frames]
         for node in (node for each in _graphs(program.graph_module.graph) for node in each.nodes):
             trace = node.metadata.get("stack_trace") or "".join(frames[index] for index in node.stack or ())
-            expected.update([trace.rstrip("\n")] if trace.rstrip("\n") else [])
+            expected.update([_uncounted(trace.rstrip("\n"))] if trace.rstrip("\n") else [])
     assert traces_shown(graphs) == expected
     assert expected or "provenance" not in path.name
 

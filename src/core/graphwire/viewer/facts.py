@@ -101,5 +101,3 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     weight_changes: dict[str, dict[str, WeightChange]] | None = None
     """By program, and by the weight's name."""
     overlays: list[Overlay] = []
-    differs: str = ""
-    """The difference of two files in one sentence."""

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from msgspec.structs import replace
 
 from graphwire.api.options import OpenOptions
-from graphwire.api.viewing.differences import sentence
 from graphwire.api.viewing.file_facts import facts_of
 from graphwire.api.viewing.sources import Shown, Viewable, opened
 from graphwire.api.viewing.weight_facts import listed_changes, weight_changes, weight_facts
@@ -47,7 +46,6 @@ def content_of(
             files=files,
             weight_changes=changes,
             overlays=named_overlays(overlay, nodes, method),
-            differs=sentence(sides[0], sides[1], changes) if len(sides) == 2 else "",
         )
         archives = [_embedded(each) for each in sides]
     return " and ".join(each.name for each in sides), page_pieces(facts, archives)

@@ -42,6 +42,13 @@ class Shown:
         return None if self.archive is None else self.archive.weights.references
 
 
+def paired_methods(a: Shown, b: Shown) -> dict[str, str]:
+    """Return the programs of A that are compared, each with that of B. The only programs of two files form a pair."""
+    if len(a.programs) == len(b.programs) == 1:
+        return dict(zip(a.programs, b.programs, strict=True))
+    return {name: name for name in a.programs if name in b.programs}
+
+
 @contextmanager
 def opened(source: Viewable, method: str | None, options: OpenOptions) -> Iterator[Shown]:
     """Yield the programs of a source, and close its file afterwards.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from importlib.util import find_spec
 
-from graphwire.api.viewing.differences import paired_methods
-from graphwire.api.viewing.sources import Shown
+from graphwire.api.viewing.sources import Shown, paired_methods
 from graphwire.errors import EncodeError
 from graphwire.schema import ITEM_SIZES, PayloadMeta
 from graphwire.viewer import Histogram, WeightChange, WeightFacts
