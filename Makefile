@@ -159,7 +159,7 @@ $(PYTHON):
 	$(BASE_PYTHON) -m venv $(VENV)
 
 $(INSTALLED)-base: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e .
+	$(PIP) -e '.[torch]'
 	@touch $@
 
 $(INSTALLED)-test: pyproject.toml constraints.txt | $(PYTHON)
@@ -197,5 +197,5 @@ $(INSTALLED)-bench: pyproject.toml constraints.txt | $(PYTHON)
 	@touch $@ $(INSTALLED)-base
 
 $(INSTALLED)-dev: pyproject.toml constraints.txt | $(PYTHON)
-	$(PIP) -e '.[dev]'
+	$(PIP) -e '.[torch,dev]'
 	@touch $@ $(INSTALLED)-base

@@ -68,6 +68,37 @@ def test_weights_are_compared_when_asked(files, capsys) -> None:
     assert _run(capsys, "diff", "--weights", files / "base.pt2", files / "torch.pt2")[0] == 0
 
 
+def test_the_same_states_what_was_compared(files, capsys) -> None:
+    _, out = _run(capsys, "diff", files / "base.pt2", files / "trained.pt2")
+    assert out.endswith(": same graph; elements of weights not compared\n")
+    _, out = _run(capsys, "diff", "--weights", files / "base.pt2", files / "torch.pt2")
+    assert out.endswith(": same graph, same elements of weights\n")
+
+
+def test_damage_is_an_error_and_no_difference(files, capsys, tmp_path) -> None:
+    data = bytearray((files / "base.pt2").read_bytes())
+    weight = _program().state_dict["linear.weight"].detach().numpy().tobytes()
+    data[data.index(weight)] ^= 1
+    (tmp_path / "damaged.pt2").write_bytes(data)
+    for command in (["diff", files / "base.pt2"], ["hash"]):
+        assert main([str(each) for each in [*command, tmp_path / "damaged.pt2", "--weights"]]) == 2
+        assert "damaged.pt2" in capsys.readouterr().err
+    with pytest.raises(graphwire.errors.ChecksumError):
+        graphwire.diff(files / "base.pt2", tmp_path / "damaged.pt2", weights=True)
+
+
+def test_markdown_is_a_comment_on_a_pull_request(files, capsys) -> None:
+    code, out = _run(capsys, "diff", "--format", "markdown", files / "base.pt2", files / "tanh.pt2")
+    lines = out.splitlines()
+    assert code == 1
+    assert lines[0] == f"**`{files / 'base.pt2'}` → `{files / 'tanh.pt2'}`**: 2 changed nodes, 1 in outputs"
+    assert "-    aten.relu.default relu (node 1)" in lines
+    assert "+    aten.tanh.default tanh (node 1)" in lines
+    assert lines.index("```diff") < lines.index("```") < lines.index("</details>")
+    _, out = _run(capsys, "diff", "--format", "markdown", files / "base.pt2", files / "again.pt2")
+    assert out.startswith("**No differences** between `")
+
+
 def test_json_is_for_programs(files, capsys) -> None:
     code, out = _run(capsys, "diff", "--json", files / "base.pt2", files / "tanh.pt2")
     tree = json.loads(out)

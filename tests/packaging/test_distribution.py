@@ -72,9 +72,16 @@ class Environment(NamedTuple):
     folder: Path
     site_packages: Path
 
-    def run(self, *command: str | Path) -> str:
-        """The standard output of a program of the environment, started where no source is in reach."""
+    def run(self, *command: str | Path, torch: bool = False, code: int = 0) -> str:
+        """The standard output of a program of the environment, started where no source is in reach.
+
+        Args:
+            command: the program and its arguments.
+            torch: whether it finds what the extra `torch` installs.
+            code: how it ends. Its errors are returned instead if that is not 0.
+        """
         executable, *arguments = command
+        found = {"PYTHONPATH": str(self.folder / "with_torch")} if torch else {}
         done = subprocess.run(
             [self.folder / "bin" / executable, *arguments],
             cwd=self.folder,
@@ -82,13 +89,16 @@ class Environment(NamedTuple):
                 name: value
                 for name, value in os.environ.items()
                 if not name.startswith(("PYTHON", "GRAPHWIRE"))
-            },
+            }
+            | found,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{executable} ended with {done.returncode}\n{done.stdout}{done.stderr}"
-        return done.stdout
+        assert done.returncode == code, (
+            f"{executable} ended with {done.returncode}\n{done.stdout}{done.stderr}"
+        )
+        return done.stderr if code else done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -113,20 +123,28 @@ def clean(distributions: Distributions, tmp_path_factory: pytest.TempPathFactory
     subprocess.run([*pip, "--no-deps", "--no-index", distributions.wheel], check=True)
 
     links = folder / "dependencies"
-    links.mkdir()
     (own,) = metadata.distributions(name="graphwire", path=[str(site_packages)])
-    for name in dependency_closure(own):
-        for entry in top_level_entries(metadata.distribution(name)):
-            if not (links / entry.name).exists():
-                (links / entry.name).symlink_to(entry)
+    base = dependency_closure(own)
+    assert "torch" not in base
+    link(base, links)
+    link(dependency_closure(own, "torch") - base, folder / "with_torch")
     (site_packages / "dependencies.pth").write_text(f"{links}\n")
     return Environment(folder, site_packages)
 
 
-def dependency_closure(root: metadata.Distribution) -> set[str]:
-    """The names of everything that `root` needs without extras, directly or through others."""
+def link(names: set[str], folder: Path) -> None:
+    """Make a folder with links to the packages of distributions."""
+    folder.mkdir()
+    for name in names:
+        for entry in top_level_entries(metadata.distribution(name)):
+            if not (folder / entry.name).exists():
+                (folder / entry.name).symlink_to(entry)
+
+
+def dependency_closure(root: metadata.Distribution, extra: str = "") -> set[str]:
+    """The names of everything that `root` needs, with an extra or without, directly or through others."""
     names: set[str] = set()
-    waiting = [(root, frozenset({""}))]
+    waiting = [(root, frozenset({"", extra}))]
     while waiting:
         distribution, extras = waiting.pop()
         for line in distribution.requires or ():
@@ -196,10 +214,16 @@ def test_a_program_is_saved_loaded_and_inspected_where_only_the_wheel_is_install
     clean: Environment, tmp_path: Path, format_name: str
 ) -> None:
     file = tmp_path / "model.pt2"
-    imported_from = clean.run("python", "-c", SAVE_AND_LOAD, format_name, file)
+    imported_from = clean.run("python", "-c", SAVE_AND_LOAD, format_name, file, torch=True)
     assert Path(imported_from.strip()).is_relative_to(clean.site_packages)
     assert clean.run("graphwire", "inspect", file).strip()
     assert json.loads(clean.run("graphwire", "inspect", "--json", file))
+    if format_name == "json":
+        for command in (["verify"], ["hash", "--weights"], ["strip", "--in-place"]):
+            clean.run("graphwire", *command, file)
+        told = clean.run("python", "-c", f"import graphwire; graphwire.load({str(file)!r})", code=1)
+        assert "torch is not installed" in told
+        assert "pip install 'graphwire[torch]'" in told
 
 
 def test_the_plugins_in_the_box_are_found_through_their_entry_points(clean: Environment) -> None:

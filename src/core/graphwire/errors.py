@@ -20,7 +20,7 @@
     ├── WeightsError                 weights outside of a file are missing, changed or unsuitable; all of them in `.problems`
     ├── LimitError                   a size, depth or count exceeds the limits
     ├── OpsetError                   operators cannot be converted to another opset version; reasons in `.problems`
-    ├── TorchReleaseError            the installed torch is older than the oldest supported release
+    ├── TorchReleaseError            torch is not installed, or older than the oldest supported release
     └── PluginError                  a plugin cannot be used
         ├── PluginConflictError      two plugins claim one name
         └── MissingPluginError       the file needs a plugin that is not installed
@@ -390,7 +390,7 @@ class OpsetError(_ProblemsError):
 
 
 class TorchReleaseError(GraphwireError):
-    """The installed torch is older than the oldest supported release."""
+    """torch is not installed, or older than the oldest supported release."""
 
 
 class PluginError(GraphwireError):

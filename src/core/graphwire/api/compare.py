@@ -77,14 +77,15 @@ def content_hash(
         weights: whether to hash the elements of weights and constants too, which reads all of them.
 
     Raises:
-        ArchiveError: the file is not an archive, is damaged, or does not contain that program.
+        ArchiveError: the file is not an archive, is damaged, or does not contain that program. With `weights`, the checksum
+            of every weight is verified first.
         SchemaError: the program is not valid.
         EncodeError: the schema cannot represent the program, or `weights` is true for records alone.
         LimitError: the program is nested too deeply.
     """
     from graphwire.analysis.canonical import content_hash as hash_of
 
-    with open_program(source, method, options) as (program, payloads):
+    with open_program(source, method, options, checked=weights) as (program, payloads):
         return hash_of(program, _weights_of(payloads) if weights else None)
 
 
@@ -112,8 +113,8 @@ def diff(
     from graphwire.analysis.diff import diff as diff_of
 
     with (
-        open_program(a, method, options) as (one, one_payloads),
-        open_program(b, method, options) as (other, other_payloads),
+        open_program(a, method, options, checked=weights) as (one, one_payloads),
+        open_program(b, method, options, checked=weights) as (other, other_payloads),
     ):
         if weights or (one_payloads is not None and other_payloads is not None):
             payloads = (_weights_of(one_payloads), _weights_of(other_payloads))
@@ -165,19 +166,30 @@ def targets(
 
 @contextmanager
 def open_program(
-    source: Source, method: str | None, options: OpenOptions
+    source: Source, method: str | None, options: OpenOptions, *, checked: bool = False
 ) -> Iterator[tuple[Program, Payloads | None]]:
-    """Yield a valid program and its payloads (None for records alone), and close the file afterwards."""
+    """Yield a valid program and its payloads (None for records alone), and close the file afterwards.
+
+    Args:
+        source: the program.
+        method: its name, for a file with several.
+        options: the options of `open`.
+        checked: whether to verify the checksums of payloads first, so that damage is no difference.
+    """
     registry = registry_or_installed(options.get("registry"))
     if isinstance(source, Program):
         check_valid(source)
         yield source, None
     elif isinstance(source, Archive):
         name = source.method(method)
+        if checked:
+            source.check_payloads()
         yield source.program_of(name), source.payloads_of(name)
     elif isinstance(source, _FILES) or hasattr(source, "read") or url_of(source) is not None:
         with open(source, **options) as archive:
             name = archive.method(method)
+            if checked:
+                archive.check_payloads()
             yield archive.program_of(name), archive.payloads_of(name)
     else:
         yield to_schema(source, registry=registry)

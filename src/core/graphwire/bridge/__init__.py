@@ -6,9 +6,17 @@ Importing it rejects torch releases that graphwire does not support.
 import re
 import warnings
 
-import torch
-
 from graphwire.errors import TorchReleaseError
+
+try:
+    import torch
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise TorchReleaseError(
+        "torch is not installed, and only files can be read, converted and compared without it",
+        remedy="Install it: pip install 'graphwire[torch]'",
+    ) from error
 
 OLDEST = (2, 8)
 """The oldest release of torch that graphwire supports and is tested on."""

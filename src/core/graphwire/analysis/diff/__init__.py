@@ -2,4 +2,4 @@
 
 from graphwire.analysis.diff.facts import Labels, user_inputs, value_facts
 from graphwire.analysis.diff.program_diff import Diff, diff
-from graphwire.analysis.diff.text import diff_lines
+from graphwire.analysis.diff.text import diff_lines, markdown_lines

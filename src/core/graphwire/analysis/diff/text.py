@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -20,7 +21,7 @@ def diff_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 2
         limit: the largest number of nodes to list; None lists all.
     """
     if found.same:
-        yield f"{a} and {b} are the same ({found.hash_a[:16]}, {_count(found.nodes_a, 'node')})"
+        yield f"{a} and {b} are the same ({found.hash_a[:16]}, {_count(found.nodes_a, 'node')}): {_compared(found)}"
         return
     yield f"--- {a} ({found.hash_a[:16]}, {_count(found.nodes_a, 'node')})"
     yield f"+++ {b} ({found.hash_b[:16]}, {_count(found.nodes_b, 'node')})"
@@ -35,6 +36,66 @@ def diff_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 2
         if len(shown) < len(changes):
             yield f"  {len(changes) - len(shown):,}{' more' if shown else ''}, as under Inputs"
     yield from _node_lines(found, limit)
+
+
+def _compared(found: Diff) -> str:
+    """Return what was compared of two programs that are the same."""
+    if found.hash_a.startswith("gw1w:"):
+        return "same graph, same elements of weights"
+    return "same graph; elements of weights not compared"
+
+
+_MARKS = {"+": "+", "-": "-", "~": "!", ">": "!"}
+"""How each sign begins a line of Markdown's `diff` blocks, which colour lines by their first character."""
+
+
+def markdown_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 200) -> Iterator[str]:
+    """Yield the lines of a diff as Markdown, such as for a comment on a pull request.
+
+    Args:
+        found: the differences.
+        a: the name to show for side A.
+        b: the name to show for side B.
+        limit: the largest number of nodes to list; None lists all.
+    """
+    if found.same:
+        yield f"**No differences** between {_code(a)} and {_code(b)}: {_compared(found)}."
+        return
+    own = [change for change in found.nodes if not change.derived]
+    counts = [_count(len(own), "changed node")] if own else []
+    counts += [
+        f"{len(list(group)):,} in {kind}s"
+        for kind, group in groupby(found.changes, key=lambda each: each.section)
+    ]
+    yield f"**{_code(a)} → {_code(b)}**: {', '.join(counts)}"
+    yield ""
+    yield "<details><summary>Differences</summary>"
+    yield ""
+    lines = [_marked(line) for line in diff_lines(found, a=a, b=b, limit=limit)]
+    fence = "`" * max(3, 1 + max(_run_of_ticks(line) for line in lines))
+    yield f"{fence}diff"
+    yield from lines
+    yield fence
+    yield ""
+    yield "</details>"
+
+
+def _marked(line: str) -> str:
+    """Return a line with its sign, if it has one, as the first character."""
+    text = line.lstrip()
+    if line.startswith(" ") and text[:2] in {f"{sign} " for sign in _MARKS}:
+        return f"{_MARKS[text[0]]}{line[: len(line) - len(text)]}{text[2:]}"
+    return f" {line}" if line and not line.startswith(("---", "+++")) else line
+
+
+def _code(text: str) -> str:
+    fence = "`" * (1 + _run_of_ticks(text))
+    return f"{fence} {text} {fence}" if "`" in text else f"`{text}`"
+
+
+def _run_of_ticks(text: str) -> int:
+    """Return the length of the longest run of backticks."""
+    return max(map(len, re.findall("`+", text)), default=0)
 
 
 def _is_shown_as_input(change: Change, of_input: Change | None) -> bool:

@@ -38,6 +38,12 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
     add_method(parser)
     parser.add_argument("--weights", action="store_true", help="also compare the elements of weights")
     parser.add_argument(
+        "--format",
+        choices=("text", "markdown"),
+        default="text",
+        help="markdown: for a comment on a pull request",
+    )
+    parser.add_argument(
         "--all", action="store_true", help="list every node that differs, however many there are"
     )
     add_weight_source(parser)
@@ -48,7 +54,7 @@ def _diff(arguments: argparse.Namespace, output: Output) -> int:
     import msgspec
 
     import graphwire
-    from graphwire.analysis.diff import diff_lines
+    from graphwire.analysis.diff import diff_lines, markdown_lines
 
     options = open_options(arguments)
     one, other = (_input_of(word) for word in (arguments.a, arguments.b))
@@ -58,9 +64,6 @@ def _diff(arguments: argparse.Namespace, output: Output) -> int:
         graphwire.open(other.source, **options) as b,
     ):
         names_a, names_b = (_methods(archive, arguments.method) for archive in (a, b))
-        if arguments.weights:
-            a.check_payloads()
-            b.check_payloads()
         if len(names_a) == len(names_b) == 1:  # Each file has one program; names may differ.
             found = {names_a[0]: graphwire.diff(a, b, method=arguments.method, weights=arguments.weights)}
             names_b = names_a
@@ -79,17 +82,17 @@ def _diff(arguments: argparse.Namespace, output: Output) -> int:
         }
         output.json(tree, problem=not same)
         return OK if same else FOUND
+    lines_of = markdown_lines if arguments.format == "markdown" else diff_lines
     for name in removed:
         output.line(f"- program {name}", "removed", problem=True)
     for name in added:
         output.line(f"+ program {name}", "added", problem=True)
     for name, each in found.items():
         inside = f":{name}" if len(found) > 1 or removed or added else ""
-        lines = diff_lines(
-            each, a=f"{one.name}{inside}", b=f"{other.name}{inside}", limit=None if arguments.all else 200
-        )
-        for line in lines:
-            output.line(line, _style(line), problem=not each.same)
+        limit = None if arguments.all else 200
+        for line in lines_of(each, a=f"{one.name}{inside}", b=f"{other.name}{inside}", limit=limit):
+            style = _style(line) if arguments.format == "text" else ""
+            output.line(line, style, problem=not each.same)
     return OK if same else FOUND
 
 

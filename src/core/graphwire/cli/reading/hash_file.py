@@ -76,8 +76,6 @@ def _hashes(
 
     with graphwire.open(each.source, **open_options(arguments)) as archive:
         names = archive.methods if method is None else (archive.method(method),)
-        if weights:
-            archive.check_payloads()
         return {name: graphwire.content_hash(archive, method=name, weights=weights) for name in names}
 
 
