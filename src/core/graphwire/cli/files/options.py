@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -52,13 +53,13 @@ def add_files(parser: argparse.ArgumentParser, *, count: str = "+") -> None:
         "files",
         metavar="FILE",
         nargs=count,
-        help="files, folders (all *.pt2 below them), patterns, or - for standard input",
+        help="files, folders (all *.pt2 below them), patterns, URLs, or - for standard input",
     )
     add_limits(parser)
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--limit`."""
+    """Add the option `--limit`, and those of files at URLs."""
     parser.add_argument(
         "--limit",
         metavar="NAME=NUMBER",
@@ -67,6 +68,15 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="a bound on what reading a file may take, such as program_bytes=4G or pickle.values=10M; may be repeated",
+    )
+    parser.add_argument(
+        "--storage-options",
+        metavar="JSON",
+        type=_object,
+        help="what the file system of a URL takes, such as '{\"anon\": true}' for s3://",
+    )
+    parser.add_argument(
+        "--cache", metavar="FOLDER", help="a folder that keeps the weights of files at URLs, by their digests"
     )
 
 
@@ -99,7 +109,21 @@ def open_options(arguments: argparse.Namespace) -> OpenOptions:
         options["rank"] = arguments.rank
     if getattr(arguments, "weights_from", None) is not None:
         options["weights_from"] = arguments.weights_from
+    if getattr(arguments, "storage_options", None) is not None:
+        options["storage_options"] = arguments.storage_options
+    if getattr(arguments, "cache", None) is not None:
+        options["cache"] = arguments.cache
     return options
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"this is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError("this is not a JSON object, such as '{\"anon\": true}'")
+    return value
 
 
 def _limit(text: str) -> tuple[str, int]:
