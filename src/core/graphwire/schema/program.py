@@ -261,4 +261,4 @@ class Program(msgspec.Struct, omit_defaults=True):
             Table("Ranges", ranges, ("size", "range")),
             Table("Guards", [(text,) for text in self.guards_code], ("guard",)),
         ]
-        return tables_html(repr(self), tables)
+        return tables_html(repr(self)[1:-1], tables)

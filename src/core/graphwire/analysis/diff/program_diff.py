@@ -60,7 +60,8 @@ class Diff(msgspec.Struct, frozen=True):
         return f"<Diff: {len(self.changes)} changes, {len(self.nodes)} changed nodes; str() lists them>"
 
     def _repr_html_(self) -> str:
-        from graphwire.display import Table, tables_html  # only notebooks need it
+        from graphwire.analysis.diff.text import details_text  # only notebooks need it
+        from graphwire.display import Table, tables_html
 
         nodes = [
             (
@@ -68,26 +69,22 @@ class Diff(msgspec.Struct, frozen=True):
                 each.module,
                 each.operator.removeprefix("torch.ops."),
                 each.name,
-                _told(each.details),
+                details_text(each),
             )
             for each in self.nodes
             if not each.derived
         ]
-        changes = [(each.change, each.section, each.name, _told(each.details)) for each in self.changes]
+        changes = [(each.change, each.section, each.name, details_text(each)) for each in self.changes]
         tables = [
             Table("Changes", changes, ("change", "section", "name", "details")),
             Table("Nodes", nodes, ("change", "module", "operator", "name", "details")),
         ]
-        return tables_html(repr(self), tables)
+        return tables_html(repr(self)[1:-1], tables)
 
     def __str__(self) -> str:
         from graphwire.analysis.diff.text import diff_lines
 
         return "\n".join(map(escaped, diff_lines(self)))
-
-
-def _told(details: list[Detail]) -> str:
-    return "; ".join(f"{each.what}: {each.a or '(none)'} → {each.b or '(none)'}" for each in details[:8])
 
 
 def diff(

@@ -129,6 +129,15 @@ def _inline(change: str, details: Sequence[Detail]) -> str:
     return f" ({', '.join(f'{detail.what} {detail.a or detail.b}' for detail in details)})"
 
 
+def details_text(change: Change | NodeChange) -> str:
+    """Return the details of a change on one line: what differs, or what tells most about an entry that only one side has."""
+    if change.change in ("added", "removed"):
+        return ", ".join(
+            f"{each.what} {each.a or each.b}" for each in change.details if each.what in _TELLING
+        )
+    return "; ".join(_detail_lines(change.details, ""))
+
+
 def _node_lines(found: Diff, limit: int | None) -> Iterator[str]:
     own = [change for change in found.nodes if not change.derived]
     derived = len(found.nodes) - len(own)

@@ -158,7 +158,7 @@ class Inspection(msgspec.Struct, frozen=True):
         from graphwire.analysis.inspection.tables import inspection_tables  # only notebooks need it
         from graphwire.display import tables_html
 
-        return tables_html(repr(self), inspection_tables(self))
+        return tables_html(repr(self)[1:-1], inspection_tables(self))
 
 
 def summarize(

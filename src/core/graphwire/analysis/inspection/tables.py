@@ -16,10 +16,8 @@ def inspection_tables(inspection: Inspection) -> list[Table]:
         ("size", f"{inspection.size:,} bytes in {len(inspection.records):,} records"),
         ("payloads", f"{inspection.payload_bytes:,} bytes"),
     ]
-    return [
-        Table("File", facts),
-        *(table for method in inspection.methods for table in _method_tables(method)),
-    ]
+    methods = [table for method in inspection.methods for table in _method_tables(method)]
+    return [*methods, Table("File", facts)]
 
 
 def _method_tables(method: MethodInspection) -> Iterator[Table]:
