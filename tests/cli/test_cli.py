@@ -147,6 +147,28 @@ def test_verify_reports_a_flipped_bit_and_says_so_in_its_exit_code(run, damaged)
 # --------------------------------------------------------------------------------------------------------- plugins
 
 
+def test_a_plugin_is_checked(run):
+    done = run("check-plugin", "cbor", "--only", "test_its_name_is")
+    assert (done.returncode, done.stdout.splitlines()[-1].split()[:2]) == (0, ["1", "passed,"])
+    assert "graphwire.testing.OpHandlerContract tests it" in run("check-plugin", "ops").stdout
+    done = run("check-plugin", "nobody")
+    assert (done.returncode, done.stderr.partition("Installed are ")[0]) == (
+        2,
+        "graphwire: error: there is no plugin 'nobody'. ",
+    )
+
+
+def test_the_doctor_finds_what_does_not_work(run, monkeypatch):
+    from graphwire.cli.plugins import doctor
+
+    monkeypatch.setattr(doctor, "_ROUND_TRIP", "raise SystemExit('torch is broken')")
+    done = run("doctor", "--json")
+    assert json.loads(done.stdout)["versions"]["torch"] == torch.__version__
+    checks = {each["check"]: each for each in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 1
+    assert checks["save and load"] == {"check": "save and load", "good": False, "result": "torch is broken"}
+
+
 def test_plugins_lists_the_formats_in_the_box(run):
     done = run("plugins")
     assert (done.returncode, done.stderr) == (0, "")
@@ -277,6 +299,8 @@ COMMAND_LINES = [
     ["upgrade", "FILE", "--plan"],
     ["strip", "FILE", "--dry-run"],
     ["schema", "--as", "cddl"],
+    ["check-plugin", "json", "--only", "test_its_name_is"],
+    ["doctor", "--json"],
     ["new-plugin", "mine", "--kind", "format", "--directory", "OUT_FOLDER"],
     ["weights", "FILE"],
     ["blobs", "verify", "BLOBS"],

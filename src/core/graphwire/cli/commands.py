@@ -108,6 +108,18 @@ def _plugins() -> Any:
     return add_plugins
 
 
+def _check_plugin() -> Any:
+    from graphwire.cli.plugins.check_plugin import add_check_plugin
+
+    return add_check_plugin
+
+
+def _doctor() -> Any:
+    from graphwire.cli.plugins.doctor import add_doctor
+
+    return add_doctor
+
+
 def _new_plugin() -> Any:
     from graphwire.cli.plugins.new_plugin import add_new_plugin
 
@@ -146,6 +158,8 @@ COMMANDS = {
     "blobs": _Command("verify a folder of blobs, or remove those that no program uses", _blobs),
     "plugins": _Command("list the installed plugins", _plugins),
     "new-plugin": _Command("create a plugin from a template", _new_plugin),
+    "check-plugin": _Command("run the contract suites on an installed plugin", _check_plugin),
+    "doctor": _Command("show versions and what does not work, for a bug report", _doctor),
     "schema": _Command("print the schema of the format, for programs in other languages", _schema),
     "neutral": _Command("print what a reader finds in a file, as neutral JSON", _neutral),
     "conformance": _Command("run a reader in any language over the conformance suite", _conformance),

@@ -121,10 +121,10 @@ def discover_plugins(
             plugins.append(_inactive(info, "blocked", f"it is not named in {source}"))
         else:
             plugins.append(load_plugin(info, load))
-    for source, listed in allowed.items():
+    for source, listed in (*allowed.items(), (BLOCK_VARIABLE, blocked[BLOCK_VARIABLE])):
         if unknown := ", ".join(sorted(listed - seen)):
             problem = f"{source} names {unknown}, and no plugin or distribution of that name is installed"
-            if source != ALLOW_VARIABLE:
+            if source not in (ALLOW_VARIABLE, BLOCK_VARIABLE):
                 raise PluginError(problem, remedy="`graphwire plugins` lists the installed plugins")
             _warn(problem)
     return tuple(plugins)

@@ -20,7 +20,7 @@ def add_plugins(parser: argparse.ArgumentParser) -> None:
 
 def _plugins(arguments: argparse.Namespace, output: Output) -> int:
     import graphwire
-    from graphwire.cli.reading.inspection import plugin_section
+    from graphwire.cli.reading.inspection import plugin_sections
 
     found = graphwire.plugins()
     if arguments.json:
@@ -28,7 +28,7 @@ def _plugins(arguments: argparse.Namespace, output: Output) -> int:
     elif not found:
         output.line("no plugins are installed")
     else:
-        output.sections([plugin_section(found)])
+        output.sections(plugin_sections(found))
     return 0
 
 

@@ -19,7 +19,7 @@ __all__ = [
     "count_text",
     "inspection_sections",
     "node_section",
-    "plugin_section",
+    "plugin_sections",
     "problem_section",
     "target_section",
     "weight_section",
@@ -216,8 +216,8 @@ def _steps(names: Sequence[str]) -> list[str]:
     return [f"{step} ({count_text(counts[step], 'operator')})" if counts[step] else step for step in steps]
 
 
-def plugin_section(plugins: Sequence[PluginInfo]) -> Section:
-    """Return the section of the installed plugins."""
+def plugin_sections(plugins: Sequence[PluginInfo]) -> Iterator[Section]:
+    """Yield the sections of the installed plugins, and of the reasons why some are inactive."""
     rows = [
         (
             plugin.name,
@@ -229,11 +229,10 @@ def plugin_section(plugins: Sequence[PluginInfo]) -> Section:
                 for kind, names in plugin.names.items()
                 if names
             ),
-            plugin.reason,
         )
         for plugin in plugins
     ]
     title = count_text(len(plugins), "plugin")
-    return Section(
-        title, ("name", "distribution", "status", "ms", "provides", "reason"), rows, frozenset({3})
-    )
+    yield Section(title, ("name", "distribution", "status", "ms", "provides"), rows, frozenset({3}))
+    reasons = [(plugin.name, plugin.reason) for plugin in plugins if plugin.reason]
+    yield Section("Not active, or not completely", ("name", "reason"), reasons)

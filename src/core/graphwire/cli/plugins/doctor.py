@@ -1,0 +1,109 @@
+"""The command `doctor`: what to paste into a bug report, and whether this installation works."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NamedTuple
+
+from graphwire.cli.files import FOUND, OK, add_json
+from graphwire.cli.terminal import Output, Section, progress
+
+__all__ = ["add_doctor"]
+
+_DEPENDENCIES = ("torch", "sympy", "msgspec", "msgpack", "cbor2", "pluggy", "zlib-ng", "fsspec", "numpy")
+_VARIABLES = ("GRAPHWIRE_PLUGINS", "GRAPHWIRE_DISABLE_PLUGINS", "NO_COLOR", "FORCE_COLOR")
+_SECONDS = 300
+
+_ROUND_TRIP = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import torch
+import graphwire
+x = torch.arange(6.0).reshape(2, 3)
+torch.manual_seed(0)
+program = torch.export.export(torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU()), (x,))
+for name in sys.argv[1:]:
+    loaded = graphwire.loads(graphwire.dumps(program, format=name))
+    assert torch.equal(loaded.module()(x), program.module()(x)), f"{name}: the loaded program computes something else"
+"""
+"""Saves and loads a program in each wire format. A process of its own runs it, because torch may fail in any way."""
+
+
+class _Finding(NamedTuple):
+    """A check and its result."""
+
+    check: str
+    good: bool
+    result: str
+
+
+def add_doctor(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = (
+        "Show versions, plugins and what is off, and save and load a small program in each wire format. The exit code is 1 if"
+        " something does not work. Paste the output into a bug report."
+    )
+    add_json(parser)
+    parser.set_defaults(run=_doctor)
+
+
+def _doctor(arguments: argparse.Namespace, output: Output) -> int:
+    from graphwire.hooks import default_registry
+    from graphwire.version import __version__
+
+    facts = {
+        "graphwire": __version__,
+        "Python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "system": platform.platform(),
+        **{name: _version(name) for name in _DEPENDENCIES},
+        **{name: os.environ[name] for name in _VARIABLES if name in os.environ},
+    }
+    registry = default_registry()
+    findings = [
+        _Finding(f"plugin {each.name}", each.status in ("active", "blocked"), _status(each))
+        for each in registry.plugins
+    ]
+    with progress("Saving and loading a program"):
+        findings.append(_round_trip(sorted(registry.wire_formats)))
+    healthy = all(each.good for each in findings)
+    if arguments.json:
+        output.json({"versions": facts, "checks": [each._asdict() for each in findings]}, problem=not healthy)
+        return OK if healthy else FOUND
+    rows = [(each.check, "good" if each.good else "BAD", each.result) for each in findings]
+    sections = [Section("Versions", rows=[*facts.items()]), Section("Checks", ("check", "", "result"), rows)]
+    output.sections(sections, problem=not healthy)
+    return OK if healthy else FOUND
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _status(plugin: Any) -> str:
+    return f"{plugin.status}: {plugin.reason}" if plugin.reason else plugin.status
+
+
+def _round_trip(formats: list[str]) -> _Finding:
+    """Save and load a program with the installed torch; without one there is nothing to try."""
+    check = "save and load"
+    if _version("torch") == "not installed":
+        return _Finding(check, True, "not tried: torch is not installed (pip install 'graphwire[torch]')")
+    command = [sys.executable, "-c", _ROUND_TRIP, *formats]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return _Finding(check, False, f"not done after {_SECONDS} seconds")
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or [f"the process ended with {done.returncode}"]
+        return _Finding(check, False, last[0])
+    return _Finding(check, True, f"the loaded program computes the same: {', '.join(formats)}")
