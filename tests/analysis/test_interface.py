@@ -118,3 +118,19 @@ def test_the_command_shows_the_interface(program, tmp_path, capsys):
     assert 'batch {"mask": float32 [tokens.shape[0], 5]}' in lines
     assert "logits float32 [tokens.shape[0], 5]" in lines
     assert f"tokens.shape[0] {next(iter(program.range_constraints))} [2, 64]" in lines
+
+
+def test_containers_at_any_depth_are_shown_in_short(tmp_path, capsys):
+    """torch's own flattening ends at about this depth."""
+
+    class Deep(torch.nn.Module):
+        def forward(self, x):
+            for _ in range(300):
+                x = [x]
+            return x
+
+    graphwire.save(export(Deep(), (torch.ones(2),)), tmp_path / "deep.pt2")
+    assert main(["inspect", str(tmp_path / "deep.pt2"), "--json"]) == 0
+    capsys.readouterr()
+    assert main(["inspect", str(tmp_path / "deep.pt2")]) == 0
+    assert f"→ {'[' * 13}…{']' * 13}" in " ".join(capsys.readouterr().out.split())

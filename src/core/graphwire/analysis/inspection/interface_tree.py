@@ -8,6 +8,9 @@ from typing import Final
 
 import msgspec
 
+MOST_LEVELS: Final = 12
+"""The maximum number of nested containers that a text shows."""
+
 
 class InterfaceTree(msgspec.Struct, frozen=True):
     """An argument, a result, or a part of one: a container with its children, or a leaf."""
@@ -24,9 +27,7 @@ class InterfaceTree(msgspec.Struct, frozen=True):
     children: list[InterfaceTree] = []
 
     def __str__(self) -> str:
-        if not self.container:
-            return self.leaf
-        return "".join(_written(self))
+        return _written(self, MOST_LEVELS)
 
 
 class Interface(msgspec.Struct, frozen=True):
@@ -51,22 +52,30 @@ class Interface(msgspec.Struct, frozen=True):
         return f"({listed}) -> {self.output}"
 
 
-_BRACKETS: Final = {"builtins.tuple": "()", "builtins.list": "[]", "builtins.dict": "{}", "?": "()"}
+_BRACKETS: Final = {
+    "builtins.tuple": ("(", ")"),
+    "builtins.list": ("[", "]"),
+    "builtins.dict": ("{", "}"),
+    "?": ("(", ")"),
+}
 """The containers that Python writes with brackets alone."""
 
 
-def _written(tree: InterfaceTree) -> Iterator[str]:
-    """Yield the pieces of a container's text, such as `{"logits": float32 [2, 100]}` or `Point(x=…, y=…)`."""
-    short = tree.container.rpartition(".")[2]
+def _written(tree: InterfaceTree, levels: int) -> str:
+    """Return the text of a leaf, or of a container, such as `{"logits": float32 [2, 100]}` or `Point(x=…, y=…)`."""
+    if not tree.container:
+        return tree.leaf
     brackets = _BRACKETS.get(tree.container)
-    yield brackets[0] if brackets else f"{short}("
+    first, last = brackets or (f"{tree.container.rpartition('.')[2]}(", ")")
+    if not levels:
+        return f"{first}…{last}"
+    parts = []
     for index, child in enumerate(tree.children):
-        yield ", " if index else ""
-        if brackets == "{}":
-            yield f"{json.dumps(child.name, ensure_ascii=False)}: "
+        text = _written(child, levels - 1)
+        if tree.container == "builtins.dict":
+            text = f"{json.dumps(child.name, ensure_ascii=False)}: {text}"
         elif not brackets and child.name != str(index):
-            yield f"{child.name}="
-        yield str(child)
-    if tree.container == "builtins.tuple" and len(tree.children) == 1:
-        yield ","
-    yield brackets[1] if brackets else ")"
+            text = f"{child.name}={text}"
+        parts.append(text)
+    comma = "," if tree.container == "builtins.tuple" and len(parts) == 1 else ""
+    return f"{first}{', '.join(parts)}{comma}{last}"
