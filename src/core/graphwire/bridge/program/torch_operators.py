@@ -18,6 +18,10 @@ MOST_ELEMENTS = 1 << 60
 """Tensors of more elements have no fake tensor here."""
 
 
+MOST_CALLS = 100_000
+"""The most operators that are called on metadata for one program: some ten seconds. Later ones are not counted."""
+
+
 class OperatorFacts(NamedTuple):
     """The facts about the operators of one program."""
 
@@ -36,10 +40,13 @@ def operator_facts(program: Program, registry: Registry) -> OperatorFacts:
     """
     operators = _Operators(registry)
     mode = torch_compat.fake_value_mode(torch_compat.new_shape_env())
+    budget = torch_compat.CallBudget(MOST_CALLS)
     flops: dict[str, int] = {}
     counted: dict[Any, int | None] = {}
     values: dict[int, _Values] = {}
     for name, node, graph in named_nodes(program):
+        if budget.left < 0:
+            break
         operator = operators.overload(node.target)
         if operator is None:
             continue
@@ -51,7 +58,7 @@ def operator_facts(program: Program, registry: Registry) -> OperatorFacts:
         scope = _Scope(values.setdefault(id(graph), _Values(graph, mode)))
         key = _key(node, graph)
         if key not in counted:
-            counted[key] = _count(mode, operator, node, scope)
+            counted[key] = _count(mode, operator, node, scope, budget)
         if (count := counted[key]) is not None:
             flops[name] = count
     release = ".".join(torch.__version__.split(".")[:2])
@@ -86,7 +93,9 @@ class _Operators:
             return None
 
 
-def _count(mode: Any, operator: Any, node: Node, scope: _Scope) -> int | None:
+def _count(
+    mode: Any, operator: Any, node: Node, scope: _Scope, budget: torch_compat.CallBudget
+) -> int | None:
     try:
         named = {each.name: decode_argument(scope, each.arg) for each in node.inputs}
         parameters = [each.name for each in operator._schema.arguments if not each.kwarg_only]
@@ -97,7 +106,7 @@ def _count(mode: Any, operator: Any, node: Node, scope: _Scope) -> int | None:
             args.append(named.pop(parameter))
         check_arguments(node, operator, args, named)
         with torch_compat.preserved_process_state(node.target):
-            return torch_compat.flops_on_metadata(mode, operator, args, named)
+            return torch_compat.flops_on_metadata(mode, operator, args, named, budget)
     except Exception:  # noqa: BLE001 torch refuses the arguments, or a size is unknown: then the count is
         return None
 

@@ -11,6 +11,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 
 from graphwire.bridge.torch_compat.distributed import is_in_job, kind_of_job_value, world_group, world_groups
 from graphwire.bridge.torch_compat.metadata_runs import (
+    CallBudget,
     accepts_numbers,
     flops_on_metadata,
     is_constructor,

@@ -32,6 +32,17 @@ class BoundExceededError(Exception):
     """An operator exceeds its bound on calls or results."""
 
 
+class CallBudget:
+    """The number of operators that may still be called.
+
+    Args:
+        calls: the number at the start.
+    """
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+
 def why_not_run(operator: Any) -> str | None:
     """Return why an operator may not run on metadata; None if it may.
 
@@ -120,7 +131,7 @@ def run_on_metadata(
 
 
 @contextmanager
-def _counted(mode: FakeTensorMode) -> Iterator[None]:
+def _counted(mode: FakeTensorMode, budget: CallBudget | None = None) -> Iterator[None]:
     """A context that bounds the number of operators a mode runs, and the number of results of each."""
     asked = mode.dispatch
     calls = 0
@@ -130,6 +141,10 @@ def _counted(mode: FakeTensorMode) -> Iterator[None]:
         calls += 1
         if calls > _MOST_CALLS:
             raise BoundExceededError(f"it consists of more than {_MOST_CALLS:,} operators")
+        if budget is not None:
+            budget.left -= 1
+            if budget.left < 0:
+                raise BoundExceededError("the operators of the program consist of too many others")
         if isinstance(func, OpOverload) and any("List[" in str(each.type) for each in func._schema.returns):
             count = _results(func, args, kwargs or {})
             if count is None or count > _MOST_RESULTS:
@@ -179,11 +194,18 @@ def may_count_flops(operator: OpOverload) -> bool | None:
 
 
 def flops_on_metadata(
-    mode: FakeTensorMode, operator: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
+    mode: FakeTensorMode,
+    operator: OpOverload,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    budget: CallBudget,
 ) -> int:
     """Return the floating-point operations that torch's flop counter counts for one call, on fake tensors of a mode.
 
     `why_not_run` must be None for the operator.
+
+    Args:
+        budget: what is left for this call and later ones, of an operator and of those that it calls.
 
     Raises:
         BoundExceededError: as `run_on_metadata`.
@@ -192,6 +214,6 @@ def flops_on_metadata(
     from torch.utils.flop_counter import FlopCounterMode
 
     counter = FlopCounterMode(display=False)
-    with torch.no_grad(), torch._C._DisableAutocast(), _counted(mode), mode, counter:
+    with torch.no_grad(), torch._C._DisableAutocast(), _counted(mode, budget), mode, counter:
         operator(*args, **kwargs)
     return int(counter.get_total_flops())
