@@ -78,6 +78,7 @@ def test_a_command_imports_what_it_uses(file) -> None:
     assert len([name for name in loaded if name.startswith("graphwire")]) < 12
     loaded = modules_of("inspect", str(file), "--json")
     assert "graphwire.api.archive" in loaded
+    assert {"importlib.metadata", "email", "zipfile", "rich", "torch"}.isdisjoint(loaded)
     for unused in (
         "api.programs",
         "api.files",

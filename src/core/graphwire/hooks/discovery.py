@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import re
 import time
@@ -10,10 +11,12 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from graphwire.errors import PluginError
 from graphwire.hooks import hookspecs
+from graphwire.hooks.entry_point_files import EntryPointLine, entry_points_in_files
 from graphwire.hooks.provisions import HOOKS, Hook, Provision, Refusal, error_text, provisions_of
 
 if TYPE_CHECKING:
@@ -206,7 +209,22 @@ class _Found(NamedTuple):
 
 def _entry_points() -> list[_Found]:
     """Return the entry points of the group `graphwire`, sorted by distribution and name."""
-    # Imported here: this import costs more than all the rest, and a registry of passed plugins does not need it.
+    lines = entry_points_in_files(hookspecs.PROJECT)
+    rows = _found_by_metadata() if lines is None else [_of_line(line) for line in lines]
+    return sorted(rows, key=lambda row: (normal_name(row.info.distribution), row.info.name))
+
+
+def _of_line(line: EntryPointLine) -> _Found:
+    info = PluginInfo(line.name, line.distribution, line.version)
+    return _Found(info, partial(_imported, line.module, line.attributes))
+
+
+def _imported(module: str, attributes: str) -> Any:
+    found = importlib.import_module(module)  # noqa: TID251 an installed distribution names it, and no file
+    return attrgetter(attributes)(found) if attributes else found
+
+
+def _found_by_metadata() -> list[_Found]:
     from importlib.metadata import PackageNotFoundError, distributions
     from importlib.metadata import distribution as distribution_named
 
@@ -236,7 +254,7 @@ def _entry_points() -> list[_Found]:
             folder = str(getattr(getattr(found, "_path", None), "name", "")) or "a distribution"
             reason = f"its metadata, or its list of entry points, is malformed ({error_text(error)})"
             rows.append(_Found(PluginInfo(name or folder, name or folder, version), str, reason))
-    return sorted(rows, key=lambda row: (normal_name(row.info.distribution), row.info.name))
+    return rows
 
 
 def _has_our_group(distribution: Distribution) -> bool:

@@ -13,7 +13,6 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import metadata
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -279,6 +278,8 @@ def _remedy_of_torch(program: Program, registry: Registry, wants: int | None) ->
     if wants is None:
         return remedy_for_name(registry, "op_handler", "torch.ops.aten.", "")
     written = program.torch_version.partition("+")[0]
+    from importlib import metadata  # here: it takes long to import
+
     try:
         installed = metadata.version("torch")
     except metadata.PackageNotFoundError:

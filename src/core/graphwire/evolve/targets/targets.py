@@ -7,7 +7,6 @@ A target is a release of torch (`torch-2.6`), the installed one (`torch`), or a 
 from __future__ import annotations
 
 import re
-from importlib import metadata
 from typing import Final, Literal, NamedTuple
 
 from graphwire.errors import Obstacle, SchemaVersionError
@@ -99,6 +98,8 @@ def _installed() -> str:
     Raises:
         SchemaVersionError: torch is not installed.
     """
+    from importlib import metadata  # here: it takes long to import
+
     try:
         return "-".join((INSTALLED, ".".join(metadata.version(INSTALLED).split(".")[:2])))
     except metadata.PackageNotFoundError:

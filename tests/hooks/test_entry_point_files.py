@@ -1,0 +1,74 @@
+"""Plugins are found in plain files as `importlib.metadata` finds them; whatever is not plain is left to it."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from graphwire.hooks import discovery
+from graphwire.hooks.entry_point_files import entry_points_in_files
+
+PLAIN = "[console_scripts]\nx = y:z\n\n[graphwire]\n# a comment\none = some.module\ntwo=other:an.object\n"
+
+
+def distribution(
+    folder: Path, entries: str | bytes, name: str = "My.Plugin", version: str = "1.0rc1"
+) -> None:
+    info = folder / f"{name.replace('.', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\nName: other\n"
+    )
+    (info / "entry_points.txt").write_bytes(entries.encode() if isinstance(entries, str) else entries)
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    return tmp_path
+
+
+def test_both_ways_find_the_same(path) -> None:
+    distribution(path, PLAIN)
+    distribution(path, "[other]\na = graphwire\n", "unrelated")
+    lines = entry_points_in_files("graphwire")
+    assert lines is not None
+    assert ("My.Plugin", "1.0rc1", "two", "other", "an.object") in lines
+    found = {
+        (row.info.distribution, row.info.version, row.info.name) for row in discovery._found_by_metadata()
+    }
+    assert {each[:3] for each in lines} == found
+    assert ("graphwire", "json") in {(each.distribution, each.name) for each in lines}
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        "[graphwire]\none = not a module\n",
+        "[graphwire]\none = module:attribute [extra]\n",
+        "[graphwire]\none = module\n  continued\n",
+        "[graphwire]\n\xff = module\n".encode("latin-1"),
+    ],
+)
+def test_what_is_not_plain_is_left_to_the_standard_library(entries, path) -> None:
+    distribution(path, entries)
+    assert entry_points_in_files("graphwire") is None
+
+
+def test_unusual_paths_are_left_to_the_standard_library(path, monkeypatch) -> None:
+    distribution(path, PLAIN)
+    distribution(path / "second", PLAIN)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "path", [*sys.path, str(path / "second")])
+        assert entry_points_in_files("graphwire") is None, "one distribution twice"
+    zipfile.ZipFile(path / "a.zip", "w").close()
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "path", [*sys.path, str(path / "a.zip")])
+        assert entry_points_in_files("graphwire") is None, "an archive"
+    finder = SimpleNamespace(find_distributions=list, __module__="other")
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    assert entry_points_in_files("graphwire") is None, "another finder"
