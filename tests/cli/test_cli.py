@@ -158,6 +158,18 @@ def test_a_plugin_is_checked(run):
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "word"), [("graphwire insp", "inspect"), ("graphwire verify --weights-f", "--weights-from")]
+)
+def test_a_shell_completes_commands_and_options(line, word, tmp_path):
+    answer = tmp_path / "answer"
+    answer.touch()
+    asked = {"_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE_IFS": "\n"}
+    done = run_process(env=os.environ | asked | {"_ARGCOMPLETE_STDOUT_FILENAME": str(answer)})
+    assert done.returncode == 0, done.stderr
+    assert answer.read_text().split() == [word]
+
+
 def test_the_doctor_finds_what_does_not_work(run, monkeypatch):
     from graphwire.cli.plugins import doctor
 
@@ -301,6 +313,7 @@ COMMAND_LINES = [
     ["schema", "--as", "cddl"],
     ["check-plugin", "json", "--only", "test_its_name_is"],
     ["doctor", "--json"],
+    ["completion", "zsh"],
     ["new-plugin", "mine", "--kind", "format", "--directory", "OUT_FOLDER"],
     ["weights", "FILE"],
     ["blobs", "verify", "BLOBS"],

@@ -120,6 +120,12 @@ def _doctor() -> Any:
     return add_doctor
 
 
+def _completion() -> Any:
+    from graphwire.cli.terminal.completion import add_completion
+
+    return add_completion
+
+
 def _new_plugin() -> Any:
     from graphwire.cli.plugins.new_plugin import add_new_plugin
 
@@ -160,6 +166,7 @@ COMMANDS = {
     "new-plugin": _Command("create a plugin from a template", _new_plugin),
     "check-plugin": _Command("run the contract suites on an installed plugin", _check_plugin),
     "doctor": _Command("show versions and what does not work, for a bug report", _doctor),
+    "completion": _Command("print what completes commands in bash, zsh or fish", _completion),
     "schema": _Command("print the schema of the format, for programs in other languages", _schema),
     "neutral": _Command("print what a reader finds in a file, as neutral JSON", _neutral),
     "conformance": _Command("run a reader in any language over the conformance suite", _conformance),
@@ -177,6 +184,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    if "_ARGCOMPLETE" in os.environ:
+        from graphwire.cli.terminal.completion import complete
+
+        complete(_parser)
     try:
         arguments = _parser(next((word for word in words if not word.startswith("-")), None)).parse_args(
             words
