@@ -138,16 +138,20 @@ def _histogram(piece: torch.Tensor, low: float, high: float) -> torch.Tensor:
 def _change(one: torch.Tensor, other: torch.Tensor) -> ElementChange:
     if one.shape != other.shape:
         return ElementChange(False, None, None)
-    equal, largest, dot, norms = one.dtype == other.dtype, 0.0, 0.0, [0.0, 0.0]
+    equal, differences, dot, norms = one.dtype == other.dtype, [0.0], 0.0, [0.0, 0.0]
     for a, b in _pieces(one, other):
         equal = (
             equal
-            and torch.equal(a.nan_to_num(nan=math.pi), b.nan_to_num(nan=math.pi))
             and torch.equal(a.isnan(), b.isnan())
+            and torch.equal(
+                a.nan_to_num(nan=0, posinf=math.inf, neginf=-math.inf),
+                b.nan_to_num(nan=0, posinf=math.inf, neginf=-math.inf),
+            )
         )
-        largest = max(largest, (a - b).abs().max().item() if a.numel() else 0.0)
+        differences.append((a - b).abs().max().item())
         dot += a.dot(b).item()
         norms = [norms[0] + a.dot(a).item(), norms[1] + b.dot(b).item()]
+    largest = math.nan if any(map(math.isnan, differences)) else max(differences)
     scale = math.sqrt(norms[0]) * math.sqrt(norms[1])
     cosine = dot / scale if scale > 0 and math.isfinite(scale) and math.isfinite(dot) else None
     return ElementChange(equal, largest if math.isfinite(largest) else None, cosine)
