@@ -10,6 +10,7 @@ import re
 import resource
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import torch
 import graphwire
 import graphwire.cli
 from graphwire.cli.commands import _parser, main
-from graphwire.cli.terminal import Output, Section, escaped, size_text
+from graphwire.cli.terminal import Output, Section, escaped, progress, size_text
 from graphwire.errors import GraphwireError, Problem, ValidationError
 
 
@@ -448,6 +449,27 @@ def test_colours_are_printed_where_they_are_wanted(color, environ, terminal, col
     text = printed(color, stream=Terminal() if terminal else io.StringIO(), **environ)
     assert ("\x1b[1mFile\x1b[0m" in text) is colored
     assert ("\x1b" in text) is colored
+
+
+def test_progress_counts_the_bytes_that_are_verified_and_written(monkeypatch, archive, tmp_path):
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(progress, "INTERVAL", 0.001)
+    stream, size = Terminal(), archive.stat().st_size
+    output = Output(stderr=stream, stdout=io.StringIO())
+    with output.progress("Verifying", 10 * size) as shown:
+        assert graphwire.verify(archive) == []
+        verified = shown.done
+        graphwire.convert(archive, tmp_path / "copy.pt2")
+        assert 40 < verified < shown.done <= 10 * size, "40 bytes of weights"
+        while "Verifying  [#" not in stream.getvalue():
+            time.sleep(0.001)
+        output.line("a result")
+    assert stream.getvalue().endswith("\r\x1b[K"), "the line is gone"
+    assert all(len(shown.text(3.0, width)) < width for width in (20, 40, 80))
+    quiet = Terminal()
+    with Output(stderr=quiet, quiet=True).progress("Verifying"):
+        pass
+    assert quiet.getvalue() == ""
 
 
 def test_what_an_encoding_cannot_say_is_escaped(archive):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from graphwire.cli.files.inputs import Input
-from graphwire.cli.terminal import Output, failure_lines, progress
+from graphwire.cli.terminal import Output, failure_lines
 from graphwire.errors import GraphwireError
 
 __all__ = ["FAILED", "FOUND", "OK", "Task", "for_each_file"]
@@ -36,7 +36,7 @@ def for_each_file(
         How many files ended with each exit code. The exit code of the command is the largest.
     """
     codes: Counter[int] = Counter()
-    with progress(doing, sum(each.nbytes for each in inputs)) as shown:
+    with output.progress(doing, sum(each.nbytes for each in inputs)) as shown:
         for each in inputs:
             shown.item = each.name
             try:
@@ -51,7 +51,7 @@ def for_each_file(
                 if as_json:
                     output.json(_error_tree(each.name, error), problem=True, indent=None)
             codes[code] += 1
-            shown.done += each.nbytes
+            shown.finish_file(each.nbytes)
     return codes
 
 

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from graphwire.cli.files import FOUND, OK, add_json
-from graphwire.cli.terminal import Output, Section, progress
+from graphwire.cli.terminal import Output, Section
 
 __all__ = ["add_doctor"]
 
@@ -68,7 +68,7 @@ def _doctor(arguments: argparse.Namespace, output: Output) -> int:
         _Finding(f"plugin {each.name}", each.status in ("active", "blocked"), _status(each))
         for each in registry.plugins
     ]
-    with progress("Saving and loading a program"):
+    with output.progress("Saving and loading a program"):
         findings.append(_round_trip(sorted(registry.wire_formats)))
     healthy = all(each.good for each in findings)
     if arguments.json:

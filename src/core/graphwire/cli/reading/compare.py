@@ -16,7 +16,7 @@ from graphwire.cli.files import (
     inputs_of,
     open_options,
 )
-from graphwire.cli.terminal import Output, progress
+from graphwire.cli.terminal import Output
 from graphwire.errors import ArchiveError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _diff(arguments: argparse.Namespace, output: Output) -> int:
     options = open_options(arguments)
     one, other = (_input_of(word) for word in (arguments.a, arguments.b))
     with (
-        progress("Comparing"),
+        output.progress("Comparing"),
         graphwire.open(one.source, **options) as a,
         graphwire.open(other.source, **options) as b,
     ):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graphwire.cli.files import OK, add_limits, add_method, add_weight_source, inputs_of, open_options
-from graphwire.cli.terminal import Output, progress
+from graphwire.cli.terminal import Output
 from graphwire.errors import ArchiveError
 
 __all__ = ["add_view"]
@@ -72,7 +72,7 @@ def _view(arguments: argparse.Namespace, output: Output) -> int:
     overlay: dict[str, dict[str, Any]] = {}
     for path in arguments.overlays:
         overlay |= read_overlays(path)
-    with progress("Writing the page"):
+    with output.progress("Writing the page"):
         made = graphwire.view(
             *(each.source for each in inputs),
             overlay=overlay,

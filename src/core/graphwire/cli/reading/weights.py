@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from graphwire.cli.files import add_dry_run, add_json, add_limits, add_method, add_weight_source, open_options
-from graphwire.cli.terminal import Output, progress
+from graphwire.cli.terminal import Output
 
 __all__ = ["add_weights"]
 
@@ -41,7 +41,7 @@ def _weights(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.export is None or arguments.dry_run:
         found = graphwire.weights(arguments.file, method=arguments.method, **options)
     else:
-        with progress("Writing"):
+        with output.progress("Writing"):
             found = graphwire.weights(
                 arguments.file, method=arguments.method, export=arguments.export, **options
             )

@@ -2,17 +2,14 @@
 
 from graphwire.cli.terminal.option_names import as_command
 from graphwire.cli.terminal.output import ColorChoice, Output, failure_lines
-from graphwire.cli.terminal.progress import Progress, progress
 from graphwire.cli.terminal.sections import Section, escaped, size_text
 
 __all__ = [
     "ColorChoice",
     "Output",
-    "Progress",
     "Section",
     "as_command",
     "escaped",
     "failure_lines",
-    "progress",
     "size_text",
 ]

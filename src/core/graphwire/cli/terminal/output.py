@@ -7,12 +7,15 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TextIO, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 
 from graphwire.cli.terminal.option_names import as_command
 from graphwire.cli.terminal.sections import Section, escaped, section_lines
 from graphwire.errors import GraphwireError, exception_text
+
+if TYPE_CHECKING:
+    from graphwire.cli.terminal.progress import Progress
 
 __all__ = ["ColorChoice", "Output", "failure_lines"]
 
@@ -66,6 +69,7 @@ class Output:
         self._color = color
         self._environ = environ
         self._begun = False
+        self._progress: Progress | None = None
 
     @property
     def stdout(self) -> TextIO:
@@ -140,6 +144,27 @@ class Output:
         line = escaped(" ".join(text.split()))
         self._write(self.stderr, f"{self._paint(self.stderr, 'graphwire: warning:', 'warning')} {line}")
 
+    @contextlib.contextmanager
+    def progress(self, task: str, total: int = 0) -> Iterator[Progress]:
+        """Show progress on standard error, if it is a terminal, while the body runs for more than a second.
+
+        Args:
+            task: what is done, such as `Verifying`.
+            total: the size of all of it in bytes; 0 if unknown.
+        """
+        from graphwire.cli.terminal.progress import Progress, shown_progress
+
+        progress = Progress(task, total, self.stderr)
+        if self.quiet or not self.stderr.isatty():
+            yield progress
+            return
+        self._progress = progress
+        try:
+            with shown_progress(progress):
+                yield progress
+        finally:
+            self._progress = None
+
     def _paint(self, stream: TextIO, text: str, style: str) -> str:
         code = _STYLES.get(style)
         return f"\x1b[{code}m{text}\x1b[0m" if code and self._has_color(stream) else text
@@ -155,6 +180,8 @@ class Output:
 
     def _write(self, stream: TextIO, text: str) -> None:
         """Write a line; characters that the stream's encoding lacks are escaped."""
+        if self._progress is not None:
+            self._progress.clear()
         encoding = stream.encoding or "utf-8"
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphwire.cli.files import FOUND, OK, add_json, add_options
-from graphwire.cli.terminal import Output, Section, progress, size_text
+from graphwire.cli.terminal import Output, Section, size_text
 from graphwire.errors import ArchiveError, GraphwireError, PluginError
 from graphwire.wire.weights import Folder
 
@@ -85,7 +85,7 @@ def _hours(text: str) -> float:
 def _verify(arguments: argparse.Namespace, output: Output) -> int:
     from graphwire.cli.reading.inspection import problem_section
 
-    with progress("Verifying"):
+    with output.progress("Verifying"):
         problems = list(_store().damaged(Folder(arguments.folder)))
     if arguments.json:
         output.json([problem._asdict() for problem in problems], problem=bool(problems))
@@ -100,7 +100,7 @@ def _collect(arguments: argparse.Namespace, output: Output) -> int:
     folder = Folder(arguments.folder)
     store = _store()
     removed = []
-    with progress("Collecting"):
+    with output.progress("Collecting"):
         used = _used_names(arguments.programs, arguments.folder)
         for each in store.unused(folder, used, arguments.older_than * _HOUR_SECONDS):
             if not arguments.dry_run:

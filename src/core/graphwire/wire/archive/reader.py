@@ -10,6 +10,7 @@ from itertools import islice
 from operator import attrgetter
 
 from graphwire.errors import ArchiveError, ChecksumError, LimitError, MissingRecordError, locate
+from graphwire.process import count_bytes
 from graphwire.wire import DEFAULT_LIMITS, Closing, Limits, allocate
 from graphwire.wire.archive import zip_layout
 from graphwire.wire.archive.deflate import DeflateError, crc32, inflater
@@ -281,6 +282,7 @@ class ArchiveReader(Closing):
             crc = crc32(piece, crc)
             if digest is not None:
                 digest.update(piece)
+            count_bytes(len(piece))
         _check(entry, crc)
 
     def unowned(self) -> list[tuple[str, int]]:

@@ -10,6 +10,7 @@ from types import MappingProxyType, TracebackType
 from typing import BinaryIO, NamedTuple
 
 from graphwire.errors import ArchiveError
+from graphwire.process import count_bytes
 from graphwire.wire import DEFAULT_LIMITS
 from graphwire.wire.archive import zip_layout
 from graphwire.wire.archive.atomic_file import PieceBuffer, Replacement, write_all, write_pieces
@@ -168,6 +169,7 @@ class ArchiveWriter:
                 piece = view[start : start + self._piece_bytes]
                 crc = crc32(piece, crc)
                 self._put(piece)
+                count_bytes(piece.nbytes)
             self._flush()
         if seen != nbytes:
             count = f"{seen:,} bytes" if seen < nbytes else "more bytes"
