@@ -305,8 +305,24 @@ def test_the_command_takes_one_file_or_two(file, tmp_path, capsys):
     assert main(["view", str(file), str(file), "-o", page, "--no-torch"]) == 0
     assert main(["view", *[str(file)] * 3, "-o", page]) == 2
     assert "not 3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["file", "program", "records"])
+def test_one_program_of_several_is_chosen_by_name(program, tmp_path, form):
+    several = {"encode": program, "decode": program}
+    graphwire.save(several, tmp_path / "several.pt2")
+    record, _ = graphwire.to_schema(program)
+    source = {"file": tmp_path / "several.pt2", "program": several, "records": record}[form]
+    name = "model" if form == "records" else "decode"
+    with archive_of(graphwire.view(source, method=name, use_torch=False).html) as inside:
+        assert inside.methods == (name,)
     with pytest.raises(GraphwireError, match="no program 'other'"):
-        graphwire.view(file, method="other")
+        graphwire.view(source, method="other", use_torch=False)
+
+
+def test_files_of_one_name_are_told_apart(file):
+    facts = facts_of(graphwire.view(file, file, use_torch=False).html)
+    assert [each["name"] for each in facts["files"]] == ["model.pt2 (before)", "model.pt2 (after)"]
 
 
 def test_importing_graphwire_imports_nothing_that_makes_pages():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -12,6 +13,9 @@ from graphwire.api.viewing.file_facts import facts_of
 from graphwire.api.viewing.sources import Shown, Viewable, opened
 from graphwire.api.viewing.weight_facts import listed_changes, weight_changes, weight_facts
 from graphwire.viewer import Facts, OverlayValues, embedded, named_overlays, page_pieces
+
+_TIMES = ("before", "after")
+"""What tells two files of one name apart."""
 
 
 def content_of(
@@ -31,6 +35,11 @@ def content_of(
     """
     with ExitStack() as stack:
         sides = [stack.enter_context(opened(each, method, options)) for each in sources]
+        if len(sides) == 2 and sides[0].name == sides[1].name:
+            sides = [
+                dataclasses.replace(each, name=f"{each.name} ({when})")
+                for each, when in zip(sides, _TIMES, strict=True)
+            ]
         files = [facts_of(each, targets=targets, use_torch=use_torch) for each in sides]
         changes = listed_changes(sides[0], sides[1]) if len(sides) == 2 else None
         if weights:

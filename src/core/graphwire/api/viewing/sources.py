@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from graphwire.api.archive import Archive, open
 from graphwire.api.argument_checks import programs_by_name
 from graphwire.api.error_boundary import source_name
 from graphwire.api.options import OpenOptions
 from graphwire.api.programs import DEFAULT_METHOD, to_schema
+from graphwire.errors import ArchiveError
 from graphwire.hooks import Registry, registry_or_installed
 from graphwire.schema import Program, WeightReferences
 from graphwire.wire import Payloads
@@ -20,6 +21,8 @@ from graphwire.wire.archive import Readable
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
+
+T = TypeVar("T")
 
 Viewable: TypeAlias = "Readable | Archive | Program | ExportedProgram | Mapping[str, ExportedProgram]"
 """What a page can show: a file, an open archive, schema records, an `ExportedProgram`, or several by name."""
@@ -63,14 +66,23 @@ def opened(source: Viewable, method: str | None, options: OpenOptions) -> Iterat
     if isinstance(source, Archive):
         yield _of_archive(source, method)
     elif isinstance(source, Program):
-        yield Shown("records", {DEFAULT_METHOD: (source, Payloads())}, None, registry)
+        yield Shown("records", _chosen({DEFAULT_METHOD: (source, Payloads())}, method), None, registry)
     elif isinstance(source, Mapping) or hasattr(source, "graph_module"):
-        programs = programs_by_name(source, DEFAULT_METHOD)
+        programs = _chosen(programs_by_name(source, DEFAULT_METHOD), method)
         encoded = {name: to_schema(each, registry=registry) for name, each in programs.items()}
         yield Shown("program", encoded, None, registry)
     else:
         with open(source, **options) as archive:
             yield _of_archive(archive, method)
+
+
+def _chosen(programs: dict[str, T], method: str | None) -> dict[str, T]:
+    if method is None:
+        return programs
+    if method not in programs:
+        names = ", ".join(map(repr, programs))
+        raise ArchiveError(f"there is no program {method!r:.80}", remedy=f"There are {names}")
+    return {method: programs[method]}
 
 
 def _of_archive(archive: Archive, method: str | None) -> Shown:
