@@ -1,25 +1,275 @@
-/** The page in Chromium shows what `graphwire inspect --json` prints. */
+/** The page in Chromium shows what `graphwire inspect --json` prints, and does what its keys and buttons promise. */
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { readFileSync } from "node:fs";
+import { after, test } from "node:test";
 
-import { expected, openBrowser } from "./browser.js";
+import type { Page } from "playwright-core";
+
+import { expected, expectedChanges, made, openBrowser, PAGE, type Browser, type Expected, type ExpectedTree, type Shown } from "./browser.js";
 
 const browser = await openBrowser();
+if (browser === null) console.log("test-web: the tests in a browser are skipped, since there is no Chromium (CHROMIUM is its path)");
+after(() => browser?.close());
 
-if (browser === null) {
-  console.log("test-web: the tests in a browser are skipped, since there is no Chromium (CHROMIUM is its path)");
-} else {
-  test("a program is shown", async () => {
-    const page = await browser.show("transformer.pt2");
-    assert.ok((await page.locator("#panel").innerText()).includes("logits"));
-    assert.ok((await page.locator(".box.module").count()) > 0);
-    const [method] = expected("transformer.pt2").methods;
-    await page.getByRole("tab", { name: "Weights" }).click();
-    assert.equal(await page.locator("#panel tbody tr").count(), Number(method?.summary.parameters.count));
-    await page.close();
-    assert.deepEqual(browser.messages, []);
+/** A test with a page, which must not write to the console or ask for anything. */
+function shown(title: string, name: string, use: (page: Page) => Promise<void>, options: Parameters<Browser["open"]>[1] = {}): void {
+  if (browser === null) return;
+  test(title, async () => {
+    const { page, messages }: Shown = await browser.open(name === "" ? PAGE : made(`${name}.html`), options);
+    try {
+      await use(page);
+      assert.deepEqual(messages, []);
+    } finally {
+      await page.close();
+    }
   });
-
-  test.after(() => browser.close());
 }
+
+async function tab(page: Page, name: string): Promise<void> {
+  await page.getByRole("tab", { name }).click();
+}
+
+async function panelText(page: Page, selector = "#panel"): Promise<string> {
+  return (await page.locator(selector).first().innerText()).replace(/\s+/g, " ");
+}
+
+/** Waits until the drawing has a number of elements. */
+async function elements(page: Page, selector: string, count: number): Promise<void> {
+  await page.waitForFunction(([each, expected]) => document.querySelectorAll(String(each)).length === expected, [selector, count] as const);
+}
+
+function leaves(tree: ExpectedTree): string[] {
+  return tree.children.length === 0 ? [tree.leaf] : tree.children.flatMap(leaves);
+}
+
+/** Compares everything that the panels show with an inspection. */
+async function compare(page: Page, summary: Expected): Promise<void> {
+  await tab(page, "Program");
+  const text = await panelText(page);
+  const { inputs, keywords, output } = summary.interface;
+  for (const leaf of [...inputs, ...keywords, output].flatMap(leaves)) assert.ok(text.includes(leaf), `${leaf} in ${text}`);
+  for (const { name } of [...inputs, ...keywords]) assert.ok(text.includes(name), name);
+  for (const { name } of summary.symbols) assert.equal(await page.locator("#panel td", { hasText: new RegExp(`^${name.replaceAll("*", "\\*")}$`) }).count(), 1, name);
+  assert.equal(await page.locator("#panel .guards li").count(), summary.guards.length);
+  assert.ok(text.includes(`Nodes ${summary.nodes.toLocaleString("en")}`));
+  await tab(page, "Operators");
+  const rows = await page.locator("#panel tbody tr").evaluateAll((found) => found.map((row) => [row.querySelector("button")?.title ?? "", row.children[1]?.textContent ?? ""]));
+  const counts = Object.fromEntries(rows.map(([title = "", count = ""]) => [title.replace(/^Find /, ""), Number(count.replaceAll(",", ""))]));
+  assert.deepEqual(counts, summary.operators);
+  await tab(page, "Weights");
+  const { parameters, buffers, constants } = summary;
+  const names = await page.locator("#panel tbody tr").count();
+  assert.ok(names >= parameters.count && names <= parameters.count + buffers.count + constants.count);
+  await tab(page, "Modules");
+  const tree = await panelText(page, "[role=tree]");
+  for (const { name } of summary.modules) assert.ok(tree.includes(name), name);
+}
+
+for (const name of ["transformer.pt2", "convnet.pt2", "cond.pt2", "loop.pt2", "guarded.pt2", "chain.pt2", "large.json"]) {
+  shown(`${name} is shown as it is inspected`, name.replace(/\..*/, ""), async (page) => {
+    const [summary] = expected(name);
+    assert.ok(summary);
+    await compare(page, summary);
+    assert.ok((await page.locator(".box").count()) > 1);
+  });
+}
+
+shown("every method of a program can be chosen", "methods", async (page) => {
+  for (const summary of expected("methods.pt2")) {
+    await page.getByLabel("Method").selectOption(summary.name);
+    await page.locator(`[role=tab]`).first().waitFor();
+    await page.waitForFunction((method) => document.querySelector<HTMLSelectElement>("#method")?.value === method, summary.name);
+    await compare(page, summary);
+  }
+});
+
+shown("edges say the types of values", "transformer", async (page) => {
+  const labels = await page.locator(".wire-label").allTextContents();
+  assert.ok(labels.some((label) => /^float32 \[s\d+, s\d+, 32\]$/.test(label)), labels.join());
+});
+
+shown("subgraphs are inside their node, and modules fold", "cond", async (page) => {
+  const inside = async (): Promise<string[]> => page.locator(".box.subgraph title").allTextContents();
+  assert.deepEqual((await inside()).sort(), ["false_graph_0", "true_graph_0", "true_graph_0/false_graph_0", "true_graph_0/true_graph_0"]);
+  await page.getByRole("button", { name: "Fold all", exact: true }).click();
+  assert.deepEqual(await inside(), []);
+  await page.getByRole("button", { name: "Unfold all" }).click();
+  assert.equal((await inside()).length, 4);
+});
+
+shown("tied weights are one box", "transformer", async (page) => {
+  await page.getByRole("button", { name: "Weights", exact: true }).click();
+  await page.getByTitle("Show everything").click();
+  const boxes = await page.locator(".box.weight title").allTextContents();
+  assert.deepEqual(boxes.filter((name) => /head|embedding/.test(name)), ["embedding.weight"]);
+  await page.evaluate(() => { location.hash = "#node=embedding.weight"; });
+  await page.locator("#details", { hasText: "Tied to" }).waitFor();
+  assert.ok((await panelText(page, "#details")).includes("head.weight"));
+});
+
+shown("a node tells its operator, arguments, results, source and module", "overlay", async (page) => {
+  const text = await panelText(page, "#details");
+  for (const part of ["torch.ops.aten.layer_norm.default", "aten::layer_norm(Tensor input", "normalized_shape", "layers.1.norm.weight", "programs.py:", "self.norm(x)", "layers", "1 · Block"]) {
+    assert.ok(text.includes(part), `${part} in ${text}`);
+  }
+  await page.locator("#details").getByRole("button", { name: "layers.1.norm.weight" }).click();
+  assert.equal(await page.locator("#details h2").innerText(), "layers.1.norm.weight");
+  assert.equal(new URL(page.url()).hash, "#method=model&node=layers.1.norm.weight");
+}, { hash: "#node=layer_norm_2" });
+
+shown("a link leads into a subgraph", "cond", async (page) => {
+  assert.equal(await page.locator("#details h2").innerText(), "sin");
+  assert.equal(await page.locator(".box.selected title").textContent(), "true_graph_0/true_graph_0/sin");
+}, { hash: "#method=model&node=true_graph_0/true_graph_0/sin" });
+
+shown("a search finds names, operators, shapes, modules and source files", "transformer", async (page) => {
+  const found: Readonly<Record<string, RegExp>> = { layer_norm_4: /^1 hit$/, "op:scaled_dot": /^3 hits$/, "shape:100]": /hits?$/, "module:layers.1 op:linear": /^4 hits$/, "file:programs.py": /hits$/, nothing_of_that_name: /^nothing found$/ };
+  for (const [query, count] of Object.entries(found)) {
+    await page.getByRole("searchbox").fill(query);
+    assert.match(await page.locator("#found").innerText(), count, query);
+  }
+  await page.getByRole("searchbox").fill("layers.2.mlp.2");
+  await page.getByRole("searchbox").press("Enter");
+  assert.ok((await page.locator(".box.found").count()) > 0);
+  assert.ok((await page.locator(".box.selected").count()) === 1);
+  await page.getByRole("searchbox").press("Escape");
+  assert.equal(await page.locator(".box.found").count(), 0);
+});
+
+shown("keys do what a mouse does", "transformer", async (page) => {
+  await page.locator("#drawing").focus();
+  const selected = (): Promise<string | null> => page.locator(".box.selected title").textContent();
+  await page.keyboard.press("ArrowDown");
+  assert.match((await selected()) ?? "", /tokens|options/);
+  for (let step = 0; step < 3; step++) await page.keyboard.press("ArrowDown");
+  assert.ok(await page.locator("#drawing").getAttribute("aria-activedescendant"));
+  await page.keyboard.press("Backspace");
+  await page.keyboard.press("/");
+  await page.keyboard.type("layers.0.mlp");
+  await page.keyboard.press("Enter");
+  const open = page.locator(".box.selected");
+  const before = await open.getAttribute("aria-expanded");
+  await page.locator("#drawing").focus();
+  await page.keyboard.press("Enter");
+  assert.notEqual(await open.getAttribute("aria-expanded"), before);
+  await page.keyboard.press("?");
+  assert.ok((await page.locator("dialog[open]").innerText()).includes("Licenses"));
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Escape");
+  assert.equal(await page.locator(".box.selected").count(), 0);
+  await tab(page, "Modules");
+  await page.locator("[role=treeitem]").first().focus();
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("role")), "treeitem");
+});
+
+shown("a difference shows both sides", "difference", async (page) => {
+  const changes = expectedChanges();
+  const count = (kind: string): number => changes.filter(({ change }) => change === kind).length;
+  const sentence = await page.locator("#sentence").innerText();
+  for (const kind of ["added", "removed", "changed"]) assert.ok(sentence.includes(`${count(kind)} ${kind}`), sentence);
+  const text = await panelText(page);
+  for (const { name, details = [] } of changes) {
+    assert.ok(text.includes(name), name);
+    for (const { a, b } of details.filter(({ what }) => !what.startsWith("result"))) assert.ok(text.includes(`${a} → ${b}`), `${a} → ${b}`);
+  }
+  assert.ok(text.includes("embedding.weight") && text.includes("0.25"), "the largest difference of a weight");
+  await page.getByRole("button", { name: "Unfold all" }).click();
+  await page.getByTitle("Show everything").click();
+  for (const kind of ["added", "removed"]) await elements(page, `.box:not(.group).${kind}`, count(kind));
+  const first = await page.locator("#panel h3").first().innerText();
+  assert.equal(first, "Modules");
+  await page.locator("#panel").getByRole("button", { name: "layer_norm_2" }).click();
+  assert.ok((await panelText(page, "#details")).includes("eps 1e-05 0.001"));
+});
+
+shown("an overlay colours nodes and sums modules", "overlay", async (page) => {
+  await tab(page, "Numbers");
+  await page.getByLabel("Colour by").selectOption({ label: "latency [ms]" });
+  assert.ok((await page.locator("#legend").innerText()).includes("latency [ms]"));
+  const rows = await page.locator("#panel tbody tr").allInnerTexts();
+  assert.ok(rows.some((row) => /^layers\s+6\.5\s/.test(row)), rows.join("\n"));
+  assert.ok((await page.locator(".box .value").allTextContents()).includes("4"));
+});
+
+shown("pictures are saved as SVG and PNG", "transformer", async (page) => {
+  for (const [button, start] of [["SVG", "<svg"], ["PNG", "\u0089PNG"]] as const) {
+    const waiting = page.waitForEvent("download");
+    await page.getByRole("button", { name: button }).click();
+    const download = await waiting;
+    const bytes = readFileSync(await download.path());
+    assert.ok(bytes.subarray(0, 4).toString("latin1") === start, button);
+    assert.ok(bytes.length > 10_000 && !bytes.includes("NaN"));
+  }
+});
+
+shown("ten thousand nodes stay few elements", "large", async (page) => {
+  assert.ok((await page.locator("#drawing *").count()) < 3000);
+  await page.getByRole("button", { name: "Unfold all" }).click();
+  assert.ok((await page.locator("#drawing *").count()) < 6000);
+  await page.getByTitle("Show everything").click();
+  assert.ok((await page.locator("#drawing *").count()) < 6000);
+  await page.getByRole("searchbox").fill("node_9999");
+  await page.getByRole("searchbox").press("Enter");
+  assert.equal(await page.locator(".box.selected title").textContent(), "node_9999");
+});
+
+shown("a file is opened by hand, and a wrong one refused", "", async (page) => {
+  await page.locator("#welcome").waitFor();
+  for (const name of ["wrong.json", "refused.json"]) {
+    await page.locator("#file").setInputFiles(made(`programs/${name}`));
+    await page.locator("[role=alert]").waitFor();
+    assert.ok((await page.locator("[role=alert]").innerText()).includes("cannot be shown"));
+  }
+  await page.locator("#file").setInputFiles(made("programs/transformer.pt2"));
+  await page.waitForSelector("body[data-state=shown]");
+  const [summary] = expected("transformer.pt2");
+  assert.ok(summary);
+  await compare(page, summary);
+  await page.locator("#file").setInputFiles(["transformer", "changed_transformer"].map((name) => made(`programs/${name}.pt2`)));
+  await page.locator("#sentence").waitFor();
+});
+
+shown("hostile texts stay text", "", async (page) => {
+  await page.locator("#file").setInputFiles(made("programs/hostile.json"));
+  await page.waitForSelector("body[data-state=shown]");
+  await page.getByRole("button", { name: "Unfold all" }).click();
+  for (const name of ["Program", "Modules", "Operators", "Weights"]) {
+    await tab(page, name);
+    assert.ok((await page.locator("#panel *").count()) > 0);
+  }
+  for (let index = 0; index < 11; index++) {
+    await page.evaluate((node) => { location.hash = `#node=${node}`; }, `node_${index}`);
+    await page.locator("#details h2", { hasText: new RegExp(`^node_${index}$`) }).waitFor();
+  }
+  await page.getByRole("searchbox").fill("<img");
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  assert.equal(await page.locator("img, iframe, object, embed, [onerror], [onload]").count(), 0);
+  assert.equal(await page.locator("script:not([type])").count(), 1);
+  const text = await page.evaluate(() => document.body.innerText);
+  assert.doesNotMatch(text, /[\u202a-\u202e\u2066-\u2069\u200b]/);
+  assert.equal(await page.evaluate(() => Object.hasOwn(Object.prototype, "weight")), false);
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0);
+});
+
+shown("a phone shows one part at a time", "transformer", async (page) => {
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0);
+  assert.ok(await page.locator("#drawing").isVisible());
+  await page.locator("#places").getByRole("button", { name: "Program" }).click();
+  assert.ok(await page.locator("#panel").isVisible());
+  assert.ok(!(await page.locator("#drawing").isVisible()));
+  await page.locator("#panel button.link").first().click();
+  assert.ok(await page.locator("#drawing").isVisible());
+  await page.locator("#places").getByRole("button", { name: "Details" }).click();
+  assert.ok(await page.locator("#details h2").isVisible());
+}, { width: 390, height: 844 });
+
+shown("print is a report", "difference", async (page) => {
+  await page.emulateMedia({ media: "print" });
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  const titles = await page.locator("#paper h2").allTextContents();
+  assert.deepEqual(titles.slice(0, 5), ["Changes", "Program", "Modules", "Operators", "Weights"]);
+  assert.ok(await page.locator("#paper > svg").isVisible());
+  assert.ok(!(await page.locator("#stage").isVisible()));
+}, { dark: true });

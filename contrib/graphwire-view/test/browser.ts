@@ -1,29 +1,76 @@
 /** Opens pages with programs in Chromium. */
 
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { env } from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { deflateRawSync } from "node:zlib";
 
 import { chromium, type Page } from "playwright-core";
 import type { Inspection } from "graphwire-js";
 
+/** Where `make_pages.py` wrote. */
 const FOLDER = join(dirname(fileURLToPath(import.meta.url)), "../pages");
-const PAGE = join(FOLDER, "../../../../src/core/graphwire/viewer/page.html");
-const CHROMIUM = env["CHROMIUM"] ?? ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path)) ?? "";
+export const PAGE = join(FOLDER, "../../../../src/core/graphwire/viewer/page.html");
+const USUAL = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const CHROMIUM = env["CHROMIUM"] ?? USUAL.find((path) => existsSync(path)) ?? "";
 
-/** Returns what `graphwire inspect --json` prints about a program. */
-export function expected(name: string): Inspection {
-  const found = (JSON.parse(readFileSync(join(FOLDER, "expected.json"), "utf8")) as Record<string, Inspection>)[name];
+export function made(name: string): string {
+  return join(FOLDER, name);
+}
+
+function read(name: string): unknown {
+  return JSON.parse(readFileSync(made(name), "utf8"));
+}
+
+/** A summary as JSON has it: integers are numbers, maps are objects. */
+export interface Expected {
+  readonly name: string;
+  readonly nodes: number;
+  readonly operators: Readonly<Record<string, number>>;
+  readonly symbols: readonly { readonly name: string; readonly label: string }[];
+  readonly guards: readonly string[];
+  readonly parameters: { readonly count: number };
+  readonly buffers: { readonly count: number };
+  readonly constants: { readonly count: number };
+  readonly modules: readonly { readonly name: string; readonly type: string }[];
+  readonly interface: { readonly inputs: readonly ExpectedTree[]; readonly keywords: readonly ExpectedTree[]; readonly output: ExpectedTree };
+}
+
+export interface ExpectedTree {
+  readonly name: string;
+  readonly leaf: string;
+  readonly children: readonly ExpectedTree[];
+}
+
+/** Returns what `graphwire inspect --json` prints about the methods of a program. */
+export function expected(name: string): readonly Expected[] {
+  const found = (read("expected.json") as Record<string, Inspection | undefined>)[name];
   if (found === undefined) throw new Error(`there is no program ${name}`);
-  return found;
+  return found.methods.map(({ summary }) => summary as unknown as Expected);
+}
+
+export interface ExpectedChange {
+  readonly change: string;
+  readonly name: string;
+  readonly module: string;
+  readonly details?: readonly { readonly what: string; readonly a: string; readonly b: string }[];
+}
+
+/** Returns the nodes that `graphwire diff --json` lists. */
+export function expectedChanges(): readonly ExpectedChange[] {
+  const { programs } = read("differences.json") as { programs: Record<string, { nodes: readonly ExpectedChange[] }> };
+  return Object.values(programs).flatMap(({ nodes }) => nodes);
+}
+
+export interface Shown {
+  /** What the page wrote to the console, and what it asked for from elsewhere. */
+  readonly messages: readonly string[];
+  readonly page: Page;
 }
 
 export interface Browser {
-  /** What pages wrote to the console. */
-  readonly messages: readonly string[];
-  show(...names: string[]): Promise<Page>;
+  /** Opens a page that Python made, or the viewer without a program. */
+  open(path: string, options?: { readonly hash?: string; readonly width?: number; readonly height?: number; readonly dark?: boolean }): Promise<Shown>;
   close(): Promise<void>;
 }
 
@@ -31,29 +78,24 @@ export interface Browser {
 export async function openBrowser(): Promise<Browser | null> {
   if (!existsSync(CHROMIUM)) return null;
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-  const messages: string[] = [];
   return {
-    messages,
-    show: async (...names) => {
-      const page = await browser.newPage({ viewport: { width: 1280, height: 720 } });
+    open: async (path, { hash = "", width = 1280, height = 720, dark = false } = {}) => {
+      const page = await browser.newPage({ viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
+      const messages: string[] = [];
       page.on("console", (message) => messages.push(message.text()));
       page.on("pageerror", (error) => messages.push(error.message));
-      await page.goto(pathToFileURL(written(names)).href);
-      await page.waitForSelector("body[data-state=shown]");
-      return page;
+      page.on("dialog", (dialog) => {
+        messages.push(dialog.message());
+        void dialog.dismiss();
+      });
+      page.on("request", (request) => {
+        if (!/^(blob|data):/.test(request.url()) && !request.isNavigationRequest()) messages.push(request.url());
+      });
+      await page.goto(pathToFileURL(path).href + hash);
+      await page.waitForSelector("body[data-place]");
+      if (path !== PAGE) await page.waitForSelector("body[data-state=shown]");
+      return { page, messages };
     },
     close: () => browser.close(),
   };
-}
-
-/** Writes a page with programs, and returns its path. */
-function written(names: readonly string[]): string {
-  const blocks = names.map((name, index) => {
-    const data = deflateRawSync(readFileSync(join(FOLDER, "programs", name))).toString("base64");
-    return `<script type="application/octet-stream" id="graphwire-file-${index}">${data}</script>`;
-  });
-  const path = join(FOLDER, `${names.join("-")}.html`);
-  mkdirSync(FOLDER, { recursive: true });
-  writeFileSync(path, readFileSync(PAGE, "utf8").replace("<!-- graphwire:data -->", blocks.join("\n")));
-  return path;
 }

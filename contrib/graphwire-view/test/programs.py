@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import torch
 from torch.export import Dim, ExportedProgram, export
@@ -27,7 +28,14 @@ class Block(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         query, key, value = self.qkv(self.norm(x)).chunk(3, dim=-1)
         x = x + self.out(functional.scaled_dot_product_attention(query, key, value))
-        return x + self.mlp(x)
+        return x + cast("torch.Tensor", self.mlp(x))
+
+
+class Swish(torch.nn.Module):
+    """Replaces an activation, for a difference."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.sigmoid(1.7 * x)
 
 
 class Transformer(torch.nn.Module):
@@ -35,6 +43,7 @@ class Transformer(torch.nn.Module):
 
     def __init__(self, layers: int = 3, width: int = 32, words: int = 100) -> None:
         super().__init__()
+        torch.manual_seed(0)
         self.embedding = torch.nn.Embedding(words, width)
         self.layers = torch.nn.ModuleList(Block(width) for _ in range(layers))
         self.head = torch.nn.Linear(width, words, bias=False)
@@ -49,10 +58,99 @@ class Transformer(torch.nn.Module):
         return {"logits": self.head(x), "hidden": (x,)}
 
 
-def transformer() -> ExportedProgram:
+def _language_model(model: Transformer) -> ExportedProgram:
     tokens = torch.ones(2, 7, dtype=torch.long)
     sizes = {"tokens": {0: Dim("batch", max=64), 1: Dim("seq", max=128)}, "options": {"scale": [None]}}
-    return export(Transformer(), (tokens, {"scale": [torch.ones(1)]}), dynamic_shapes=sizes)
+    return export(model, (tokens, {"scale": [torch.ones(1)]}), dynamic_shapes=sizes)
 
 
-PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (transformer,)
+def transformer() -> ExportedProgram:
+    return _language_model(Transformer())
+
+
+def changed_transformer() -> ExportedProgram:
+    model = Transformer()
+    block = cast("Block", model.layers[1])
+    block.mlp[2] = Swish()
+    block.norm.eps = 1e-3
+    with torch.no_grad():
+        model.embedding.weight[0, 0] += 0.25
+    return _language_model(model)
+
+
+def convnet() -> ExportedProgram:
+    """A small network for images whose batch norm changes its buffers."""
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.AdaptiveAvgPool2d(1),
+        torch.nn.Flatten(),
+        torch.nn.Linear(8, 10),
+    )
+    return export(model, (torch.ones(2, 3, 16, 16),))
+
+
+class Choice(torch.nn.Module):
+    """A cond inside a cond."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def inner(y: torch.Tensor) -> torch.Tensor:
+            return cast("torch.Tensor", torch.cond(y.sum() > 1, torch.sin, torch.cos, (y,)))
+
+        return cast("torch.Tensor", torch.cond(x.sum() > 0, inner, lambda y: y - 1, (x,)))
+
+
+def cond() -> ExportedProgram:
+    return export(Choice(), (torch.ones(3),))
+
+
+class Loop(torch.nn.Module):
+    """A loop that counts down."""
+
+    def forward(self, count: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        from torch._higher_order_ops.while_loop import while_loop
+
+        return tuple(while_loop(lambda n, y: n > 0, lambda n, y: (n - 1, y * 2), (count, x)))
+
+
+def loop() -> ExportedProgram:
+    return export(Loop(), (torch.tensor(3), torch.ones(2)))
+
+
+class Guarded(torch.nn.Module):
+    """A program with a condition on its sizes."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.reshape(x.shape[0] // 2, -1) + y.sum()
+
+
+def guarded() -> ExportedProgram:
+    half = Dim("half", min=2, max=32)
+    return export(
+        Guarded(), (torch.ones(8, 3), torch.ones(4)), dynamic_shapes=({0: 2 * half}, {0: Dim("other", min=1)})
+    )
+
+
+def chain() -> ExportedProgram:
+    """Nodes without modules: a long chain whose input every third node uses."""
+
+    class Chain(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = x
+            for _ in range(120):
+                y = torch.relu(y + x) * 1.5
+            return y
+
+    return export(Chain(), (torch.ones(2, 8),))
+
+
+PROGRAMS: tuple[Callable[[], ExportedProgram], ...] = (
+    transformer,
+    changed_transformer,
+    convnet,
+    cond,
+    loop,
+    guarded,
+    chain,
+)

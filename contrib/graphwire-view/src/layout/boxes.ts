@@ -26,7 +26,7 @@ function linesOf(item: Item, open: boolean): string[] {
     case "subgraph":
       return open ? [item.title] : [item.title, plural(item.nodes, "node")];
     case "node":
-      if (open) return [`${item.title} · ${item.name}`];
+      if (open) return [item.title === item.name ? item.title : `${item.title} · ${item.name}`];
       return [item.title, item.name === item.title ? "" : item.name, ...weightLines(item)];
     default:
       return [item.title, item.type];

@@ -3,6 +3,7 @@
  * positions by averages. Edges over many ranks go through lanes at the right.
  */
 
+import { orderOf } from "./order.js";
 import { BOX_GAP, RANK_GAP, type Arrangement, type Connection, type Point, type Sized } from "./places.js";
 
 /** Edges over more ranks than this go through a lane. */
@@ -39,6 +40,11 @@ export function layeredLayout(boxes: readonly Sized[], connections: readonly Con
   const left = smallest(cells.map((cell) => cell.x - cell.width / 2));
   const right = largest(cells.map((cell) => cell.x + cell.width / 2)) - left;
   const middle = (cell: Cell): Point => ({ x: cell.x - left, y: (tops[cell.rank] ?? 0) + (heights[cell.rank] ?? 0) / 2 });
+  const upright = (cell: Cell): Point[] => {
+    const { x, y } = middle(cell);
+    const half = (heights[cell.rank] ?? 0) / 2;
+    return half < 1 ? [{ x, y }] : [{ x, y: y - half }, { x, y: y + half }];
+  };
   const places = boxes.map((box, index) => {
     const { x, y } = middle(cells[index] as Cell);
     return { x: x - box.width / 2, y: y - box.height / 2 };
@@ -48,7 +54,7 @@ export function layeredLayout(boxes: readonly Sized[], connections: readonly Con
   const begun = new Map<number, number>();
   const bends = connections.map(({ from, to }, index) => {
     const passed = chains[index];
-    if (passed !== null && passed !== undefined) return passed.map((cell) => middle(cells[cell] as Cell));
+    if (passed !== null && passed !== undefined) return passed.flatMap((index) => upright(cells[index] as Cell));
     const before = begun.get(from) ?? 0;
     begun.set(from, before + 1);
     if (before >= MAX_LANES_OF_BOX) {
@@ -74,32 +80,14 @@ function largest(values: readonly number[]): number {
 
 /** Returns the rank of each box: one more than the largest rank above it. Edges that would close a cycle are ignored. */
 function ranksOf(boxes: readonly Sized[], connections: readonly Connection[]): number[] {
+  const order = orderOf(boxes.length, connections);
   const below = boxes.map((): number[] => []);
-  const waiting = boxes.map(() => 0);
-  for (const { from, to } of connections) {
-    below[from]?.push(to);
-    waiting[to] = (waiting[to] ?? 0) + 1;
-  }
+  for (const connection of connections) if (!order.isBack(connection)) below[connection.from]?.push(connection.to);
   const ranks = boxes.map(() => 0);
-  const done = boxes.map(() => false);
-  const ready = boxes.map((_, index) => index).filter((index) => waiting[index] === 0);
-  for (let at = 0, next = 0; at < boxes.length; at++) {
-    let box = ready[at];
-    if (box === undefined) {
-      // Only cycles are left: the first box begins.
-      while (done[next] === true) next += 1;
-      box = next;
-      ready.push(box);
-    }
-    done[box] = true;
-    for (const other of below[box] ?? []) {
-      if (done[other] === true) continue;
-      ranks[other] = Math.max(ranks[other] ?? 0, (ranks[box] ?? 0) + 1);
-      waiting[other] = (waiting[other] ?? 0) - 1;
-      if (waiting[other] === 0) ready.push(other);
-    }
+  for (const box of order.boxes) {
+    for (const other of below[box] ?? []) ranks[other] = Math.max(ranks[other] ?? 0, (ranks[box] ?? 0) + 1);
   }
-  return settled(boxes, ready, below, ranks);
+  return settled(boxes, order.boxes, below, ranks);
 }
 
 /** Moves sources down to their first users, and ports to the borders. */

@@ -6,6 +6,7 @@ import { valueFacts } from "../model/values.js";
 import { captionOf, HEADER, sizeOf, wireLabel } from "./boxes.js";
 import { dagreLayout } from "./dagre.js";
 import { layeredLayout } from "./layered.js";
+import { withLoose } from "./loose.js";
 import { clipped } from "./text.js";
 import type { Arrangement, Connection, Point, Sized } from "./places.js";
 
@@ -86,7 +87,7 @@ function placeLevel(group: Item, levels: ReadonlyMap<Item, Level>, isSmall: bool
   const at = ({ member, port }: End): number => positions.get(member ?? (port as Port)) ?? 0;
   const connections = level.edges.map(({ from, to }): Connection => ({ from: at(from), to: at(to) }));
   const small = isSmall && sizes.length <= DAGRE_BOXES && connections.length <= DAGRE_EDGES;
-  const arrangement = (small ? dagreLayout : layeredLayout)(sizes, connections);
+  const arrangement = withLoose(small ? dagreLayout : layeredLayout, sizes, connections);
   const isRoot = group.parent === null;
   const least = isRoot ? 0 : sizeOf(group).width;
   const width = Math.max(least, arrangement.width) + 2 * PADDING;
@@ -143,7 +144,7 @@ interface Frame {
 
 function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
   const bends = arrangement.bends.map((points) => points.map(({ x, y }) => ({ x: frame.left + x, y: frame.top + y })));
-  const starts = level.edges.map(({ from }) => startOf(from, frame));
+  const starts = startsOf(level.edges, frame);
   const stops = stopsOf(level.edges, frame, bends, starts);
   const labelled = new Set<string>();
   return level.edges.map((edge, index) => {
@@ -165,6 +166,27 @@ function wiresOf(level: Level, arrangement: Arrangement, frame: Frame): Wire[] {
 /** Whether an edge begins at an item whose box does not already say its type. */
 function isLabelled({ member, port }: End): boolean {
   return member !== null && port === null && member.kind !== "input" && member.kind !== "weight";
+}
+
+/** Returns where each edge begins: each value of a box has a place of its own at its lower border, in the order of its results. */
+function startsOf(edges: readonly Edge[], frame: Frame): Point[] {
+  const values = new Map<Item, Set<string>>();
+  const valueOf = ({ links }: Edge): string => (links.length === 1 ? (links[0]?.value ?? "") : [...new Set(links.map(({ value }) => value))].join("\0"));
+  for (const edge of edges) {
+    const { member, port } = edge.from;
+    if (member === null || port !== null) continue;
+    const known = values.get(member) ?? new Set<string>();
+    values.set(member, known.add(valueOf(edge)));
+  }
+  const orders = new Map(Array.from(values, ([item, names]) => [item, [...names].sort((a, b) => item.values.indexOf(a) - item.values.indexOf(b))]));
+  return edges.map((edge) => {
+    const start = startOf(edge.from, frame);
+    const { member, port } = edge.from;
+    const order = member === null || port !== null ? [] : (orders.get(member) ?? []);
+    const box = member === null ? undefined : frame.own.get(member);
+    if (order.length < 2 || box === undefined) return start;
+    return { x: box.x + (box.width * (order.indexOf(valueOf(edge)) + 1)) / (order.length + 1), y: start.y };
+  });
 }
 
 function startOf({ member, port }: End, { own, ports, border }: Frame): Point {

@@ -1,11 +1,12 @@
 /** Makes the items of a program. */
 
-import { namesIn, nodeName, subgraphsOf, targetOf, type Graph, type Node, type Program } from "graphwire-js";
+import { namesIn, nodeName, subgraphsOf, type Graph, type Node, type Program } from "graphwire-js";
 
 import { faceOf, type Face } from "./interface.js";
-import { Item, linkArgument, shortOperator, type Items, type Kind, type Scope } from "./items.js";
+import { Item, linkArgument, shortOperator, withoutCall, type Items, type Kind, type Scope } from "./items.js";
 import { moduleSteps, rootType, shortType, type ModuleStep } from "./metadata.js";
 import { valueFacts } from "./values.js";
+import type { Weight } from "./weights.js";
 
 /** Makes items, and numbers them. */
 export class Builder {
@@ -57,10 +58,6 @@ export class Builder {
   }
 }
 
-export function withoutCall(path: string): string {
-  return path.split("@")[0] ?? "";
-}
-
 export function scopeOf(graph: Graph, prefix: string, side: 0 | 1): Scope {
   return { graph, prefix, makers: new Map(), nodes: new Map(), side };
 }
@@ -71,13 +68,14 @@ export interface ProgramItems extends Items {
 }
 
 /** Returns the items of a program. */
-export function itemsOf(program: Program, name: string, side: 0 | 1 = 0): ProgramItems {
+export function itemsOf(program: Program, name: string, weights: readonly Weight[], side: 0 | 1 = 0): ProgramItems {
   const builder = new Builder(side);
   const { graph } = program.graph_module;
   const scope = scopeOf(graph, "", side);
   const type = shortType(rootType(graph.nodes));
   const root = builder.add("program", { parent: null, scope }, { name, title: name, type });
   const face = faceOf(program);
+  addWeights(builder, root, scope, weights);
   addInputs(builder, root, scope, program, face);
   addNodes(builder, root, scope, []);
   addOutputs(builder, root, scope, program, face);
@@ -85,19 +83,28 @@ export function itemsOf(program: Program, name: string, side: 0 | 1 = 0): Progra
   return { root, all: builder.all, interface: face };
 }
 
-const WEIGHTS: ReadonlySet<string> = new Set(["parameter", "buffer", "tensor_constant", "custom_obj"]);
+/** Adds the weights that the graph uses. Weights with the same elements are one item. */
+function addWeights(builder: Builder, root: Item, scope: Scope, weights: readonly Weight[]): void {
+  const tied = new Map<string, Weight[]>();
+  for (const weight of weights) {
+    if (weight.value === "") continue;
+    const key = `${weight.storage} ${weight.dtype} ${weight.shape}`;
+    tied.set(key, [...(tied.get(key) ?? []), weight]);
+  }
+  for (const group of tied.values()) {
+    const [{ name, value }] = group as [Weight];
+    const title = group.map((weight) => weight.name).join(" = ");
+    builder.add("weight", { parent: root, scope }, { name, title, type: valueFacts(scope.graph, value).type, values: group.map((weight) => weight.value) });
+  }
+}
+
 
 function addInputs(builder: Builder, root: Item, scope: Scope, program: Program, face: Face): void {
-  const { graph, signature } = program.graph_module;
-  signature.input_specs.forEach((spec, index) => {
-    const argument = graph.inputs[index];
-    const values = argument === undefined ? [] : namesIn(argument);
+  const { graph } = program.graph_module;
+  graph.inputs.forEach((argument, index) => {
+    const values = namesIn(argument);
     const [value = ""] = values;
-    if (WEIGHTS.has(spec.arm)) {
-      builder.add("weight", { parent: root, scope }, { name: targetOf(spec.value), type: valueFacts(graph, value).type, values });
-      return;
-    }
-    if (value === "") return; // a literal, which the interface shows
+    if (value === "" || scope.makers.has(value)) return; // a literal, which the interface shows, or a weight
     const name = graph.input_names?.[index] ?? value;
     const title = face.inputNames.get(index) ?? name;
     builder.add("input", { parent: root, scope }, { name, title, type: valueFacts(graph, value).type, values });
@@ -109,6 +116,7 @@ function addOutputs(builder: Builder, root: Item, scope: Scope, program: Program
   graph.outputs.forEach((argument, index) => {
     const title = face.outputNames.get(index) ?? `output ${index}`;
     const [value = ""] = namesIn(argument);
+    if (value === "") return; // a literal, which the interface shows
     const arm = signature.output_specs[index]?.arm ?? "user_output";
     const item = builder.add("output", { parent: root, scope }, { name: `output ${index}`, title, type: valueFacts(graph, value).type || arm.replaceAll("_", " ") });
     linkArgument(scope, item, argument, title);

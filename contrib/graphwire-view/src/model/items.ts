@@ -97,6 +97,11 @@ export function* within(item: Item): Generator<Item> {
   for (const child of item.children) yield* within(child);
 }
 
+/** Returns the qualified name of a module without the number of the call. */
+export function withoutCall(path: string): string {
+  return path.split("@")[0] ?? "";
+}
+
 /** Returns the item of a node, by its path or that of one of its results, or null. */
 export function itemOfPath(items: Items, path: string): Item | null {
   const named = items.all.filter((item) => item.path === path);

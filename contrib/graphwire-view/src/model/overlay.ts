@@ -128,8 +128,16 @@ export function colourAt(share: number, isChange: boolean): Colour {
   const [low, high] = [scale[at] as Triple, scale[at + 1] as Triple];
   const mixed = low.map((value, index) => Math.round(value + ((high[index] ?? 0) - value) * (place - at)));
   const [red = 0, green = 0, blue = 0] = mixed;
-  const light = (0.299 * red + 0.587 * green + 0.114 * blue) / 255;
-  return { fill: `rgb(${mixed.join(",")})`, ink: light > 0.55 ? "#16202c" : "#ffffff" };
+  return { fill: `rgb(${mixed.join(",")})`, ink: luminance(red, green, blue) > MIDDLE ? "#000000" : "#ffffff" };
+}
+
+/** The luminance on which black and white have the same contrast. */
+const MIDDLE = 0.179;
+
+/** The relative luminance of a colour, as WCAG defines it. */
+function luminance(...parts: readonly [number, number, number]): number {
+  const [red = 0, green = 0, blue = 0] = parts.map((part) => (part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
 /** The range of numbers that a scale spans. */

@@ -2,8 +2,7 @@
 
 import type { GraphModule } from "graphwire-js";
 
-import { withoutCall } from "./build.js";
-import type { Item, Items } from "./items.js";
+import { withoutCall, type Item, type Items } from "./items.js";
 import { framesOf } from "./metadata.js";
 import { valueFacts } from "./values.js";
 
@@ -11,7 +10,7 @@ import { valueFacts } from "./values.js";
 const FIELDS: Readonly<Record<string, (item: Item, module: GraphModule) => readonly string[]>> = {
   name: (item) => [item.path, item.title],
   op: (item) => (item.kind === "node" ? [item.type] : []),
-  shape: (item) => (item.values.length === 0 ? [] : item.values.map((value) => valueFacts(item.scope.graph, value).type)),
+  shape: (item) => (item.kind === "output" ? [item.type] : item.values.map((value) => valueFacts(item.scope.graph, value).type)),
   module: (item) => (item.kind === "module" ? [item.name, item.type] : item.kind === "weight" ? [] : item.around.filter(({ kind }) => kind === "module").map(({ name }) => withoutCall(name))),
   file: (item, module) => (item.node === null ? [] : framesOf(item.node, module).map(({ file, line }) => `${file}:${line}`)),
   value: (item) => item.values,
@@ -50,14 +49,16 @@ export class Index {
     return made;
   }
 
-  /** Returns the items that a query finds, in the order of the program. */
+  /** Returns the items that a query finds, in the order of the program; weights come last. */
   find(query: string): Item[] {
     const words = wordsOf(query);
     if (words.length === 0) return [];
     const everywhere = ["name", "op", "shape", "module", "file"];
-    return this.items.all.filter(({ id, kind }) => {
+    const found = this.items.all.filter(({ id, kind }) => {
       if (kind === "program") return false;
       return words.every(({ field, text }) => (field === null ? everywhere : [field]).some((name) => this.field(name)[id]?.includes(text) === true));
     });
+    const isWeight = (item: Item): number => (item.kind === "weight" ? 1 : 0);
+    return found.sort((a, b) => isWeight(a) - isWeight(b));
   }
 }

@@ -2,8 +2,7 @@
 
 import { dtypeName, itemSize, targetOf, type GraphwireFile, type Kind, type PayloadMeta, type Payloads, type Program, type TensorMeta } from "graphwire-js";
 
-import { withoutCall } from "./build.js";
-import { within, type Item } from "./items.js";
+import { within, withoutCall, type Item } from "./items.js";
 import { sizesText } from "./values.js";
 
 export interface Weight {
@@ -51,7 +50,7 @@ export async function weightsOf(program: Program, payloads: Payloads | null, fil
       const sizes = payload.tensor_meta === null ? (known ?? sizesOf(null)) : sizesOf(payload.tensor_meta);
       const { dtype, shape, elements, bytes } = sizes;
       const where = PLACES[await placeOf(file, kind, payload)] ?? "";
-      const storage = `${kind}/${payload.same_as ?? payload.path_name}`;
+      const storage = `${kind}/${payload.path_name}`;
       found.set(name, { name, role, dtype, shape, elements, bytes, where, storage, value: known?.value ?? "" });
     }
   }

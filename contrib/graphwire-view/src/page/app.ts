@@ -37,7 +37,6 @@ export class App implements Chooser {
   readonly before: Side | null;
   readonly difference: Difference | null;
   readonly weightChanges: ReadonlyMap<string, WeightChange> | null;
-  readonly differsFact: string;
   readonly measures: readonly Measure[];
   readonly drawing: Drawing;
   private folding: Folding;
@@ -59,7 +58,7 @@ export class App implements Chooser {
     this.before = shown.before;
     this.difference = difference;
     this.weightChanges = shown.facts.weightChanges === null ? null : (shown.facts.weightChanges.get(side.name) ?? new Map<string, WeightChange>());
-    this.differsFact = shown.facts.differs;
+
     this.index = new Index(side.items, (item) => this.sideOf(item).program.graph_module);
     this.folding = { open: firstOpen(side.items.root, difference?.tallies), weights: false };
     this.scene = sceneOf(side.items.root, this.folding);

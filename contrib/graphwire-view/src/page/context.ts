@@ -13,8 +13,6 @@ export interface Context {
   readonly difference: Difference | null;
   /** How much weights differ; null if nobody compared their elements. */
   readonly weightChanges: ReadonlyMap<string, WeightChange> | null;
-  /** What differs, in the words of Python; empty without. */
-  readonly differsFact: string;
   /** The side that an item is of: in a difference, what was removed is of the first one. */
   sideOf(item: Item): Side;
   /** Shows an item in the drawing, and its details. */

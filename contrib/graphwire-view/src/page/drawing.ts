@@ -142,7 +142,7 @@ export class Drawing {
 
 function arrow(id: string, className: string): SVGElement {
   const shape = svg("path", { d: "M0,0L8,4L0,8z", class: className });
-  return svg("marker", { id, viewBox: "0 0 8 8", refX: 7.5, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, shape);
+  return svg("marker", { id, viewBox: "0 0 8 8", refX: 7.5, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, shape);
 }
 
 function toggleSign({ x, y }: Point, open: boolean): SVGElement {

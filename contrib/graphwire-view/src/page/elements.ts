@@ -1,6 +1,6 @@
 /** Makes elements. Text always becomes text, never markup. */
 
-import { visibleText } from "../layout/text.js";
+import { clipped, visibleText } from "../layout/text.js";
 
 export type Child = Node | string | null;
 type Attributes = Readonly<Record<string, string | number | boolean | null | (() => void)>>;
@@ -8,6 +8,7 @@ type Attributes = Readonly<Record<string, string | number | boolean | null | (()
 const SVG = "http://www.w3.org/2000/svg";
 /** The most characters of a text of a file that one place shows. */
 const MOST = 2000;
+const MOST_OF_LINK = 160;
 
 /** Returns an HTML element. Attributes that are functions listen to the event of their name. */
 export function html<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Attributes = {}, ...children: readonly Child[]): HTMLElementTagNameMap[K] {
@@ -43,7 +44,7 @@ export function shownText(text: string): string {
 
 /** Returns a button that looks like a link. */
 export function textButton(label: string, act: () => void, title = ""): HTMLButtonElement {
-  return html("button", { class: "link", type: "button", title: title === "" ? null : shownText(title), click: act }, label);
+  return html("button", { class: "link", type: "button", title: title === "" ? null : shownText(title), click: act }, clipped(label, MOST_OF_LINK));
 }
 
 /** Returns a table with a head and rows. Columns whose head begins with `#` have numbers. */
@@ -53,6 +54,13 @@ export function table(heads: readonly string[], rows: readonly (readonly Child[]
   const body = rows.map((row) => html("tr", {}, ...row.map((cell, at) => html("td", { class: isNumber[at] === true ? "number" : null }, cell))));
   return html("table", {}, caption === "" ? null : html("caption", {}, caption), html("thead", {}, head), html("tbody", {}, ...body));
 }
+
+/** Returns a short name that is not divided between lines. */
+export function word(text: string): HTMLElement {
+  return html("span", { class: text.length <= MOST_OF_WORD ? "name nowrap" : "name" }, text);
+}
+
+const MOST_OF_WORD = 24;
 
 /** Returns a list of terms and what they mean; rows without a meaning are left out. */
 export function facts(rows: readonly (readonly [term: string, meaning: Child])[]): HTMLDListElement {

@@ -19,6 +19,7 @@ export function changesPanel(context: Context, difference: Difference): HTMLElem
     modules(context, difference),
     itemSection(context, "Nodes", nodes),
     weights(context, difference),
+    methods(context),
     ...others(difference),
     derived.length === 0 ? null : html("details", {}, html("summary", {}, `${plural(derived.length, "node")} whose results changed because their operands did`), itemTable(context, derived)),
   );
@@ -62,13 +63,24 @@ function weights(context: Context, { diff }: Difference): HTMLElement | null {
   const different = [...(known ?? [])].filter(([, { equal }]) => equal === false);
   const parts: Child[] = [];
   if (structural.length > 0) parts.push(changeTable(structural));
-  if (known === null) parts.push(html("p", { class: "quiet" }, "graphwire’s Python package compares the elements: make the page with graphwire view A B."));
+  if (known === null) parts.push(html("p", { class: "quiet" }, "graphwire compares the elements: make the page with graphwire view --weights A B."));
   else if (different.length === 0) parts.push(html("p", {}, "The elements of all weights are equal."));
   else {
     const rows = [...different].sort(([, a], [, b]) => (b.maxAbs ?? 0) - (a.maxAbs ?? 0));
     parts.push(longTable(["Weight", "#Largest difference", "#Cosine"], rows, ([name, { maxAbs, cosine }]): Child[] => [name, maxAbs === null ? "" : numberText(maxAbs), cosine === null ? "" : numberText(cosine)], 50));
   }
   return section("Weights", ...parts);
+}
+
+/** The methods that only one of the files has. */
+function methods({ side, before }: Context): HTMLElement | null {
+  const [earlier, later] = [before?.opened.file.programNames ?? [], side.opened.file.programNames];
+  if (earlier.length === 1 && later.length === 1) return null;
+  const rows: Child[][] = [
+    ...earlier.filter((name) => !later.includes(name)).map((name) => [sign("removed"), name]),
+    ...later.filter((name) => !earlier.includes(name)).map((name) => [sign("added"), name]),
+  ];
+  return rows.length === 0 ? null : section("Methods", table(["", "Name"], rows));
 }
 
 /** The other sections of a difference, such as inputs and versions. */
@@ -88,7 +100,6 @@ function changeTable(changes: readonly Change[]): HTMLElement {
 
 /** Says in one sentence what differs. */
 export function differenceSentence(context: Context, { diff, tallies, items }: Difference): string {
-  if (context.differsFact !== "") return context.differsFact;
   const changed = [...(context.weightChanges ?? [])].filter(([, { equal }]) => equal === false).length;
   const weightText = changed === 0 ? "" : `the elements of ${plural(changed, "weight")}`;
   if (diff.same) return weightText === "" ? "The programs are the same: nothing changed." : `Nothing changed but ${weightText}.`;

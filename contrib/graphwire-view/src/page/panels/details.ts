@@ -6,7 +6,7 @@ import { MARK_SIGNS, tallyText } from "../../model/difference.js";
 import type { Item, Mark } from "../../model/items.js";
 import { argumentPieces, bytesText, countText, deviceText, numberText, plural, sizesText, valueFacts, type Piece } from "../../model/values.js";
 import type { Context } from "../context.js";
-import { facts, html, section, table, textButton, type Child } from "../elements.js";
+import { facts, html, section, table, textButton, word, type Child } from "../elements.js";
 
 /** The users and operands that the panel lists. */
 const MOST = 100;
@@ -37,7 +37,7 @@ function changesOf(context: Context, item: Item): HTMLElement | null {
   const change = difference.changeOf.get(item);
   const tally = difference.tallies.get(item);
   const words = item.isDerived ? "Its result changed because its operands did" : MARK_WORDS[item.mark];
-  const rows = (change?.details ?? []).map(({ what, a, b }) => [html("span", { class: "name" }, what), html("del", {}, a), html("ins", {}, b)]);
+  const rows = (change?.details ?? []).map(({ what, a, b }) => [word(what), html("del", {}, a), html("ins", {}, b)]);
   return html(
     "section",
     { class: `change ${item.mark}` },
@@ -65,7 +65,7 @@ function inputs(context: Context, item: Item): HTMLElement | null {
   if (given.length === 0) return null;
   const rows = given.map(({ name, arg }, index) => {
     const pieces = argumentPieces(arg).slice(0, 400);
-    return [html("span", { class: "name" }, name === "" ? `input ${index}` : name), html("div", {}, ...pieces.map((piece) => pieceOf(context, item, piece)))];
+    return [word(name === "" ? `input ${index}` : name), html("div", {}, ...pieces.map((piece) => pieceOf(context, item, piece)))];
   });
   return section("Arguments", table(["Name", "Value"], rows));
 }
@@ -83,7 +83,7 @@ function results(item: Item): HTMLElement | null {
   const rows = item.values.slice(0, MOST).map((value) => {
     const { type, meta, symbol } = valueFacts(item.scope.graph, value);
     const more = meta === null ? (symbol === "" ? "" : `= ${symbol}`) : [deviceText(meta.device), `strides ${sizesText(meta.strides)}`, meta.requires_grad ? "requires gradients" : ""].filter((each) => each !== "").join(", ");
-    return [html("code", {}, value), html("div", {}, type, html("div", { class: "quiet" }, more))];
+    return [word(value), html("div", {}, type, html("div", { class: "quiet" }, more))];
   });
   return section(item.kind === "node" ? "Results" : "Value", table(["Name", "Type"], rows));
 }

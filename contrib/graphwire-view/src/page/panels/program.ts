@@ -6,7 +6,7 @@ import { shortType } from "../../model/metadata.js";
 import { dynamicSizes, guardText } from "../../model/mathematics.js";
 import { bytesText, countText, plural } from "../../model/values.js";
 import type { Context } from "../context.js";
-import { facts, html, section, table, textButton } from "../elements.js";
+import { facts, html, section, table, textButton, word } from "../elements.js";
 
 export function programPanel(context: Context): HTMLElement {
   return html(
@@ -51,7 +51,7 @@ function valueLink(context: Context, value: string, label: string): HTMLElement 
 function sizes(context: Context): HTMLElement {
   const { program, summary } = context.side;
   const found = dynamicSizes(summary);
-  const rows = found.map(({ symbol, range }) => [html("code", {}, symbol), range]);
+  const rows = found.map(({ symbol, range }) => [word(symbol), range]);
   const guards = program.guards_code.map((guard) => html("li", { title: guard }, guardText(guard)));
   return section(
     "Sizes and conditions",
@@ -93,9 +93,9 @@ function targets({ side }: Context): HTMLElement {
   if (known === null) {
     const from = side.program.readable_from;
     const text = from === null ? "" : ` The file says that ${from} and later can.`;
-    return section("Who can read it", html("p", {}, `graphwire's Python package finds this out: make the page with graphwire view.${text}`));
+    return section("Who can read it", html("p", {}, `graphwire finds this out: make the page with graphwire view --targets.${text}`));
   }
-  const rows = known.map(({ target, readable, whyNot }) => [html("code", {}, target), readable ? "✓ yes" : "✗ no", whyNot]);
+  const rows = known.map(({ target, readable, whyNot }) => [word(target), html("span", { class: "nowrap" }, readable ? "✓ yes" : "✗ no"), whyNot]);
   return section("Who can read it", table(["Reader", "Reads", "What keeps it from it"], rows));
 }
 

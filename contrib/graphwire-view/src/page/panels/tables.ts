@@ -16,7 +16,7 @@ export function operatorsPanel(context: Context): HTMLElement {
   const heads = ["Operator", "#Count", ...(hasCosts ? ["#FLOPs", "#Bytes"] : [])];
   const note = hasCosts
     ? `FLOPs and bytes are estimates: ${costSource}.`
-    : "FLOPs and bytes are estimated by graphwire's Python package with torch: make the page with graphwire view.";
+    : "graphwire estimates FLOPs and bytes with torch: make the page with graphwire view.";
   return html(
     "div",
     {},

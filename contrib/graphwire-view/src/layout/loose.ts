@@ -1,0 +1,35 @@
+/** Loose boxes, which no edge reaches: they go in rows below the others. */
+
+import { BOX_GAP, RANK_GAP, type Arrangement, type Connection, type Point, type Sized } from "./places.js";
+
+type Layout = (boxes: readonly Sized[], connections: readonly Connection[]) => Arrangement;
+
+/** The rows of loose boxes are at least this wide. */
+const LEAST_WIDTH = 700;
+
+/** Lays out boxes that have edges, and puts the others below them. */
+export function withLoose(layout: Layout, boxes: readonly Sized[], connections: readonly Connection[]): Arrangement {
+  const tied = new Set(connections.flatMap(({ from, to }) => [from, to]));
+  const kept = boxes.map((_, index) => index).filter((index) => tied.has(index));
+  if (kept.length === boxes.length) return layout(boxes, connections);
+  const position = new Map(kept.map((index, at) => [index, at]));
+  const at = (index: number): number => position.get(index) ?? 0;
+  const empty: Arrangement = { places: [], bends: [], width: 0, height: 0 };
+  const inner = kept.length === 0 ? empty : layout(kept.map((index) => boxes[index] as Sized), connections.map(({ from, to }) => ({ from: at(from), to: at(to) })));
+  const limit = Math.max(inner.width, LEAST_WIDTH);
+  const places: Point[] = boxes.map((_, index) => inner.places[at(index)] ?? { x: 0, y: 0 });
+  let [x, y, row, width] = [0, inner.height === 0 ? 0 : inner.height + RANK_GAP, 0, inner.width];
+  boxes.forEach((box, index) => {
+    if (tied.has(index)) return;
+    if (x > 0 && x + box.width > limit) {
+      x = 0;
+      y += row + BOX_GAP;
+      row = 0;
+    }
+    places[index] = { x, y };
+    x += box.width + BOX_GAP;
+    row = Math.max(row, box.height);
+    width = Math.max(width, x - BOX_GAP);
+  });
+  return { ...inner, places, width, height: y + row };
+}

@@ -1,0 +1,186 @@
+/** What is shown, without a browser: layouts, levels, searches, sums, mathematics. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { bufferSource, openFile } from "graphwire-js";
+
+import { noFacts, readFacts } from "../src/facts.js";
+import { dagreLayout } from "../src/layout/dagre.js";
+import { layeredLayout } from "../src/layout/layered.js";
+import type { Arrangement, Connection, Sized } from "../src/layout/places.js";
+import { sceneOf } from "../src/layout/scene.js";
+import { clipped, visibleText } from "../src/layout/text.js";
+import { within, type Item } from "../src/model/items.js";
+import { firstOpen } from "../src/model/levels.js";
+import { guardText, mathematics } from "../src/model/mathematics.js";
+import { colourAt, measuresOf, numbersOf } from "../src/model/overlay.js";
+import { Index } from "../src/model/search.js";
+import { shownOf, type Shown } from "../src/model/shown.js";
+import { readLink, linkOf } from "../src/page/links.js";
+import { made } from "./browser.js";
+
+async function shown(names: readonly string[], facts: unknown = null): Promise<Shown> {
+  const files = await Promise.all(names.map(async (name) => {
+    const bytes = readFileSync(made(`programs/${name}`));
+    return { file: await openFile(bufferSource(new Uint8Array(bytes))), facts: noFacts(name), size: bytes.length };
+  }));
+  return shownOf({ files, facts: readFacts(JSON.stringify(facts)) }, null);
+}
+
+function groups(root: Item): Set<Item> {
+  return new Set([...within(root)].filter((item) => item.isGroup));
+}
+
+function boxes(count: number): Sized[] {
+  return Array.from({ length: count }, (_, index) => ({ width: 40 + (index % 7) * 10, height: 20 + (index % 3) * 12, rank: null }));
+}
+
+function overlaps(sizes: readonly Sized[], { places }: Arrangement): number {
+  let found = 0;
+  const rows = places.map(({ x, y }, index) => ({ x, y, right: x + (sizes[index]?.width ?? 0), bottom: y + (sizes[index]?.height ?? 0) })).sort((a, b) => a.y - b.y);
+  rows.forEach((row, index) => {
+    for (const other of rows.slice(index + 1, index + 200)) if (other.y < row.bottom && other.x < row.right && row.x < other.right) found += 1;
+  });
+  return found;
+}
+
+const DIAMONDS: Connection[] = Array.from({ length: 30 }, (_, index) => index * 3).flatMap((at) => [
+  { from: at, to: at + 1 }, { from: at, to: at + 2 }, { from: at + 1, to: at + 3 }, { from: at + 2, to: at + 3 },
+]);
+
+for (const [name, layout] of [["dagre", dagreLayout], ["linear", layeredLayout]] as const) {
+  test(`the ${name} layout puts no box on another, and users below`, () => {
+    const sizes = boxes(91);
+    const found = layout(sizes, DIAMONDS);
+    assert.equal(overlaps(sizes, found), 0);
+    for (const { from, to } of DIAMONDS) assert.ok((found.places[from]?.y ?? 0) < (found.places[to]?.y ?? 0));
+    assert.ok(found.places.every(({ x, y }) => x >= -0.5 && y >= -0.5 && x <= found.width && y <= found.height));
+  });
+
+  test(`the ${name} layout keeps ports at the borders, and bears cycles`, () => {
+    const sizes: Sized[] = [...boxes(4), { width: 10, height: 1, rank: "first" }, { width: 10, height: 1, rank: "last" }];
+    const connections = [{ from: 4, to: 3 }, { from: 0, to: 1 }, { from: 1, to: 2 }, { from: 2, to: 0 }, { from: 0, to: 5 }, { from: 2, to: 3 }];
+    const { places } = layout(sizes, connections);
+    const middles = places.map(({ y }, index) => y + (sizes[index]?.height ?? 0) / 2);
+    assert.equal(middles[4], Math.min(...middles));
+    assert.equal(middles[5], Math.max(...middles));
+  });
+}
+
+test("the linear layout of any size ends, also of one box with many users", () => {
+  const sizes = boxes(20_000);
+  const chain = Array.from({ length: 19_999 }, (_, index) => ({ from: index, to: index + 1 }));
+  const fan = Array.from({ length: 6000 }, (_, index) => ({ from: 0, to: 3 * index + 2 }));
+  const found = layeredLayout(sizes, [...chain, ...fan]);
+  assert.equal(overlaps(sizes, found), 0);
+  assert.ok((found.cut?.size ?? 0) > 5000, "most of the long edges are cut");
+});
+
+test("every box is inside its group, and every wire ends at boxes", async () => {
+  for (const name of ["transformer.pt2", "cond.pt2", "loop.pt2", "chain.pt2"]) {
+    const { side } = await shown([name]);
+    const { root } = side.items;
+    for (const open of [firstOpen(root), groups(root), new Set([root])]) {
+      for (const weights of [false, true]) {
+        const scene = sceneOf(root, { open, weights });
+        for (const box of scene.boxes) {
+          const around = box.item.parent === null ? undefined : scene.boxOf.get(box.item.parent);
+          if (around === undefined) continue;
+          assert.ok(box.x >= around.x && box.y >= around.y, `${name}: ${box.item.path}`);
+          assert.ok(box.x + box.width <= around.x + around.width + 0.5 && box.y + box.height <= around.y + around.height + 0.5, `${name}: ${box.item.path}`);
+        }
+        for (const { points } of scene.wires) assert.ok(points.every(({ x, y }) => Number.isFinite(x) && Number.isFinite(y)));
+        const shownNodes = scene.boxes.filter(({ item, open: isOpen }) => !isOpen && item.kind === "node").length;
+        const folded = scene.boxes.filter(({ item, open: isOpen }) => !isOpen && item.kind !== "node").reduce((sum, { item }) => sum + item.nodes, 0);
+        const holders = scene.boxes.filter(({ item, open: isOpen }) => isOpen && item.kind === "node").length;
+        const inside = scene.boxes.filter(({ item, open: isOpen }) => !isOpen && item.kind === "node").reduce((sum, { item }) => sum + item.nodes - 1, 0);
+        assert.equal(shownNodes + folded + holders + inside, root.nodes, "every node is in sight, or in a folded box");
+      }
+    }
+  }
+});
+
+test("modules have the bytes of their weights, and tied weights count once", async () => {
+  const { side } = await shown(["transformer.pt2"]);
+  assert.equal(side.items.root.bytes, Number(side.summary.parameters.bytes));
+  assert.deepEqual(side.weights.find(({ name }) => name === "head.weight")?.shares ?? [], ["embedding.weight"].filter(() => side.weights.some(({ name }) => name === "head.weight")));
+});
+
+test("a search needs all words, and knows fields", async () => {
+  const { side } = await shown(["transformer.pt2"]);
+  const index = new Index(side.items, () => side.program.graph_module);
+  const paths = (query: string): string[] => index.find(query).map(({ path }) => path);
+  assert.deepEqual(paths("op:layer_norm module:layers.1.norm"), ["layer_norm_2"]);
+  assert.deepEqual(paths('"layer_norm_2"'), ["layer_norm_2"]);
+  assert.deepEqual(paths("constructor __proto__"), []);
+  assert.deepEqual(paths("   "), []);
+});
+
+test("the difference has the items of both programs, each once", async () => {
+  const { side, before, difference } = await shown(["transformer.pt2", "changed_transformer.pt2"]);
+  assert.ok(before !== null && difference !== null);
+  const nodes = [...within(side.items.root)].filter(({ kind }) => kind === "node");
+  assert.equal(nodes.filter(({ mark }) => mark !== "removed").length, difference.diff.nodes_b);
+  assert.equal(nodes.filter(({ mark }) => mark !== "added").length, difference.diff.nodes_a);
+  assert.equal(nodes.filter(({ mark }) => mark !== null).length, difference.diff.nodes.length);
+  assert.deepEqual(nodes.filter(({ mark }) => mark === "removed").map(({ name }) => name), ["gelu_1"]);
+  assert.ok(nodes.every(({ id }) => difference.items.all[id]?.id === id));
+  const same = await shown(["transformer.pt2", "transformer.pt2"]);
+  assert.ok([...within(same.side.items.root)].every(({ mark }) => mark === null));
+  assert.equal(same.difference?.diff.same, true);
+});
+
+test("numbers are summed by module, also as the change between two programs", async () => {
+  const overlays = [
+    { name: "ms", file: 0, values: { linear: 1, linear_1: 2, gelu_1: 8 } },
+    { name: "ms", file: 1, values: { linear: 1, linear_1: 5, sigmoid: 3 } },
+  ];
+  const given = await shown(["transformer.pt2", "changed_transformer.pt2"], { overlays });
+  const change = measuresOf(given).find(({ isChange }) => isChange)?.numbers();
+  const named = new Map(Array.from(change?.of ?? [], ([item, value]) => [item.path, value]));
+  assert.equal(named.get("layers.0"), 3);
+  assert.equal(named.get("layers.1"), 3 - 8);
+  const { of, unknown } = numbersOf(given.side.items.root, new Map([["layers.0", 7], ["getitem_1", 1], ["nobody", 1]]));
+  assert.deepEqual(unknown, ["nobody"]);
+  assert.equal([...of].find(([item]) => item.path === "layers")?.[1], 7);
+});
+
+test("guards and ranges are mathematics", () => {
+  assert.equal(guardText("L['x'].size()[0] <= 1024"), "x.shape[0] ≤ 1,024");
+  assert.equal(guardText("((3*L['x'].size()[0]) % 2) == 0"), "3 · x.shape[0] is divisible by 2");
+  assert.equal(guardText("not (L['x'].size()[0] // 2) != L['y']['a'].size()[1] + 1"), 'not ⌊x.shape[0] / 2⌋ ≠ y["a"].shape[1] + 1');
+  assert.equal(guardText("<img src=x>"), "<img src=x>");
+  assert.equal(mathematics("2*s0 - 1"), "2·s0 - 1");
+  assert.equal(mathematics("s0**2"), "s0^2");
+});
+
+test("texts show what is invisible, and end", () => {
+  assert.equal(visibleText("a\u202eb\u200bc\x1b[31m"), "a\ufffdb\ufffdc\ufffd[31m");
+  assert.equal(clipped("x".repeat(10_000), 10), `${"x".repeat(9)}…`);
+});
+
+test("colours have readable texts at every place", () => {
+  for (let step = 0; step <= 20; step++) {
+    for (const isChange of [false, true]) {
+      const { fill, ink } = colourAt(step / 20, isChange);
+      const light = (text: string): number => {
+        const parts = text.startsWith("rgb") ? text.slice(4, -1).split(",").map(Number) : [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
+        const [red = 0, green = 0, blue = 0] = parts.map((value) => (value / 255 <= 0.03928 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+      };
+      const [more = 0, less = 0] = [light(fill), light(ink)].sort((a, b) => b - a);
+      assert.ok((more + 0.05) / (less + 0.05) >= 4.5, `${fill} with ${ink}`);
+    }
+  }
+});
+
+test("a link survives any name", async () => {
+  const { side } = await shown(["cond.pt2"]);
+  const item = [...within(side.items.root)].find(({ path }) => path === "true_graph_0/true_graph_0/sin");
+  assert.ok(item);
+  for (const method of ["model", "a b&node=x#%+ü"]) assert.deepEqual(readLink(linkOf(method, item)), { method, node: item.path });
+  assert.deepEqual(readLink("#node=linear_3"), { method: null, node: "linear_3" });
+  assert.equal(readLink(""), null);
+});
