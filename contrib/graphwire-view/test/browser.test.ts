@@ -36,7 +36,7 @@ async function panelText(page: Page, selector = "#panel"): Promise<string> {
 
 /** Waits until the drawing has a number of elements. */
 async function elements(page: Page, selector: string, count: number): Promise<void> {
-  await page.waitForFunction(([each, expected]) => document.querySelectorAll(String(each)).length === expected, [selector, count] as const);
+  await page.waitForFunction(([each, expected]) => document.querySelectorAll(each).length === expected, [selector, count] as const);
 }
 
 function leaves(tree: ExpectedTree): string[] {

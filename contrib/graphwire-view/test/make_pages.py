@@ -25,7 +25,6 @@ import graphwire
 from graphwire.cli import main as main_of_cli
 
 LATENCIES = {"linear": 0.5, "linear_1": 2.0, "scaled_dot_product_attention": 4.0}
-LATER = {"linear": 0.5, "linear_1": 1.0, "sigmoid": 0.25}
 
 
 def main(folder: Path) -> None:

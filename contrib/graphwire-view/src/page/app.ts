@@ -182,6 +182,7 @@ export class App implements Chooser {
 
   fit(): void {
     this.drawing.camera.fit(this.scene, 0.02);
+    this.drawing.refresh();
   }
 
   announce(text: string): void {
