@@ -386,10 +386,12 @@ class Archive(Closing):
         collected = _ProblemCollector(problems, place, self.boundary(method))
         program = payloads = None
         with collected:
-            program, _, _ = program_at_current_schema(self._package.program_or_tree_of(method))
-            if self._package.layout.spec.is_flat:
-                sanitize_weight_names(program)
-            problems += [p._replace(place=f"{place} {p.place}") for p in validate(program)]
+            program = None if elements else self._programs.get(method)  # which was validated when it was read
+            if program is None:
+                program, _, _ = program_at_current_schema(self._package.program_or_tree_of(method))
+                if self._package.layout.spec.is_flat:
+                    sanitize_weight_names(program)
+                problems += [p._replace(place=f"{place} {p.place}") for p in validate(program)]
             if program.producer is not None and self._bare is None and not self._package.has_manifest:
                 problems.append(NO_MANIFEST)
         with collected:
