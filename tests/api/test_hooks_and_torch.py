@@ -129,6 +129,7 @@ CASES: dict[str, list[Case]] = {
     "graphwire_weight_stores": [
         Case(_scaled)
     ],  # weights outside of the file are asked for, and torch reads none
+    "graphwire_commands": [Case(_scaled)],  # files are what they are without them
 }
 """Programs for each hook."""
 

@@ -171,7 +171,8 @@ COMMANDS = {
     "neutral": _Command("print what a reader finds in a file, as neutral JSON", _neutral),
     "conformance": _Command("run a reader in any language over the conformance suite", _conformance),
 }
-"""The subcommands, in the order in which the help lists them."""
+"""The subcommands of graphwire itself, in the order in which the help lists them. Plugins have others (hook
+`graphwire_commands`), which follow."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -188,10 +189,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from graphwire.cli.terminal.completion import complete
 
         complete(_parser)
+    chosen = next((word for word in words if not word.startswith("-")), None)
     try:
-        arguments = _parser(next((word for word in words if not word.startswith("-")), None)).parse_args(
-            words
-        )
+        arguments = _parser(chosen).parse_args(words)
     except SystemExit as ended:  # argparse has printed its help or an error.
         return ended.code if isinstance(ended.code, int) else FAILED
     output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug)
@@ -265,7 +265,8 @@ def _parser(chosen: str | None = None) -> _Parser:
     )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, command in COMMANDS.items():
+    known = COMMANDS if chosen in COMMANDS else {**COMMANDS, **_commands_of_plugins()}
+    for name, command in known.items():
         each = commands.add_parser(name, help=command.help, epilog=_CODES)
         if chosen == name:
             from graphwire.cli.files import add_options
@@ -273,6 +274,20 @@ def _parser(chosen: str | None = None) -> _Parser:
             add_options(each)
             command.add()(each)
     return parser
+
+
+def _commands_of_plugins() -> dict[str, _Command]:
+    """Return the commands of plugins by name. They are looked up for a word that graphwire does not know, and for help."""
+    _load_plugins()
+    from graphwire.hooks import default_registry
+
+    def adding(command: Any) -> Callable[[], Callable[[argparse.ArgumentParser], None]]:
+        return lambda: command.add
+
+    return {
+        name: _Command(each.help.replace("%", "%%"), adding(each))
+        for name, each in sorted(default_registry().commands.items())
+    }
 
 
 class _Version(argparse.Action):

@@ -1,5 +1,6 @@
 """How do plugins extend graphwire? Hook specifications, provider interfaces, discovery and the registry."""
 
+from graphwire.hooks.commands import OWN_COMMANDS, Command
 from graphwire.hooks.discovery import PluginInfo, discover_plugins, load_plugin
 from graphwire.hooks.hookspecs import PROJECT, hookimpl
 from graphwire.hooks.interfaces import (
@@ -43,9 +44,11 @@ from graphwire.hooks.weight_stores import (
 )
 
 __all__ = [
+    "OWN_COMMANDS",
     "PROJECT",
     "BoundedFormat",
     "Chunk",
+    "Command",
     "ConstantCodec",
     "FittingTreespecSerializer",
     "MetadataKey",

@@ -170,6 +170,10 @@ ATTRIBUTES: dict[str, dict[str, Callable[[Any], Any]]] = {
     "constant_codec": {"name": _plain_name},
     "metadata_key": {"name": _word},
     "weight_store": {"name": _plain_name, "takes_storages": _flag},
+    "command": {
+        "name": _text(r"[a-z][a-z0-9-]*", "lower-case letters, digits and dashes, a letter first"),
+        "help": _text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}", "one line of at most 200 characters", 0),
+    },
 }
 """The check of each required attribute, by kind and name. It returns the value to keep, or raises RefusedError."""
 OPTIONAL: dict[str, dict[str, Callable[[Any], Any]]] = {

@@ -1,4 +1,4 @@
-"""The seven hooks. Building a registry calls each once; it returns what the plugin provides."""
+"""The eight hooks. Building a registry calls each once; it returns what the plugin provides."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pluggy
 
+from graphwire.hooks.commands import Command
 from graphwire.hooks.interfaces import (
     ConstantCodec,
     MetadataKey,
@@ -62,3 +63,8 @@ def graphwire_metadata_keys() -> Iterable[MetadataKey]:  # type: ignore[empty-bo
 @hookspec
 def graphwire_weight_stores() -> Iterable[WeightStore]:  # type: ignore[empty-body]
     """Return weight stores: where the weights of programs are, if not in the program's file."""
+
+
+@hookspec
+def graphwire_commands() -> Iterable[Command]:  # type: ignore[empty-body]
+    """Return commands of the command line."""

@@ -1,4 +1,4 @@
-"""The interfaces of providers: one Protocol for each hook (`weight_stores` has that of the seventh).
+"""The interfaces of providers: one Protocol for each hook (`weight_stores` and `commands` have those of the last two).
 
 A provider is a plain object (an instance, or a module with these names) that is stateless after creation: the registry
 calls it from any thread. Its names and versions are read once, when the plugin registers.

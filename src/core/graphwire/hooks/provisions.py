@@ -21,6 +21,7 @@ from graphwire.hooks.checks import (
     error_text,
     type_text,
 )
+from graphwire.hooks.commands import OWN_COMMANDS, Command
 from graphwire.hooks.interfaces import (
     OWN_METADATA,
     TORCH_METADATA,
@@ -42,7 +43,7 @@ __all__ = ["HOOKS", "Hook", "Provision", "Provisions", "Refusal", "error_text", 
 
 
 class Hook(NamedTuple):
-    """One of the seven hooks, and the interface of its providers."""
+    """One of the eight hooks, and the interface of its providers."""
 
     kind: str
     """The kind of provider, such as `wire_format`."""
@@ -66,6 +67,7 @@ HOOKS: tuple[Hook, ...] = (
     Hook("constant_codec", "graphwire_constant_codecs", ConstantCodec),
     Hook("metadata_key", "graphwire_metadata_keys", MetadataKey),
     Hook("weight_store", "graphwire_weight_stores", WeightStore),
+    Hook("command", "graphwire_commands", Command),
 )
 
 
@@ -311,6 +313,8 @@ def _further_problems(hook: Hook, provider: Any, facts: Mapping[str, Any]) -> li
         return [
             f"it goes from version {facts['from_version']} to {facts['to_version']}, but the versions of a step are one apart"
         ]
+    if hook.kind == "command" and facts["name"] in OWN_COMMANDS:
+        return [f"graphwire has a command {facts['name']!r}"]
     if hook.kind == "metadata_key":
         if not isinstance(provider, MetadataKey):
             return ["it is not made by `MetadataKey(name)`"]

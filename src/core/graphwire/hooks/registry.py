@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from graphwire.errors import PluginConflictError, PluginError, UnknownFormatError
+from graphwire.hooks.commands import Command
 from graphwire.hooks.conflicts import UnavailableName, conflict_error, settle_conflicts
 from graphwire.hooks.discovery import (
     ALLOW_VARIABLE,
@@ -57,6 +58,7 @@ class Registry:
         "_longest_prefix",
         "_owners",
         "_prefixes",
+        "commands",
         "constant_codecs",
         "container_types",
         "formats_in_box",
@@ -92,6 +94,8 @@ class Registry:
     """Constant codecs by name, the built-in ones last."""
     weight_stores: Mapping[str, WeightStore]
     """Weight stores by name, the built-in ones first."""
+    commands: Mapping[str, Command]
+    """Commands of plugins by name."""
     plugins: tuple[PluginInfo, ...]
     """Every plugin found, including blocked and broken ones, ordered by distribution and name."""
 
@@ -174,6 +178,7 @@ class Registry:
             "weight_stores": MappingProxyType(
                 {each.facts["name"]: each.provider for each in provided["weight_store"]}
             ),
+            "commands": MappingProxyType({each.facts["name"]: each.provider for each in provided["command"]}),
             "plugins": found.infos,
             "_loaded": loaded,
             "_owners": owners,
@@ -341,8 +346,8 @@ class Registry:
         """Return the plugin that provides a name.
 
         Args:
-            kind: `wire_format`, `op_handler`, `treespec_serializer`, `opset_upgrader`, `constant_codec` or
-                `weight_store`.
+            kind: `wire_format`, `op_handler`, `treespec_serializer`, `opset_upgrader`, `constant_codec`,
+                `weight_store` or `command`.
             name: a name as the plugin claims it, or a longer one that a prefix (of an operator handler) or a family (of
                 a treespec serializer) covers.
         """

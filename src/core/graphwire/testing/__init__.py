@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from graphwire.testing.command import CommandContract
     from graphwire.testing.constant_codec import ConstantCodecContract
     from graphwire.testing.op_handler import OpHandlerContract
     from graphwire.testing.opset import OpsetContract
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from graphwire.testing.wire_format import WireFormatContract
 
 __all__ = [
+    "CommandContract",
     "ConstantCodecContract",
     "OpHandlerContract",
     "OpsetContract",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 _MODULES: Final = {
+    "CommandContract": "command",
     "ConstantCodecContract": "constant_codec",
     "OpHandlerContract": "op_handler",
     "OpsetContract": "opset",

@@ -23,9 +23,9 @@ from torch.export import ExportedProgram
 import graphwire
 from graphwire.errors import DecodeError, GraphwireError
 from graphwire.hooks import ConstantCodec, Registry, Tree
-from graphwire.testing.fresh_process import assert_light_imports, registry_with, saved_again
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.strategies import same_tree
+from graphwire.testing.suites import assert_light_imports, registry_with, saved_again
 from graphwire.wire import measure_tree
 
 _PLAIN: list[Any] = [None, True, 3, 2.5, "text", b"bytes", [], {}, object(), torch.ones(2), torch.nn.ReLU()]

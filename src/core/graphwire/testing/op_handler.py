@@ -27,10 +27,9 @@ from graphwire.errors import GraphwireError
 from graphwire.evolve.opsets import encode_value, walk_nodes
 from graphwire.hooks import NodeCodec, OpHandler, OpsetUpgrader, Registry, default_registry
 from graphwire.schema import ArgumentKind, NamedArgument
-from graphwire.testing.fresh_process import assert_light_imports
 from graphwire.testing.portraits import graph_nodes
 from graphwire.testing.programs import assert_same_values
-from graphwire.testing.suites import ProgramSuite, plugin_of, run_program
+from graphwire.testing.suites import ProgramSuite, assert_light_imports, plugin_of, run_program
 
 _ENDINGS = (
     *("no_such_operator", "no.such.operator", "__class__", "__class__.__init__.__globals__"),

@@ -33,9 +33,8 @@ from graphwire.errors import GraphwireError, OpsetError, Problem
 from graphwire.evolve.opsets import apply, marked_operators, plan, plan_for
 from graphwire.hooks import OpsetUpgrader, Registry, default_registry
 from graphwire.schema import Program, SignatureNames
-from graphwire.testing.fresh_process import assert_light_imports
 from graphwire.testing.programs import assert_same_values
-from graphwire.testing.suites import ProgramSuite, run_program
+from graphwire.testing.suites import ProgramSuite, assert_light_imports, run_program
 
 
 class OpsetContract(ProgramSuite):

@@ -1,16 +1,25 @@
-"""What contract suites share: a plugin with the tested provider, and programs that are exported once and run."""
+"""What contract suites share: a plugin with the tested provider, programs that are exported once and run, and new processes that
+import a provider's module or load a file."""
 
 from __future__ import annotations
 
 import copy
 import functools
+import importlib
+import importlib.util
+import multiprocessing
+import os
+import subprocess
+import sys
+import traceback
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from graphwire.hooks import hookimpl
+from graphwire.hooks import ConstantCodec, Registry, default_registry, hookimpl
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -45,3 +54,92 @@ def run_program(program: ExportedProgram, inputs: Any = None) -> Any:
     args, kwargs = copy.deepcopy(inputs or program.example_inputs)
     torch.manual_seed(0)
     return program.module()(*args, **kwargs)
+
+
+# ---------------------------------------------------------------------------------------------------- new processes
+
+HEAVY_MODULES = ("torch", "sympy", "numpy", "transformers")
+"""Modules that a plugin's module must import only inside its functions."""
+
+_SECONDS = 300
+_METHODS = multiprocessing.get_all_start_methods()
+
+
+def assert_light_imports(module: str, heavy: tuple[str, ...] = HEAVY_MODULES) -> None:
+    """Assert that a module loads none of the heavy modules when a new process imports it.
+
+    Raises:
+        AssertionError: it does, or it cannot be imported.
+    """
+    code = (
+        f"import sys, importlib; importlib.import_module({module!r}); "
+        f"print(*(name for name in {heavy!r} if name in sys.modules))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    found = ", ".join(done.stdout.split())
+    assert not found, f"{module} imports {found} at module level: import them inside functions"
+
+
+def registry_with(codec: ConstantCodec) -> Registry:
+    """Return the installed plugins, with this codec added if it is not among them."""
+    registry = default_registry()
+    known = codec.name in registry.constant_codecs
+    return registry if known else registry.extended(plugin_of("graphwire_constant_codecs", codec))
+
+
+def saved_again(suite: type, file: Path) -> Path:
+    """Load a file in a new process that imports only the module of `suite`, save it again, and return the new file.
+
+    Raises:
+        AssertionError: the process fails; the message has its traceback.
+    """
+    # A fork server, where available, imports torch once. Its processes are not forks of this one.
+    method = "forkserver" if "forkserver" in _METHODS else "spawn"
+    context: Any = multiprocessing.get_context(method)
+    if method == "forkserver":
+        context.set_forkserver_preload(
+            ["graphwire.bridge.program.program", "graphwire.testing.constant_codec"]
+        )
+    made, trace_file = file.with_name(f"again-{file.name}"), file.with_name(f"{file.name}.txt")
+    source = getattr(sys.modules[suite.__module__], "__file__", None)
+    given = (suite.__module__, source, suite.__qualname__, file, made, trace_file)
+    process = context.Process(target=_save_again, args=given)
+    process.start()
+    process.join(_SECONDS)
+    if process.is_alive():
+        process.kill()
+    trace = trace_file.read_text() if trace_file.exists() else f"it exited with {process.exitcode}"
+    assert made.exists(), f"a process that loads the file fails:\n{trace}"
+    return made
+
+
+def _save_again(
+    module: str, source: str | None, owner: str, file: Path, made: Path, trace_file: Path
+) -> None:
+    try:
+        import graphwire
+
+        suite: Any = _imported(module, source)
+        for part in owner.split("."):
+            suite = getattr(suite, part)
+        registry = registry_with(suite.codec)
+        graphwire.save(graphwire.load(file, registry=registry), made, registry=registry)
+    except BaseException:
+        trace_file.write_text(traceback.format_exc())
+        raise
+
+
+def _imported(name: str, source: str | None) -> ModuleType:
+    """Import a test module, which need not be on the module search path."""
+    try:
+        return importlib.import_module(name)  # noqa: TID251 of a contract suite: the caller's own module
+    except ModuleNotFoundError:
+        spec = None if source is None else importlib.util.spec_from_file_location(name, source)
+        if spec is None or spec.loader is None:
+            raise
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module

@@ -29,10 +29,9 @@ from graphwire.schema.texts import (
     split_version,
     with_version,
 )
-from graphwire.testing.fresh_process import assert_light_imports
 from graphwire.testing.programs import assert_same_values
 from graphwire.testing.strategies import same_tree
-from graphwire.testing.suites import plugin_of
+from graphwire.testing.suites import assert_light_imports, plugin_of
 
 _JUNK: tuple[Any, ...] = (
     *(None, True, -1, 3.5, 2**80, "", "[", "nul", "{}", '"text"', '["a", "a"]', '[{"b": 1}]'),

@@ -26,7 +26,7 @@ import pytest
 from graphwire.errors import ArchiveError, EncodeError
 from graphwire.hooks import NewTensor, StoreIndex, WeightStore
 from graphwire.schema import ITEM_SIZES
-from graphwire.testing.fresh_process import assert_light_imports
+from graphwire.testing.suites import assert_light_imports
 from graphwire.wire.archive import FileSource
 from graphwire.wire.weights import Folder, piece_digest
 

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from graphwire.errors import FormatError, LimitError
 from graphwire.hooks import BoundedFormat, RecordFormat, Tree, WireFormat
 from graphwire.testing import wire_examples
-from graphwire.testing.fresh_process import assert_light_imports
 from graphwire.testing.strategies import same_tree, trees
+from graphwire.testing.suites import assert_light_imports
 from graphwire.wire import MAX_DEPTH, measure_tree
 
 _property = settings(

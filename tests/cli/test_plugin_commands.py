@@ -1,0 +1,99 @@
+"""Commands of plugins: the example of the documentation, installed, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+import graphwire
+from graphwire import errors
+from graphwire.cli.commands import COMMANDS
+from graphwire.hooks import OWN_COMMANDS
+
+PAGE = Path(__file__).parents[2] / "docs/hooks/commands.md"
+CONTRACT = """
+from graphwire.testing import CommandContract
+from graphwire_biggest import BiggestCommand
+
+
+class TestBiggest(CommandContract):
+    command = BiggestCommand()
+    calls = (["{file}"], ["{file}", "--count", "1", "--quiet"])
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the plugin of the page as a distribution, and a program."""
+    folder = tmp_path_factory.mktemp("installed")
+    (source,) = re.findall(r"`graphwire_biggest.py`:\n\n```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (folder / "graphwire_biggest.py").write_text(source)
+    facts = folder / "graphwire_biggest-0.1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: graphwire-biggest\nVersion: 0.1.0\n")
+    (facts / "entry_points.txt").write_text("[graphwire]\nbiggest = graphwire_biggest\n")
+    program = torch.export.export(torch.nn.Linear(30, 20), (torch.ones(1, 30),))
+    graphwire.save(program, folder / "program.pt2")
+    return folder
+
+
+def _python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=variables, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_command_of_a_plugin_runs_as_any_other(installed: Path) -> None:
+    run = _python(installed, "-m", "graphwire", "biggest", "program.pt2", "--count", "1")
+    assert (run.stdout, run.returncode) == ("program.pt2: weight, 2,400 bytes\n", 0)
+    assert "list the largest weights of files" in _python(installed, "-m", "graphwire", "--help").stdout
+    absent = _python(installed, "-m", "graphwire", "biggest", "absent.pt2", "program.pt2")
+    assert absent.returncode == 2
+    assert "absent.pt2" in absent.stderr
+    assert absent.stdout.count("program.pt2") == 2
+    assert "did you mean 'biggest'" in _python(installed, "-m", "graphwire", "bigest", "program.pt2").stderr
+
+
+def test_the_example_keeps_the_contract(installed: Path) -> None:
+    (installed / "test_biggest.py").write_text(CONTRACT.format(file=installed / "program.pt2"))
+    run = _python(installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_biggest.py")
+    assert "5 passed" in run.stdout, run.stdout
+
+
+class _Right:
+    name = "right"
+    help = "do what is right"
+
+    def add(self, parser: Any) -> None:
+        parser.set_defaults(run=lambda arguments, output: 0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"name": "inspect"}, "graphwire has a command 'inspect'"),
+        ({"name": "Two Words"}, "lower-case letters"),
+        ({"help": "two\nlines"}, "one line"),
+        ({"help": ""}, "not text"),
+        ({"add": None}, "it has no method `add`"),
+        ({"add": lambda: None}, "is called with one argument"),
+    ],
+)
+def test_a_command_that_cannot_be_used_is_refused_with_the_reason(wrong: dict[str, Any], reason: str) -> None:
+    command = SimpleNamespace(**{"name": "right", "help": "help", "add": _Right().add} | wrong)
+    plugin = SimpleNamespace(graphwire_commands=graphwire.hookimpl(lambda: [command, _Right()]))
+    with pytest.raises(errors.PluginError, match=re.escape(reason)):
+        graphwire.Registry.of(plugin)
+
+
+def test_own_commands_are_those_of_the_command_line() -> None:
+    assert set(COMMANDS) == OWN_COMMANDS
