@@ -32,6 +32,7 @@ class _Suite(NamedTuple):
 _SUITES = {
     "wire_format": _Suite("WireFormatContract", "wire_format", "wire_formats"),
     "weight_store": _Suite("WeightStoreContract", "store", "weight_stores"),
+    "command": _Suite("CommandContract", "command", "commands"),
     "op_handler": _Suite("OpHandlerContract"),
     "opset_upgrader": _Suite("OpsetContract"),
     "treespec_serializer": _Suite("TreespecContract"),
@@ -42,9 +43,9 @@ _SUITES = {
 def add_check_plugin(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.description = (
-        "Run the contract suites on the wire formats and weight stores of an installed plugin, and list what it provides besides:"
-        " those suites need examples, which the plugin's own tests give. The exit code is 1 if a test fails. Needs the extra"
-        " graphwire[test]."
+        "Run the contract suites on the wire formats, weight stores and commands of an installed plugin, and list its other"
+        " providers: their suites need examples, which the plugin's own tests give. The exit code is 1 if a test fails. Needs the"
+        " extra graphwire[test]."
     )
     parser.add_argument("name", metavar="NAME", help="the plugin's name, as `graphwire plugins` lists it")
     parser.add_argument("--only", metavar="TEXT", default="", help="only tests whose names contain this")
