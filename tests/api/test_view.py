@@ -264,6 +264,15 @@ def test_no_text_of_a_program_leaves_its_place(program, text):
     assert facts_of(page.html)["overlays"][0]["name"] == text
 
 
+def test_the_name_of_a_file_is_text_too(program, tmp_path):
+    path = tmp_path / "<img src=x onerror=alert(1)>&.pt2"
+    graphwire.save(program, path)
+    page = graphwire.view(path, use_torch=False)
+    assert "<img src" not in page.html
+    assert facts_of(page.html)["files"][0]["name"] == path.name
+    assert "<img src" not in page._repr_html_()
+
+
 def template() -> str:
     return (Path(graphwire.__file__).parent / "viewer" / "page.html").read_text("utf-8")
 
