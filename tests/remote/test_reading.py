@@ -24,6 +24,7 @@ import graphwire
 from graphwire import Limits, errors
 from graphwire.wire import Attempts
 from graphwire.wire.archive import MANIFEST, ArchiveReader, ArchiveWriter, read_manifest
+from graphwire.wire.remote import url_of
 
 for _protocol in ("http", "memory", "simplecache", "local"):
     fsspec.get_filesystem_class(_protocol)
@@ -262,6 +263,50 @@ def test_what_is_in_doubt_is_an_error_with_the_url(
             graphwire.load(url, limits=_QUICK)
         assert caught.value.file == url
         assert len(asked) <= 60
+
+
+async def _knows_no_suffix(request: Connection) -> None:
+    if request.number:
+        await request.answer()
+    else:
+        await _ignores_ranges(request)
+
+
+async def _refuses_a_suffix(request: Connection) -> None:
+    if request.number:
+        await request.answer()
+    else:
+        await request.send("416 No", b"", Content_Length=0, Content_Range=f"bytes */{len(request.data)}")
+
+
+@pytest.mark.parametrize("behave", [_knows_no_suffix, _refuses_a_suffix])
+def test_a_server_may_know_ranges_from_the_start_only(behave: object, folder: Path) -> None:
+    with misbehaving_server((folder / "program.pt2").read_bytes(), behave) as (url, _):
+        assert graphwire.verify(url, limits=_QUICK) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_url"),
+    [
+        ("s3://bucket/program.pt2", True),
+        ("simplecache::s3://bucket/program.pt2", True),
+        ("zip://a.pt2::https://example.org/a.zip", True),
+        ("C:\\models\\program.pt2", False),
+        ("C:/models/program.pt2", False),
+        ("C://models/program.pt2", False),
+        ("a:b", False),
+        ("a::b", False),
+        ("models/s3://program.pt2", False),
+        ("//host/share/program.pt2", False),
+        ("program.pt2", False),
+        (Path("s3://bucket/program.pt2"), False),
+        (b"s3://bucket/program.pt2", False),
+        (UPath("s3://bucket/program.pt2"), True),
+        (UPath("program.pt2"), False),
+    ],
+)
+def test_what_is_a_url(text: object, is_url: bool) -> None:
+    assert (url_of(text) is not None) == is_url
 
 
 def test_a_small_file_of_a_server_without_ranges_is_read_whole(tmp_path: Path) -> None:

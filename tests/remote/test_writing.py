@@ -152,3 +152,34 @@ def test_no_url_comes_from_a_file(
         with pytest.raises(errors.WeightsError, match="location"):
             graphwire.load("memory://bucket/hostile.pt2")
         records[REFERENCES] = records[REFERENCES].replace(location.encode(), b"model.safetensors")
+
+
+def test_each_rank_reads_its_part_of_a_remote_checkpoint(
+    bucket: fsspec.AbstractFileSystem, tmp_path: Path
+) -> None:
+    whole = torch.arange(64 * 48, dtype=torch.float32).reshape(64, 48)
+    part = torch.nn.Linear(48, 32, bias=False)
+    part.weight.data = whole[:32].clone()
+    full = torch.nn.Linear(48, 64, bias=False)
+    full.weight.data = whole
+    graphwire.save(torch.export.export(full, (torch.ones(1, 48),)), tmp_path / "full.pt2")
+    graphwire.weights(tmp_path / "full.pt2", export="memory://bucket/full.safetensors")
+    chosen = Checkpoint("memory://bucket/full.safetensors", ranks=2, rank=0, shard={"weight": 0})
+    graphwire.save(
+        torch.export.export(part, (torch.ones(1, 48),)), "memory://bucket/part.pt2", weights=chosen
+    )
+    for rank in (0, 1):
+        loaded = graphwire.load("memory://bucket/part.pt2", rank=rank)
+        assert torch.equal(loaded.state_dict["weight"], whole[32 * rank : 32 * (rank + 1)])
+
+
+def test_a_program_goes_to_a_device_checked(
+    program: torch.export.ExportedProgram, bucket: fsspec.AbstractFileSystem
+) -> None:
+    url = "memory://bucket/program.pt2"
+    graphwire.save(program, url)
+    assert _same(graphwire.load(url, copy=True, verify=True), program)
+    assert graphwire.load(url, weights=None).state_dict["0.weight"].is_meta
+    with graphwire.open(url) as archive:
+        assert archive.is_remote
+        assert archive.file == url

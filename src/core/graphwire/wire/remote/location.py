@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol
 
 from graphwire.errors import RemoteError, exception_text
 
-_URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]*://")
-"""`scheme://`, after any number of chained ones, as in `simplecache::s3://`. A drive such as `C:` is no scheme."""
+_URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+://")
+"""`scheme://`, after any number of chained ones, as in `simplecache::s3://`. One letter is a drive."""
 _USER = re.compile(r"(?<=://)[^/@\s]*@")
 _INSTALL = "Install graphwire[remote]"
 

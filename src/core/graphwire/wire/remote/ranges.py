@@ -82,6 +82,16 @@ class _Answer(NamedTuple):
     """What changes with the content: the header `ETag`; empty if there is none."""
 
 
+class _NoRangeError(RemoteError):
+    """A server does not send the requested part of a file."""
+
+    def __init__(self, url: str, size: int) -> None:
+        super().__init__("the server does not send parts of files", remedy=_REMEDY)
+        self.of(url)
+        self.size = size
+        """The size of the whole file; 0 if the server does not state it."""
+
+
 class _HttpRanges:
     """The ranges of a file on an HTTP server.
 
@@ -97,15 +107,22 @@ class _HttpRanges:
         self._tag = ""
 
     def tail(self, count: int) -> tuple[int, bytes]:
-        answer = self._attempts.run(self._file.url, "read the end", lambda: self._request(f"-{count}", count))
+        try:
+            answer = self._end(f"-{count}", count)
+        except _NoRangeError as error:
+            if not error.size:
+                raise
+            start = max(0, error.size - count)  # Some servers know ranges from the start only.
+            answer = self._end(f"{start}-{error.size - 1}", error.size - start)
         self._size, self._tag = answer.size, answer.tag
         if answer.start + len(answer.data) != answer.size or len(answer.data) < min(count, answer.size):
             raise self._lies(f"to the request for the last {count:,} bytes it sends others")
         return answer.size, answer.data
 
+    def _end(self, wanted: str, count: int) -> _Answer:
+        return self._attempts.run(self._file.url, "read the end", lambda: self._request(wanted, count))
+
     def read(self, start: int, end: int) -> bytes:
-        if (start, end) == (0, 0):
-            return b""
         what = f"read bytes {start:,} to {end - 1:,}"
         return self._attempts.run(self._file.url, what, lambda: self._read(start, end))
 
@@ -130,8 +147,11 @@ class _HttpRanges:
         headers = {**options.pop("headers", {}), "Range": f"bytes={wanted}", "Accept-Encoding": "identity"}
         session = await fs.set_session()
         async with session.get(fs.encode_url(self._file.path), headers=headers, **options) as response:
-            if response.status == 416 and response.headers.get("Content-Range") == "bytes */0":
-                return _Answer(0, 0, b"", "")
+            if response.status == 416:
+                size = response.headers.get("Content-Range", "").removeprefix("bytes */")
+                if size == "0":
+                    return _Answer(0, 0, b"", "")
+                raise _NoRangeError(self._file.url, int(size) if size.isdecimal() else 0)
             response.raise_for_status()
             start, size = self._range_of(response.status, response.headers, count)
             data = bytearray()
@@ -158,7 +178,7 @@ class _HttpRanges:
         length = headers.get("Content-Length", "")
         if length.isdecimal() and int(length) <= count:
             return 0, int(length)  # the whole file, which is small
-        raise RemoteError("the server does not send parts of files", remedy=_REMEDY).of(self._file.url)
+        raise _NoRangeError(self._file.url, int(length) if length.isdecimal() else 0)
 
     def _lies(self, problem: str) -> RemoteError:
         error = RemoteError(f"the server cannot be trusted: {problem}", remedy=_REMEDY)
