@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 import torch
 from external_weights import externalize
@@ -136,6 +137,12 @@ def test_weights_beside_a_draft_are_read(linear: torch.export.ExportedProgram, d
     assert torch.equal(graphwire.load(draft).module()(VALUE), linear.module()(VALUE))
     with pytest.raises(DecodeError, match="not read from a path"):
         graphwire.load(draft.read_bytes())
+    store = fsspec.filesystem("memory")
+    store.pipe("/drafts/linear.json", draft.read_bytes())
+    with pytest.raises(DecodeError, match="there is no file"):
+        graphwire.load("memory://drafts/linear.json")
+    store.pipe("/drafts/linear.weights", (draft.parent / "linear.weights").read_bytes())
+    assert torch.equal(graphwire.load("memory://drafts/linear.json").module()(VALUE), linear.module()(VALUE))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -141,13 +142,18 @@ def test_a_write_that_fails_at_its_end_leaves_the_old_file(
         graphwire.save(program, url, format="cbor")
 
 
-def test_commands_take_urls_and_options(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_take_urls_and_options(url: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     given = '{"unreliable": {"global_store": true}}'
     assert main(["inspect", url, "--storage-options", given, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["file"] == url
     assert main(["convert", url, "unreliable://bucket/converted.pt2", "--format", "cbor"]) == 0
     assert main(["verify", url, "unreliable://bucket/converted.pt2"]) == 0
     assert main(["diff", url, "unreliable://bucket/converted.pt2"]) == 0
+    capsys.readouterr()
+    assert main(["hash", url]) == 0
+    (tmp_path / "hashes").write_text(capsys.readouterr().out)
+    assert main(["hash", "--check", str(tmp_path / "hashes")]) == 0
+    assert main(["neutral", url]) == 0
     assert main(["inspect", "unreliable://bucket/absent.pt2"]) == 2
     assert "unreliable://bucket/absent.pt2: there is no such file" in capsys.readouterr().err
     for wrong in ("[]", "{"):

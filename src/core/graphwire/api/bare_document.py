@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -23,6 +24,7 @@ from graphwire.schema.trees import from_tree
 from graphwire.wire import CONSTANTS, WEIGHTS, Limits, Payloads, copy_bytes
 from graphwire.wire.archive import ArchiveWriter, Readable, open_source
 from graphwire.wire.package import HEAD_BYTES, config_members, detect_format
+from graphwire.wire.remote import RemoteFile
 from graphwire.wire.torch_files import read_embedded_tensor
 
 METHOD = "model"
@@ -36,8 +38,9 @@ class BareDocument(NamedTuple):
     """An archive of the unchanged document, without payloads."""
     size: int
     """The size of the document in bytes."""
-    folder: Path | None
-    """The folder of the document, with the files that it refers to; None if it was not read from a path."""
+    folder: Path | RemoteFile | None
+    """The folder of the document, or the document at its URL, beside which the files are that it refers to; None if it was read
+    from neither."""
 
 
 def find_bare_document(file: Readable, registry: Registry, limits: Limits) -> BareDocument | None:
@@ -46,8 +49,10 @@ def find_bare_document(file: Readable, registry: Registry, limits: Limits) -> Ba
     Raises:
         LimitError: the document exceeds `limits`.
     """
-    folder = None
-    if isinstance(file, (str, os.PathLike)):
+    folder: Path | RemoteFile | None = None
+    if isinstance(file, RemoteFile):
+        folder = file
+    elif isinstance(file, (str, os.PathLike)):
         path = Path(os.fspath(file))
         if not path.is_file():
             return None
@@ -89,7 +94,7 @@ class _CopiedBytes:
         return copy_bytes(self._data)
 
 
-def add_embedded(payloads: Payloads, tree: Tree, folder: Path | None, limits: Limits) -> None:
+def add_embedded(payloads: Payloads, tree: Tree, folder: Path | RemoteFile | None, limits: Limits) -> None:
     """Add the tensors inside a document, and in the files that it refers to, to its payloads.
 
     A tensor that cannot be read is recorded in `Payloads.unread`, with the reason.
@@ -97,7 +102,7 @@ def add_embedded(payloads: Payloads, tree: Tree, folder: Path | None, limits: Li
     Args:
         payloads: the payloads to extend.
         tree: the document.
-        folder: the folder of the files; None if there is none.
+        folder: the folder of the files, or a file in it at a URL; None if there is none.
         limits: bounds on the bytes to read.
 
     Raises:
@@ -122,7 +127,7 @@ def add_embedded(payloads: Payloads, tree: Tree, folder: Path | None, limits: Li
             name = read[tensor.data]
         else:
             try:
-                data = _external(tensor.data, meta.dtype, folder, left)
+                data = _external(tensor.data, meta.dtype, folder, left, limits)
             except (GraphwireError, OSError) as error:
                 payloads.unread[tensor.name] = (
                     error.problem if isinstance(error, GraphwireError) else str(error)
@@ -135,7 +140,9 @@ def add_embedded(payloads: Payloads, tree: Tree, folder: Path | None, limits: Li
     payloads.records = records
 
 
-def _external(place: ExternalBytes, dtype: ScalarType, folder: Path | None, left: int) -> bytes:
+def _external(
+    place: ExternalBytes, dtype: ScalarType, folder: Path | RemoteFile | None, left: int, limits: Limits
+) -> bytes:
     """Return the little-endian bytes of a tensor in a file beside the document."""
     location = f"{place.location!r:.200}"
     if folder is None:
@@ -143,22 +150,29 @@ def _external(place: ExternalBytes, dtype: ScalarType, folder: Path | None, left
     parts = place.location.replace("\\", "/").split("/")
     if not all(parts) or {".", ".."} & set(parts) or "\0" in place.location or ":" in place.location:
         raise ArchiveError(f"{location} is not the name of a file in the document's folder")
-    root = folder.resolve()
-    path = root.joinpath(*parts).resolve()
-    if not path.is_relative_to(root):
-        raise ArchiveError(f"{location} is outside the document's folder")
+    path: Path | RemoteFile
+    if isinstance(folder, RemoteFile):
+        path = folder.beside("/".join(parts))
+    else:
+        path = folder.resolve().joinpath(*parts).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise ArchiveError(f"{location} is outside the document's folder")
     if place.length > left:
         raise LimitError(f"{place.length:,} bytes of {location} exceed the limit for data in memory")
-    if not path.is_file():
-        raise ArchiveError(f"there is no file {location} beside the document")
-    with path.open("rb") as stream:
-        size = os.fstat(stream.fileno()).st_size
+    missing = f"there is no file {location} beside the document"
+    if isinstance(path, Path) and not path.is_file():
+        raise ArchiveError(missing)
+    try:
+        source = open_source(path, limits)
+    except FileNotFoundError:
+        raise ArchiveError(missing) from None
+    with closing(source):
+        size = source.size
         if place.offset < 0 or place.length < 0 or place.offset + place.length > size:
             raise ArchiveError(
                 f"{place.length:,} bytes at {place.offset:,} are not inside {location}, which has {size:,} bytes"
             )
-        stream.seek(place.offset)
-        data = stream.read(place.length)
+        data = source.read_at(place.offset, place.length)
     digest = hashlib.sha256(data).hexdigest()
     if len(data) != place.length or (place.checksum and digest != place.checksum.lower()):
         raise ChecksumError(f"the bytes in {location} do not match the checksum")

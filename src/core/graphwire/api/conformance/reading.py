@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +23,9 @@ from graphwire.errors import Problem, ValidationError
 from graphwire.hooks import default_registry
 from graphwire.schema import PayloadMeta, SchemaVersion, WeightReferences
 from graphwire.wire import CONSTANTS, DEFAULT_LIMITS, SAMPLE_INPUTS, WEIGHTS, Payloads
-from graphwire.wire.archive import MANIFEST
+from graphwire.wire.archive import MANIFEST, open_source
 from graphwire.wire.package import NO_MANIFEST, PROVIDERS, read_document
+from graphwire.wire.remote import RemoteFile, UniversalPath, located
 
 _BARE_TREES: Final = frozenset({".json", ".msgpack", ".cbor"})
 _ALLOWED: Final = frozenset({"executable", "no-weights", "unowned", "unread"})
@@ -32,21 +34,24 @@ bytes between records, and pickles."""
 
 
 @reading("file")
-def neutral(file: str | os.PathLike[str]) -> bytes:
+def neutral(file: str | os.PathLike[str] | UniversalPath) -> bytes:
     """Return the canonical neutral JSON of a file.
 
     Args:
-        file: the path of an archive, or of a document that ends with `.json`, `.msgpack` or `.cbor`: a bare tree.
+        file: the path or URL of an archive, or of a document that ends with `.json`, `.msgpack` or `.cbor`: a bare tree.
 
     Raises:
         ValidationError: the file violates rules of the format; the error lists all of them.
         GraphwireError: the file cannot be read.
     """
-    path = Path(os.fspath(file))
-    if path.suffix in _BARE_TREES:
-        wire_format = default_registry().wire_format_of_suffix(path.suffix)
-        return canonical_json({"tree": tagged(read_document(path.read_bytes(), wire_format, DEFAULT_LIMITS))})
-    with open(path) as archive:
+    place: Any = located(file)
+    name = place.name if isinstance(place, RemoteFile) else os.fspath(place)
+    if (suffix := Path(name).suffix) in _BARE_TREES:
+        wire_format = default_registry().wire_format_of_suffix(suffix)
+        with closing(open_source(place, DEFAULT_LIMITS)) as source:
+            data = source.read_at(0, source.size)
+        return canonical_json({"tree": tagged(read_document(data, wire_format, DEFAULT_LIMITS))})
+    with open(place) as archive:
         problems = [each for each in archive.problems() if not _is_allowed(each)]
         if problems:
             raise ValidationError(problems)

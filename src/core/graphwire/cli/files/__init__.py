@@ -2,7 +2,7 @@
 
 from graphwire.cli.files.destinations import Destination, add_dry_run, add_rewriting, destinations, rewritten
 from graphwire.cli.files.each_file import FAILED, FOUND, OK, Task, for_each_file
-from graphwire.cli.files.inputs import STDIN, Input, inputs_of
+from graphwire.cli.files.inputs import STDIN, Input, input_named, inputs_of
 from graphwire.cli.files.options import (
     add_files,
     add_json,
@@ -31,6 +31,7 @@ __all__ = [
     "add_weight_source",
     "destinations",
     "for_each_file",
+    "input_named",
     "inputs_of",
     "open_options",
     "rewritten",

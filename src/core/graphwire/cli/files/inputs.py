@@ -15,7 +15,7 @@ from graphwire.errors import ArchiveError
 if TYPE_CHECKING:
     from graphwire.wire.archive import Readable
 
-__all__ = ["STDIN", "SUFFIX", "Input", "inputs_of", "is_address"]
+__all__ = ["STDIN", "SUFFIX", "Input", "input_named", "inputs_of", "is_address"]
 
 STDIN = "-"
 SUFFIX = ".pt2"
@@ -52,19 +52,26 @@ def inputs_of(words: Sequence[str]) -> list[Input]:
     return [each for word in words for each in _inputs_of_word(word)]
 
 
+def input_named(name: str) -> Input:
+    """Return the file of a name that is neither a folder nor a pattern: a path or a URL."""
+    if not is_address(name):
+        return Input(name, Path(name), PurePath(PurePath(name).name))
+    from graphwire.wire.remote import shown_url
+
+    return Input(shown_url(name), name, PurePath(name.partition("?")[0].rpartition("/")[2]))
+
+
 def is_address(word: str) -> bool:
     """Whether a word is the address of a file elsewhere, such as `s3://bucket/model.pt2`, and not a path."""
     return "://" in word
 
 
 def _inputs_of_word(word: str) -> Iterator[Input]:
-    from graphwire.wire.remote import shown_url
-
     path = Path(word)
     if word == STDIN:
         yield Input(STDIN, sys.stdin.buffer, PurePath("stdin.pt2"))
     elif is_address(word):
-        yield Input(shown_url(word), word, PurePath(word.partition("?")[0].rpartition("/")[2]))
+        yield input_named(word)
     elif path.is_dir():
         yield from _files_below(path)
     elif glob.has_magic(word) and not os.path.lexists(word):
@@ -74,7 +81,7 @@ def _inputs_of_word(word: str) -> Iterator[Input]:
         if not files:
             yield _none(word, "no file matches this pattern", "Quote it if the shell must not change it")
     else:
-        yield Input(word, path, PurePath(path.name))
+        yield input_named(word)
 
 
 def _files_below(folder: Path) -> Iterator[Input]:

@@ -26,7 +26,7 @@ def add_neutral(parser: argparse.ArgumentParser) -> None:
         "Check a whole file, and print its programs and the digests of its weights as neutral JSON, the form in which readers in"
         " any language are compared. The exit code is 0 for a valid file, and 1 for any other."
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="an archive, or a tree in a wire format")
+    parser.add_argument("file", metavar="FILE", help="an archive, or a tree in a wire format")
     parser.set_defaults(run=_neutral)
 
 

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 from collections import Counter
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import NamedTuple
 
 from graphwire.cli.files import (
@@ -20,6 +20,7 @@ from graphwire.cli.files import (
     add_method,
     add_weight_source,
     for_each_file,
+    input_named,
     inputs_of,
     open_options,
 )
@@ -83,7 +84,7 @@ class _Listed(NamedTuple):
     """A line of a list of hashes."""
 
     expected: str
-    file: Path
+    file: str
     method: str | None
     """The program, if the line names one behind a colon."""
 
@@ -106,7 +107,7 @@ def _check(arguments: argparse.Namespace, output: Output) -> int:
                 output.line(f"{name}: DIFFERENT", "bad", problem=True)
             return OK if same else FOUND
 
-        each = Input(str(listed.file), listed.file, PurePath(listed.file.name))
+        each = input_named(listed.file)
         codes += for_each_file([each], output, task, doing="Hashing", as_json=arguments.json)
     if not arguments.json:
         parts = [(codes[OK], "the same"), (codes[FOUND], "different"), (codes[FAILED], "not readable")]
@@ -130,10 +131,10 @@ def _listed(list_file: str) -> list[_Listed]:
         if match is None:
             raise ArchiveError(f"line {number} is not a content hash, two spaces and a file").of(list_file)
         path, colon, method = match[2].rpartition(":")
-        if colon and not Path(match[2]).exists():
-            found.append(_Listed(match[1], Path(path), method))
+        if colon and not method.startswith("//") and not Path(match[2]).exists():
+            found.append(_Listed(match[1], path, method))
         else:
-            found.append(_Listed(match[1], Path(match[2]), None))
+            found.append(_Listed(match[1], match[2], None))
     if not found:
         raise ArchiveError("the list has no lines").of(list_file)
     return found
