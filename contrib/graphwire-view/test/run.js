@@ -1,9 +1,9 @@
-/** Bundles the tests for Node, and runs them. */
+/** Bundles the tests for Node, and runs them; or another script of this folder: `node test/run.js benchmark.ts`. */
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { execPath, exit } from "node:process";
+import { argv, execPath, exit } from "node:process";
 import { fileURLToPath } from "node:url";
 
 import { build } from "esbuild";
@@ -11,7 +11,8 @@ import { build } from "esbuild";
 const HERE = dirname(fileURLToPath(import.meta.url));
 const OUT = join(HERE, "../build/test");
 
-const names = readdirSync(HERE).filter((name) => name.endsWith(".test.ts"));
+const script = argv[2];
+const names = script === undefined ? readdirSync(HERE).filter((name) => name.endsWith(".test.ts")) : [script];
 mkdirSync(OUT, { recursive: true });
 await build({
   entryPoints: names.map((name) => join(HERE, name)),
@@ -24,4 +25,4 @@ await build({
   logLevel: "warning",
 });
 const files = names.map((name) => join(OUT, name.replace(/\.ts$/, ".mjs")));
-exit(spawnSync(execPath, ["--test", ...files], { stdio: "inherit" }).status ?? 1);
+exit(spawnSync(execPath, [...(script === undefined ? ["--test"] : []), ...files], { stdio: "inherit" }).status ?? 1);

@@ -10,6 +10,8 @@ export interface Rectangle {
 }
 
 const LEAST = 0.02;
+/** The width of a small screen, which is held nearer to the eyes. */
+const SMALL = 500;
 const MOST = 3;
 /** The pixels that a pointer may move in a click. */
 const SLIP = 4;
@@ -71,8 +73,9 @@ export class Camera {
   }
 
   /** Shows a whole scene, if its boxes stay readable; otherwise its top. */
-  fit(scene: { readonly width: number; readonly height: number }, readable = 0.6): void {
+  fit(scene: { readonly width: number; readonly height: number }, least?: number): void {
     const { width, height } = this.size;
+    const readable = least ?? (width < SMALL ? 0.5 : 0.6);
     const whole = Math.max(LEAST, Math.min(1.25, width / (scene.width + 20), height / (scene.height + 20)));
     this.scale = whole >= readable ? whole : Math.max(readable, Math.min(0.85, width / (scene.width + 20)));
     this.x = (width - scene.width * this.scale) / 2;

@@ -56,6 +56,7 @@ async function show(given: Opened, method?: string): Promise<void> {
   sentence.hidden = shown.difference === null;
   sentence.textContent = shown.difference === null ? "" : shownText(differenceSentence(app, shown.difference));
   document.body.dataset["state"] = "shown";
+  performance.mark("graphwire shown");
 }
 
 function changeTheme(): void {

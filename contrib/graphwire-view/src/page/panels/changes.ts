@@ -100,7 +100,9 @@ function changeTable(changes: readonly Change[]): HTMLElement {
 
 /** Says in one sentence what differs. */
 export function differenceSentence(context: Context, { diff, tallies, items }: Difference): string {
-  const changed = [...(context.weightChanges ?? [])].filter(([, { equal }]) => equal === false).length;
+  const storages = new Map(context.side.weights.map(({ name, storage }) => [name, storage]));
+  const unequal = [...(context.weightChanges ?? [])].filter(([, { equal }]) => equal === false);
+  const changed = new Set(unequal.map(([name]) => storages.get(name) ?? name)).size;
   const weightText = changed === 0 ? "" : `the elements of ${plural(changed, "weight")}`;
   if (diff.same) return weightText === "" ? "The programs are the same: nothing changed." : `Nothing changed but ${weightText}.`;
   const tally = tallies.get(items.root);
