@@ -174,7 +174,7 @@ class _Zeros:
 
 
 def test_reading_takes_bounded_memory() -> None:
-    """Half a gibibyte is read through 64 MiB, and what threads hold for a moment."""
+    """Half a gibibyte is read through 48 MiB, and what threads hold for a moment."""
     source = RemoteSource(_Zeros(512 << 20))
     source.expect([(0, 512 << 20)])
     memory = memoryview(bytearray(1 << 20))

@@ -28,9 +28,9 @@ TOGETHER_BYTES = 32 << 20
 THREADS = 8
 AHEAD = 8
 """How many pieces are fetched ahead."""
-HELD_BYTES = 32 << 20
-"""In bytes. Pieces that were read are kept up to this size. With those fetched ahead, a source takes at most twice as much
-memory."""
+HELD_BYTES = 16 << 20
+"""In bytes. Pieces that were read are kept up to this size. With those fetched ahead, a source holds 48 MiB, and its threads what
+they receive."""
 
 
 class _Piece:
