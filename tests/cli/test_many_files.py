@@ -166,3 +166,13 @@ def test_strip_writes_files_that_give_nothing_away(run, folder):
     assert run("verify", folder).returncode == 0
     stripped = run("strip", "-", "--output", "-", stdin=before)
     assert stripped.data == Path(NAMES[0]).read_bytes()
+
+
+def test_inspect_lists_modules_at_every_depth(run, tmp_path):
+    inner = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+    model = torch.nn.Sequential(inner, torch.nn.Linear(3, 2, bias=False))
+    graphwire.save(torch.export.export(model, (torch.ones(1, 3),)), tmp_path / "a.pt2")
+    (found,) = lines(run("inspect", tmp_path / "a.pt2", "--modules", "--json").stdout)
+    modules = {each["name"]: (each["nodes"], each["elements"]) for each in found["methods"][0]["modules"]}
+    assert modules == {"0": (2, 12), "0.0": (1, 12), "0.1": (1, 0), "1": (1, 6)}
+    assert "0.1   torch.nn.modules.activation.ReLU" in run("inspect", tmp_path / "a.pt2", "--modules").stdout

@@ -17,5 +17,12 @@ from graphwire.analysis.inspection.stripping import (
     disclosures,
     stripped,
 )
-from graphwire.analysis.inspection.summary import Inspection, MethodInspection, Summary, summarize
+from graphwire.analysis.inspection.summary import (
+    Inspection,
+    MethodInspection,
+    ModuleSummary,
+    Summary,
+    nested_modules,
+    summarize,
+)
 from graphwire.analysis.inspection.tensor_sizes import TensorSizes

@@ -377,3 +377,36 @@ def _submodule(stack: str) -> tuple[str, str] | None:
         if comma and top:
             return top, "" if dot else kind
     return None
+
+
+def nested_modules(program: Program, weights: Mapping[str, PayloadMeta]) -> list[ModuleSummary]:
+    """Return the submodules at every depth, in the order of their first call. Each counts its submodules too.
+
+    Args:
+        program: the program's records.
+        weights: the payload records of its weights, by qualified name.
+    """
+    nodes: Counter[str] = Counter()
+    types: dict[str, str] = {}
+    for node in (node for graph in _graphs(program.graph_module.graph) for node in graph.nodes):
+        levels = dict(_levels(node.metadata.get("nn_module_stack", "")))
+        nodes.update(levels.keys())
+        for path, kind in levels.items():
+            types.setdefault(path, kind)
+    elements: Counter[str] = Counter()
+    for tensor in tensors_of_payloads(program, weights, {})["parameter"]:
+        module = tensor.name.rpartition(".")[0]
+        while module:
+            elements[module] += tensor.elements
+            module = module.rpartition(".")[0]
+    paths = dict.fromkeys([*nodes, *elements])
+    return [ModuleSummary(path, types.get(path, ""), nodes[path], elements[path]) for path in paths]
+
+
+def _levels(stack: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and class of each submodule that a module stack names, from the root inwards."""
+    for level in stack.split(";")[1:]:
+        _, comma, rest = level.partition(",")
+        path, _, kind = rest.rpartition(",")
+        if comma and path.partition("@")[0]:
+            yield path.partition("@")[0], kind

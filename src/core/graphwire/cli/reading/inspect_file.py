@@ -21,7 +21,7 @@ from graphwire.errors import Obstacle
 
 if TYPE_CHECKING:
     from graphwire import Archive, WeightInfo
-    from graphwire.analysis.inspection import Disclosure
+    from graphwire.analysis.inspection import Disclosure, ModuleSummary
     from graphwire.cli.reading.node_text import NodeText
 
 __all__ = ["add_inspect", "target_trees"]
@@ -38,6 +38,7 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also list every weight: name, type, shape, bytes, where it is",
     )
+    parser.add_argument("--modules", action="store_true", help="also list the submodules at every depth")
     parser.add_argument("--nodes", action="store_true", help="also list every node")
     parser.add_argument(
         "--targets",
@@ -60,22 +61,26 @@ class _Details(NamedTuple):
     """What is shown of a program besides its summary."""
 
     contains: list[Disclosure]
+    modules: list[ModuleSummary]
     weights: list[WeightInfo]
     nodes: list[NodeText]
     targets: dict[str, list[Obstacle]]
 
 
 def _details(archive: Archive, name: str, arguments: argparse.Namespace) -> _Details:
+    from graphwire.analysis.inspection import nested_modules
     from graphwire.api.weights import list_weights
     from graphwire.cli.reading.node_text import node_texts
 
-    listed, nodes = [], []
+    modules, listed, nodes = [], [], []
+    if arguments.modules:
+        modules = nested_modules(archive.program_of(name), archive.payloads_of(name).weights)
     if arguments.parameters:
         listed = list_weights(archive.payloads_of(name), archive.weights.references, archive.weights.divided)
     if arguments.nodes:
         nodes = list(node_texts(archive.program_of(name).graph_module.graph))
     targets = archive.targets(name) if arguments.targets else {}
-    return _Details(archive.disclosures(name), listed, nodes, targets)
+    return _Details(archive.disclosures(name), modules, listed, nodes, targets)
 
 
 def _inspect_file(each: Input, arguments: argparse.Namespace, output: Output) -> int:
@@ -108,6 +113,8 @@ def _detail_tree(details: _Details, arguments: argparse.Namespace) -> dict[str, 
     import msgspec
 
     tree: dict[str, Any] = {"contains": [each._asdict() for each in details.contains]}
+    if arguments.modules:
+        tree["modules"] = msgspec.to_builtins(details.modules)
     if arguments.parameters:
         tree["weights"] = msgspec.to_builtins(details.weights)
     if arguments.nodes:
@@ -118,10 +125,11 @@ def _detail_tree(details: _Details, arguments: argparse.Namespace) -> dict[str, 
 
 
 def _detail_sections(details: _Details) -> Iterator[Section]:
-    from graphwire.cli.reading.inspection import node_section, target_section, weight_section
+    from graphwire.cli.reading.inspection import module_section, node_section, target_section, weight_section
 
     rows = [(each.what,) for each in details.contains]
     yield Section("Also contains (graphwire strip leaves it out)", rows=rows)
+    yield module_section("All modules", details.modules)
     yield weight_section(details.weights)
     yield node_section(details.nodes)
     yield target_section("Targets", details.targets)

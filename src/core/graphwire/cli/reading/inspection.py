@@ -10,7 +10,14 @@ from graphwire.cli.terminal import Section, size_text
 
 if TYPE_CHECKING:  # Only the commands that show them import them.
     from graphwire import WeightInfo
-    from graphwire.analysis.inspection import Inspection, LoadReport, MethodInspection, Summary, TensorSizes
+    from graphwire.analysis.inspection import (
+        Inspection,
+        LoadReport,
+        MethodInspection,
+        ModuleSummary,
+        Summary,
+        TensorSizes,
+    )
     from graphwire.cli.reading.node_text import NodeText
     from graphwire.errors import Obstacle, Problem
     from graphwire.hooks import PluginInfo
@@ -18,6 +25,7 @@ if TYPE_CHECKING:  # Only the commands that show them import them.
 __all__ = [
     "count_text",
     "inspection_sections",
+    "module_section",
     "node_section",
     "plugin_sections",
     "problem_section",
@@ -75,8 +83,7 @@ def _method_sections(method: MethodInspection) -> Iterator[Section]:
     yield Section("Dynamic sizes", ("size", "symbol", "range"), sizes)
     yield _load_section(method.report)
     yield Section("Guards", rows=[(guard,) for guard in summary.guards])
-    modules = [(each.name, each.type, f"{each.nodes:,}", f"{each.elements:,}") for each in summary.modules]
-    yield Section("Modules", ("name", "class", "nodes", "parameters"), modules, frozenset({2, 3}))
+    yield module_section("Modules", summary.modules)
     yield _operator_section(summary)
     yield _group_section(summary)
 
@@ -180,6 +187,12 @@ def _holding_text(held: TensorSizes) -> str:
 def count_text(number: int, noun: str) -> str:
     """Return a number and a noun, such as `1 file` or `2 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def module_section(title: str, modules: Iterable[ModuleSummary]) -> Section:
+    """Return the section of submodules, with the numbers of their nodes and of the elements of their parameters."""
+    rows = [(each.name, each.type, f"{each.nodes:,}", f"{each.elements:,}") for each in modules]
+    return Section(title, ("name", "class", "nodes", "parameters"), rows, frozenset({2, 3}))
 
 
 def weight_section(weights: Iterable[WeightInfo]) -> Section:
