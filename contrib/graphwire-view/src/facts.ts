@@ -23,6 +23,8 @@ export interface MethodFacts {
 }
 
 export interface WeightFacts {
+  /** Where the elements are, such as `in the file`; empty if nobody says. */
+  readonly where: string;
   readonly mean: number | null;
   readonly std: number | null;
   /** How many elements are infinite, or not a number. */
@@ -160,6 +162,7 @@ function weightFacts(bag: Bag): WeightFacts {
   const [min, max] = [histogram.number("min"), histogram.number("max")];
   const counts = histogram.list("counts").filter((count) => typeof count === "number");
   return {
+    where: bag.text("where"),
     mean: bag.number("mean"),
     std: bag.number("std"),
     notFinite: bag.number("not_finite") ?? 0,

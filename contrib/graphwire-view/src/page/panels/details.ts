@@ -5,6 +5,7 @@ import { framesOf, originsOf, otherMetadata, type Origin } from "../../model/met
 import { MARK_SIGNS, tallyText } from "../../model/difference.js";
 import type { Item, Mark } from "../../model/items.js";
 import { argumentPieces, bytesText, countText, deviceText, numberText, plural, sizesText, valueFacts, type Piece } from "../../model/values.js";
+import { whereIs } from "./tables.js";
 import type { Context } from "../context.js";
 import { facts, html, section, table, textButton, word, type Child } from "../elements.js";
 
@@ -92,7 +93,7 @@ function groupFacts(context: Context, item: Item): HTMLElement | null {
   if (item.kind === "weight") {
     const weight = context.sideOf(item).weights.find(({ name }) => name === item.name);
     if (weight === undefined) return null;
-    return facts([["Is a", weight.role], ["Type", `${weight.dtype} ${weight.shape}`], ["Size", bytesText(weight.bytes)], ["Where", weight.where], ["Tied to", weight.shares.join(", ")]]);
+    return facts([["Is a", weight.role], ["Type", `${weight.dtype} ${weight.shape}`], ["Size", bytesText(weight.bytes)], ["Where", whereIs(context, weight)], ["Tied to", weight.shares.join(", ")]]);
   }
   if (!item.isGroup) return null;
   const act = html("button", { type: "button", click: () => { context.toggle(item); } }, context.isOpen(item) ? "Fold" : "Unfold");

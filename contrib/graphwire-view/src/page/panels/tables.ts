@@ -35,8 +35,15 @@ export function weightsPanel(context: Context): HTMLElement {
     "div",
     {},
     html("p", { class: "quiet" }, `${plural(weights.length, "weight")}, ${bytesText(storedBytes(weights))}. Weights that share their elements count once.`),
-    longTable(["Name", "Type", "#Bytes", "Where"], weights, (weight): Child[] => [nameCell(context, weight), `${weight.dtype} ${weight.shape}`, bytesText(weight.bytes), weight.where]),
+    longTable(["Name", "Type", "#Bytes", "Where"], weights, (weight): Child[] => [nameCell(context, weight), `${weight.dtype} ${weight.shape}`, bytesText(weight.bytes), whereIs(context, weight)]),
   );
+}
+
+/** Where the elements of a weight are: in the words of Python, since the file in a page has no elements. */
+export function whereIs({ side }: Context, { name, where }: Weight): string {
+  const { inspection, weights } = side.opened.facts;
+  const said = weights.get(name)?.where ?? "";
+  return said !== "" || inspection !== null ? said : where;
 }
 
 function nameCell(context: Context, weight: Weight): HTMLElement {
@@ -49,7 +56,7 @@ function nameCell(context: Context, weight: Weight): HTMLElement {
     name,
     html("span", { class: "quiet" }, ` ${weight.role}`),
     weight.shares.length === 0 ? null : html("div", { class: "quiet" }, `tied: the same elements as ${weight.shares.slice(0, 5).join(", ")}`),
-    known === undefined ? null : histogram(known),
+    known === undefined || (known.histogram === null && known.mean === null) ? null : histogram(known),
   );
 }
 
