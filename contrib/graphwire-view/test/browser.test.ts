@@ -265,6 +265,20 @@ shown("a phone shows one part at a time", "transformer", async (page) => {
   assert.ok(await page.locator("#details h2").isVisible());
 }, { width: 390, height: 844 });
 
+if (browser !== null) {
+  test("a page shows itself in the frame of a notebook", async () => {
+    const { page, messages } = await browser.open(made("notebook.html"), { isFrame: true });
+    const frame = page.frameLocator("iframe");
+    await frame.locator(".box.input").first().click();
+    assert.equal(await frame.locator("#details h2").innerText(), "tokens");
+    await frame.getByRole("searchbox").fill("layer_norm_2");
+    await frame.getByRole("searchbox").press("Enter");
+    assert.equal(await frame.locator("#details h2").innerText(), "layer_norm_2");
+    assert.deepEqual(messages, []);
+    await page.close();
+  });
+}
+
 shown("print is a report", "difference", async (page) => {
   await page.emulateMedia({ media: "print" });
   await page.evaluate(() => dispatchEvent(new Event("beforeprint")));

@@ -70,7 +70,7 @@ export interface Shown {
 
 export interface Browser {
   /** Opens a page that Python made, or the viewer without a program. */
-  open(path: string, options?: { readonly hash?: string; readonly width?: number; readonly height?: number; readonly dark?: boolean }): Promise<Shown>;
+  open(path: string, options?: { readonly hash?: string; readonly width?: number; readonly height?: number; readonly dark?: boolean; readonly isFrame?: boolean }): Promise<Shown>;
   close(): Promise<void>;
 }
 
@@ -79,7 +79,7 @@ export async function openBrowser(): Promise<Browser | null> {
   if (!existsSync(CHROMIUM)) return null;
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
   return {
-    open: async (path, { hash = "", width = 1280, height = 720, dark = false } = {}) => {
+    open: async (path, { hash = "", width = 1280, height = 720, dark = false, isFrame = false } = {}) => {
       const page = await browser.newPage({ viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
       const messages: string[] = [];
       page.on("console", (message) => messages.push(message.text()));
@@ -92,6 +92,7 @@ export async function openBrowser(): Promise<Browser | null> {
         if (!/^(blob|data):/.test(request.url()) && !request.isNavigationRequest()) messages.push(request.url());
       });
       await page.goto(pathToFileURL(path).href + hash);
+      if (isFrame) return { page, messages };
       await page.waitForSelector("body[data-place]");
       if (path !== PAGE) await page.waitForSelector("body[data-state=shown]");
       return { page, messages };

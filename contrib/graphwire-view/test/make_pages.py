@@ -45,6 +45,7 @@ def main(folder: Path) -> None:
     (folder / "expected.json").write_text(json.dumps(expected))
     before, after = programs / "transformer.pt2", programs / "changed_transformer.pt2"
     (folder / "differences.json").write_text(json.dumps(_difference(before, after)))
+    (folder / "notebook.html").write_text(f"<!doctype html>{graphwire.view(before)._repr_html_()}")
     graphwire.view(before, after, weights=True, output=folder / "difference.html")
     graphwire.view(
         before,

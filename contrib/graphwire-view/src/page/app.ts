@@ -12,7 +12,7 @@ import { numberText, plural } from "../model/values.js";
 import { Drawing, type Decoration } from "./drawing.js";
 import { shownText } from "./elements.js";
 import { listenToKeys } from "./keys.js";
-import { linkOf, readLink } from "./links.js";
+import { linkOf, readLink, showLink } from "./links.js";
 import { detailsPanel } from "./panels/details.js";
 import { panelsOf, type Panel } from "./panels/all.js";
 import { legendOf, type Chooser } from "./panels/numbers.js";
@@ -99,7 +99,7 @@ export class App implements Chooser {
     this.drawing.decorate(this.decoration());
     this.showDetails();
     if (item !== null) this.announce(`${item.kind} ${item.path}`);
-    history.replaceState(null, "", item === null || item.kind === "program" ? "#" : linkOf(this.side.name, item));
+    showLink(item === null || item.kind === "program" ? "#" : linkOf(this.side.name, item));
   }
 
   toggle(item: Item): void {

@@ -20,3 +20,9 @@ export function readLink(hash: string): LinkedItem | null {
   const node = given.get("node");
   return node === null ? null : { method: given.get("method"), node };
 }
+
+/** Shows a link in the address, if the page has one: a page inside a notebook has none. */
+export function showLink(link: string): void {
+  if (location.protocol === "about:") return;
+  history.replaceState(null, "", link);
+}
