@@ -191,7 +191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complete(_parser)
     chosen = next((word for word in words if not word.startswith("-")), None)
     try:
-        arguments = _parser(chosen).parse_args(words)
+        arguments = _parser(chosen, plugins="--version" not in words).parse_args(words)
     except SystemExit as ended:  # argparse has printed its help or an error.
         return ended.code if isinstance(ended.code, int) else FAILED
     output = Output(color=arguments.color, quiet=arguments.quiet, debug=arguments.debug)
@@ -252,11 +252,12 @@ class _Parser(argparse.ArgumentParser):
         return [*self._option_string_actions]
 
 
-def _parser(chosen: str | None = None) -> _Parser:
+def _parser(chosen: str | None = None, *, plugins: bool = True) -> _Parser:
     """Return the parser.
 
     Args:
         chosen: the command to run, whose arguments are added; None for none.
+        plugins: whether to look for a command that graphwire does not know, and for help, among those of plugins.
     """
     parser = _Parser(
         prog="graphwire",
@@ -265,7 +266,7 @@ def _parser(chosen: str | None = None) -> _Parser:
     )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    known = COMMANDS if chosen in COMMANDS else {**COMMANDS, **_commands_of_plugins()}
+    known = COMMANDS if chosen in COMMANDS or not plugins else {**COMMANDS, **_commands_of_plugins()}
     for name, command in known.items():
         each = commands.add_parser(name, help=command.help, epilog=_CODES)
         if chosen == name:
