@@ -16,9 +16,13 @@ export function crc32(bytes: Uint8Array, before = 0): number {
   return ~value >>> 0;
 }
 
+const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
 /** Lower-case hexadecimal digits. */
 export function toHex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  let text = "";
+  for (const byte of bytes) text += DIGITS[byte] as string;
+  return text;
 }
 
 /** The SHA-256 of parts, one after the other. */

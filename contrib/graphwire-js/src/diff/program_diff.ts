@@ -5,9 +5,8 @@
  * programs themselves use. A node whose results differ only because its inputs differ is a derived change.
  */
 
-import { contentBytes, type Content, type ContentDict } from "../canonical/content.js";
+import { compareBytes, contentBytes, type Content, type ContentDict } from "../canonical/content.js";
 import { arrangementOf, hashOf, programContent, type Arrangement } from "../canonical/program.js";
-import { toHex } from "../checksums.js";
 import type { GraphwireFile, PayloadTable } from "../files.js";
 import { namesIn } from "../programs.js";
 import type { Program } from "../schema.js";
@@ -59,7 +58,7 @@ export function diffPrograms(a: Program, b: Program, payloads?: readonly [Payloa
   const forms = [arrangementOf(a), arrangementOf(b)] as const;
   const contents = forms.map(programContent) as [ContentDict, ContentDict];
   const [bytesA, bytesB] = contents.map(contentBytes) as [Uint8Array, Uint8Array];
-  const equal = toHex(bytesA) === toHex(bytesB);
+  const equal = compareBytes(bytesA, bytesB) === 0;
   const changes: Change[] = [];
   let nodes: readonly NodeChange[] = [];
   if (equal) {
@@ -204,7 +203,7 @@ function otherChanges(a: Content, b: Content, place = ""): Change[] {
   if (isList(a) && isList(b) && a.length === b.length) {
     return a.flatMap((each, index) => otherChanges(each, b[index] ?? null, `${place}[${index}]`));
   }
-  if (toHex(contentBytes(a)) === toHex(contentBytes(b))) return [];
+  if (compareBytes(contentBytes(a), contentBytes(b)) === 0) return [];
   const text = (content: Content): string => Array.from(contentJson(content)).slice(0, MAX_TEXT).join("");
   return [changeOf("document", "changed", place, [{ what: "value", a: text(a), b: text(b) }])];
 }

@@ -125,9 +125,14 @@ function start(): void {
   }
   document.body.dataset["place"] = "drawing";
   attempt(async () => {
+    if (document.getElementById("graphwire-file-0") === null) {
+      welcome();
+      return;
+    }
+    part("welcome", HTMLElement).replaceChildren(html("p", {}, "Reading the program…"));
+    await new Promise((resolve) => setTimeout(resolve, 10)); // so that this is seen
     const found = await openedInPage(document);
-    if (found === null) welcome();
-    else await show(found);
+    if (found !== null) await show(found);
   });
 }
 
