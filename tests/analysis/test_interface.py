@@ -14,8 +14,8 @@ import graphwire
 from graphwire.analysis.inspection import summarize
 from graphwire.cli import main
 
-Point = namedtuple("Point", "x y")
-torch.utils._pytree._register_namedtuple(Point, serialized_type_name="test_interface.Point")
+Spot = namedtuple("Spot", "x y")
+torch.utils._pytree._register_namedtuple(Spot, serialized_type_name="test_interface.Spot")
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Model(torch.nn.Module):
             "logits": logits,
             "scores": Scores(logits + 1, None),
             "sizes": [logits.shape[0] * 2, None, "text"],
-            "at": Point(at.x, at.y + rest[0]),
+            "at": Spot(at.x, at.y + rest[0]),
             3: OrderedDict(a=(logits - 1,)),
             "more": defaultdict(list, k=logits - 2),
         }
@@ -48,10 +48,10 @@ def program() -> torch.export.ExportedProgram:
         "tokens": {0: rows},
         "batch": {"mask": {0: rows}},
         "rest": (None,),
-        "at": Point(None, None),
+        "at": Spot(None, None),
         "scale": None,
     }
-    kwargs = {"at": Point(torch.ones(1), torch.ones(2)), "scale": 3}
+    kwargs = {"at": Spot(torch.ones(1), torch.ones(2)), "scale": 3}
     return export(Model(), args, kwargs, dynamic_shapes=shapes)
 
 
@@ -61,14 +61,14 @@ def test_arguments_and_results_have_the_names_of_the_author(program):
         "tokens": "float32 [tokens.shape[0], 5]",
         "batch": '{"mask": float32 [tokens.shape[0], 5]}',
         "rest_0": "float32 [2]",
-        "at=": "Point(x=float32 [1], y=float32 [2])",
+        "at=": "Spot(x=float32 [1], y=float32 [2])",
         "scale=": "3",
     }
     assert {child.name: str(child) for child in interface.output.children} == {
         "logits": "float32 [tokens.shape[0], 5]",
         "scores": "Scores(best=float32 [tokens.shape[0], 5])",
         "sizes": '[int 2*tokens.shape[0], None, "text"]',
-        "at": "Point(x=float32 [1], y=float32 [2])",
+        "at": "Spot(x=float32 [1], y=float32 [2])",
         "3": "OrderedDict(a=(float32 [tokens.shape[0], 5],))",
         "more": "defaultdict(k=float32 [tokens.shape[0], 5])",
     }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+import warnings
 from collections import defaultdict
 from pathlib import Path
 
@@ -27,14 +29,16 @@ BASES = {
 
 
 class Recorder:
-    """What became of each test, by its class and name."""
+    """What became of each test, by its class and name: `passed`, or why it failed."""
 
     def __init__(self) -> None:
         self.outcomes: dict[tuple[str, str], set[str]] = defaultdict(set)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         _, owner, test = report.nodeid.split("::")
-        self.outcomes[owner, test.partition("[")[0]].add(report.outcome)
+        self.outcomes[owner, test.partition("[")[0]].add(
+            report.longreprtext if report.failed else report.outcome
+        )
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +55,13 @@ def outcomes() -> dict[tuple[str, str], set[str]]:
         os.devnull,
         f"--rootdir={MUTANTS.parent}",
     ]
-    pytest.main([*options, "-p", "no:cacheprovider", "-p", "no:xdist", *wanted], plugins=[recorder])
+    # A file that a wrong provider leaves open is found by the collector, perhaps in the test of a right one.
+    without = ("cacheprovider", "xdist", "unraisableexception")
+    options += [word for name in without for word in ("-p", f"no:{name}")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        pytest.main([*options, *wanted], plugins=[recorder])
+        gc.collect()
     return recorder.outcomes
 
 
@@ -64,5 +74,5 @@ def test_every_suite_has_mutants() -> None:
 def test_a_mutant_fails_where_the_right_one_passes(
     mutant: str, base: str, test: str, outcomes: dict[tuple[str, str], set[str]]
 ) -> None:
-    assert "failed" in outcomes[mutant, test]
+    assert outcomes[mutant, test] - {"passed", "skipped"}
     assert outcomes[BASES[base][0], test] == {"passed"}
