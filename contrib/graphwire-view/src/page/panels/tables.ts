@@ -31,11 +31,12 @@ export function operatorsPanel(context: Context): HTMLElement {
 
 export function weightsPanel(context: Context): HTMLElement {
   const { weights } = context.side;
+  const isKnown = weights.some((weight) => whereIs(context, weight) !== "");
   return html(
     "div",
     {},
     html("p", { class: "quiet" }, `${plural(weights.length, "weight")}, ${bytesText(storedBytes(weights))}. Weights that share their elements count once.`),
-    longTable(["Name", "Type", "#Bytes", "Where"], weights, (weight): Child[] => [nameCell(context, weight), `${weight.dtype} ${weight.shape}`, bytesText(weight.bytes), whereIs(context, weight)]),
+    longTable(["Name", "Type", "#Bytes", ...(isKnown ? ["Where"] : [])], weights, (weight): Child[] => [nameCell(context, weight), `${weight.dtype} ${weight.shape}`, bytesText(weight.bytes), ...(isKnown ? [whereIs(context, weight)] : [])]),
   );
 }
 
