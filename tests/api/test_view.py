@@ -165,6 +165,16 @@ def test_elements_are_summarized_on_request(program):
     )
 
 
+def test_a_page_says_where_weights_are(program, tmp_path):
+    path = tmp_path / "model.pt2"
+    graphwire.save(program, path, weights=tmp_path / "model.safetensors")
+    (facts,) = facts_of(graphwire.view(path, use_torch=False).html)["files"]
+    assert facts["weights"]["head.weight"] == {"where": "model.safetensors: head.weight"}
+    listed = {each.name: each.place for each in graphwire.weights(path)}
+    assert {name: each["where"] for name, each in facts["weights"].items()} == listed
+    assert "weights" not in facts_of(graphwire.view(program, use_torch=False).html)["files"][0]
+
+
 def test_a_page_of_two_programs_says_how_much_weights_changed(program, tmp_path):
     other = Model().eval().requires_grad_(False)
     other.load_state_dict(program.state_dict)

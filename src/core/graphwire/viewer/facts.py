@@ -60,14 +60,16 @@ class Histogram(msgspec.Struct, frozen=True):
     counts: list[int]
 
 
-class WeightFacts(msgspec.Struct, frozen=True):
-    """Facts about the elements of a weight."""
+class WeightFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Facts about a weight that the page's own file, which has no elements, does not have."""
 
-    histogram: Histogram | None
-    """None if it has no finite elements."""
-    mean: float | None
-    std: float | None
-    not_finite: int
+    where: str = ""
+    """Where its elements are, as `graphwire weights` has it; empty for a program in memory."""
+    histogram: Histogram | None = None
+    """None if no elements were read, or none is finite."""
+    mean: float | None = None
+    std: float | None = None
+    not_finite: int = 0
     """The number of elements that are infinite or not a number."""
 
 

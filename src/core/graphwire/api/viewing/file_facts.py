@@ -10,6 +10,7 @@ import msgspec
 from graphwire.analysis.inspection import bytes_of_nodes
 from graphwire.api.archive import Archive
 from graphwire.api.viewing.sources import Shown
+from graphwire.api.viewing.weight_facts import listed_weights
 from graphwire.errors import Obstacle
 from graphwire.evolve.targets import obstacles_by_target
 from graphwire.hooks import Registry
@@ -38,6 +39,7 @@ def facts_of(shown: Shown, *, targets: bool, use_torch: bool) -> FileFacts:
         methods={
             name: _method(program, shown.registry, has_torch) for name, (program, _) in shown.programs.items()
         },
+        weights=listed_weights(shown),
     )
 
 

@@ -5,11 +5,29 @@ from __future__ import annotations
 import math
 from importlib.util import find_spec
 
+from msgspec.structs import replace
+
 from graphwire.api.viewing.sources import Shown, paired_methods
+from graphwire.api.weights import list_weights
 from graphwire.errors import EncodeError
 from graphwire.schema import ITEM_SIZES, PayloadMeta
 from graphwire.viewer import Histogram, WeightChange, WeightFacts
 from graphwire.wire import WEIGHTS, known_integers
+
+
+def listed_weights(shown: Shown) -> dict[str, WeightFacts] | None:
+    """Return where the weights of a file are, by name; None for programs in memory. Reads no elements."""
+    return {name: WeightFacts(place) for name, place in _places(shown).items()} or None
+
+
+def _places(shown: Shown) -> dict[str, str]:
+    if shown.archive is None:
+        return {}
+    return {
+        each.name: each.place
+        for _, payloads in shown.programs.values()
+        for each in list_weights(payloads, shown.references, 0)
+    }
 
 
 def weight_facts(shown: Shown) -> dict[str, WeightFacts]:
@@ -22,14 +40,15 @@ def weight_facts(shown: Shown) -> dict[str, WeightFacts]:
     _check_torch()
     from graphwire.bridge.program import element_facts
 
+    places = _places(shown)
     found: dict[str, WeightFacts] = {}
     for _, payloads in shown.programs.values():
         for name, each in element_facts(payloads).items():
-            if not each.finite:
-                found[name] = WeightFacts(None, None, None, each.not_finite)
-            else:
+            facts = WeightFacts(places.get(name, ""), not_finite=each.not_finite)
+            if each.finite:
                 histogram = Histogram(each.low, each.high, each.counts)
-                found[name] = WeightFacts(histogram, each.mean, each.std, each.not_finite)
+                facts = replace(facts, histogram=histogram, mean=each.mean, std=each.std)
+            found[name] = facts
     return found
 
 
