@@ -178,9 +178,9 @@ $(INSTALLED)-contrib: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[test,contrib]'
 	@touch $@ $(INSTALLED)-test $(INSTALLED)-base $(INSTALLED)-transformers
 
-# The client of S3 needs an older python-dateutil than the benchmarks have.
+# The client of S3 needs an older multidict than aiohttp has, and an older python-dateutil than the benchmarks have.
 $(INSTALLED)-s3: pyproject.toml constraints.txt | $(PYTHON)
-	grep -v ^python-dateutil== constraints.txt > $(VENV)/constraints-s3.txt
+	grep -vE '^(multidict|python-dateutil)==' constraints.txt > $(VENV)/constraints-s3.txt
 	$(PIP:constraints.txt=$(VENV)/constraints-s3.txt) -e '.[test,s3]'
 	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
 
