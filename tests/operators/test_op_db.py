@@ -115,13 +115,10 @@ def _samples_of(info: Any, first_only: bool) -> list[Any]:
     """The first and the last sample of an operator: mostly the plainest, and one with every option."""
     dtypes = sorted(info.dtypes, key=str) or [torch.float32]
     dtype = torch.float32 if torch.float32 in dtypes else dtypes[0]
-    samples = info.sample_inputs("cpu", dtype)
+    # All are made: a generator that is left half-way restores the mode of gradients whenever it is collected.
+    samples = list(info.sample_inputs("cpu", dtype))
     if first_only:
-        first = next(iter(samples), None)
-        if hasattr(samples, "close"):
-            samples.close()  # or it restores the mode of gradients whenever it is collected
-        return [] if first is None else [first]
-    samples = list(samples)
+        return samples[:1]
     return samples if len(samples) < 2 else [samples[0], samples[-1]]
 
 
