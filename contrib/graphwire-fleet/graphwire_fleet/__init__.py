@@ -1,0 +1,1 @@
+"""Commands on any number of exported programs: `graphwire fleet`."""
