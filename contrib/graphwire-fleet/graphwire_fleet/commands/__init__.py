@@ -1,0 +1,1 @@
+"""What does each action of `graphwire fleet` take and print?"""
