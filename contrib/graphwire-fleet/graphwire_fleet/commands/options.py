@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from graphwire.cli.files import add_limits
@@ -68,11 +68,44 @@ def engine_options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in names}
 
 
-def listed(arguments: argparse.Namespace, output: Output) -> Iterator[File]:
-    """Return the files that the arguments name, lazily. What cannot be listed is printed."""
-    from graphwire_fleet.sources import files_of
+def listed(arguments: argparse.Namespace, output: Output) -> Listing:
+    """Return the files that the arguments name. What cannot be listed is printed."""
+    return Listing(arguments.patterns, arguments.storage_options, output)
 
-    return files_of(arguments.patterns, arguments.storage_options)
+
+class Listing:
+    """The files that words name, listed whenever it is iterated.
+
+    Args:
+        words: the words.
+        storage_options: the options of the file systems of URLs.
+        output: where errors are printed.
+    """
+
+    def __init__(
+        self, words: Sequence[str], storage_options: Mapping[str, Any] | None, output: Output
+    ) -> None:
+        self._words = words
+        self._options = storage_options
+        self._output = output
+        self.problems = 0
+        """How much could not be listed."""
+
+    def __iter__(self) -> Iterator[File]:
+        return self._files(self._report)
+
+    def counted(self) -> Iterator[File]:
+        """Return the files once more, for their number; errors are not printed again."""
+        return self._files(lambda error, name: None)
+
+    def _files(self, on_problem: Callable[[Exception, str], None]) -> Iterator[File]:
+        from graphwire_fleet.sources import files_of
+
+        return files_of(self._words, self._options, on_problem)
+
+    def _report(self, error: Exception, name: str) -> None:
+        self.problems += 1
+        self._output.failure(error, name)
 
 
 def _size(text: str) -> int:

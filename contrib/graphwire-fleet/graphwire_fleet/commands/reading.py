@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from graphwire.cli.files import open_options
+from graphwire.cli.files import FAILED, OK, open_options
 from graphwire.cli.terminal import Output
 from graphwire_fleet.commands.options import add_engine, add_patterns, engine_options, listed
 
@@ -44,14 +44,7 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
     from graphwire_fleet.catalogue import open_catalogue, work_named
     from graphwire_fleet.engine import run
 
-    work = work_named(arguments.what, open_options(arguments))
+    work, files = work_named(arguments.what, open_options(arguments)), listed(arguments, output)
     with open_catalogue(arguments.output, arguments.what) as catalogue:
-        summary = run(
-            listed(arguments, output),
-            work,
-            catalogue,
-            output,
-            doing=arguments.what,
-            **engine_options(arguments),
-        )
-    return summary.report(output)
+        summary = run(files, work, catalogue, output, doing=arguments.what, **engine_options(arguments))
+    return max(summary.report(output), FAILED if files.problems else OK)

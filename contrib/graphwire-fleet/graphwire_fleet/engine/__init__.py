@@ -1,5 +1,6 @@
 """How is work done on any number of files, within bounds, in several processes or on several machines?"""
 
-from graphwire_fleet.engine.runs import run
+from graphwire_fleet.engine.bounded import FleetError
+from graphwire_fleet.engine.runs import Files, Summary, run
 
-__all__ = ["run"]
+__all__ = ["Files", "FleetError", "Summary", "run"]

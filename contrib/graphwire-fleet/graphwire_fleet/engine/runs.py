@@ -3,44 +3,70 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from secrets import token_hex
+from typing import Protocol
 
 from graphwire.cli.files import FOUND, OK
-from graphwire.cli.terminal import Output
-from graphwire_fleet.work import Consumer, Failure, File, Result, Work
+from graphwire.cli.terminal import Output, size_text
+from graphwire_fleet.engine.batches import Counts, Done, cut
+from graphwire_fleet.engine.pool import Pool, Workers
+from graphwire_fleet.engine.progress import Progress
+from graphwire_fleet.work import Consumer, File, Work
 
-__all__ = ["Summary", "run"]
+__all__ = ["Files", "Summary", "run"]
 
 _CHUNK = 1024
+"""How many listed files the consumer is asked about at once."""
+_AHEAD = 2
+"""Batches for each worker that are running or waiting."""
+_COMMIT_BYTES, _COMMIT_SECONDS = 64 << 20, 15.0
+"""Results of this size, or this old, are given to the consumer: a run that is killed loses no more."""
+_WAIT = 0.25
+
+
+class Files(Protocol):
+    """Files, listed lazily."""
+
+    def __iter__(self) -> Iterator[File]:
+        """List them."""
+        ...
+
+    def counted(self) -> Iterator[File]:
+        """List them once more, for their number."""
+        ...
 
 
 @dataclass
 class Summary:
     """What a run did."""
 
-    done: int = 0
-    """Files that were read."""
+    counts: Counts = field(default_factory=Counts)
+    """What was read."""
     unchanged: int = 0
     """Files that the consumer had results of."""
-    failures: Counter[str] = field(default_factory=Counter)
-    """Files that failed, by the kind of failure."""
-    rows: Counter[str] = field(default_factory=Counter)
-    """Rows, by table."""
+    seconds: float = 0.0
 
     def report(self, output: Output) -> int:
-        """Print the counts, and return the exit code."""
-        output.remark(f"{self.done:,} files read, {self.unchanged:,} unchanged")
-        for kind, count in self.failures.most_common():
+        """Print the counts, and return the exit code: `FOUND` if a file failed, or has a problem."""
+        read = self.counts
+        rate = (
+            f", {read.files / self.seconds:,.1f} files/s, {size_text(int(read.nbytes / self.seconds))}/s"
+            if self.seconds
+            else ""
+        )
+        output.remark(
+            f"{read.files:,} files read in {self.seconds:,.1f} s{rate}; {self.unchanged:,} unchanged"
+        )
+        for kind, count in read.failures.most_common():
             output.remark(f"{count:,} failed: {kind}")
-        return FOUND if self.failures or self.rows["problem"] else OK
+        return FOUND if read.failures or read.rows["problem"] else OK
 
 
 def run(
-    files: Iterable[File],
+    files: Files,
     work: Work,
     consumer: Consumer,
     output: Output,
@@ -52,6 +78,7 @@ def run(
     memory: int | None = None,
     batch_files: int = 64,
     batch_bytes: int = 256 << 20,
+    commit_files: int = 1024,
 ) -> Summary:
     """Do work on files, and give the results to a consumer.
 
@@ -67,34 +94,105 @@ def run(
         memory: bytes of memory for a file; None for the machine's, divided by the workers.
         batch_files: the most files of a batch.
         batch_bytes: the size of files at which a batch ends.
+        commit_files: how many results are given to the consumer together, unless they are large or old.
+
+    Raises:
+        FleetError: the workers do not start, or the cluster is not there.
     """
-    _ = workers, ray, timeout, memory, batch_bytes
-    summary, name = Summary(), token_hex(6)
-    todo = _still_to_do(files, consumer, summary)
-    for number, batch in enumerate(iter(lambda: list(islice(todo, batch_files)), [])):
-        results = [_result(work, file) for file in batch]
-        for each in results:
-            summary.done += 1
-            summary.rows.update({table: len(rows) for table, rows in each.tables.items()})
-            if each.failure:
-                summary.failures[each.failure.kind] += 1
-        consumer.add(f"{name}-{number:06}", [work.pack(results)])
+    begin, summary = time.monotonic(), Summary()
+    progress = Progress(doing, output, files.counted)
+    commits = _Commits(consumer, commit_files)
+    try:
+        batches = cut(_still_to_do(files, consumer, summary, progress), batch_files, batch_bytes)
+        first = next(batches, None)
+        if first is not None:
+            running = _workers(work, workers, ray, timeout, memory)
+            try:
+                for done in _results(first, batches, running, progress):
+                    summary.counts.add(done.counts)
+                    commits.add(done)
+            finally:
+                try:
+                    running.close()
+                finally:
+                    commits.flush()  # What was done before an interrupt is kept.
+    finally:
+        progress.end()
+    summary.seconds = time.monotonic() - begin
     return summary
 
 
-def _still_to_do(files: Iterable[File], consumer: Consumer, summary: Summary) -> Iterator[File]:
+def _workers(work: Work, count: int | None, ray: str | None, seconds: float, memory: int | None) -> Workers:
+    if ray is None:
+        return Pool(work, count, seconds, memory)
+    from graphwire_fleet.engine.ray_workers import RayWorkers
+
+    return RayWorkers(work, count, seconds, memory, ray)
+
+
+def _results(
+    first: list[File], batches: Iterator[list[File]], running: Workers, progress: Progress
+) -> Iterator[Done]:
+    """Keep the workers busy, with a bounded number of batches, and return what came of each."""
+    following: list[File] | None = first
+    in_flight = 0
+    while True:
+        while following is not None and in_flight < _AHEAD * running.count:
+            running.submit(following)
+            in_flight += 1
+            following = next(batches, None)
+        if not in_flight:
+            return
+        done = running.next_done(_WAIT)
+        if done is not None:
+            in_flight -= 1
+            progress.add(done.counts)
+            yield done
+        progress.show()
+
+
+class _Commits:
+    """Gathers the results of batches, and gives them to a consumer together.
+
+    Args:
+        consumer: the consumer.
+        most_files: how many results it is given at once.
+    """
+
+    def __init__(self, consumer: Consumer, most_files: int) -> None:
+        self._most_files = most_files
+        self._consumer = consumer
+        self._run = token_hex(6)
+        self._number = 0
+        self._gathered = Done()
+        self._since = time.monotonic()
+
+    def add(self, done: Done) -> None:
+        """Add what came of a batch."""
+        self._gathered.pieces += done.pieces
+        self._gathered.counts.add(done.counts)
+        if (
+            self._gathered.counts.files >= self._most_files
+            or self._gathered.nbytes >= _COMMIT_BYTES
+            or time.monotonic() - self._since > _COMMIT_SECONDS
+        ):
+            self.flush()
+
+    def flush(self) -> None:
+        """Give the consumer all that is gathered."""
+        gathered, self._gathered, self._since = self._gathered, Done(), time.monotonic()
+        if gathered.pieces:
+            self._number += 1
+            self._consumer.add(f"{self._run}-{self._number:06}", gathered.pieces)
+
+
+def _still_to_do(files: Files, consumer: Consumer, summary: Summary, progress: Progress) -> Iterator[File]:
     listed = iter(files)
     while chunk := list(islice(listed, _CHUNK)):
         todo = consumer.still_to_do(chunk)
         summary.unchanged += len(chunk) - len(todo)
-        yield from todo
-
-
-def _result(work: Work, file: File) -> Result:
-    begin = time.perf_counter()
-    try:
-        return work(file)
-    except Exception as error:  # noqa: BLE001 - a failure is a row
-        return Result(
-            file, failure=Failure(type(error).__name__, str(error)), seconds=time.perf_counter() - begin
+        progress.skip(
+            len(chunk) - len(todo), sum(each.nbytes for each in chunk) - sum(each.nbytes for each in todo)
         )
+        progress.show()
+        yield from todo

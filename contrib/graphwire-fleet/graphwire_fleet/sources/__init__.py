@@ -1,0 +1,6 @@
+"""Which files do the words of a command line name? They are listed lazily, with sizes and stamps, and none is read."""
+
+from graphwire_fleet.sources.listing import files_of
+from graphwire_fleet.sources.trees import local_file
+
+__all__ = ["files_of", "local_file"]

@@ -1,0 +1,191 @@
+"""Work in bounded processes: what files do to them, nothing is lost, and nothing is there twice."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from fleet_works import DEEDS, Deeds, Kept, Words
+from graphwire_fleet.engine import FleetError, Summary, run
+
+from graphwire.cli.terminal import Output
+
+
+def written(folder: Path, words: dict[str, str]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, word in words.items():
+        (folder / f"{name}.pt2").write_text(word)
+    return folder
+
+
+def ran(folder: Path, work: Any, kept: Kept, **options: Any) -> Summary:
+    output = Output(stdout=io.StringIO(), stderr=io.StringIO())
+    return run(
+        Words(folder), work, kept, output, doing="Trying", **{"workers": 2, "timeout": 20.0, **options}
+    )
+
+
+def test_a_file_that_hangs_crashes_or_takes_memory_is_a_row_and_the_others_of_its_batch_go_on(
+    tmp_path: Path,
+) -> None:
+    good = {f"good{number}": "well" for number in range(40)}
+    bad = {f"good{number * 3}-{deed}": deed for number, deed in enumerate(DEEDS)}
+    special = {"again": "die the first time", "rows": "cannot be packed"}
+    folder, kept = written(tmp_path / "files", good | bad | special), Kept()
+    summary = ran(folder, Deeds(), kept, timeout=2.0, memory=300 << 20, batch_files=20)
+    assert kept.names == sorted(good | bad | special)
+    assert {name.partition("-")[2] or name: failure[0] for name, failure in kept.failures.items()} == {
+        "hang": "Timeout",
+        "hang in C": "Timeout",
+        "loop": "Timeout",
+        "take memory": "OutOfMemory",
+        "ask for memory": "OutOfMemory",
+        "crash": "WorkerDied",
+        "abort": "WorkerDied",
+        "leave": "WorkerDied",
+        "exit": "SystemExit",
+        "raise": "ArchiveError",
+        "be killed": "WorkerDied",
+        "rows": "ValueError",
+    }
+    assert summary.counts.files == len(good | bad | special)
+    assert summary.counts.rows["program"] == len(good) + 1
+    places = {name.partition("-")[2]: failure[1:] for name, failure in kept.failures.items()}
+    assert places["raise"] == ["this is wrong", "graph.nodes[3]"]
+    assert "SIGSEGV" in places["crash"][0]
+    for deed in ("hang", "hang in C", "loop", "crash", "abort"):
+        assert " in " in places[deed][1], deed
+
+
+def test_a_worker_that_somebody_kills_is_replaced_and_nothing_is_lost_or_there_twice(tmp_path: Path) -> None:
+    folder, kept = written(tmp_path / "files", {f"{number:03}": "well" for number in range(200)}), Kept()
+    log = tmp_path / "log"
+    killing = threading.Thread(target=kill_workers, args=(log,))
+    killing.start()
+    summary = ran(folder, Deeds(seconds=0.02, log=str(log)), kept, batch_files=30)
+    killing.join()
+    assert len(begun(log)) > 2  # There were others than the first two.
+    assert kept.failures == {}
+    assert Counter(kept.names) == Counter(f"{number:03}" for number in range(200))
+    assert summary.counts.files == 200
+
+
+RUN = """
+import sys
+from pathlib import Path
+from fleet_works import Deeds, Kept, Words
+from graphwire.cli.terminal import Output
+from graphwire_fleet.engine import run
+files, kept, log = sys.argv[1:]
+options = {"workers": 2, "batch_files": 10, "commit_files": 20}
+run(Words(files), Deeds(0.02, log), Kept(Path(kept)), Output(), doing="Trying", **options)
+"""
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, None)])
+def test_a_killed_run_goes_on_where_it_was_and_leaves_no_process(
+    sent: int, code: int | None, tmp_path: Path
+) -> None:
+    files, log = (
+        written(tmp_path / "files", {f"{number:03}": "well" for number in range(200)}),
+        tmp_path / "log",
+    )
+    (kept := tmp_path / "kept").mkdir()
+    started = subprocess.Popen([sys.executable, "-c", RUN, files, kept, log], env=environment())
+    until(lambda: len(list(kept.glob("*.json"))) > 1)
+    os.kill(started.pid, sent)
+    assert started.wait(30) in ((code,) if code else (-2, 1, 130))
+    workers = begun(log)
+    until(lambda: not any(is_alive(each) for each in workers))
+    first = Kept(kept)
+    assert 40 <= len(first.rows) < 200
+    again = Kept(kept)
+    summary = ran(files, Deeds(), again)
+    assert (summary.unchanged, summary.counts.files) == (len(first.rows), 200 - len(first.rows))
+    assert Counter(Kept(kept).names) == Counter(f"{number:03}" for number in range(200))
+
+
+def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
+    folder, kept = written(tmp_path / "files", {name: "well" for name in "abc"}), Kept()
+    assert ran(folder, Deeds(), kept).counts.files == 3
+    assert ran(folder, Deeds(), kept).counts.files == 0
+    written(folder, {"b": "better", "d": "well"})
+    summary = ran(folder, Deeds(), kept)
+    assert (summary.counts.files, summary.unchanged) == (2, 2)
+    assert kept.names == ["a", "b", "b", "c", "d"]
+
+
+def test_what_is_not_a_regular_file_is_a_row_and_nothing_waits_for_it(tmp_path: Path) -> None:
+    folder, kept = written(tmp_path / "files", {"a": "well", "a\nb": "well", "denied": "well"}), Kept()
+    os.mkfifo(folder / "fifo.pt2")
+    (folder / "dangling.pt2").symlink_to("nowhere")
+    (folder / "folder.pt2").mkdir()
+    (folder / "loop").symlink_to(".")
+    Path(os.fsdecode(bytes(folder) + b"/\xff.pt2")).write_text("well")
+    (folder / "denied.pt2").unlink()
+    (folder / "denied.pt2").symlink_to("/proc/1/mem" if os.getuid() == 0 else "/root/x")
+    ran(folder, Deeds(), kept)
+    assert kept.names == ["\\xff", "a", "a\nb", "dangling", "denied", "fifo"]
+    assert {name: failure[0] for name, failure in kept.failures.items()}.keys() == {
+        "dangling",
+        "denied",
+        "fifo",
+    }
+    assert kept.failures["fifo"][:2] == ["ArchiveError", "this is not a regular file"]
+
+
+def test_work_that_cannot_begin_ends_the_run(tmp_path: Path) -> None:
+    folder = written(tmp_path / "files", {"a": "well"})
+    with pytest.raises(FleetError, match=r"a worker cannot work: .*no_such_module"):
+        ran(folder, Unknown(), Kept())
+
+
+class Unknown(Deeds):
+    """Work that cannot be unpickled in another process."""
+
+    def __reduce__(self) -> Any:
+        return exec, ("import no_such_module",)
+
+
+def kill_workers(log: Path) -> None:
+    """Kill the first two processes, while they work."""
+    until(lambda: len(begun(log)) == 2)
+    for worker in begun(log):
+        os.kill(worker, signal.SIGKILL)
+
+
+def begun(log: Path) -> set[int]:
+    """The processes that worked on files."""
+    return {int(line.split()[0]) for line in log.read_text().splitlines()} if log.exists() else set()
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def until(true: Callable[[], Any]) -> None:
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
