@@ -5,6 +5,7 @@
 # make test-transformers  install transformers too, and run the tests on its models
 # make test-zoo  models of many libraries, installed into .venv-zoo: saved, loaded, and used as test-gate does; half an hour
 # make test-contrib  install transformers, torchao and Model Explorer too, and test the distributions for them, and distributed checkpoints
+# make test-fleet  install pyarrow, DuckDB and Ray too, and test the distribution for any number of files
 # make test-js  build graphwire-js, the reader in TypeScript, and compare it with graphwire; needs Node 20.19 or later
 # make web    bundle the page that shows programs (contrib/graphwire-view) into the package; needs Node 20.19 or later
 # make test-web  test that page, in Chromium if there is one (CHROMIUM is its path)
@@ -29,7 +30,7 @@ BENCH_ARGS ?= --large --scaling --beside
 COVERAGE_FLOOR ?= 96
 
 # Folders whose tests have targets of their own.
-OTHERS := $(addprefix --ignore tests/,transformers zoo contrib/heavy remote/s3 signing triton_kernels)
+OTHERS := $(addprefix --ignore tests/,transformers zoo contrib/heavy contrib/fleet remote/s3 signing triton_kernels)
 
 BASE_PYTHON := $(shell command -v python3.11 || command -v python3)
 PYTHON := $(VENV)/bin/python
@@ -38,7 +39,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench docs clean
+.PHONY: setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-fleet test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench docs clean
 .DELETE_ON_ERROR:
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
@@ -72,6 +73,9 @@ zoo: $(INSTALLED)-zoo
 
 test-contrib: $(INSTALLED)-contrib
 	$(PYTHON) -m pytest tests/contrib/heavy tests/api/test_passes.py $(PYTEST_ARGS)
+
+test-fleet: $(INSTALLED)-fleet
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/contrib/fleet $(PYTEST_ARGS)
 
 test-remote: $(INSTALLED)-s3
 	$(PYTHON) -m pytest tests/remote $(PYTEST_ARGS)
@@ -177,6 +181,10 @@ $(INSTALLED)-zoo: pyproject.toml constraints.txt | $(PYTHON)
 $(INSTALLED)-contrib: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[test,contrib]'
 	@touch $@ $(INSTALLED)-test $(INSTALLED)-base $(INSTALLED)-transformers
+
+$(INSTALLED)-fleet: pyproject.toml constraints.txt | $(PYTHON)
+	$(PIP) -e '.[test,fleet]'
+	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
 
 # The client of S3 needs an older multidict than aiohttp has, and an older python-dateutil than the benchmarks have.
 $(INSTALLED)-s3: pyproject.toml constraints.txt | $(PYTHON)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import json
 import os
 import signal
@@ -12,8 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphwire_fleet.engine import Summary, run
+from graphwire_fleet.sources import files_of
 from graphwire_fleet.work import File, Packed, Result
 
+from graphwire.cli.terminal import Output
 from graphwire.errors import ArchiveError
 
 
@@ -124,9 +128,40 @@ class Words:
         self.errors: list[tuple[Exception, str]] = []
 
     def __iter__(self) -> Any:
-        from graphwire_fleet.sources import files_of
-
         return files_of(self.words, None, lambda error, name: self.errors.append((error, name)))
 
     def counted(self) -> Any:
         return iter(())
+
+
+def written(folder: Path, words: dict[str, str]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, word in words.items():
+        (folder / f"{name}.pt2").write_text(word)
+    return folder
+
+
+def ran(folder: Path, work: Any, kept: Kept, **options: Any) -> Summary:
+    output = Output(stdout=io.StringIO(), stderr=io.StringIO())
+    return run(
+        Words(folder), work, kept, output, doing="Trying", **{"workers": 2, "timeout": 20.0, **options}
+    )
+
+
+def begun(log: Path) -> set[int]:
+    """The processes that worked on files."""
+    return {int(line.split()[0]) for line in log.read_text().splitlines()} if log.exists() else set()
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def until(true: Callable[[], Any]) -> None:
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)

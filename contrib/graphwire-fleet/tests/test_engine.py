@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +15,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fleet_works import DEEDS, Deeds, Kept, Words
-from graphwire_fleet.engine import FleetError, Summary, run
-
-from graphwire.cli.terminal import Output
-
-
-def written(folder: Path, words: dict[str, str]) -> Path:
-    folder.mkdir(exist_ok=True)
-    for name, word in words.items():
-        (folder / f"{name}.pt2").write_text(word)
-    return folder
-
-
-def ran(folder: Path, work: Any, kept: Kept, **options: Any) -> Summary:
-    output = Output(stdout=io.StringIO(), stderr=io.StringIO())
-    return run(
-        Words(folder), work, kept, output, doing="Trying", **{"workers": 2, "timeout": 20.0, **options}
-    )
+from fleet_works import DEEDS, Deeds, Kept, begun, is_alive, ran, until, written
+from graphwire_fleet.engine import FleetError
 
 
 def test_a_file_that_hangs_crashes_or_takes_memory_is_a_row_and_the_others_of_its_batch_go_on(
@@ -165,25 +146,6 @@ def kill_workers(log: Path) -> None:
     until(lambda: len(begun(log)) == 2)
     for worker in begun(log):
         os.kill(worker, signal.SIGKILL)
-
-
-def begun(log: Path) -> set[int]:
-    """The processes that worked on files."""
-    return {int(line.split()[0]) for line in log.read_text().splitlines()} if log.exists() else set()
-
-
-def is_alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def until(true: Callable[[], Any]) -> None:
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def environment() -> dict[str, str]:

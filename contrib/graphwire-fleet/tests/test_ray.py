@@ -1,0 +1,73 @@
+"""The same work on a cluster of Ray, which each test starts on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from fleet_works import Deeds, Kept, begun, ran, until, written
+from graphwire_fleet.engine import FleetError
+
+pytest.importorskip("ray", reason="needs the extra `fleet`: make test-fleet")
+
+
+@pytest.fixture(autouse=True)
+def _path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of the cluster import this work too."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+
+
+def test_hostile_files_are_rows_and_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
+    good = {f"{number:03}": "well" for number in range(100)}
+    bad = {"hang": "hang in C", "crash": "crash", "memory": "take memory", "error": "raise"}
+    folder, kept, log = written(tmp_path / "files", good | bad), Kept(), tmp_path / "log"
+
+    def kill_first() -> None:
+        until(lambda: begun(log))
+        os.kill(min(begun(log)), signal.SIGKILL)
+
+    killing = threading.Thread(target=kill_first)
+    killing.start()
+    work = Deeds(seconds=0.02, log=str(log))
+    summary = ran(folder, work, kept, ray="local", timeout=2.0, memory=300 << 20, batch_files=16)
+    killing.join()
+    assert Counter(kept.names) == Counter([*good, *bad])
+    assert {name: failure[0] for name, failure in kept.failures.items()} == {
+        "hang": "Timeout",
+        "crash": "WorkerDied",
+        "memory": "OutOfMemory",
+        "error": "ArchiveError",
+    }
+    assert summary.counts.files == 104
+    assert ran(folder, work, kept, ray="local").counts.files == 0
+
+
+def test_an_actor_that_dies_is_started_again(tmp_path: Path) -> None:
+    good = {f"{number:03}": "well" for number in range(100)}
+    folder, kept, log = written(tmp_path / "files", good), Kept(), tmp_path / "log"
+
+    def kill_actor() -> None:
+        until(lambda: begun(log))
+        parent = Path(f"/proc/{min(begun(log))}/stat").read_text().rpartition(")")[2].split()[1]
+        os.kill(int(parent), signal.SIGKILL)
+
+    killing = threading.Thread(target=kill_actor)
+    killing.start()
+    ran(folder, Deeds(seconds=0.03, log=str(log)), kept, ray="local", batch_files=10)
+    killing.join()
+    assert Counter(kept.names) == Counter([*good])
+    assert kept.failures == {}
+
+
+def test_a_cluster_that_is_not_there_ends_the_run(tmp_path: Path) -> None:
+    folder = written(tmp_path / "files", {"a": "well"})
+    with pytest.raises(FleetError, match="no cluster of Ray at"):
+        ran(folder, Deeds(), Kept(), ray="auto")
