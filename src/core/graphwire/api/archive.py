@@ -433,6 +433,14 @@ class Archive(Closing):
         return self._package.archive.listed_crc(name) if name in self.names else None
 
     @_bounded
+    def listed_digest(self, name: str) -> str | None:
+        """Return the SHA-256 that the manifest lists for a record, in hexadecimal; None if it lists none for it alone.
+
+        Small records share digests. Nothing but the manifest is read.
+        """
+        return self._package.manifest.sha256.get(name) if name in self.names else None
+
+    @_bounded
     def record_size(self, name: str) -> int:
         """Return the size of a record after inflation, in bytes."""
         return self._package.archive.size(name)

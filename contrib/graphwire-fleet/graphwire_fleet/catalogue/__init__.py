@@ -1,0 +1,1 @@
+"""Where are the rows of many files kept, and how are they found again?"""
