@@ -1,1 +1,15 @@
 """Where are the rows of many files kept, and how are they found again?"""
+
+from graphwire_fleet.catalogue.catalogues import Catalogue, open_catalogue
+from graphwire_fleet.catalogue.folders import Folder, folder_at
+from graphwire_fleet.catalogue.views import add_views, connect, lock_down
+
+__all__ = [
+    "Catalogue",
+    "Folder",
+    "add_views",
+    "connect",
+    "folder_at",
+    "lock_down",
+    "open_catalogue",
+]

@@ -51,7 +51,9 @@ def _named(kind: str) -> Callable[[Any, int], Any]:
 
 
 def _text(kind: str) -> Callable[[Any, int], Any]:
-    return lambda value, _: {kind: value if isinstance(value, str) else getattr(value, "spec", None) or value.name}
+    return lambda value, _: {
+        kind: value if isinstance(value, str) else getattr(value, "spec", None) or value.name
+    }
 
 
 def _symbol(kind: str) -> Callable[[Any, int], Any]:
@@ -102,7 +104,9 @@ FORMS: Final[dict[str, Callable[[Any, int], Any]]] = by_arm(
         "as_optional_tensor": _optional,
         "as_custom_obj": lambda value, _: {"object": value.name, "class": value.class_fqn},
         "as_operator": _text("operator"),
-        "as_complex": lambda value, level: {"complex": [_float(value.real, level), _float(value.imag, level)]},
+        "as_complex": lambda value, level: {
+            "complex": [_float(value.real, level), _float(value.imag, level)]
+        },
         "as_string_to_argument": lambda value, level: {
             "dict": {key: _form(item, level) for key, item in value.items()}
         },

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphwire.errors import GraphwireError
-from graphwire.schema import Argument, Graph, Node, Program, SymInt, named_subgraphs_in, names_in, value_name
+from graphwire.schema import Graph, Node, Program, SymInt, named_subgraphs_in, names_in
 from graphwire.schema.texts import format_infix, parse_expression
 from graphwire_fleet.reading.arguments import arguments_of
 from graphwire_fleet.work import Row

@@ -49,7 +49,9 @@ def program_row(method: MethodInspection, hash: str | None, contains: Sequence[D
         "interface": str(summary.interface),
         "inputs": plain(summary.inputs),
         "outputs": plain(summary.outputs),
-        "symbols": [{"name": each.name, "label": each.label, "range": each.range} for each in summary.symbols],
+        "symbols": [
+            {"name": each.name, "label": each.label, "range": each.range} for each in summary.symbols
+        ],
         "guards": summary.guards,
         "nodes": summary.nodes,
         "subgraphs": summary.subgraphs,

@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Final
 
 import graphwire
 from graphwire.errors import GraphwireError, exception_text
-from graphwire_fleet.catalogue.columns import FILES
-from graphwire_fleet.catalogue.encoding import encode_rows
 from graphwire_fleet.reading.node_rows import node_rows
 from graphwire_fleet.reading.program_rows import content_hash, program_row, weight_rows
 from graphwire_fleet.reading.readers import readers
+from graphwire_fleet.tables import FILES, encode_rows
 from graphwire_fleet.work import Failure, File, Packed, Result, Row
 
 __all__ = ["READINGS", "Inspecting", "Reading", "Targeting", "Verifying", "failure_of"]

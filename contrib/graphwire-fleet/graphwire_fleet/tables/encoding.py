@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from graphwire_fleet.catalogue.columns import TABLES
+from graphwire_fleet.tables.columns import TABLES
 from graphwire_fleet.work import Row
 
 __all__ = ["decode_rows", "encode_rows", "rows_table"]

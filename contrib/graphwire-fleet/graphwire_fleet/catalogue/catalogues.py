@@ -1,0 +1,216 @@
+"""A catalogue that is being written: it keeps the results of batches, and knows which files it has."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphwire_fleet.catalogue.folders import Folder, folder_at
+from graphwire_fleet.catalogue.merging import merge_parts
+from graphwire_fleet.catalogue.parts import (
+    READS_A_PART,
+    Commit,
+    commit,
+    commits_of,
+    create,
+    sweep,
+    write_rows,
+)
+from graphwire_fleet.catalogue.views import GONE, add_views, connect
+from graphwire_fleet.tables import FILES, TABLES, decode_rows
+from graphwire_fleet.work import File, Packed
+
+__all__ = ["Catalogue", "open_catalogue"]
+
+_TRIED_AGAIN: Final = ("Timeout", "OutOfMemory", "WorkerDied", "RemoteError", "PermissionError", "OSError")
+"""The failures that may be over: such files are read again by the next run."""
+_MOST_PARTS: Final = 32
+"""The number of parts of one level that are merged to one of the next."""
+_MEMORY: Final = "256MB"
+
+
+@contextmanager
+def open_catalogue(
+    place: str,
+    work: str,
+    settings: str,
+    readers: Sequence[str],
+    storage_options: Mapping[str, Any] | None = None,
+) -> Iterator[Catalogue]:
+    """A context with a catalogue that results are added to. It is created if there is none.
+
+    Args:
+        place: the path or URL of its folder.
+        work: what files are read for: `inspect`, `verify` or `targets`.
+        settings: the options of that.
+        readers: what reads them, as in the table `files`.
+        storage_options: what the file system of a URL takes.
+
+    Raises:
+        ArchiveError: another process writes to it, it is damaged, or has another version.
+    """
+    folder = folder_at(place, storage_options)
+    release = folder.lock()
+    try:
+        create(folder, f"graphwire-fleet {metadata.version('graphwire-fleet')}")
+        with tempfile.TemporaryDirectory(prefix="graphwire-fleet-") as temporary:
+            catalogue = Catalogue(folder, work, settings, readers, Path(temporary))
+            try:
+                yield catalogue
+            finally:
+                catalogue.close()
+    finally:
+        release()
+
+
+class Catalogue:
+    """A catalogue that results are added to: the `Consumer` of the works that read files.
+
+    It holds no list of files in memory: what it knows of them is in a temporary database on this machine.
+    """
+
+    def __init__(
+        self, folder: Folder, work: str, settings: str, readers: Sequence[str], temporary: Path
+    ) -> None:
+        self._folder = folder
+        self._work = work
+        self._commits = commits_of(folder)
+        sweep(folder, self._commits)
+        self._known = sqlite3.connect(temporary / "known.sqlite", isolation_level=None)
+        for setting in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -16384"):
+            self._known.execute(f"PRAGMA {setting}")
+        self._find_known(settings, readers)
+
+    def _find_known(self, settings: str, readers: Sequence[str]) -> None:
+        """Fill the database with all files, and for those that need not be read again, their stamp."""
+        self._known.execute(
+            "CREATE TABLE known (file TEXT PRIMARY KEY, stamp TEXT, seen INTEGER DEFAULT 0) WITHOUT ROWID"
+        )
+        with connect(_MEMORY) as connection:
+            add_views(connection, self._folder)
+            rows = connection.execute(
+                f"""
+                SELECT file, max(stamp) FILTER (
+                    WHERE work = ? AND settings = ? AND readers = ?::VARCHAR[]
+                    AND coalesce(failure_kind, '') NOT IN ({", ".join("?" * len(_TRIED_AGAIN))})
+                ) FROM {FILES} GROUP BY file
+                """,
+                [self._work, settings, list(readers), *_TRIED_AGAIN],
+            )
+            self._known.execute("BEGIN")
+            while chunk := rows.fetchmany(10_000):
+                self._known.executemany("INSERT INTO known (file, stamp) VALUES (?, ?)", chunk)
+            self._known.execute("COMMIT")
+
+    def still_to_do(self, files: Sequence[File]) -> Sequence[File]:
+        """Return those of some files that are new, changed, or were read by other versions or with other options."""
+        found = []
+        self._known.execute("BEGIN")
+        for each in files:
+            row = self._known.execute(
+                "UPDATE known SET seen = 1 WHERE file = ? RETURNING stamp", [each.name]
+            ).fetchone()
+            if row is None or row[0] != each.stamp:
+                found.append(each)
+        self._known.execute("COMMIT")
+        return found
+
+    def add(self, batch: str, pieces: Sequence[Packed]) -> None:
+        """Keep all of some packed results, or nothing."""
+        part = self._next_part(batch)
+        rows = _numbered(part, pieces)
+        self._write(part, rows)
+
+    def forget_vanished(self, covered: Callable[[str], bool]) -> int:
+        """Take files out of the catalogue that were not offered to `still_to_do`, and return how many.
+
+        Args:
+            covered: whether a name is one that the listing would have found if there were such a file.
+        """
+        names = self._known.execute("SELECT file FROM known WHERE seen = 0 ORDER BY file")
+        count = 0
+        while chunk := [row[0] for row in names.fetchmany(100_000)]:
+            gone = [{"file": name, "work": GONE, "stamp": ""} for name in chunk if covered(name)]
+            if gone:
+                part = self._next_part(GONE)
+                self._write(part, _numbered(part, [{FILES: gone}]))
+                count += len(gone)
+        return count
+
+    def tidy(self) -> None:
+        """Merge small parts, and drop what no longer counts if it is a third of all rows or more."""
+        with connect(_MEMORY) as connection:
+            add_views(connection, self._folder)
+            all_rows = sum(each.rows.get(FILES, 0) for each in self._commits)
+            present = connection.sql("SELECT read FROM temp.present_main").to_arrow_table()["read"]
+        if all_rows - len(present) > all_rows // 3:
+            self.compact(present)
+
+    def compact(self, present: pa.ChunkedArray | None = None) -> None:
+        """Merge all parts to one, with the rows that count."""
+        if present is None:
+            with connect(_MEMORY) as connection:
+                add_views(connection, self._folder)
+                present = connection.sql("SELECT read FROM temp.present_main").to_arrow_table()["read"]
+        if self._commits:
+            self._merge(self._commits, present)
+
+    def close(self) -> None:
+        """Remove what is temporary."""
+        self._known.close()
+
+    # ------------------------------------------------------------------------------------------------------- parts
+
+    def _next_part(self, batch: str) -> str:
+        number = 1 + max((each.number for each in self._commits), default=0)
+        return f"{number:08}-{batch}-{os.urandom(4).hex()}"
+
+    def _write(self, part: str, rows: Mapping[str, pa.Table]) -> None:
+        for table, each in rows.items():
+            write_rows(self._folder, table, part, each)
+        made = Commit(part, {table: each.num_rows for table, each in rows.items()})
+        commit(self._folder, made)
+        self._commits.append(made)
+        level = 0
+        while len(small := [each for each in self._commits if each.level == level]) >= _MOST_PARTS:
+            self._merge(small, None)
+            level += 1
+
+    def _merge(self, commits: Sequence[Commit], present: pa.ChunkedArray | None) -> None:
+        made = merge_parts(self._folder, commits, self._next_part("merged"), present)
+        merged = {each.part for each in commits}
+        self._commits = [*(each for each in self._commits if each.part not in merged), made]
+
+
+def _numbered(part: str, pieces: Sequence[Packed | Mapping[str, Any]]) -> dict[str, pa.Table]:
+    """Return the rows of pieces by table, with the numbers of their readings, and when they were written."""
+    first = int(part.partition("-")[0]) * READS_A_PART
+    found: dict[str, list[pa.Table]] = {}
+    for piece in pieces:
+        readings = 0
+        for table in TABLES.keys() & piece.keys():
+            rows = decode_rows(table, piece[table])
+            if table == FILES:
+                readings = rows.num_rows
+                rows = _with(rows, "at", pa.scalar(datetime.now(UTC), rows.schema.field("at").type))
+            if rows.num_rows:
+                reads = pc.add(pc.coalesce(rows["read"], pa.scalar(0, pa.int64())), first)
+                found.setdefault(table, []).append(_with(rows, "read", reads))
+        first += readings
+    return {table: pa.concat_tables(each) for table, each in found.items()}
+
+
+def _with(rows: pa.Table, column: str, value: Any) -> pa.Table:
+    index = rows.schema.get_field_index(column)
+    values = pa.repeat(value, rows.num_rows) if isinstance(value, pa.Scalar) else value
+    return rows.set_column(index, rows.schema.field(index), values)

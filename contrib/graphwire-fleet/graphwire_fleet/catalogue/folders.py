@@ -1,0 +1,180 @@
+"""The folder of a catalogue, on this machine or at a URL: files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from graphwire.errors import ArchiveError
+from graphwire.wire.remote import RemoteFile, located
+
+__all__ = ["Folder", "LocalFolder", "RemoteFolder", "folder_at"]
+
+
+class Folder(Protocol):
+    """A folder with folders of files, named `tables/name.parquet`."""
+
+    name: str
+    """The path or URL, for messages."""
+    file_system: Any
+    """The file system of fsspec that the paths are of; None on this machine."""
+
+    def names(self, below: str) -> list[str]:
+        """Return the names of the files in a folder below this one, sorted; empty if there is no such folder."""
+        ...
+
+    def path(self, name: str) -> str:
+        """Return what DuckDB opens."""
+        ...
+
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes of a file; None if there is none."""
+        ...
+
+    def writing(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """Return a stream for a file that appears when the block ends without an error."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if there is one."""
+        ...
+
+    def lock(self) -> Callable[[], None]:
+        """Take the folder for one writer, and return what releases it.
+
+        Raises:
+            ArchiveError: another process writes to it.
+        """
+        ...
+
+
+def folder_at(place: str, storage_options: Mapping[str, Any] | None = None) -> Folder:
+    """Return the folder of a path or URL. Nothing is created."""
+    found = located(place, storage_options)
+    if isinstance(found, RemoteFile):
+        return RemoteFolder(found)
+    return LocalFolder(Path(found))
+
+
+class LocalFolder:
+    """A folder on this machine."""
+
+    file_system = None
+
+    def __init__(self, root: Path) -> None:
+        self.name = str(root)
+        self._root = Path(os.path.abspath(root))  # noqa: PTH100 - a link stays as it is named
+
+    def names(self, below: str) -> list[str]:
+        """Return the names of the files in a folder."""
+        folder = self._root / below
+        if not folder.is_dir():
+            return []
+        return sorted(each.name for each in folder.iterdir() if not each.name.startswith("."))
+
+    def path(self, name: str) -> str:
+        """Return the path of a file."""
+        return str(self._root / name)
+
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes of a file; None if there is none."""
+        try:
+            return (self._root / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[BinaryIO]:
+        """Write to a temporary file beside it, and rename that."""
+        path = self._root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with part.open("wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        (self._root / name).unlink(missing_ok=True)
+
+    def lock(self) -> Callable[[], None]:
+        """Lock a file in the folder, which the system releases when the process ends, however it ends."""
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return lambda: None
+        self._root.mkdir(parents=True, exist_ok=True)
+        stream = (self._root / ".lock").open("wb")
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            stream.close()
+            raise ArchiveError(
+                "another process writes to this catalogue", remedy="Wait for it, or name another folder"
+            ).of(self.name) from None
+        for part in self._root.glob("*/.*.part"):  # of a process that was killed
+            part.unlink(missing_ok=True)
+        return stream.close
+
+
+class RemoteFolder:
+    """A folder at a URL. What lists its files is a single object, so that its writer needs no renames."""
+
+    def __init__(self, place: RemoteFile) -> None:
+        self.name = place.url
+        self.file_system = place.fs
+        self._root = place.path.rstrip("/")
+
+    def names(self, below: str) -> list[str]:
+        """Return the names of the files in a folder."""
+        folder = f"{self._root}/{below}"
+        self.file_system.invalidate_cache(folder)
+        try:
+            found = self.file_system.ls(folder, detail=False)
+        except FileNotFoundError:
+            return []
+        return sorted(name for each in found if (name := each.rstrip("/").rpartition("/")[2]))
+
+    def path(self, name: str) -> str:
+        """Return the URL of a file, as DuckDB takes it."""
+        return str(self.file_system.unstrip_protocol(f"{self._root}/{name}"))
+
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes of a file; None if there is none."""
+        try:
+            return bytes(self.file_system.cat_file(f"{self._root}/{name}"))
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[BinaryIO]:
+        """Upload a file; stores have it when the upload ends."""
+        path = f"{self._root}/{name}"
+        with suppress(Exception):  # object stores have no folders
+            self.file_system.makedirs(path.rpartition("/")[0], exist_ok=True)
+        stream = self.file_system.open(path, "wb")
+        try:
+            yield stream
+        except BaseException:
+            with suppress(Exception):
+                stream.discard()
+            stream.closed = True  # otherwise the garbage collector would end the upload
+            raise
+        stream.close()
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        with suppress(FileNotFoundError):
+            self.file_system.rm_file(f"{self._root}/{name}")
+
+    def lock(self) -> Callable[[], None]:
+        """Do nothing: stores have no locks."""
+        return lambda: None

@@ -1,0 +1,165 @@
+"""The parts of a catalogue: what one batch wrote. A part is visible as a whole, by its commit.
+
+    OUT/catalogue.json              the version of the columns
+    OUT/commits/NUMBER-NAME.json    a commit: the tables of a part, with their rows, and the parts that it replaces
+    OUT/TABLE/NUMBER-NAME.parquet   the rows of one table of that part
+
+A file of rows without a commit does not count: its writer was killed. The next writer removes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphwire.errors import ArchiveError
+from graphwire_fleet.catalogue.folders import Folder
+from graphwire_fleet.tables import SCHEMA, TABLES
+
+__all__ = [
+    "READS_A_PART",
+    "Commit",
+    "check_schema",
+    "commits_of",
+    "create",
+    "file_of",
+    "remove_parts",
+    "sweep",
+]
+
+_ABOUT, _COMMITS = "catalogue.json", "commits"
+_NAME: Final = re.compile(r"[0-9]{8}-[A-Za-z0-9._-]+")
+
+READS_A_PART: Final = 1 << 20
+"""The numbers of readings that each part has for itself."""
+
+
+class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What makes a part visible."""
+
+    part: str
+    """Its name: eight digits of its number, a dash, and the name of the batch."""
+    rows: dict[str, int]
+    """How many rows it has of each table; a table without rows has no file."""
+    level: int = 0
+    """How often its rows were merged with those of other parts."""
+    replaces: list[str] = []
+    """The parts whose rows it has, which no longer count."""
+
+    @property
+    def number(self) -> int:
+        """The number of the part; later parts have larger ones."""
+        return int(self.part.partition("-")[0])
+
+
+class _About(msgspec.Struct):
+    schema: int
+    written_by: str
+
+
+def create(folder: Folder, written_by: str) -> None:
+    """Make a folder a catalogue, if it is none yet.
+
+    Raises:
+        ArchiveError: it is one of another version.
+    """
+    if folder.read(_ABOUT) is None:
+        with folder.writing(_ABOUT) as stream:
+            stream.write(msgspec.json.encode(_About(SCHEMA, written_by)))
+    check_schema(folder)
+
+
+def check_schema(folder: Folder) -> None:
+    """Check that a folder is a catalogue of this version.
+
+    Raises:
+        ArchiveError: it is none, or of another version.
+    """
+    data = folder.read(_ABOUT)
+    if data is None:
+        raise ArchiveError(
+            "this is no catalogue", remedy="Make one with `graphwire fleet inspect PATTERN -o FOLDER`"
+        ).of(folder.name)
+    try:
+        about = msgspec.json.decode(data, type=_About)
+    except msgspec.DecodeError as error:
+        raise ArchiveError(f"{_ABOUT} is damaged: {error}", remedy="Make the catalogue anew").of(
+            folder.name
+        ) from error
+    if about.schema != SCHEMA:
+        raise ArchiveError(
+            f"the catalogue has version {about.schema} of the columns (written by {about.written_by}), and this reads {SCHEMA}",
+            remedy="Make it anew in another folder: files are read again, and nothing else is lost",
+        ).of(folder.name)
+
+
+def file_of(table: str, part: str) -> str:
+    """Return the name of the file with the rows of one table of a part."""
+    return f"{table}/{part}.parquet"
+
+
+def commits_of(folder: Folder) -> list[Commit]:
+    """Return the commits of the parts that count, in their order.
+
+    Raises:
+        ArchiveError: a commit is damaged.
+    """
+    found = []
+    for name in folder.names(_COMMITS):
+        data = folder.read(f"{_COMMITS}/{name}")
+        if data is None:  # just replaced
+            continue
+        try:
+            commit = msgspec.json.decode(data, type=Commit)
+        except msgspec.DecodeError as error:
+            raise _damaged(folder, name, str(error)) from error
+        if _NAME.fullmatch(commit.part) is None or not commit.rows.keys() <= TABLES.keys():
+            raise _damaged(folder, name, "it names no part of a catalogue")
+        found.append(commit)
+    replaced = {part for each in found for part in each.replaces}
+    return sorted((each for each in found if each.part not in replaced), key=lambda each: each.number)
+
+
+def _damaged(folder: Folder, name: str, problem: str) -> ArchiveError:
+    remedy = "Remove this file; the files of its part are read again"
+    return ArchiveError(f"the commit is damaged: {problem}", place=f"{_COMMITS}/{name}", remedy=remedy).of(
+        folder.name
+    )
+
+
+def write_rows(folder: Folder, table: str, part: str, rows: pa.Table) -> None:
+    """Write the rows of one table of a part."""
+    with folder.writing(file_of(table, part)) as stream:
+        pq.write_table(rows, stream, compression="zstd")
+
+
+def commit(folder: Folder, made: Commit) -> None:
+    """Make a part visible, in one step."""
+    with folder.writing(f"{_COMMITS}/{made.part}.json") as stream:
+        stream.write(msgspec.json.encode(made))
+
+
+def remove_parts(folder: Folder, parts: Mapping[str, Collection[str]]) -> None:
+    """Remove parts that no longer count: first their commits, then their rows, by the tables that each has."""
+    for part in parts:
+        folder.remove(f"{_COMMITS}/{part}.json")
+    for part, tables in parts.items():
+        for table in tables:
+            folder.remove(file_of(table, part))
+
+
+def sweep(folder: Folder, commits: Collection[Commit]) -> None:
+    """Remove what does not count: the files of writers that were killed, and commits that were replaced."""
+    kept = {each.part for each in commits}
+    for name in folder.names(_COMMITS):
+        if name.removesuffix(".json") not in kept:
+            folder.remove(f"{_COMMITS}/{name}")
+    for table in TABLES:
+        for name in folder.names(table):
+            if name.removesuffix(".parquet") not in kept:
+                folder.remove(f"{table}/{name}")
