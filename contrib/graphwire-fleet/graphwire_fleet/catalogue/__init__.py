@@ -2,6 +2,7 @@
 
 from graphwire_fleet.catalogue.catalogues import Catalogue, open_catalogue
 from graphwire_fleet.catalogue.folders import Folder, folder_at
+from graphwire_fleet.catalogue.roots import roots_of
 from graphwire_fleet.catalogue.views import add_views, connect, lock_down
 
 __all__ = [
@@ -12,4 +13,5 @@ __all__ = [
     "folder_at",
     "lock_down",
     "open_catalogue",
+    "roots_of",
 ]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,24 +36,39 @@ _TRIED_AGAIN: Final = ("Timeout", "OutOfMemory", "WorkerDied", "RemoteError", "P
 """The failures that may be over: such files are read again by the next run."""
 _MOST_PARTS: Final = 32
 """The number of parts of one level that are merged to one of the next."""
+_AT_ONCE: Final = 10_000
+"""How many names are taken from the temporary database at once."""
 _MEMORY: Final = "256MB"
+
+
+class Kept(Protocol):
+    """A work whose results a catalogue keeps."""
+
+    @property
+    def name(self) -> str:
+        """What files are read for."""
+        ...
+
+    @property
+    def settings(self) -> str:
+        """The options that decide which rows there are."""
+        ...
+
+    @property
+    def readers(self) -> Sequence[str]:
+        """The distributions that read the files, with their versions."""
+        ...
 
 
 @contextmanager
 def open_catalogue(
-    place: str,
-    work: str,
-    settings: str,
-    readers: Sequence[str],
-    storage_options: Mapping[str, Any] | None = None,
+    place: str, work: Kept, storage_options: Mapping[str, Any] | None = None
 ) -> Iterator[Catalogue]:
-    """A context with a catalogue that results are added to. It is created if there is none.
+    """A context with a catalogue that the results of a work are added to. It is created if there is none.
 
     Args:
         place: the path or URL of its folder.
-        work: what files are read for: `inspect`, `verify` or `targets`.
-        settings: the options of that.
-        readers: what reads them, as in the table `files`.
+        work: what files are read for.
         storage_options: what the file system of a URL takes.
 
     Raises:
@@ -64,7 +79,7 @@ def open_catalogue(
     try:
         create(folder, f"graphwire-fleet {metadata.version('graphwire-fleet')}")
         with tempfile.TemporaryDirectory(prefix="graphwire-fleet-") as temporary:
-            catalogue = Catalogue(folder, work, settings, readers, Path(temporary))
+            catalogue = Catalogue(folder, work, Path(temporary))
             try:
                 yield catalogue
             finally:
@@ -79,19 +94,16 @@ class Catalogue:
     It holds no list of files in memory: what it knows of them is in a temporary database on this machine.
     """
 
-    def __init__(
-        self, folder: Folder, work: str, settings: str, readers: Sequence[str], temporary: Path
-    ) -> None:
+    def __init__(self, folder: Folder, work: Kept, temporary: Path) -> None:
         self._folder = folder
-        self._work = work
         self._commits = commits_of(folder)
         sweep(folder, self._commits)
         self._known = sqlite3.connect(temporary / "known.sqlite", isolation_level=None)
         for setting in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -16384"):
             self._known.execute(f"PRAGMA {setting}")
-        self._find_known(settings, readers)
+        self._find_known(work)
 
-    def _find_known(self, settings: str, readers: Sequence[str]) -> None:
+    def _find_known(self, work: Kept) -> None:
         """Fill the database with all files, and for those that need not be read again, their stamp."""
         self._known.execute(
             "CREATE TABLE known (file TEXT PRIMARY KEY, stamp TEXT, seen INTEGER DEFAULT 0) WITHOUT ROWID"
@@ -105,10 +117,10 @@ class Catalogue:
                     AND coalesce(failure_kind, '') NOT IN ({", ".join("?" * len(_TRIED_AGAIN))})
                 ) FROM {FILES} GROUP BY file
                 """,
-                [self._work, settings, list(readers), *_TRIED_AGAIN],
+                [work.name, work.settings, list(work.readers), *_TRIED_AGAIN],
             )
             self._known.execute("BEGIN")
-            while chunk := rows.fetchmany(10_000):
+            while chunk := rows.fetchmany(_AT_ONCE):
                 self._known.executemany("INSERT INTO known (file, stamp) VALUES (?, ?)", chunk)
             self._known.execute("COMMIT")
 
@@ -131,20 +143,24 @@ class Catalogue:
         rows = _numbered(part, pieces)
         self._write(part, rows)
 
-    def forget_vanished(self, covered: Callable[[str], bool]) -> int:
-        """Take files out of the catalogue that were not offered to `still_to_do`, and return how many.
+    def forget_vanished(self, roots: Sequence[str], exists: Callable[[str], bool]) -> int:
+        """Take files out of the catalogue that were not offered to `still_to_do` and are gone, and return how many.
 
         Args:
-            covered: whether a name is one that the listing would have found if there were such a file.
+            roots: the beginnings of the names that were looked for; others stay.
+            exists: whether there is a file of a name.
         """
-        names = self._known.execute("SELECT file FROM known WHERE seen = 0 ORDER BY file")
         count = 0
-        while chunk := [row[0] for row in names.fetchmany(100_000)]:
-            gone = [{"file": name, "work": GONE, "stamp": ""} for name in chunk if covered(name)]
-            if gone:
-                part = self._next_part(GONE)
-                self._write(part, _numbered(part, [{FILES: gone}]))
-                count += len(gone)
+        for root in roots:
+            names = self._known.execute(
+                "SELECT file FROM known WHERE seen = 0 AND substr(file, 1, ?) = ? ORDER BY file",
+                [len(root), root],
+            )
+            while chunk := [row[0] for row in names.fetchmany(_AT_ONCE)]:
+                gone = [{"file": name, "work": GONE, "stamp": ""} for name in chunk if not exists(name)]
+                if gone:
+                    self._write(part := self._next_part(GONE), _numbered(part, [{FILES: gone}]))
+                    count += len(gone)
         return count
 
     def tidy(self) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from graphwire.cli.files import FAILED, OK, open_options
 from graphwire.cli.terminal import Output
@@ -13,12 +16,21 @@ __all__ = ["add_inspect", "add_targets", "add_verify"]
 
 def add_inspect(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `inspect`."""
-    _add(parser, "inspect")
+    _add(parser, "inspect", "nodes", "digests")
+    parser.add_argument(
+        "--no-nodes", dest="nodes", action="store_false", help="write no row for each node, only their counts"
+    )
+    parser.add_argument(
+        "--digests",
+        action="store_true",
+        help="read the weights too, for the digests that files do not list",
+    )
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `verify`."""
-    _add(parser, "verify")
+    _add(parser, "verify", "sha256")
+    parser.add_argument("--sha256", action="store_true", help="compute the digest of each file too")
 
 
 def add_targets(parser: argparse.ArgumentParser) -> None:
@@ -26,25 +38,47 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
     _add(parser, "targets")
 
 
-def _add(parser: argparse.ArgumentParser, what: str) -> None:
+def _add(parser: argparse.ArgumentParser, what: str, *settings: str) -> None:
     add_patterns(parser)
     parser.add_argument(
         "-o",
         "--output",
         metavar="OUT",
         required=True,
-        help="the folder of the catalogue; what it has is kept",
+        help="the folder or URL of the catalogue; what it has is kept",
     )
     add_engine(parser)
-    parser.set_defaults(run=_run, what=what)
+    parser.set_defaults(run=_run, what=what, settings=settings)
 
 
 def _run(arguments: argparse.Namespace, output: Output) -> int:
-    # `open_catalogue(folder, table)` gives a context with a `Consumer`; `work_named(name, options)` a `Work`.
-    from graphwire_fleet.catalogue import open_catalogue, work_named
+    from graphwire_fleet.catalogue import open_catalogue, roots_of
     from graphwire_fleet.engine import run
+    from graphwire_fleet.reading import READINGS
 
-    work, files = work_named(arguments.what, open_options(arguments)), listed(arguments, output)
-    with open_catalogue(arguments.output, arguments.what) as catalogue:
+    given = {name: getattr(arguments, name) for name in arguments.settings}
+    work = READINGS[arguments.what](dict(open_options(arguments)), **given)
+    files = listed(arguments, output)
+    with open_catalogue(arguments.output, work, arguments.storage_options) as catalogue:
         summary = run(files, work, catalogue, output, doing=arguments.what, **engine_options(arguments))
+        if not files.problems:  # Otherwise what was not listed may well be there.
+            gone = catalogue.forget_vanished(
+                roots_of(arguments.patterns), _existence(arguments.storage_options)
+            )
+            if gone:
+                output.remark(f"{gone:,} files are gone, and left the catalogue")
+        catalogue.tidy()
     return max(summary.report(output), FAILED if files.problems else OK)
+
+
+def _existence(storage_options: Mapping[str, Any] | None) -> Callable[[str], bool]:
+    """Return a function that tells whether there is a file of a name in the catalogue."""
+    from graphwire.wire.remote import RemoteFile, located
+
+    def exists(name: str) -> bool:
+        place = located(name, storage_options)
+        if isinstance(place, RemoteFile):
+            return bool(place.fs.exists(place.path))
+        return os.path.lexists(place)
+
+    return exists

@@ -41,6 +41,11 @@ class Reading:
         own = {name: value for name, value in asdict(self).items() if name != "options"}
         return json.dumps(own, sort_keys=True)
 
+    @property
+    def readers(self) -> list[str]:
+        """What reads the files here, such as `graphwire 0.1.0`."""
+        return readers()
+
     def __call__(self, file: File) -> Result:
         """Read a file. An error becomes its failure."""
         start = time.perf_counter()
@@ -53,7 +58,7 @@ class Reading:
     def pack(self, results: Sequence[Result]) -> Packed:
         """Encode the rows of several files as streams of Arrow, each row with the number of its reading among them."""
         rows: dict[str, list[Row]] = {FILES: []}
-        known = readers()
+        known = self.readers
         for read, result in enumerate(results):
             own = next(iter(result.tables.get(FILES, ())), {})
             rows[FILES].append({"read": read, **self._file_row(result, known), **own})
