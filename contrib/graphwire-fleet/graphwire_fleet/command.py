@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from graphwire.cli.files import add_options
+from graphwire_fleet.commands.asking import add_columns, add_query, asking
 from graphwire_fleet.commands.reading import add_inspect, add_targets, add_verify
+from graphwire_fleet.questions import QUESTIONS
 
 __all__ = ["ACTIONS", "FleetCommand"]
 
@@ -27,6 +29,9 @@ ACTIONS = {
     "inspect": Action("write what files contain to a catalogue", add_inspect),
     "verify": Action("write the problems of files to a catalogue", add_verify),
     "targets": Action("write the torch releases that files can be written for to a catalogue", add_targets),
+    "query": Action("ask a catalogue in SQL", add_query),
+    "columns": Action("list the tables and columns of a catalogue", add_columns),
+    **{name: Action(each.help, asking(each)) for name, each in QUESTIONS.items()},
 }
 """The actions, in the order in which the help lists them."""
 

@@ -24,7 +24,7 @@ def _root(word: str) -> str:
         path = os.path.abspath(path)  # noqa: PTH100 - a link stays as it is named
         if os.path.isdir(path):  # noqa: PTH112
             return os.path.join(path, "")  # noqa: PTH118
-        if os.path.lexists(path):  # noqa: PTH110
+        if os.path.lexists(path):
             return path
         return _fixed(path, _MAGIC)
     return _fixed(shown_url(word), _MAGIC - {"?"} if word.startswith("http") else _MAGIC)

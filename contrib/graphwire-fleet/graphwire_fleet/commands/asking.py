@@ -1,0 +1,129 @@
+"""The actions that ask a catalogue: `query`, and one for each question."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from graphwire.cli.files import OK
+from graphwire.cli.terminal import Output, Section
+from graphwire_fleet.questions import Question
+
+__all__ = ["add_columns", "add_query", "asking"]
+
+
+def add_query(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `query`."""
+    parser.add_argument("catalogue", metavar="CATALOGUE", help="the folder or URL of a catalogue")
+    parser.add_argument(
+        "sql",
+        metavar="SQL",
+        nargs="?",
+        help="a SELECT in the SQL of DuckDB; without it, the tables are listed",
+    )
+    parser.add_argument(
+        "--unlocked",
+        action="store_true",
+        help="let the SQL read other files, load extensions, and write files",
+    )
+    _add_form(parser)
+    parser.set_defaults(run=_query)
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `columns`: none."""
+    parser.set_defaults(run=_columns)
+
+
+def asking(question: Question) -> Callable[[argparse.ArgumentParser], None]:
+    """Return the function that adds the arguments of the action of a question."""
+
+    def add(parser: argparse.ArgumentParser) -> None:
+        for schema in question.catalogues:
+            name = "catalogue" if schema == "main" else schema
+            parser.add_argument(schema, metavar=name.upper(), help="the folder or URL of a catalogue")
+        for index, each in enumerate(question.parameters):
+            how: dict[str, Any] = {"help": each.help, "type": each.type}
+            if each.name.startswith("--"):
+                how |= {"dest": f"value_{index}", "metavar": each.name[2:].upper()}
+                parser.add_argument(each.name, **how)
+            else:
+                parser.add_argument(f"value_{index}", metavar=each.name, **how)
+        parser.add_argument("--sql", action="store_true", help="print the SQL of the question, to change it")
+        _add_form(parser)
+        parser.set_defaults(run=_ask, question=question)
+
+    return add
+
+
+def _add_form(parser: argparse.ArgumentParser) -> None:
+    form = parser.add_mutually_exclusive_group()
+    for name, help in (
+        ("json", "print a JSON object for each row, on a line of its own"),
+        ("csv", "print CSV"),
+    ):
+        form.add_argument(
+            f"--{name}", dest="form", action="store_const", const=name, default="table", help=help
+        )
+    form.add_argument(
+        "-o", "--output", metavar="FILE", help="write the rows to this file: *.parquet, *.csv or *.json"
+    )
+    parser.add_argument(
+        "--storage-options", metavar="JSON", type=_options, help="what the file system of a URL takes"
+    )
+
+
+def _options(text: str) -> Any:
+    import json
+
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"this is not JSON: {error}") from None
+
+
+def _query(arguments: argparse.Namespace, output: Output) -> int:
+    from graphwire_fleet.asking import ask, opened
+
+    locked = not arguments.unlocked
+    places = {"main": arguments.catalogue}
+    with opened(places, arguments.storage_options, locked=locked) as connection:
+        return _give(ask(connection, arguments.sql, locked=locked), arguments, output)
+
+
+def _ask(arguments: argparse.Namespace, output: Output) -> int:
+    from graphwire_fleet.asking import ask, check_works, opened
+
+    question: Question = arguments.question
+    if arguments.sql:
+        output.line(question.sql)
+        return OK
+    values: dict[str, Any] = {}
+    for index, each in enumerate(question.parameters):
+        values |= each.values(getattr(arguments, f"value_{index}"))
+    places: Mapping[str, str] = {schema: getattr(arguments, schema) for schema in question.catalogues}
+    with opened(places, arguments.storage_options) as connection:
+        for schema, place in places.items():
+            check_works(connection, schema, place, question.works)
+        return _give(ask(connection, question.sql, values), arguments, output)
+
+
+def _give(answer: Any, arguments: argparse.Namespace, output: Output) -> int:
+    from graphwire_fleet.asking import print_answer, write_answer
+
+    if arguments.output is not None:
+        write_answer(answer, arguments.output)
+    else:
+        print_answer(answer, output, arguments.form)
+    return OK
+
+
+def _columns(arguments: argparse.Namespace, output: Output) -> int:
+    from graphwire_fleet.tables import TABLES
+
+    output.sections(
+        Section(f"{each.name}: {each.help}", rows=[(column.name, column.help) for column in each.columns])
+        for each in TABLES.values()
+    )
+    return OK
