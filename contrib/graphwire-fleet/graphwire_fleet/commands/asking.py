@@ -16,12 +16,7 @@ __all__ = ["add_columns", "add_query", "asking"]
 def add_query(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `query`."""
     parser.add_argument("catalogue", metavar="CATALOGUE", help="the folder or URL of a catalogue")
-    parser.add_argument(
-        "sql",
-        metavar="SQL",
-        nargs="?",
-        help="a SELECT in the SQL of DuckDB; without it, the tables are listed",
-    )
+    parser.add_argument("sql", metavar="SQL", help="a SELECT in the SQL of DuckDB")
     parser.add_argument(
         "--unlocked",
         action="store_true",

@@ -61,14 +61,14 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
     files = listed(arguments, output)
     with open_catalogue(arguments.output, work, arguments.storage_options) as catalogue:
         summary = run(files, work, catalogue, output, doing=arguments.what, **engine_options(arguments))
-        if not getattr(files, "problems", 0):  # Otherwise what was not listed may well be there.
+        if not files.problems:  # Otherwise what was not listed may well be there.
             gone = catalogue.forget_vanished(
                 roots_of(arguments.patterns), _existence(arguments.storage_options)
             )
             if gone:
                 output.remark(f"{gone:,} files are gone, and left the catalogue")
         catalogue.tidy()
-    return max(summary.report(output), FAILED if getattr(files, "problems", 0) else OK)
+    return max(summary.report(output), FAILED if files.problems else OK)
 
 
 def _existence(storage_options: Mapping[str, Any] | None) -> Callable[[str], bool]:

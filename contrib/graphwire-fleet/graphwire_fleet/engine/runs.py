@@ -62,7 +62,7 @@ class Summary:
         )
         for kind, count in read.failures.most_common():
             output.remark(f"{count:,} failed: {kind}")
-        return FOUND if read.failures or read.rows["problem"] else OK
+        return FOUND if read.failures or read.rows["problems"] else OK
 
 
 def run(
