@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from graphwire.analysis.validation.program_rules import validate
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.opsets.editor import NodeEditor, Value
-from graphwire.evolve.opsets.plain_values import decode_value, encode_value
+from graphwire.evolve.opsets.editor import NodeEditor
+from graphwire.evolve.opsets.plain_values import Value, decode_value, encode_value
 from graphwire.evolve.opsets.planner import Plan, apply, plan
 from graphwire.evolve.opsets.upgrades import rewrite_graph
 from graphwire.hooks.interfaces import OpsetStep

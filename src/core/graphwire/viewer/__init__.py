@@ -16,3 +16,22 @@ from graphwire.viewer.facts import (
 from graphwire.viewer.notebook import inline_frame
 from graphwire.viewer.overlays import OverlayValues, named_overlays, read_overlays
 from graphwire.viewer.page import page_pieces
+
+__all__ = [
+    "Facts",
+    "FileFacts",
+    "Histogram",
+    "MethodCosts",
+    "MethodFacts",
+    "NodeCost",
+    "OverlayValues",
+    "ProblemFact",
+    "TargetFact",
+    "WeightChange",
+    "WeightFacts",
+    "embedded",
+    "inline_frame",
+    "named_overlays",
+    "page_pieces",
+    "read_overlays",
+]

@@ -16,3 +16,24 @@ from graphwire.analysis.canonical.graph_content import steps_of
 from graphwire.analysis.canonical.node_order import Step
 from graphwire.analysis.canonical.payload_content import PayloadSet, payload_digests, payload_facts
 from graphwire.analysis.canonical.symbol_names import parsed, renamed_expression
+
+__all__ = [
+    "Arrangement",
+    "Effect",
+    "PayloadSet",
+    "References",
+    "Step",
+    "argument_content",
+    "arm_of_spec",
+    "arrangement",
+    "canonicalize",
+    "content_bytes",
+    "content_hash",
+    "document_hash",
+    "parsed",
+    "payload_digests",
+    "payload_facts",
+    "program_content",
+    "renamed_expression",
+    "steps_of",
+]

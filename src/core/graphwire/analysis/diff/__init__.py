@@ -3,3 +3,5 @@
 from graphwire.analysis.diff.facts import Labels, user_inputs, value_facts
 from graphwire.analysis.diff.program_diff import Diff, diff
 from graphwire.analysis.diff.text import diff_lines, markdown_lines
+
+__all__ = ["Diff", "Labels", "diff", "diff_lines", "markdown_lines", "user_inputs", "value_facts"]

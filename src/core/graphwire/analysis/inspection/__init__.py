@@ -26,3 +26,31 @@ from graphwire.analysis.inspection.summary import (
     summarize,
 )
 from graphwire.analysis.inspection.tensor_sizes import TensorSizes
+
+__all__ = [
+    "STRIPPABLE",
+    "Disclosure",
+    "Inspection",
+    "Interface",
+    "InterfaceTree",
+    "LoadReport",
+    "MethodInspection",
+    "ModuleSummary",
+    "NarrowedRange",
+    "Omission",
+    "ProcessGroup",
+    "StepReport",
+    "Strippable",
+    "Summary",
+    "TensorSizes",
+    "WriteReport",
+    "bytes_of_nodes",
+    "disclosures",
+    "known_size",
+    "named_groups",
+    "named_nodes",
+    "nested_modules",
+    "stripped",
+    "summarize",
+    "with_group_names",
+]

@@ -3,3 +3,14 @@
 from graphwire.analysis.neutral.elements import digest_of_elements
 from graphwire.analysis.neutral.records import GRAMMARS, OPTIONAL, neutral_record
 from graphwire.analysis.neutral.tagged_trees import canonical_json, hex_float, pairs, tagged
+
+__all__ = [
+    "GRAMMARS",
+    "OPTIONAL",
+    "canonical_json",
+    "digest_of_elements",
+    "hex_float",
+    "neutral_record",
+    "pairs",
+    "tagged",
+]

@@ -12,3 +12,20 @@ from graphwire.analysis.validation.weight_checks import (
     tensor_facts,
     weight_problems,
 )
+
+__all__ = [
+    "UNREADABLE",
+    "TensorFacts",
+    "check_payload_names",
+    "check_saved_program",
+    "check_valid",
+    "is_value_name",
+    "mismatch_problems",
+    "missing_values",
+    "number_text",
+    "payload_differences",
+    "tensor_difference",
+    "tensor_facts",
+    "validate",
+    "weight_problems",
+]

@@ -10,3 +10,15 @@ from graphwire.api.conformance.suite import (
     run_suite,
     suite_cases,
 )
+
+__all__ = [
+    "PARTS",
+    "CaseResult",
+    "SuiteCase",
+    "failures",
+    "first_difference",
+    "neutral",
+    "rule_counts",
+    "run_suite",
+    "suite_cases",
+]

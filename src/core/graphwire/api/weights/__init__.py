@@ -17,3 +17,27 @@ from graphwire.api.weights.choices import (
 )
 from graphwire.api.weights.listing import WeightInfo, export_weights, list_weights
 from graphwire.api.weights.saving import references_for, requires_external, without_external
+
+__all__ = [
+    "AS_SAVED",
+    "IN_FILE",
+    "STORE_CHOICES",
+    "AttachedWeights",
+    "Blobs",
+    "Checkpoint",
+    "Default",
+    "LoadWeights",
+    "SaveWeights",
+    "WeightChoice",
+    "WeightInfo",
+    "check_target_weights",
+    "check_weights_choice",
+    "chosen_checkpoint",
+    "export_weights",
+    "list_weights",
+    "located_weights",
+    "records_in_store",
+    "references_for",
+    "requires_external",
+    "without_external",
+]

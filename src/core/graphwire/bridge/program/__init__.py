@@ -12,3 +12,21 @@ from graphwire.bridge.program.weight_elements import (
     element_changes,
     element_facts,
 )
+
+__all__ = [
+    "ElementChange",
+    "ElementFacts",
+    "OperatorFacts",
+    "bind_weights",
+    "check_are_tensors",
+    "check_is_exported_program",
+    "check_process_groups",
+    "decode_program",
+    "element_changes",
+    "element_facts",
+    "encode_program",
+    "operator_facts",
+    "record_tables",
+    "signature_mismatches",
+    "tensors_from_store",
+]

@@ -20,8 +20,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from graphwire.evolve.documents.trees import ROOT, Record, Refuse
-from graphwire.evolve.documents.versions import Version
-from graphwire.schema import Program, RangeConstraint
+from graphwire.schema import Program, RangeConstraint, Version
 
 _BACKED = re.compile(r"s\d+", re.ASCII)
 _LEAST_READ: Final = ((Version(1), 2), (Version(5, 1), 1))

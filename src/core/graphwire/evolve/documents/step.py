@@ -16,9 +16,19 @@ from graphwire.evolve.documents.trees import (
     refusing,
     rewrite,
 )
-from graphwire.evolve.documents.versions import DRAFT, RELEASES, Version, first_release, with_version
+from graphwire.evolve.documents.versions import RELEASES, first_release, with_version
 from graphwire.evolve.documents.vocabulary import FIELDS, TYPES
-from graphwire.schema import ARMS, DTYPE_NAMES, PLACES, InputSpec, OutputSpec, Place, ScalarType
+from graphwire.schema import (
+    ARMS,
+    DRAFT,
+    DTYPE_NAMES,
+    PLACES,
+    InputSpec,
+    OutputSpec,
+    Place,
+    ScalarType,
+    Version,
+)
 
 
 class Step(NamedTuple):

@@ -14,8 +14,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from graphwire import schema
-from graphwire.evolve.documents.versions import Version
-from graphwire.schema import ARMS, ScalarType
+from graphwire.schema import ARMS, ScalarType, Version
 
 
 def _version(text: str) -> Version:

@@ -10,3 +10,17 @@ from graphwire.evolve.operators.flash_attention import reshape_attention
 from graphwire.evolve.operators.operators import operators_down, operators_up
 from graphwire.evolve.operators.release_forms import forms_of_parameters, forms_of_release, with_forms
 from graphwire.evolve.operators.size_assertions import relax_size_assertions
+
+__all__ = [
+    "forms_of_parameters",
+    "forms_of_release",
+    "is_nameless",
+    "newest_release",
+    "operators_down",
+    "operators_up",
+    "relax_size_assertions",
+    "release_with",
+    "report_newer_operators",
+    "reshape_attention",
+    "with_forms",
+]

@@ -1,10 +1,36 @@
 """How is a program converted to the opset versions that are installed or requested?"""
 
 from graphwire.evolve.opsets.changes import Change, EditNode, opset_steps, renamed_operator, renamed_parameter
-from graphwire.evolve.opsets.editor import NodeEditor, Value
+from graphwire.evolve.opsets.editor import NodeEditor
 from graphwire.evolve.opsets.graph_names import graphs_in, uses_operator, walk_nodes
-from graphwire.evolve.opsets.plain_values import encode_value, map_argument
+from graphwire.evolve.opsets.plain_values import Value, encode_value, map_argument
 from graphwire.evolve.opsets.planner import Plan, UnknownOps, apply, plan, plan_for
 from graphwire.evolve.opsets.propagation import check_stored_marks, marked_operators
 from graphwire.evolve.opsets.requirements import check_plugins, kept_requirements, with_requirements
 from graphwire.evolve.opsets.upgrades import rewrite_program
+
+__all__ = [
+    "Change",
+    "EditNode",
+    "NodeEditor",
+    "Plan",
+    "UnknownOps",
+    "Value",
+    "apply",
+    "check_plugins",
+    "check_stored_marks",
+    "encode_value",
+    "graphs_in",
+    "kept_requirements",
+    "map_argument",
+    "marked_operators",
+    "opset_steps",
+    "plan",
+    "plan_for",
+    "renamed_operator",
+    "renamed_parameter",
+    "rewrite_program",
+    "uses_operator",
+    "walk_nodes",
+    "with_requirements",
+]

@@ -4,6 +4,8 @@ from graphwire.evolve.steps import compact_5_3, schema_5_3, schema_7_3, schema_8
 from graphwire.evolve.steps.additions import TO_8_8, TO_8_14, TO_8_15, TO_8_20
 from graphwire.evolve.steps.extensions import resolve_extensions
 
+__all__ = ["COMPACT_5_3", "LATER_STEPS", "resolve_extensions"]
+
 LATER_STEPS = (
     schema_5_3.STEP,
     schema_7_3.STEP,

@@ -4,3 +4,16 @@ from graphwire.evolve.targets.chain import downgrade, upgrade
 from graphwire.evolve.targets.oldest_reader import OURS_FIRST, first_reader, first_reader_of
 from graphwire.evolve.targets.targets import Target, obstacles_by_target, supports, target_named
 from graphwire.evolve.targets.trace_texts import with_trace_texts
+
+__all__ = [
+    "OURS_FIRST",
+    "Target",
+    "downgrade",
+    "first_reader",
+    "first_reader_of",
+    "obstacles_by_target",
+    "supports",
+    "target_named",
+    "upgrade",
+    "with_trace_texts",
+]

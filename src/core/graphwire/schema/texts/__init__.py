@@ -67,6 +67,7 @@ __all__ = [
     "PROTOCOL",
     "Expression",
     "Number",
+    "ProcessNumbers",
     "SourceRow",
     "TreeSpec",
     "call",

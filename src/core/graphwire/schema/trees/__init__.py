@@ -11,3 +11,17 @@ from graphwire.schema.trees.unfolding import (
     provenance_of,
     traces_of,
 )
+
+__all__ = [
+    "MAX_DEPTH",
+    "OMITTED",
+    "WHY_OMITTED",
+    "ProgramDecoder",
+    "TraceTexts",
+    "Unfolding",
+    "from_tree",
+    "program_from_tree",
+    "provenance_of",
+    "to_tree",
+    "traces_of",
+]

@@ -14,3 +14,28 @@ from graphwire.wire.package.package_reader import NO_MANIFEST, Package
 from graphwire.wire.package.package_writer import Document, begin_digests, save_package, write_package
 from graphwire.wire.package.treespec_document import check_treespec_protocol, read_treespec, write_treespec
 from graphwire.wire.package.weight_names import sanitize_payload_names, sanitize_weight_names
+
+__all__ = [
+    "BARE_DOCUMENT",
+    "HEAD_BYTES",
+    "NO_MANIFEST",
+    "OWN_LAYOUT",
+    "PROVIDERS",
+    "Document",
+    "Package",
+    "begin_digests",
+    "check_treespec_protocol",
+    "config_members",
+    "detect_format",
+    "read_document",
+    "read_program",
+    "read_treespec",
+    "sanitize_payload_names",
+    "sanitize_weight_names",
+    "save_package",
+    "write_document",
+    "write_package",
+    "write_plain_json",
+    "write_program",
+    "write_treespec",
+]

@@ -19,3 +19,25 @@ from graphwire.wire.torch_files.torch_save_writer import (
     pack_tensor,
     record_chunks,
 )
+
+__all__ = [
+    "DTypeName",
+    "Instance",
+    "LayoutName",
+    "PackedFile",
+    "PickleWriter",
+    "SavedTensor",
+    "Shape",
+    "StateDict",
+    "find_saved_tensor",
+    "number_width",
+    "pack_examples",
+    "pack_state_dict",
+    "pack_tensor",
+    "read_embedded_tensor",
+    "read_pickle",
+    "read_sample_inputs",
+    "read_state_dict",
+    "read_tensor",
+    "record_chunks",
+]

@@ -29,3 +29,33 @@ from graphwire.wire.weights.reference_table import (
 )
 from graphwire.wire.weights.remote_folder import RemoteFolder
 from graphwire.wire.weights.writing import write_weights
+
+__all__ = [
+    "PIECE_BYTES",
+    "RANK_REMEDY",
+    "REFERENCES",
+    "ExternalRecord",
+    "Folder",
+    "Match",
+    "Names",
+    "OpenedStores",
+    "Piece",
+    "RemoteFolder",
+    "StorePlace",
+    "Weight",
+    "WeightRecord",
+    "check_location",
+    "check_rank",
+    "digests_of",
+    "find_store",
+    "is_dense",
+    "location_problem",
+    "match_records",
+    "piece_digest",
+    "read_references",
+    "records_of_rank",
+    "store_named",
+    "weight_records",
+    "write_references",
+    "write_weights",
+]
