@@ -1,3 +1,4 @@
+# make help   list these targets; so does make alone
 # make demo   install, and show three programs through every wire format
 # make test   install, and run the tests
 # make test-nightly  install, and run the tests that try more by night: property tests on many more examples, others at every run
@@ -17,6 +18,7 @@
 # make lint   formatting, lint rules, types, layers, code without a user, documentation links
 # make bench  time, size and memory against torch.export.save/load, safetensors and ONNX; ten minutes
 # make docs   check the documentation's links and the README's code
+# make dist   build the wheel and the sdist twice, compare and check them, and try the wheel in empty environments; DIST_ARGS=--help
 # make setup  install everything the targets above need
 
 VENV ?= .venv
@@ -25,6 +27,10 @@ PYTEST_ARGS ?=
 TIME ?= 60
 FUZZ_ARGS ?=
 ECOSYSTEM_ARGS ?=
+DIST_ARGS ?=
+# Interpreters for `make dist`, besides those on PATH; and a folder or page with wheels of torch for CPUs, besides pip's registries.
+PYTHONS ?=
+TORCH_WHEELS ?=
 BENCH_ARGS ?= --large --scaling --beside
 # Per cent of the statements of graphwire that `make test` must run.
 COVERAGE_FLOOR ?= 96
@@ -39,8 +45,11 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-fleet test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench docs clean
+.PHONY: help setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-fleet test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench docs dist clean
 .DELETE_ON_ERROR:
+
+help:
+	@awk '/^# make / { sub(/^# make /, ""); name = $$1; sub(/^[^ ]+ +/, ""); printf "make %-18s %s\n", name, $$0 }' Makefile
 
 # A stamp in the environment says what is installed, as of which pyproject.toml and constraints.txt.
 INSTALLED := $(VENV)/.installed
@@ -150,6 +159,10 @@ $(ECOSYSTEM)/%/.installed: pyproject.toml constraints.txt
 fuzz: $(INSTALLED)-test
 	$(PYTHON) tests/fuzz/fuzz.py --seconds $(TIME) $(FUZZ_ARGS)
 
+# It downloads what the environments need, half a gigabyte at least; without TORCH_WHEELS or an index of builds for CPUs, only base environments.
+dist: $(INSTALLED)-release
+	PYTHONPATH=tests/packaging $(PYTHON) -m release $(PYTHONS:%=--python %) $(if $(TORCH_WHEELS),--torch-wheels $(TORCH_WHEELS)) $(DIST_ARGS)
+
 bench: $(INSTALLED)-bench
 	$(PYTHON) tests/benchmarks/bench.py $(BENCH_ARGS)
 
@@ -203,6 +216,10 @@ $(INSTALLED)-triton: pyproject.toml constraints.txt | $(PYTHON)
 $(INSTALLED)-bench: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[bench]'
 	@touch $@ $(INSTALLED)-base
+
+$(INSTALLED)-release: pyproject.toml constraints.txt | $(PYTHON)
+	$(PIP) -e '.[release]'
+	@touch $@
 
 $(INSTALLED)-dev: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[torch,dev]'
