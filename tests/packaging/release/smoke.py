@@ -52,30 +52,38 @@ def installed() -> None:
     assert "torch" not in sys.modules, "a module imports torch"
 
 
+def digests(folder: Path) -> dict[str, str]:
+    """The content hashes of the files of a folder, weights included, by name."""
+    lines = command("hash", "--weights", folder).splitlines()
+    return {Path(name).name: digest for digest, name in (line.split(maxsplit=1) for line in lines)}
+
+
 def files(folder: Path, archives: Sequence[Path]) -> None:
     """Every command for files, and the functions behind them, on archives that an older graphwire wrote."""
     import graphwire
 
     installed()
-    for archive in archives:
-        file = Path(shutil.copy(archive, folder))
-        assert command("inspect", file).strip()
-        assert json.loads(command("inspect", "--json", file))["file"] == str(file)
-        assert command("verify", file).strip()
-        expected = command("hash", "--weights", file).split()[0]
-        for wire_format in FORMATS:
-            converted = folder / f"{file.stem}-{wire_format}.pt2"
-            command("convert", "--format", wire_format, file, converted)
-            assert command("hash", "--weights", converted).split()[0] == expected
-            command("diff", "--weights", file, converted)
-        command("strip", "--in-place", file)
-        command("targets", file)
-        command("upgrade", "--dry-run", file)
+    originals = folder / "originals"
+    originals.mkdir()
+    copies = [Path(shutil.copy(archive, originals)) for archive in archives]
+    assert command("inspect", originals).strip()
+    listed_files = [json.loads(line)["file"] for line in command("inspect", "--json", originals).splitlines()]
+    assert sorted(listed_files) == sorted(map(str, copies))
+    assert f"{len(copies)} files" in command("verify", originals)
+    hashes = digests(originals)
+    for wire_format in FORMATS:
+        converted = folder / f"in-{wire_format}"
+        command("convert", "--format", wire_format, originals, converted)
+        assert digests(converted) == hashes
+    command("diff", "--weights", copies[0], converted / copies[0].name)
+    command("strip", "--in-place", originals)
+    assert digests(originals) == hashes
+    command("targets", originals)
+    command("upgrade", "--dry-run", originals)
+    for file in copies:
         with graphwire.open(file) as opened:
             assert opened.program.graph_module.graph.nodes
-            assert all(
-                memoryview(payload.storage) is not None for payload in opened.payloads.weights.values()
-            )
+            assert all(opened.payloads[name].nbytes for name in opened.payloads.weights)
     listed = {plugin["name"]: plugin for plugin in json.loads(command("plugins", "--json"))}
     assert {*FORMATS, "ops", "opsets", "treespecs", "constants", "stores"} <= set(listed)
     if not util.find_spec("torch"):
