@@ -32,6 +32,7 @@ from graphwire.api.weights import (
     located_weights,
 )
 from graphwire.errors import ArchiveError, GraphwireError, Obstacle, Problem, problems_of
+from graphwire.evolve.documents import Version
 from graphwire.evolve.targets import obstacles_by_target as targets_of
 from graphwire.hooks import Registry, registry_or_installed
 from graphwire.schema import Program
@@ -245,6 +246,15 @@ class Archive(Closing):
             for name, why in payloads.unread.items():
                 LOG.info("%s: skipped %s: %s", self.file, name, why)
         return program
+
+    def version_of(self, method: str) -> Version:
+        """Return the schema version of a program's document in the file.
+
+        Raises:
+            As `program_of`.
+        """
+        self.program_of(method)
+        return self._origins[method].version
 
     @_bounded
     def report(self, method: str) -> LoadReport:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias, Unpack
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
 
 from graphwire.analysis.validation import check_valid
 from graphwire.api.archive import Archive, open
+from graphwire.api.documents import program_at_current_schema
 from graphwire.api.error_boundary import reading
 from graphwire.api.options import OpenOptions, Ranges, options_of
 from graphwire.api.programs import to_schema
 from graphwire.api.targets import check_ranges
-from graphwire.errors import EncodeError, Obstacle
-from graphwire.evolve.documents import narrow_ranges
-from graphwire.evolve.targets import obstacles_by_target, target_named
+from graphwire.errors import EncodeError, GraphwireError, Obstacle
+from graphwire.evolve.documents import Version, first_release, narrow_ranges
+from graphwire.evolve.operators import forms_of_release, with_forms
+from graphwire.evolve.targets import downgrade, obstacles_by_target, target_named
 from graphwire.evolve.targets import supports as obstacles_of
 from graphwire.hooks import registry_or_installed
-from graphwire.schema import Program
+from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.schema.trees import to_tree
 from graphwire.wire import Payloads
 from graphwire.wire.archive import Readable
@@ -52,8 +54,8 @@ def canonicalize(source: Source, *, method: str | None = None, **options: Unpack
     """
     from graphwire.analysis.canonical import canonicalize as canonical_program
 
-    with open_program(source, method, options) as (program, _):
-        return canonical_program(program)
+    with open_program(source, method, options) as stored:
+        return canonical_program(stored.program)
 
 
 @reading("source")
@@ -85,8 +87,8 @@ def content_hash(
     """
     from graphwire.analysis.canonical import content_hash as hash_of
 
-    with open_program(source, method, options, checked=weights) as (program, payloads):
-        return hash_of(program, _weights_of(payloads) if weights else None)
+    with open_program(source, method, options, checked=weights) as stored:
+        return hash_of(stored.program, _weights_of(stored.payloads) if weights else None)
 
 
 @reading("a", "b")
@@ -101,6 +103,9 @@ def diff(
 ) -> Diff:
     """Return the differences of two programs: nodes by module and operator, inputs, outputs, ranges, versions, weights.
 
+    If a file has an older schema, such as one that was written for an older torch, what that schema cannot hold is no
+    difference: it is in `Diff.not_held`.
+
     Args:
         a: a file, an open archive, schema records, or an `ExportedProgram`.
         b: the same, for the other program.
@@ -111,15 +116,39 @@ def diff(
         As `content_hash`.
     """
     from graphwire.analysis.diff import diff as diff_of
+    from graphwire.analysis.diff import without_not_held
 
     with (
-        open_program(a, method, options, checked=weights) as (one, one_payloads),
-        open_program(b, method, options, checked=weights) as (other, other_payloads),
+        open_program(a, method, options, checked=weights) as one,
+        open_program(b, method, options, checked=weights) as other,
     ):
-        if weights or (one_payloads is not None and other_payloads is not None):
-            payloads = (_weights_of(one_payloads), _weights_of(other_payloads))
-            return diff_of(one, other, payloads, elements=weights)
-        return diff_of(one, other)
+        payloads = None
+        if weights or (one.payloads is not None and other.payloads is not None):
+            payloads = (_weights_of(one.payloads), _weights_of(other.payloads))
+        found = diff_of(one.program, other.program, payloads, elements=weights)
+        if found.same or one.version == other.version:
+            return found
+        older = min(one.version, other.version)
+        try:
+            held = as_held_by(one, older), as_held_by(other, older)
+        except GraphwireError:  # the older schema holds no such program, so all of it is different
+            return found
+        holder = f"schema {older} ({first_release(older).replace('-', ' ')})"
+        return without_not_held(found, diff_of(*held, payloads, elements=weights), holder)
+
+
+def as_held_by(stored: Stored, version: Version) -> Program:
+    """Return a program as a file of an older schema holds it: written in that schema, and read again.
+
+    Raises:
+        TargetError: the schema cannot hold the program.
+    """
+    if stored.version <= version:
+        return stored.program
+    release = first_release(version).removeprefix("torch-")
+    program, _ = narrow_ranges(stored.program, version)
+    tree = downgrade(to_tree(with_forms(program, lambda: forms_of_release(release))), version)
+    return program_at_current_schema(tree)[0]
 
 
 @reading("source")
@@ -144,8 +173,10 @@ def supports(
         SchemaVersionError: no such target exists.
     """
     check_ranges(ranges, target)
-    with open_program(source, method, options) as (program, _):
-        wanted = narrow_ranges(program, target_named(target).version)[0] if ranges == "narrowed" else program
+    with open_program(source, method, options) as stored:
+        wanted = stored.program
+        if ranges == "narrowed":
+            wanted, _ = narrow_ranges(wanted, target_named(target).version)
         return obstacles_of(to_tree(wanted), target)
 
 
@@ -160,15 +191,24 @@ def targets(
         source: a file, an open archive, schema records, or an `ExportedProgram`.
         method: the name of the program, for a file with several.
     """
-    with open_program(source, method, options) as (program, _):
-        return obstacles_by_target(to_tree(program))
+    with open_program(source, method, options) as stored:
+        return obstacles_by_target(to_tree(stored.program))
+
+
+class Stored(NamedTuple):
+    """A program, its payloads, and the schema version of its document."""
+
+    program: Program
+    payloads: Payloads | None
+    """None for records alone."""
+    version: Version
 
 
 @contextmanager
 def open_program(
     source: Source, method: str | None, options: OpenOptions, *, checked: bool = False
-) -> Iterator[tuple[Program, Payloads | None]]:
-    """Yield a valid program and its payloads (None for records alone), and close the file afterwards.
+) -> Iterator[Stored]:
+    """Yield a valid program, and close its file afterwards.
 
     Args:
         source: the program.
@@ -179,20 +219,21 @@ def open_program(
     registry = registry_or_installed(options.get("registry"))
     if isinstance(source, Program):
         check_valid(source)
-        yield source, None
+        yield Stored(source, None, Version(*SCHEMA_VERSION))
     elif isinstance(source, Archive):
-        name = source.method(method)
-        if checked:
-            source.check_payloads()
-        yield source.program_of(name), source.payloads_of(name)
+        yield _stored_in(source, method, checked=checked)
     elif isinstance(source, _FILES) or hasattr(source, "read") or url_of(source) is not None:
         with open(source, **options) as archive:
-            name = archive.method(method)
-            if checked:
-                archive.check_payloads()
-            yield archive.program_of(name), archive.payloads_of(name)
+            yield _stored_in(archive, method, checked=checked)
     else:
-        yield to_schema(source, registry=registry)
+        yield Stored(*to_schema(source, registry=registry), Version(*SCHEMA_VERSION))
+
+
+def _stored_in(archive: Archive, method: str | None, *, checked: bool) -> Stored:
+    name = archive.method(method)
+    if checked:
+        archive.check_payloads()
+    return Stored(archive.program_of(name), archive.payloads_of(name), archive.version_of(name))
 
 
 def _weights_of(payloads: Payloads | None) -> Payloads:

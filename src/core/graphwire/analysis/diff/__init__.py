@@ -1,7 +1,16 @@
 """How do two programs differ? The differences as records and as readable text."""
 
 from graphwire.analysis.diff.facts import Labels, user_inputs, value_facts
-from graphwire.analysis.diff.program_diff import Diff, diff
+from graphwire.analysis.diff.program_diff import Diff, diff, without_not_held
 from graphwire.analysis.diff.text import diff_lines, markdown_lines
 
-__all__ = ["Diff", "Labels", "diff", "diff_lines", "markdown_lines", "user_inputs", "value_facts"]
+__all__ = [
+    "Diff",
+    "Labels",
+    "diff",
+    "diff_lines",
+    "markdown_lines",
+    "user_inputs",
+    "value_facts",
+    "without_not_held",
+]

@@ -40,10 +40,11 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     details: list[Detail] = []
 
 
-class Diff(msgspec.Struct, frozen=True):
+class Diff(msgspec.Struct, frozen=True, omit_defaults=True):
     """The differences between two programs, A and B."""
 
     same: bool
+    """Whether nothing differs, apart from `not_held`."""
     hash_a: str
     """The content hash of A. It includes the elements of weights if these were compared."""
     hash_b: str
@@ -53,10 +54,15 @@ class Diff(msgspec.Struct, frozen=True):
     changes: list[Change]
     nodes: list[NodeChange]
     """The changed nodes in the order of B; removed nodes at their former position."""
+    not_held: list[Change] = []
+    """What only one of them has since the older schema of the other's file cannot hold it; this is no difference."""
+    holder: str = ""
+    """That schema, such as `schema 5.3 (torch 2.4)`."""
 
     def __repr__(self) -> str:
         if self.same:
-            return f"<Diff: the same, {self.nodes_a} nodes, {self.hash_a}>"
+            held = f" as far as {self.holder} holds it" if self.not_held else ""
+            return f"<Diff: the same{held}, {self.nodes_a} nodes, {self.hash_a}>"
         return f"<Diff: {len(self.changes)} changes, {len(self.nodes)} changed nodes; str() lists them>"
 
     def _repr_html_(self) -> str:
@@ -75,9 +81,11 @@ class Diff(msgspec.Struct, frozen=True):
             if not each.derived
         ]
         changes = [(each.change, each.section, each.name, details_text(each)) for each in self.changes]
+        not_held = [(each.change, each.section, each.name, details_text(each)) for each in self.not_held]
         tables = [
             Table("Changes", changes, ("change", "section", "name", "details")),
             Table("Nodes", nodes, ("change", "module", "operator", "name", "details")),
+            Table(f"Not held by {self.holder}", not_held, ("change", "section", "name", "details")),
         ]
         return tables_html(repr(self)[1:-1], tables)
 
@@ -112,7 +120,9 @@ def diff(
     else:
         changes += _encoded_changes(a, b, every=elements)
     if payloads is not None:
-        held_a, held_b = (_payload_entries(each, elements) for each in payloads)
+        held_a, held_b = (
+            _payload_entries(each, elements, program) for each, program in zip(payloads, (a, b), strict=True)
+        )
         for kind, entries in held_a.items():
             changes += _entry_changes(kind, entries, held_b[kind])
     return Diff(
@@ -123,6 +133,31 @@ def diff(
         nodes_b=len(b.graph_module.graph.nodes),
         changes=changes,
         nodes=nodes,
+    )
+
+
+def without_not_held(found: Diff, held: Diff, holder: str) -> Diff:
+    """Return a diff with what an older schema cannot hold in a group of its own.
+
+    Args:
+        found: the differences of the two programs.
+        held: the differences of the same two as the older of both schemas holds them.
+        holder: that schema.
+    """
+    nodes = {change.name: change for change in held.nodes}
+    entries = {(change.section, change.change, change.name): change for change in held.changes}
+    not_held = []
+    for change in found.changes:
+        kept = entries.get((change.section, change.change, change.name))
+        lost = [detail for detail in change.details if kept is None or detail not in kept.details]
+        if kept is None or lost:
+            not_held.append(msgspec.structs.replace(change, details=lost))
+    for node in found.nodes:
+        if node.name not in nodes and not node.derived:
+            kind = "changed" if node.change == "moved" else node.change
+            not_held.append(Change("node", kind, f"{node.operator} {node.name}", node.details))
+    return msgspec.structs.replace(
+        found, same=held.same, changes=held.changes, nodes=held.nodes, not_held=not_held, holder=holder
     )
 
 
@@ -191,15 +226,19 @@ def _entry_changes(section: str, a: Entries, b: Entries) -> Iterator[Change]:
             yield Change(section, "changed", name, details)
 
 
-def _payload_entries(payloads: PayloadSet, elements: bool) -> dict[str, Entries]:
-    """Return the facts about the payloads of each kind."""
+def _payload_entries(payloads: PayloadSet, elements: bool, program: Program) -> dict[str, Entries]:
+    """Return the facts about the payloads of each kind: of weights, and of constants."""
+    names = SignatureNames(program.graph_module.signature)
+    persistent = {*names.parameters, *names.buffers}.difference(names.non_persistent_buffers)
     kinds = {"weight": payloads.weights, "constant": payloads.constants}
-    found = {
-        kind: {name: payload_facts(meta) for name, meta in metas.items()} for kind, metas in kinds.items()
-    }
-    if elements:
-        for (kind, name), digest in payload_digests(payloads).items():
-            found[kind][name]["elements"] = digest[:16]
+    digests = payload_digests(payloads) if elements else {}
+    found: dict[str, Entries] = {kind: {} for kind in kinds}
+    for stored_as, metas in kinds.items():
+        for name, meta in metas.items():
+            facts = payload_facts(meta)
+            if elements:
+                facts["elements"] = digests[stored_as, name][:16]
+            found["weight" if name in persistent else stored_as][name] = facts
     return found
 
 

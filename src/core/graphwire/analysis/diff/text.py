@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+import msgspec
+
 from graphwire.analysis.diff.nodes import Detail, NodeChange
 from graphwire.analysis.diff.program_diff import Change, Diff
 
@@ -21,7 +23,9 @@ def diff_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 2
         limit: the largest number of nodes to list; None lists all.
     """
     if found.same:
-        yield f"{a} and {b} are the same ({found.hash_a[:16]}, {_count(found.nodes_a, 'node')}): {_compared(found)}"
+        hashes = " and ".join(dict.fromkeys((found.hash_a[:16], found.hash_b[:16])))
+        yield f"{a} and {b} are the same ({hashes}, {_count(found.nodes_a, 'node')}): {_compared(found)}"
+        yield from _not_held_lines(found)
         return
     yield f"--- {a} ({found.hash_a[:16]}, {_count(found.nodes_a, 'node')})"
     yield f"+++ {b} ({found.hash_b[:16]}, {_count(found.nodes_b, 'node')})"
@@ -36,13 +40,24 @@ def diff_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None = 2
         if len(shown) < len(changes):
             yield f"  {len(changes) - len(shown):,}{' more' if shown else ''}, as under Inputs"
     yield from _node_lines(found, limit)
+    yield from _not_held_lines(found)
+
+
+def _not_held_lines(found: Diff) -> Iterator[str]:
+    if not found.not_held:
+        return
+    yield ""
+    yield f"Not held by {found.holder}, and no difference"
+    for change in found.not_held:
+        yield from _change_lines(msgspec.structs.replace(change, name=f"{change.section} {change.name}"))
 
 
 def _compared(found: Diff) -> str:
     """Return what was compared of two programs that are the same."""
+    graph = f"same graph, as far as {found.holder} holds it" if found.not_held else "same graph"
     if found.hash_a.startswith("gw1w:"):
-        return "same graph, same elements of weights"
-    return "same graph; elements of weights not compared"
+        return f"{graph}, same elements of weights"
+    return f"{graph}; elements of weights not compared"
 
 
 _MARKS = {"+": "+", "-": "-", "~": "!", ">": "!"}
@@ -60,6 +75,10 @@ def markdown_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None
     """
     if found.same:
         yield f"**No differences** between {_code(a)} and {_code(b)}: {_compared(found)}."
+        if not found.not_held:
+            return
+        yield ""
+        yield from _folded(list(_not_held_lines(found))[1:])
         return
     own = [change for change in found.nodes if not change.derived]
     counts = [_count(len(own), "changed node")] if own else []
@@ -69,12 +88,17 @@ def markdown_lines(found: Diff, *, a: str = "A", b: str = "B", limit: int | None
     ]
     yield f"**{_code(a)} → {_code(b)}**: {', '.join(counts)}"
     yield ""
+    yield from _folded(list(diff_lines(found, a=a, b=b, limit=limit)))
+
+
+def _folded(lines: list[str]) -> Iterator[str]:
+    """Yield lines as a block that is folded until somebody opens it."""
     yield "<details><summary>Differences</summary>"
     yield ""
-    lines = [_marked(line) for line in diff_lines(found, a=a, b=b, limit=limit)]
-    fence = "`" * max(3, 1 + max(_run_of_ticks(line) for line in lines))
+    marked = [_marked(line) for line in lines]
+    fence = "`" * max(3, 1 + max(_run_of_ticks(line) for line in marked))
     yield f"{fence}diff"
-    yield from lines
+    yield from marked
     yield fence
     yield ""
     yield "</details>"
