@@ -83,6 +83,8 @@ def tried(distributions: Distributions, folder: Path, arguments: argparse.Namesp
     archives = archives_of_releases(archives_folder)
     not_tried = []
     for environment in ENVIRONMENTS:
+        if arguments.only not in str(environment):
+            continue
         begun = time.monotonic()
         try:
             place = maker.make(environment)
@@ -118,6 +120,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--torch-wheels", default="", help="a folder or page with wheels of torch, besides pip's registries"
     )
+    parser.add_argument("--only", default="", help="try the environments whose names contain this text")
     parser.add_argument(
         "--any-torch", action="store_true", help="install builds of torch for CUDA where there is no other"
     )
