@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 import torch
-from small_programs import SMALL_PROGRAMS
+from small_programs import SMALL_PROGRAMS, shared_example
 from torch import nn
 from torch.export import Dim
 
@@ -235,3 +235,38 @@ def test_a_large_graph_takes_less_than_a_second() -> None:
     found = diff(*graphs)
     assert time.process_time() - begun < 1
     assert [(change.name, change.details[0].what) for change in found.nodes] == [("long_700", "more")]
+
+
+@pytest.mark.parametrize("name", ["buffers_and_constants", "ranges_of_dimensions", "cond", "guards"])
+def test_what_an_older_schema_cannot_hold_is_no_difference(name: str) -> None:
+    program = shared_example(name).program
+    lossy = {}
+    for target in graphwire.targets(program):
+        if target.startswith("torch-"):
+            try:
+                file = graphwire.dumps(program, target=target, ranges="narrowed")
+            except graphwire.errors.TargetError:
+                continue
+            found = graphwire.diff(program, file)
+            assert found.same, (target, str(found))
+            assert bool(found.not_held) == (found.hash_a != found.hash_b)
+            lossy |= {target: found} if found.not_held else {}
+    assert "torch-2.5" in lossy
+    assert "torch-2.6" not in lossy
+    (line, _, title, *rest) = str(lossy["torch-2.5"]).splitlines()
+    assert line.startswith("A and B are the same")
+    assert title == "Not held by schema 7.3 (torch 2.5), and no difference"
+    assert rest[0] == "  ~ module call (root)"
+
+
+def test_a_difference_to_an_older_file_counts_beside_what_the_file_cannot_hold() -> None:
+    older = graphwire.dumps(_program(), target="torch-2.4")
+    found = graphwire.diff(older, _program("relu", "sigmoid", "relu"))
+    assert not found.same
+    assert [change.operator for change in found.nodes if not change.derived] == [
+        "torch.ops.aten.sigmoid.default"
+    ]
+    assert {change.section for change in found.changes} <= {"module call"}
+    assert "dialect TRAINING" in [change.name for change in found.not_held]
+    assert "Not held by schema 5.3 (torch 2.4)" in str(found)
+    assert str(found).index("Nodes:") < str(found).index("Not held")

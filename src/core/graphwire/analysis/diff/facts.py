@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from graphwire.analysis.canonical import arm_of_spec, parsed, renamed_expression
+from graphwire.analysis.validation import number_text
 from graphwire.errors import GraphwireError
 from graphwire.schema import (
     VALUE_TABLES,
@@ -201,8 +202,8 @@ def _ranges(program: Program, labels: Labels) -> Entries:
 
 
 def _range(limits: RangeConstraint) -> str:
-    low = "(-∞" if limits.min_val is None else f"[{limits.min_val}"
-    high = "∞)" if limits.max_val is None else f"{limits.max_val}]"
+    low = "(-∞" if limits.min_val is None else f"[{number_text(limits.min_val)}"
+    high = "∞)" if limits.max_val is None else f"{number_text(limits.max_val)}]"
     return f"{low}, {high}"
 
 
