@@ -43,12 +43,13 @@ def disclosures(program: Program, *, tensors: int, extra_files: Sequence[str]) -
         extra_files: the paths of the extra files.
     """
     found = []
-    traces = list(_texts(program, "stack_traces"))
+    noted = list(_noted(program.graph_module.graph))
+    traces = list(_texts(program, noted, "stack_traces"))
     if traces:
         files = sorted({file for text in traces for file in _files_in(text)})
         quoted = f", which name {_some(files, 'source file')}" if files else ""
         found.append(Disclosure("stack_traces", len(traces), f"{_count(len(traces), 'stack trace')}{quoted}"))
-    if origins := sum(1 for _ in _texts(program, "provenance")):
+    if origins := sum(1 for _ in _texts(program, noted, "provenance")):
         found.append(Disclosure("provenance", origins, f"the origins of {_count(origins, 'node')}"))
     if program.example_inputs is not None:
         leaves = len(program.example_inputs.leaves)
@@ -89,11 +90,11 @@ def _stripped(value: Any, fields: Sequence[tuple[str, str, str]]) -> Any:
     return value
 
 
-def _texts(program: Program, kind: Strippable) -> Iterator[str]:
+def _texts(program: Program, noted: Sequence[Node | ValueMetadata], kind: Strippable) -> Iterator[str]:
     """Yield the text of each stack trace, or the indices of each origin as text."""
     table, field, key = _FIELDS[kind]
     frames = getattr(program.graph_module, table)
-    for each in _noted(program.graph_module.graph):
+    for each in noted:
         if key in each.metadata:
             yield each.metadata[key]
         elif (indices := getattr(each, field)) is not None:
@@ -103,17 +104,19 @@ def _texts(program: Program, kind: Strippable) -> Iterator[str]:
 
 def _noted(value: Any) -> Iterator[Node | ValueMetadata]:
     """Yield every record below a value that has metadata of a node."""
-    pending = [value]
+    pending: list[Any] = [[value]]
     while pending:
-        each = pending.pop()
-        if isinstance(each, Node | ValueMetadata):
-            yield each
-        if isinstance(each, msgspec.Struct):
-            pending.extend(getattr(each, name) for name in each.__struct_fields__)
-        elif isinstance(each, list):
-            pending.extend(each)
-        elif isinstance(each, dict):
-            pending.extend(each.values())
+        for each in pending.pop():
+            if each is None:  # Most fields of arguments are.
+                continue
+            if isinstance(each, msgspec.Struct):
+                if isinstance(each, Node | ValueMetadata):
+                    yield each
+                pending.append(msgspec.structs.astuple(each))
+            elif isinstance(each, list):
+                pending.append(each)
+            elif isinstance(each, dict):
+                pending.append(each.values())
 
 
 def _files_in(trace: str) -> Iterator[str]:
