@@ -12,6 +12,7 @@ from typing import NamedTuple
 from graphwire.cli.files import add_options
 from graphwire_fleet.commands.asking import add_columns, add_query, asking
 from graphwire_fleet.commands.reading import add_inspect, add_targets, add_verify
+from graphwire_fleet.commands.rewriting import add_convert, add_undo, add_upgrade
 from graphwire_fleet.questions import QUESTIONS
 
 __all__ = ["ACTIONS", "FleetCommand"]
@@ -32,6 +33,9 @@ ACTIONS = {
     "query": Action("ask a catalogue in SQL", add_query),
     "columns": Action("list the tables and columns of a catalogue", add_columns),
     **{name: Action(each.help, asking(each)) for name, each in QUESTIONS.items()},
+    "convert": Action("write files again in another wire format or for an older torch", add_convert),
+    "upgrade": Action("write files again with their operators at the installed versions", add_upgrade),
+    "undo": Action("put back what convert or upgrade replaced", add_undo),
 }
 """The actions, in the order in which the help lists them."""
 

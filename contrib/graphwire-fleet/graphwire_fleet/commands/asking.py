@@ -8,6 +8,7 @@ from typing import Any
 
 from graphwire.cli.files import OK
 from graphwire.cli.terminal import Output, Section
+from graphwire_fleet.commands.storage import storage_options
 from graphwire_fleet.questions import Question
 
 __all__ = ["add_columns", "add_query", "asking"]
@@ -65,17 +66,8 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="FILE", help="write the rows to this file: *.parquet, *.csv or *.json"
     )
     parser.add_argument(
-        "--storage-options", metavar="JSON", type=_options, help="what the file system of a URL takes"
+        "--storage-options", metavar="JSON", type=storage_options, help="what the file system of a URL takes"
     )
-
-
-def _options(text: str) -> Any:
-    import json
-
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"this is not JSON: {error}") from None
 
 
 def _query(arguments: argparse.Namespace, output: Output) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import graphwire
-from graphwire.errors import GraphwireError, exception_text
+from graphwire.errors import GraphwireError, TargetError, exception_text
 from graphwire_fleet.reading.node_rows import node_rows
 from graphwire_fleet.reading.program_rows import content_hash, program_row, weight_rows
 from graphwire_fleet.reading.readers import readers
@@ -87,14 +87,14 @@ class Reading:
 
 def failure_of(error: Exception) -> Failure:
     """Return an error as the failure of a file. The message lists all its problems."""
-    if isinstance(error, GraphwireError):
-        return Failure(type(error).__name__, _message(error), error.place, error.remedy)
-    return Failure(type(error).__name__, exception_text(error))
-
-
-def _message(error: GraphwireError) -> str:
-    listed = [f"\n  {each}" for each in getattr(error, "problems", ()) or getattr(error, "obstacles", ())]
-    return f"{error.problem}{''.join(listed)}"
+    kind = type(error).__name__
+    if not isinstance(error, GraphwireError):
+        return Failure(kind, exception_text(error))
+    if isinstance(error, TargetError):
+        listed = "".join(f"\n  {each}" for each in error.obstacles)
+        return Failure(kind, f"{error.problem}. {error.remedy}{listed}", error.place)
+    listed = "".join(f"\n  {each}" for each in getattr(error, "problems", ()))
+    return Failure(kind, f"{error.problem}{listed}", error.place, error.remedy)
 
 
 @dataclass(frozen=True)

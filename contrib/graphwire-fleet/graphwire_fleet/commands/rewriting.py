@@ -1,0 +1,184 @@
+"""The actions that write files again: `convert`, `upgrade`, and `undo`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from typing import Any
+
+from graphwire.cli.files import FAILED, FOUND, OK, open_options
+from graphwire.cli.terminal import Output
+from graphwire_fleet.commands.options import add_engine, add_patterns, engine_options, listed
+from graphwire_fleet.commands.storage import storage_options
+
+__all__ = ["add_convert", "add_undo", "add_upgrade"]
+
+
+def add_convert(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `convert`."""
+    _add(parser, "convert", _convert_options)
+    parser.add_argument(
+        "--target",
+        metavar="RELEASE",
+        help="write for torch: torch for the installed release, or a release such as torch-2.6",
+    )
+    parser.add_argument(
+        "--ranges",
+        choices=("exact", "narrowed"),
+        default="exact",
+        help="narrowed: write a minimum of 2 for sizes that may be 0 or 1, which torch up to 2.3 cannot read",
+    )
+    parser.add_argument("--stored", action="store_true", help="store documents uncompressed")
+
+
+def _convert_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    names = ("format", "target", "ranges")
+    return {name: getattr(arguments, name) for name in names} | {"compress": not arguments.stored}
+
+
+def add_upgrade(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `upgrade`."""
+    _add(parser, "upgrade", _upgrade_options)
+    parser.add_argument(
+        "--opset",
+        metavar="NAMESPACE=VERSION",
+        type=_opset,
+        action="append",
+        help="the version to bring a namespace to, instead of the installed one; may be repeated",
+    )
+
+
+def _upgrade_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    wanted = dict(arguments.opset) if arguments.opset else None
+    return {"format": arguments.format, "opset_version": wanted}
+
+
+def _opset(text: str) -> tuple[str, int]:
+    namespace, _, version = text.partition("=")
+    if not namespace or not version.isascii() or not version.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE=VERSION, such as aten=9")
+    return namespace, int(version)
+
+
+def _add(parser: argparse.ArgumentParser, what: str, wanted: Any) -> None:
+    add_patterns(parser)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--in-place", action="store_true", help="replace the files")
+    where.add_argument(
+        "-o",
+        "--output",
+        metavar="ROOT",
+        help="a folder or URL that gets the new files, each under its own path",
+    )
+    parser.add_argument(
+        "--journal",
+        metavar="FOLDER",
+        help="the folder for what undoes it (default: a new one in the current folder); name one again to continue",
+    )
+    parser.add_argument(
+        "--format", metavar="NAME", help="the wire format to write; by default that of the file"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="run each program before and after on its example inputs, and replace no file whose results differ",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would be written, and write nothing"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object for each file")
+    add_engine(parser)
+    parser.set_defaults(run=_run, what=what, wanted=wanted)
+
+
+def _run(arguments: argparse.Namespace, output: Output) -> int:
+    from pathlib import Path
+
+    from graphwire_fleet.catalogue import folder_at, roots_of
+    from graphwire_fleet.engine import run
+    from graphwire_fleet.rewriting import REWRITINGS, Journal, Reported, check_destinations, check_torch
+
+    if arguments.check:
+        check_torch()
+    folder = None if arguments.dry_run else Path(arguments.journal or _new_name()).absolute()
+    work = REWRITINGS[arguments.what](
+        root=_absolute(arguments.output),
+        journal=None if folder is None else str(folder),
+        checked=arguments.check,
+        options=dict(open_options(arguments)),
+        wanted=arguments.wanted(arguments),
+    )
+    files = listed(arguments, output)
+    check_destinations(files.counted(), roots_of(arguments.patterns), work)
+    journal, release = None, None
+    if folder is not None:
+        release = folder_at(str(folder)).lock()
+        about = {"action": arguments.what, "root": work.root, "options": dict(work.wanted)}
+        journal = Journal.begun(folder, about)
+        output.remark(f"journal: {folder}")
+    try:
+        reported = Reported(journal, work, output, as_json=arguments.json)
+        summary = run(files, work, reported, output, doing=arguments.what, **engine_options(arguments))
+    finally:
+        if release is not None:
+            release()
+    _print_counts(reported.actions, reported.checks, output)
+    if folder is not None and reported.actions["written"]:
+        output.remark(f"to undo it: graphwire fleet undo {folder}")
+    failed = summary.counts.failures or files.problems
+    return FAILED if failed else OK
+
+
+def _new_name() -> str:
+    return f"graphwire-fleet-journal-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _absolute(root: str | None) -> str | None:
+    from pathlib import Path
+
+    return root if root is None or "://" in root else str(Path(root).absolute())
+
+
+def _print_counts(actions: Counter[str], checks: Counter[str], output: Output) -> None:
+    for counts, title in ((actions, ""), (checks, "check: ")):
+        if counts:
+            output.remark(title + ", ".join(f"{count:,} {name}" for name, count in counts.most_common()))
+
+
+def add_undo(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `undo`."""
+    parser.add_argument("journal", metavar="JOURNAL", help="the folder of the journal")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would be put back, and write nothing"
+    )
+    parser.add_argument(
+        "--storage-options", metavar="JSON", type=storage_options, help="what the file systems of URLs take"
+    )
+    parser.set_defaults(run=_undo)
+
+
+def _undo(arguments: argparse.Namespace, output: Output) -> int:
+    from pathlib import Path
+
+    from graphwire_fleet.catalogue import folder_at
+    from graphwire_fleet.rewriting import RESTORED, Journal, undo
+
+    folder = Path(arguments.journal).absolute()
+    Journal(folder).about()
+    release = folder_at(str(folder)).lock()
+    outcomes: Counter[str] = Counter()
+    try:
+        for each in undo(folder, arguments.storage_options, dry_run=arguments.dry_run):
+            outcomes[each.outcome] += 1
+            if each.failure is not None:
+                text = f"{each.destination}: refused: {each.failure.message}"
+                output.line(
+                    f"{text}. {each.failure.remedy}" if each.failure.remedy else text, "error", problem=True
+                )
+            elif each.outcome in RESTORED:
+                output.line(f"{each.destination}: {each.outcome}")
+    finally:
+        release()
+    _print_counts(outcomes, Counter(), output)
+    return FOUND if outcomes["refused"] else OK

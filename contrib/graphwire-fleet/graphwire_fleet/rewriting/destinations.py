@@ -1,0 +1,88 @@
+"""Finds what would go wrong with all destinations of a rewriting, before anything is written."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from graphwire.errors import ArchiveError
+from graphwire.wire.remote import shown_url, url_of
+from graphwire_fleet.rewriting.works import Rewriting
+from graphwire_fleet.work import File
+
+__all__ = ["check_destinations"]
+
+
+def check_destinations(files: Iterable[File], roots: Sequence[str], work: Rewriting) -> None:
+    """Check that every file has a destination of its own. Names are compared without case, which some file systems ignore.
+
+    Args:
+        files: the files.
+        roots: the beginnings of the names that are looked for.
+        work: the rewriting.
+
+    Raises:
+        ArchiveError: two files go to one place; a new file would be found as one to rewrite; or a URL has secrets, which the
+            journal would have too.
+    """
+    root = work.root and f"{work.root.rstrip('/')}/"
+    if root and any(each.endswith("/") and root.startswith(each) for each in roots):
+        raise ArchiveError(
+            "the new files would be found again, below a folder that is read; nothing was written",
+            remedy="Write to a folder elsewhere, or pass --in-place",
+        ).of(root)
+    with tempfile.TemporaryDirectory(prefix="graphwire-fleet-") as folder:
+        known = sqlite3.connect(Path(folder, "destinations.sqlite"), isolation_level=None)
+        try:
+            known.execute("PRAGMA journal_mode = OFF")
+            known.execute("PRAGMA synchronous = OFF")
+            known.execute("CREATE TABLE places (place TEXT PRIMARY KEY, file TEXT) WITHOUT ROWID")
+            known.execute("CREATE TABLE sources (source TEXT PRIMARY KEY) WITHOUT ROWID")
+            known.execute("BEGIN")
+            for file in files:
+                name = work.destination(file)
+                _check_url(name)
+                _take(known, name, file)
+            _check_sources(known, work)
+        finally:
+            known.close()
+
+
+def _take(known: sqlite3.Connection, name: str, file: File) -> None:
+    key = _text(name.casefold())
+    try:
+        known.execute("INSERT INTO places VALUES (?, ?)", [key, file.name])
+    except sqlite3.IntegrityError:
+        other = known.execute("SELECT file FROM places WHERE place = ?", [key]).fetchone()[0]
+        raise ArchiveError(
+            f"{other!r} and {file.name!r} would both be written to {_text(name)!r}; nothing was written",
+            remedy="Write them to different folders, one after the other",
+        ) from None
+    source = file.source if url_of(file.source) else str(Path(file.source).resolve())
+    known.execute("INSERT OR IGNORE INTO sources VALUES (?)", [_text(source.casefold())])
+
+
+def _check_sources(known: sqlite3.Connection, work: Rewriting) -> None:
+    if work.root is None:
+        return
+    found = known.execute("SELECT place, file FROM places JOIN sources ON place = source LIMIT 1").fetchone()
+    if found is not None:
+        raise ArchiveError(
+            f"{found[1]!r} would be written to {found[0]!r}, which is read; nothing was written",
+            remedy="Write to another folder, or pass --in-place",
+        )
+
+
+def _check_url(name: str) -> None:
+    url = url_of(name)
+    if url is not None and shown_url(url) != url:
+        raise ArchiveError(
+            "the URL has a password or a signature, which would go into the journal",
+            remedy="Pass them with --storage-options",
+        ).of(shown_url(url))
+
+
+def _text(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode()

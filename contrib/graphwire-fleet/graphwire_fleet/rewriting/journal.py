@@ -1,0 +1,201 @@
+"""The journal of a rewriting: what was there before, so that it can be undone, and what is there now.
+
+    JOURNAL/journal.json           the action and its options
+    JOURNAL/entries/ab/ID.json     a file: its digest before and after
+    JOURNAL/kept/ab/ID             the file as it was
+    JOURNAL/report/NAME.jsonl      what came of the files of a batch, a JSON object a line
+
+An entry is written before the file is replaced, so that a process may be killed at any time: the digest of the file tells
+whether it was replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from graphwire.errors import ArchiveError
+from graphwire_fleet.rewriting.places import Facts, Place, digest_of
+
+__all__ = ["Entry", "Journal", "State"]
+
+_VERSION = 1
+
+State = Literal["before", "after", "changed"]
+"""What a place has: the file from before the rewriting, that from after it, or something else."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file that is rewritten."""
+
+    destination: str
+    """The path or URL that is written."""
+    file: str
+    """The name of the file that was read."""
+    before: Facts | None
+    """What was at the destination; None if nothing was."""
+    after: Facts | None = None
+    """What was written; None until that is known. The destination has not changed then."""
+
+    @property
+    def identity(self) -> str:
+        """The name of its files in the journal."""
+        return identity_of(self.destination)
+
+    def state(self, place: Place) -> State:
+        """Return what the place has now. Reads all of it."""
+        now = place.facts()
+        if self.after is not None and now == self.after:
+            return "after"
+        return "before" if now == self.before else "changed"
+
+
+def identity_of(destination: str) -> str:
+    """Return the name of a destination in a journal."""
+    return sha256(os.fsencode(destination)).hexdigest()[:40]
+
+
+class Journal:
+    """A journal in a folder on this machine, which workers on other machines reach by the same path."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def begun(cls, folder: Path, about: Mapping[str, Any]) -> Journal:
+        """Return the journal in a folder: a new one, or the one of the same action that goes on.
+
+        Raises:
+            ArchiveError: the folder has the journal of another action, or something else.
+        """
+        journal, about = cls(folder), {"version": _VERSION, **about}
+        path = folder / "journal.json"
+        if path.exists():
+            if journal.about() != json.loads(json.dumps(about)):
+                raise ArchiveError(
+                    "this is the journal of another action, or of other options",
+                    remedy="Name a new folder, or repeat the action as it was to continue it",
+                ).of(str(folder))
+            return journal
+        if folder.exists() and any(not each.name.startswith(".") for each in folder.iterdir()):
+            raise ArchiveError("the folder is not empty, and no journal", remedy="Name a new folder").of(
+                str(folder)
+            )
+        _write(path, about)
+        return journal
+
+    def about(self) -> dict[str, Any]:
+        """Return the action and its options.
+
+        Raises:
+            ArchiveError: the folder has no journal of this version.
+        """
+        try:
+            found = json.loads((self.folder / "journal.json").read_bytes())
+        except FileNotFoundError:
+            raise ArchiveError("this is no journal of a rewriting").of(str(self.folder)) from None
+        except ValueError as error:
+            raise ArchiveError(f"journal.json is damaged: {error}").of(str(self.folder)) from error
+        if not isinstance(found, dict) or found.get("version") != _VERSION:
+            remedy = "Undo it with the graphwire-fleet that wrote it"
+            raise ArchiveError("this is a journal of another version", remedy=remedy).of(str(self.folder))
+        return found
+
+    def entry(self, destination: str) -> Entry | None:
+        """Return the entry of a destination; None if it has none."""
+        try:
+            return _entry(self._path("entries", identity_of(destination), ".json"))
+        except FileNotFoundError:
+            return None
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all entries."""
+        for path in self._files("entries", ".json"):
+            yield _entry(path)
+
+    def begin(self, destination: str, file: str, place: Place) -> Entry:
+        """Keep what is at the destination, and write and return the entry."""
+        entry = Entry(destination, file, None)
+        kept = self.kept(entry)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.unlink(missing_ok=True)
+        if place.keep(kept):
+            entry = replace(entry, before=digest_of(kept))
+        self.write(entry)
+        return entry
+
+    def write(self, entry: Entry) -> None:
+        """Write an entry, in place of the one that its destination has."""
+        _write(self._path("entries", entry.identity, ".json"), asdict(entry))
+
+    def forget(self, entry: Entry) -> None:
+        """Remove an entry whose destination was not replaced, and what was kept for it."""
+        self._path("entries", entry.identity, ".json").unlink(missing_ok=True)
+        self.kept(entry).unlink(missing_ok=True)
+
+    def settle(self, destination: str, place: Place) -> None:
+        """Remove what is left of a rewriting that failed before it replaced the file, also if its process was killed."""
+        entry = self.entry(destination)
+        if entry is None:
+            return
+        self.part(entry, place).unlink(missing_ok=True)
+        if entry.after is None or entry.state(place) == "before":
+            self.forget(entry)
+
+    def kept(self, entry: Entry) -> Path:
+        """Return where the file is as it was."""
+        return self._path("kept", entry.identity, "")
+
+    def part(self, entry: Entry, place: Place) -> Path:
+        """Return where the new file of an entry is written before it replaces the old one."""
+        temporary = self.folder / "parts"
+        temporary.mkdir(exist_ok=True)
+        return place.part(entry.identity, temporary)
+
+    def report(self, name: str, lines: bytes) -> None:
+        """Add what came of a batch, as JSON lines."""
+        _write_bytes(self.folder / "report" / f"{name}.jsonl", lines)
+
+    def _path(self, kind: str, identity: str, suffix: str) -> Path:
+        return self.folder / kind / identity[:2] / f"{identity}{suffix}"
+
+    def _files(self, kind: str, suffix: str) -> Iterator[Path]:
+        for folder in sorted((self.folder / kind).glob("??")):
+            yield from sorted(each for each in folder.iterdir() if each.suffix == suffix)
+
+
+def _entry(path: Path) -> Entry:
+    try:
+        tree = json.loads(path.read_bytes())
+        facts = {name: None if tree[name] is None else Facts(*tree[name]) for name in ("before", "after")}
+        return Entry(tree["destination"], tree["file"], **facts)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ArchiveError(f"an entry of the journal is damaged: {error}", place=path.name).of(
+            str(path.parents[2])
+        ) from error
+
+
+def _write(path: Path, tree: Mapping[str, Any]) -> None:
+    _write_bytes(path, json.dumps(tree).encode())
+
+
+def _write_bytes(path: Path, data: bytes) -> None:
+    """Write a file that is there whole and for good, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()

@@ -1,0 +1,223 @@
+"""Where a rewritten file goes: a path or a URL. A place has the whole old file, or the whole new one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from graphwire.errors import RemoteError
+from graphwire.wire.remote import RemoteFile, RemoteWrite, located
+
+__all__ = ["Facts", "LocalPlace", "Place", "RemotePlace", "digest_of", "place_at"]
+
+_PIECE = 1 << 20
+
+
+class Facts(NamedTuple):
+    """What identifies the content of a file."""
+
+    sha256: str
+    nbytes: int
+
+
+class Place(Protocol):
+    """The file that is replaced, or is new."""
+
+    name: str
+    """Its path or URL."""
+
+    def facts(self) -> Facts | None:
+        """Return the digest and the size of what is there now; None if there is no file. Reads all of it."""
+        ...
+
+    def stamp(self) -> Any:
+        """Return what changes whenever the file does; None if there is no file."""
+        ...
+
+    def keep(self, kept: Path) -> bool:
+        """Keep what is there now in a file of the journal, and return whether there is a file."""
+        ...
+
+    def part(self, identity: str, temporary: Path) -> Path:
+        """Return where the new file is written before it goes to the place.
+
+        Args:
+            identity: a name that no other place of the journal has.
+            temporary: a folder of the journal.
+        """
+        ...
+
+    def put(self, part: Path) -> None:
+        """Replace what is there by a file, in one step."""
+        ...
+
+    def restore(self, kept: Path, part: Path) -> None:
+        """Put the bytes of a file back, in one step.
+
+        Args:
+            kept: the file, which stays.
+            part: from `part`.
+        """
+        ...
+
+    def remove(self) -> None:
+        """Remove the file."""
+        ...
+
+
+def place_at(name: str, storage_options: Mapping[str, Any] | None = None) -> Place:
+    """Return the place of a path or URL."""
+    found = located(name, storage_options)
+    return RemotePlace(found) if isinstance(found, RemoteFile) else LocalPlace(Path(found))
+
+
+def digest_of(path: Path) -> Facts:
+    """Return the digest and the size of a file on this machine."""
+    with path.open("rb") as stream:
+        return _facts(stream)
+
+
+def _facts(stream: Any) -> Facts:
+    digest, count = hashlib.sha256(), 0
+    while piece := stream.read(_PIECE):
+        digest.update(piece)
+        count += len(piece)
+    return Facts(digest.hexdigest(), count)
+
+
+class LocalPlace:
+    """A file on this machine. The new file is written beside it, and renamed."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._path = path
+
+    def facts(self) -> Facts | None:
+        """Return the digest and the size."""
+        try:
+            return digest_of(self._path)
+        except FileNotFoundError:
+            return None
+
+    def stamp(self) -> Any:
+        """Return the identity, the time and the size of the file."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def keep(self, kept: Path) -> bool:
+        """Link the file into the journal; copy it if the journal is on another disk.
+
+        A link costs nothing: the file is replaced and not changed, so the bytes stay what they are.
+        """
+        try:
+            os.link(self._path, kept)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            shutil.copy2(self._path, kept)
+        return True
+
+    def part(self, identity: str, temporary: Path) -> Path:
+        """Return a hidden name beside the file: what the program refers to is relative to its folder."""
+        return self._path.with_name(f".graphwire-fleet-{identity}.part")
+
+    def put(self, part: Path) -> None:
+        """Rename the new file, with the permissions of the old one."""
+        if self._path.exists():
+            part.chmod(stat.S_IMODE(self._path.stat().st_mode))
+        part.replace(self._path)
+        _sync_folder(self._path.parent)
+
+    def restore(self, kept: Path, part: Path) -> None:
+        """Link or copy the old file beside the place, and rename that."""
+        part.unlink(missing_ok=True)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(kept, part)
+        except OSError:
+            shutil.copy2(kept, part)
+        part.replace(self._path)
+        part.unlink(missing_ok=True)  # Renaming a link to a file over the same file does nothing.
+        _sync_folder(self._path.parent)
+
+    def remove(self) -> None:
+        """Remove the file."""
+        self._path.unlink(missing_ok=True)
+        _sync_folder(self._path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make renames in a folder durable, where the system can."""
+    if os.name != "posix":
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+class RemotePlace:
+    """A file at a URL. The new file is written on this machine and uploaded; stores have it when the upload ends."""
+
+    def __init__(self, place: RemoteFile) -> None:
+        self.name = place.url
+        self._place = place
+
+    def facts(self) -> Facts | None:
+        """Return the digest and the size: the file is downloaded."""
+        self._place.fs.invalidate_cache(self._place.path)
+        try:
+            with self._place.fs.open(self._place.path, "rb") as stream:
+                return _facts(stream)
+        except FileNotFoundError:
+            return None
+
+    def stamp(self) -> Any:
+        """Return what the store tells of the file."""
+        self._place.fs.invalidate_cache(self._place.path)
+        try:
+            return self._place.fs.ukey(self._place.path)
+        except FileNotFoundError:
+            return None
+
+    def keep(self, kept: Path) -> bool:
+        """Download the file into the journal."""
+        try:
+            self._place.fs.get_file(self._place.path, str(kept))
+        except FileNotFoundError:
+            kept.unlink(missing_ok=True)
+            return False
+        return True
+
+    def part(self, identity: str, temporary: Path) -> Path:
+        """Return a name in the journal."""
+        return temporary / f"{identity}.part"
+
+    def put(self, part: Path) -> None:
+        """Upload a file."""
+        with part.open("rb") as source, RemoteWrite(self._place) as stream:
+            shutil.copyfileobj(source, stream, _PIECE)
+        part.unlink()
+
+    def restore(self, kept: Path, part: Path) -> None:
+        """Upload the old file."""
+        with kept.open("rb") as source, RemoteWrite(self._place) as stream:
+            shutil.copyfileobj(source, stream, _PIECE)
+
+    def remove(self) -> None:
+        """Remove the file."""
+        try:
+            self._place.fs.rm_file(self._place.path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise RemoteError(f"the file cannot be removed: {error}").of(self.name) from error

@@ -1,0 +1,73 @@
+"""Undoes a rewriting: every file gets the bytes back that it had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from graphwire.errors import ArchiveError
+from graphwire_fleet.reading import failure_of
+from graphwire_fleet.rewriting.journal import Entry, Journal
+from graphwire_fleet.rewriting.places import Place, digest_of, place_at
+from graphwire_fleet.work import Failure
+
+__all__ = ["RESTORED", "Undone", "undo"]
+
+Outcome = Literal["restored", "removed", "as before", "refused"]
+RESTORED: Final = ("restored", "removed")
+"""The outcomes of files that were put back."""
+
+
+class Undone(NamedTuple):
+    """What came of one file."""
+
+    destination: str
+    outcome: Outcome
+    failure: Failure | None = None
+
+
+def undo(
+    folder: Path, storage_options: Mapping[str, Any] | None = None, *, dry_run: bool = False
+) -> Iterator[Undone]:
+    """Put back what a rewriting replaced, file by file. It may be repeated, and go on after it was killed.
+
+    A file that was changed since is refused, and stays as it is; the others are put back.
+
+    Args:
+        folder: the folder of the journal, which stays.
+        storage_options: what the file systems of URLs take.
+        dry_run: whether only to tell.
+
+    Raises:
+        ArchiveError: the folder is no journal of this version.
+    """
+    journal = Journal(folder)
+    journal.about()
+    for entry in journal.entries():
+        try:
+            place = place_at(entry.destination, storage_options)
+            yield Undone(entry.destination, _undo_one(journal, entry, place, dry_run))
+        except Exception as error:  # noqa: BLE001 - clients of stores have errors of their own
+            yield Undone(entry.destination, "refused", failure_of(error))
+
+
+def _undo_one(journal: Journal, entry: Entry, place: Place, dry_run: bool) -> Outcome:
+    part = journal.part(entry, place)
+    state = entry.state(place)
+    if state == "changed":
+        raise ArchiveError("the file changed after it was rewritten", remedy="Look at it; it stays as it is")
+    if not dry_run:
+        part.unlink(missing_ok=True)
+    if state == "before":
+        return "as before"
+    if entry.before is None:
+        if not dry_run:
+            place.remove()
+        return "removed"
+    kept = journal.kept(entry)
+    if digest_of(kept) != entry.before:
+        raise ArchiveError("the journal does not have the file as it was", place=str(kept))
+    if not dry_run:
+        place.restore(kept, part)
+    return "restored"
