@@ -96,15 +96,21 @@ class Listing:
 
     def counted(self) -> Iterator[File]:
         """Return the files once more, for their number; errors are not printed again."""
-        return self._files(lambda error, name: None)
+        return self._files(lambda error, name: None, counting=True)
 
-    def _files(self, on_problem: Callable[[Exception, str], None]) -> Iterator[File]:
+    def _files(
+        self, on_problem: Callable[[Exception, str], None], *, counting: bool = False
+    ) -> Iterator[File]:
         from graphwire_fleet.sources import files_of
 
-        return files_of(self._words, self._options, on_problem)
+        return files_of(self._words, self._options, on_problem, counting=counting)
 
     def _report(self, error: Exception, name: str) -> None:
+        from graphwire_fleet.engine import CLEAR
+
         self.problems += 1
+        if self._output.stderr.isatty():
+            self._output.stderr.write(CLEAR)
         self._output.failure(error, name)
 
 

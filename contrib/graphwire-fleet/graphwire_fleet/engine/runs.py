@@ -52,14 +52,11 @@ class Summary:
     def report(self, output: Output) -> int:
         """Print the counts, and return the exit code: `FOUND` if a file failed, or has a problem."""
         read = self.counts
-        rate = (
-            f", {read.files / self.seconds:,.1f} files/s, {size_text(int(read.nbytes / self.seconds))}/s"
-            if self.seconds
-            else ""
-        )
-        output.remark(
-            f"{read.files:,} files read in {self.seconds:,.1f} s{rate}; {self.unchanged:,} unchanged"
-        )
+        parts = [f"{read.files:,} files read in {self.seconds:,.1f} s"]
+        if read.files:
+            parts.append(f"{read.files / self.seconds:,.1f} files/s")
+            parts.append(f"{size_text(int(read.nbytes / self.seconds))}/s")
+        output.remark(f"{', '.join(parts)}; {self.unchanged:,} unchanged")
         for kind, count in read.failures.most_common():
             output.remark(f"{count:,} failed: {kind}")
         return FOUND if read.failures or read.rows["problems"] else OK

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from graphwire.errors import ArchiveError
-from graphwire.wire.remote import RemoteFile, located, protocols_of, shown_url, url_of
+from graphwire.wire.remote import RemoteFile, located, shown_url, url_of
 from graphwire_fleet.sources.patterns import EVERYTHING, Pattern, State, split
 from graphwire_fleet.sources.trees import (
     SEPARATOR,
@@ -62,6 +62,8 @@ def files_of(
     words: Sequence[str],
     storage_options: Mapping[str, Any] | None,
     on_problem: Callable[[Exception, str], None],
+    *,
+    counting: bool = False,
 ) -> Iterator[File]:
     """Return the files that words name, in the order of the words, those of a folder or pattern by name; each once.
 
@@ -73,12 +75,14 @@ def files_of(
         words: paths and URLs.
         storage_options: the options of the file systems of URLs, as `graphwire.open` has them.
         on_problem: called with an error and the name of what cannot be listed; the listing goes on.
+        counting: whether only the number of files counts, so that stores are not asked about each.
     """
+    source = _Source(storage_options, asks=not counting)
     before: list[_Below | _Single] = []
     for word in words:
         shown = shown_url(word) if url_of(word) else word
         try:
-            found = _meaning(word, storage_options)
+            found = source.meaning(word)
         except Exception as error:  # noqa: BLE001 - clients of stores have errors of their own
             on_problem(error, shown)
             continue
@@ -96,49 +100,52 @@ def files_of(
         before.append(found)
 
 
-def _meaning(word: str, storage_options: Mapping[str, Any] | None) -> _Below | _Single:
-    if url_of(word):
-        found = _at_url(word, storage_options)
-        if found is not None:
-            return found
-        word = str(located(word, storage_options))  # file://
-    path = os.path.abspath(word)
-    if os.path.isdir(path):
-        return _Below(LocalTree(path), EVERYTHING)
-    base, segments = split(path, _MAGIC)
-    if not segments or os.path.lexists(path):
-        os.stat(path)
-        return _Single(local_file(path, os.path.basename(path)))
-    return _Below(LocalTree(base or SEPARATOR), Pattern(segments))
+class _Source(NamedTuple):
+    """How words are understood."""
 
+    storage_options: Mapping[str, Any] | None
+    asks: bool
+    """Whether stores are asked about each file."""
 
-def _at_url(word: str, storage_options: Mapping[str, Any] | None) -> _Below | _Single | None:
-    """Return what a URL names; None if it is on this machine."""
-    chain, mark, last = word.rpartition("::")
-    scheme, _, rest = last.partition("://")
-    is_http = scheme.startswith("http")
-    # The first name is a server or bucket, which may have brackets.
-    host, _, path = rest.partition(SEPARATOR)
-    fixed, segments = split(path, _HTTP_MAGIC if is_http else _MAGIC)
-    base = f"{chain}{mark}{scheme}://{host}" + (f"/{fixed}" if fixed else "")
-    if segments and "?" not in (fixed if is_http else ""):
-        place = located(base, storage_options)
-        return (
-            _Below(RemoteTree(place.fs, place.path, base), Pattern(segments)) if _is_remote(place) else None
-        )
-    place = located(word, storage_options)
-    if not _is_remote(place):
-        return None
-    if "http" in protocols_of(place.fs) and word.endswith(SEPARATOR):
-        return _Below(RemoteTree(place.fs, place.path, word), EVERYTHING)
-    info = place.fs.info(place.path)
-    if info["type"] == "directory":
-        return _Below(RemoteTree(place.fs, place.path, word), EVERYTHING)
-    return _Single(remote_file(word, place.name, info))
+    def meaning(self, word: str) -> _Below | _Single:
+        """Return what a word names."""
+        if url_of(word):
+            found = self._at_url(word)
+            if found is not None:
+                return found
+            word = str(located(word, self.storage_options))  # file://
+        path = os.path.abspath(word)
+        if os.path.isdir(path):
+            return _Below(LocalTree(path), EVERYTHING)
+        base, segments = split(path, _MAGIC)
+        if not segments or os.path.lexists(path):
+            os.stat(path)
+            return _Single(local_file(path, os.path.basename(path)))
+        return _Below(LocalTree(base or SEPARATOR), Pattern(segments))
 
-
-def _is_remote(place: Any) -> bool:
-    return isinstance(place, RemoteFile)
+    def _at_url(self, word: str) -> _Below | _Single | None:
+        """Return what a URL names; None if it is on this machine."""
+        chain, mark, last = word.rpartition("::")
+        scheme, _, rest = last.partition("://")
+        is_http = scheme.startswith("http")
+        # The first name is a server or bucket, which may have brackets.
+        host, _, path = rest.partition(SEPARATOR)
+        fixed, segments = split(path, _HTTP_MAGIC if is_http else _MAGIC)
+        base = f"{chain}{mark}{scheme}://{host}" + (f"/{fixed}" if fixed else "")
+        is_pattern = bool(segments) and not (is_http and "?" in fixed)
+        url = base if is_pattern else word
+        place = located(url, self.storage_options)
+        if not isinstance(place, RemoteFile):
+            return None
+        tree = RemoteTree(place.fs, place.path, url, asks=self.asks)
+        if is_pattern:
+            return _Below(tree, Pattern(segments))
+        if is_http and word.endswith(SEPARATOR):
+            return _Below(tree, EVERYTHING)
+        info = place.fs.info(place.path)
+        if info["type"] == "directory":
+            return _Below(tree, EVERYTHING)
+        return _Single(remote_file(word, place.name, info))
 
 
 def _walked(
@@ -158,8 +165,14 @@ def _walked(
         return
     waiting: list[tuple[str, Entry]] = []
     for entry in entries:
+        if entry.plain in (".", "..") or set(entry.plain) & {SEPARATOR, "\0"}:
+            # Elsewhere, below another folder, it would be the name of something else.
+            on_problem(
+                ArchiveError(f"{entry.plain!r} is not a name"), f"{shown}: {below}" if below else shown
+            )
+            continue
         after, matches = pattern.step(
-            pattern.start if state is None else state, entry.name, is_link=entry.is_link
+            pattern.start if state is None else state, entry.plain, is_link=entry.is_link
         )
         inside = f"{below}/{entry.name}" if below else entry.name
         if not entry.is_folder:

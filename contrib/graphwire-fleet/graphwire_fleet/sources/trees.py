@@ -46,6 +46,9 @@ class Entry(NamedTuple):
     """A name in a folder."""
 
     name: str
+    """Its part of the path in its tree."""
+    plain: str
+    """What a file on this machine would be named."""
     is_folder: bool
     is_link: bool = False
     """Whether it is a link to a folder."""
@@ -105,7 +108,7 @@ class LocalTree:
     def _entry(self, folder: str, name: str) -> Entry:
         path = os.path.join(folder, name)
         is_folder = os.path.isdir(path)
-        return Entry(name, is_folder, is_folder and os.path.islink(path))
+        return Entry(name, name, is_folder, is_folder and os.path.islink(path))
 
 
 def local_file(path: str, below: str) -> File:
@@ -129,9 +132,11 @@ class RemoteTree:
         fs: the file system.
         path: the path of the folder in it.
         url: the URL of the folder, as the caller gives it.
+        asks: whether the store is asked for the size and stamp of a file, if its listing lacks them.
     """
 
-    def __init__(self, fs: Any, path: str, url: str) -> None:
+    def __init__(self, fs: Any, path: str, url: str, *, asks: bool) -> None:
+        self._asks = asks
         self._fs = fs
         self._path = path.rstrip(SEPARATOR)
         self._url = url.rstrip(SEPARATOR)
@@ -146,13 +151,14 @@ class RemoteTree:
             inside = str(info["name"]).rstrip(SEPARATOR).removeprefix(path.rstrip(SEPARATOR) + SEPARATOR)
             # An HTTP server's page of a folder may link to itself, sorted otherwise.
             if inside and SEPARATOR not in inside and not (self._is_http and "?" in inside):
-                found[inside] = Entry(inside, info["type"] == "directory", facts=info)
+                plain = unquote(inside) if self._is_http else inside
+                found[inside] = Entry(inside, plain, info["type"] == "directory", facts=info)
         # What is listed once is not kept.
         self._fs.invalidate_cache(path)
-        return [found[name] for name in sorted(found)]
+        return sorted(found.values(), key=lambda entry: entry.plain)
 
     def files(self, found: list[tuple[str, Entry]]) -> Iterator[File]:
-        if all(_is_known(entry.facts) for _, entry in found):
+        if not self._asks or all(_is_known(entry.facts) for _, entry in found):
             yield from (self._file(below, entry.facts) for below, entry in found)
             return
         with ThreadPoolExecutor(_AT_ONCE) as threads:
