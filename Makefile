@@ -17,7 +17,8 @@
 # make fuzz   mutated files into every reader, TIME seconds in all (60)
 # make lint   formatting, lint rules, types, layers, code without a user, documentation links
 # make bench  time, size and memory against torch.export.save/load, safetensors and ONNX; ten minutes
-# make docs   check the documentation's links and the README's code
+# make docs   check the documentation's links
+# make site   build the documentation as a site, in build/site; python -m http.server -d build/site shows it
 # make dist   build the wheel and the sdist twice, compare and check them, and try the wheel in empty environments; DIST_ARGS=--help
 # make setup  install everything the targets above need
 
@@ -45,7 +46,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check install --quiet -c constrain
 # One thread a process: the programs are small, and the tests run in several processes.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-fleet test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench docs dist clean
+.PHONY: help setup site demo test test-nightly test-gate test-transformers test-zoo zoo test-contrib test-fleet test-remote test-js js web test-web browser test-signing test-triton test-ecosystem fuzz lint bench docs dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -126,7 +127,7 @@ $(VIEW)/node_modules/.installed: $(VIEW)/package.json $(VIEW)/package-lock.json 
 	cd $(VIEW) && npm ci --no-audit --no-fund
 	@touch $@
 
-lint: $(INSTALLED)-test $(INSTALLED)-dev docs
+lint: $(INSTALLED)-test $(INSTALLED)-dev docs site
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
@@ -135,6 +136,9 @@ lint: $(INSTALLED)-test $(INSTALLED)-dev docs
 
 docs: $(PYTHON)
 	$(PYTHON) docs/check_links.py
+
+site: $(INSTALLED)-site
+	$(PYTHON) docs/site/build.py
 
 test-triton: $(INSTALLED)-triton
 	$(PYTHON) -m pytest tests/triton_kernels $(PYTEST_ARGS)
@@ -219,6 +223,10 @@ $(INSTALLED)-bench: pyproject.toml constraints.txt | $(PYTHON)
 
 $(INSTALLED)-release: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[release]'
+	@touch $@
+
+$(INSTALLED)-site: pyproject.toml constraints.txt | $(PYTHON)
+	$(PIP) -e '.[site]'
 	@touch $@
 
 $(INSTALLED)-dev: pyproject.toml constraints.txt | $(PYTHON)

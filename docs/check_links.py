@@ -1,4 +1,4 @@
-"""Check the documentation without a network: relative links and their anchors, and that the README's Python compiles.
+"""Check the documentation without a network: relative links and their anchors.
 
     python docs/check_links.py
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"!?\[[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
 HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*\s*$")
 EXPLICIT_ANCHOR = re.compile(r"<a\s+(?:id|name)=\"([^\"]+)\"")
-FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*(\w*)")
+FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 CODE_SPAN = re.compile(r"(`+)(?:(?!\1).)+?\1(?!`)")
 EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
@@ -34,18 +34,11 @@ def main() -> int:
 
 def problems_of(document: Path) -> Iterator[str]:
     """What is wrong with one document, a line each."""
-    prose, code = split(document.read_text(encoding="utf-8"))
-    for number, line in prose:
+    for number, line in prose_of(document.read_text(encoding="utf-8")):
         for link in LINK.finditer(CODE_SPAN.sub(blank, line)):
             problem = problem_of_link(document, link[1])
             if problem:
                 yield f"{document.relative_to(ROOT)}:{number}: {problem}"
-    if document.name == "README.md":
-        for number, source in code:
-            try:
-                compile("\n" * (number - 1) + source, str(document), "exec")
-            except SyntaxError as error:
-                yield f"{document.relative_to(ROOT)}:{error.lineno}: this Python does not compile: {error.msg}"
 
 
 def problem_of_link(document: Path, link: str) -> str:
@@ -65,43 +58,37 @@ def problem_of_link(document: Path, link: str) -> str:
 
 def anchors(document: Path) -> set[str]:
     """The anchors of a document: explicit ones, and each heading as Git forges spell it."""
-    prose, _ = split(document.read_text(encoding="utf-8"))
     found: set[str] = set()
-    for _, line in prose:
+    for _, line in prose_of(document.read_text(encoding="utf-8")):
         found.update(EXPLICIT_ANCHOR.findall(line))
         heading = HEADING.match(line)
         if heading:
-            text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1]).lower()
-            slug = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+            name = slug(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1]))
             repeats = 1
-            unique = slug
+            unique = name
             while unique in found:
-                unique = f"{slug}-{repeats}"
+                unique = f"{name}-{repeats}"
                 repeats += 1
             found.add(unique)
     return found
 
 
-def split(text: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-    """The numbered lines outside code fences, and the Python fences with the number of their first line."""
-    prose: list[tuple[int, str]] = []
-    code: list[tuple[int, str]] = []
-    fence = language = ""
-    block: list[str] = []
-    start = 0
+def slug(heading: str) -> str:
+    """The anchor that Git forges give a heading without links."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def prose_of(text: str) -> Iterator[tuple[int, str]]:
+    """The numbered lines outside code fences."""
+    fence = ""
     for number, line in enumerate(text.splitlines(), 1):
         mark = FENCE.match(line)
         if not fence and mark:
-            fence, language, block, start = mark[1], mark[2], [], number + 1
+            fence = mark[1]
         elif fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-            if language == "python":
-                code.append((start, "\n".join(block) + "\n"))
             fence = ""
-        elif fence:
-            block.append(line)
-        else:
-            prose.append((number, line))
-    return prose, code
+        elif not fence:
+            yield number, line
 
 
 def blank(match: re.Match[str]) -> str:

@@ -1,7 +1,6 @@
-"""The documentation for plugin authors is true: its commands are run, its files written, its examples executed.
+"""The tutorial for plugin authors is true: its commands are run, and its files written, in an environment of its own.
 
-In a page, a paragraph that is one code span and a colon names the file that the next blocks write or (`diff`) change. Of a
-`console` block each line with a `$` is run; the others must stand in what it prints, where `…` is any text.
+Of a `console` block each line with a `$` is run; the others must stand in what it prints, where `…` is any text.
 """
 
 from __future__ import annotations
@@ -12,40 +11,15 @@ import shlex
 import stat
 import subprocess
 import sys
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from documents import Block, blocks_of, put
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 REFERENCE = sorted((DOCS / "hooks").glob("*.md"))
-RUN = [*REFERENCE, DOCS / "from-torch.md", DOCS / "signatures.md", DOCS / "view.md", DOCS / "weights.md"]
-"""The pages whose blocks of Python run one after the other."""
-
-
-class Block(NamedTuple):
-    """A fenced block of a page."""
-
-    language: str
-    file: str
-    """The file that it is, or changes; empty where it is none."""
-    text: str
-
-
-def blocks_of(page: Path) -> Iterator[Block]:
-    file = ""
-    parts = re.split(
-        r"^```(\w*)\n(.*?)^```\n", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
-    )
-    for prose, language, text in zip(parts[::3], parts[1::3], parts[2::3], strict=False):
-        named = re.search(r"(?:^|\n)`([^`\n]+)`:\n\n$", prose)
-        if named is not None:
-            file = named[1]
-        elif prose.strip() or language != "diff":
-            file = ""
-        yield Block(language, file, text)
 
 
 @pytest.fixture(scope="module")
@@ -97,24 +71,9 @@ def _spaced(text: str) -> str:
     return r"\s+".join(re.escape(word) for word in re.split(r"\s+", text.lstrip()))
 
 
-def put(folder: Path, block: Block) -> None:
-    """Write the file of a block, or change it."""
-    path = folder / block.file
-    if block.language != "diff":
-        path.write_text(block.text, encoding="utf-8")
-        return
-    sides = {
-        mark: "".join(f"{line[1:]}\n" for line in block.text.splitlines() if line.startswith(mark))
-        for mark in "-+"
-    }
-    text = path.read_text(encoding="utf-8")
-    assert text.count(sides["-"]) == 1, f"{block.file} has not one place of\n{sides['-']}"
-    path.write_text(text.replace(sides["-"], sides["+"]), encoding="utf-8")
-
-
 @pytest.mark.slow
 def test_the_tutorial_is_true(desk: Any) -> None:
-    for block in blocks_of(DOCS / "write-a-plugin.md"):
+    for block in blocks_of((DOCS / "write-a-plugin.md").read_text(encoding="utf-8")):
         if block.language == "console":
             check(desk, block.text)
         elif block.file:
@@ -129,21 +88,6 @@ def _is_part_of_a_file(folder: Path, block: Block) -> None:
     )
 
 
-@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
-def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    module = types.ModuleType(f"page_{page.stem.replace('-', '_')}")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    examples = [block for block in blocks_of(page) if block.language == "python"]
-    assert examples
-    for block in examples:
-        if block.file:
-            put(tmp_path, block)
-        else:
-            exec(compile(block.text, str(page), "exec"), vars(module))
-
-
 def test_every_hook_has_its_page() -> None:
     from graphwire.hooks.discovery import HOOKS
 
@@ -154,7 +98,11 @@ def test_every_hook_has_its_page() -> None:
 
 def test_a_format_touches_two_files(desk: Any) -> None:
     environment, folder = desk
-    files = [block for block in blocks_of(DOCS / "hooks/wire-formats.md") if block.file]
+    files = [
+        block
+        for block in blocks_of((DOCS / "hooks/wire-formats.md").read_text(encoding="utf-8"))
+        if block.file
+    ]
     assert [block.file for block in files] == ["graphwire_cborz.py", "pyproject.toml"]
     two = folder / "two-files"
     two.mkdir()

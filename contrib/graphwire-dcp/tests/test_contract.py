@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphwire_dcp import DcpStore
 
-from graphwire.testing.weight_store import WeightStoreContract
+from graphwire.testing import WeightStoreContract
 
 
 class TestDcp(WeightStoreContract):

@@ -14,8 +14,7 @@ from torch.export import ExportedProgram
 import graphwire
 from graphwire.errors import DecodeError, EncodeError, OpsetError
 from graphwire.hooks import Registry, default_registry
-from graphwire.testing.op_handler import OpHandlerContract
-from graphwire.testing.opset import OpsetContract
+from graphwire.testing import OpHandlerContract, OpsetContract
 
 DOCUMENTS = Path(__file__).parent / "documents"
 VERSIONS = range(1, plugin.OPSET + 1)

@@ -32,9 +32,7 @@ from torchao.quantization.granularity import PerGroup
 import graphwire
 from graphwire.errors import DecodeError, UnknownTypeError
 from graphwire.hooks import Registry, default_registry
-from graphwire.testing.constant_codec import ConstantCodecContract
-from graphwire.testing.op_handler import OpHandlerContract
-from graphwire.testing.programs import assert_same_values
+from graphwire.testing import ConstantCodecContract, OpHandlerContract, assert_same_values
 
 CONFIGS = {
     "int8 weights": Int8WeightOnlyConfig(),

@@ -22,7 +22,7 @@ from transformers.modeling_outputs import BaseModelOutput, CausalLMOutputWithPas
 
 import graphwire
 from graphwire.hooks import Registry, default_registry
-from graphwire.testing.treespec import TreespecContract
+from graphwire.testing import TreespecContract
 
 graphwire_transformers.register()
 DOCUMENTS = sorted((Path(__file__).parent / "documents").glob("*.xz"))

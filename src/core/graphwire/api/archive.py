@@ -261,7 +261,7 @@ class Archive(Closing):
         """Return the report of a load: the steps it applies, and what it derives, misses or drops.
 
         Raises:
-            As `program_of`.
+            GraphwireError: as `program_of`.
         """
         program = self.program_of(method)
         origin = self._origins[method]
@@ -281,7 +281,7 @@ class Archive(Closing):
         An obstacle names a construct, its node, and the first target that supports it. Nothing is written.
 
         Raises:
-            As `program_of`.
+            GraphwireError: as `program_of`.
         """
         return targets_of(to_tree(self.program_of(method)))
 
@@ -290,7 +290,7 @@ class Archive(Closing):
         """Return what the file contains besides a program and its weights, which `strip=` of `save` and `convert` leaves out.
 
         Raises:
-            As `program_of`.
+            GraphwireError: as `program_of`.
         """
         program = self.program_of(method)
         tensors = len(self.payloads_of(method).sample_inputs)

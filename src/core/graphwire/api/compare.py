@@ -50,7 +50,7 @@ def canonicalize(source: Source, *, method: str | None = None, **options: Unpack
         method: the name of the program, for a file with several.
 
     Raises:
-        As `content_hash`.
+        GraphwireError: as `content_hash`.
     """
     from graphwire.analysis.canonical import canonicalize as canonical_program
 
@@ -113,7 +113,7 @@ def diff(
         weights: whether to compare the elements of weights and constants too, which reads all of them.
 
     Raises:
-        As `content_hash`.
+        GraphwireError: as `content_hash`.
     """
     from graphwire.analysis.diff import diff as diff_of
     from graphwire.analysis.diff import without_not_held

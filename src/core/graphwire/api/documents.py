@@ -84,7 +84,7 @@ def document_for(
         payloads: the weights to store in a `draft-2022`.
 
     Raises:
-        As `encode`.
+        GraphwireError: as `encode`.
     """
     program = with_forms(program, lambda: forms_of_release(reader.release))
     tree = downgrade(to_tree(program), reader.version, reader.release, left_out)

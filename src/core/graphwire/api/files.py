@@ -92,7 +92,7 @@ def convert(
 
     Raises:
         ChecksumError: a weight, constant or example input is damaged. Nothing is written.
-        As `open`, `Archive.program_of` and `save`.
+        GraphwireError: as `open`, `Archive.program_of` and `save`.
     """
     check_ranges(ranges, target)
     dst = located(dst, options.get("storage_options"))
@@ -151,7 +151,7 @@ def upgrade(
         MissingPluginError: a program needs plugins that are not available. Nothing is written.
         OpsetError: operators cannot be brought to that version. Nothing is written.
         ChecksumError: a weight, constant or example input is damaged. Nothing is written.
-        As `open`, `Archive.program_of` and `save`.
+        GraphwireError: as `open`, `Archive.program_of` and `save`.
     """
     dst = located(dst, options.get("storage_options"))
     with open(src, **options) as archive:
@@ -186,7 +186,7 @@ def plan_upgrade(
     A plan lists the steps, the nodes that each step changes, and the nodes that cannot be upgraded.
 
     Raises:
-        As `upgrade`, except for single nodes that cannot be upgraded: the plan lists those.
+        GraphwireError: as `upgrade`, except for single nodes that cannot be upgraded: the plan lists those.
     """
     with open(src, **options) as archive:
         return _plans(archive, opset_version)
@@ -274,7 +274,7 @@ def inspect(
             records and no size.
 
     Raises:
-        As `open` and `Archive.program_of`.
+        GraphwireError: as `open` and `Archive.program_of`.
     """
     if isinstance(file, Archive):
         return file.inspect(file.file)
@@ -356,7 +356,7 @@ def weights(
     Raises:
         WeightsError: weights are missing or changed, with `export`.
         EncodeError: the store cannot hold one of the weights; the error names them. The others are written.
-        As `open` and `Archive.program_of`.
+        GraphwireError: as `open` and `Archive.program_of`.
     """
     with open(file, **options) as archive:
         name = archive.method(method)

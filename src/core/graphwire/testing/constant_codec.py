@@ -1,6 +1,6 @@
 """Contract tests of a constant codec, for a plugin's tests to subclass.
 
-from graphwire.testing.constant_codec import ConstantCodecContract
+from graphwire.testing import ConstantCodecContract
 
 class TestPacked(ConstantCodecContract):
     codec = PackedTensors()

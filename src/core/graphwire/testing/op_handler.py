@@ -1,6 +1,6 @@
 """Contract tests of an operator handler, for a plugin's tests to subclass.
 
-from graphwire.testing.op_handler import OpHandlerContract
+from graphwire.testing import OpHandlerContract
 
 def doubling() -> ExportedProgram:
     return torch.export.export(Doubling(), (torch.ones(2),))

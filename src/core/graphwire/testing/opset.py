@@ -1,6 +1,6 @@
 """Contract tests of the opset upgraders of a namespace, for a plugin's tests to subclass.
 
-from graphwire.testing.opset import OpsetContract
+from graphwire.testing import OpsetContract
 
 def doubling() -> ExportedProgram:
     return torch.export.export(Doubling(), (torch.ones(2),))

@@ -1,6 +1,6 @@
 """Contract tests of a treespec serializer, for a plugin's tests to subclass.
 
-from graphwire.testing.treespec import TreespecContract
+from graphwire.testing import TreespecContract
 
 class TestBox(TreespecContract):
     serializer = BoxSerializer()

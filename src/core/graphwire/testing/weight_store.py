@@ -1,6 +1,6 @@
 """Contract tests of a weight store, for a plugin's tests to subclass.
 
-from graphwire.testing.weight_store import WeightStoreContract
+from graphwire.testing import WeightStoreContract
 
 class TestPacked(WeightStoreContract):
     store = PackedStore()

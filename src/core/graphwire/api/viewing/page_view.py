@@ -111,7 +111,7 @@ def view(
     Raises:
         EncodeError: the overlay names nodes that are not there, or has no numbers; or an `ExportedProgram` contains something
             that the schema cannot represent.
-        As `open` and `Archive.program_of`.
+        GraphwireError: as `open` and `Archive.program_of`.
     """
     from graphwire.api.viewing.content import content_of
 

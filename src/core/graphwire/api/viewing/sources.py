@@ -60,7 +60,7 @@ def opened(source: Viewable, method: str | None, options: OpenOptions) -> Iterat
         method: the only program to show, of several.
 
     Raises:
-        As `open`, `Archive.program_of` and `to_schema`.
+        GraphwireError: as `open`, `Archive.program_of` and `to_schema`.
     """
     registry = registry_or_installed(options.get("registry"))
     if isinstance(source, Archive):

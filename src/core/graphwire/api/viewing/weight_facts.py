@@ -56,7 +56,7 @@ def weight_changes(a: Shown, b: Shown) -> dict[str, dict[str, WeightChange]]:
     """Return how the elements of weights differ, by program and name.
 
     Raises:
-        As `weight_facts`.
+        GraphwireError: as `weight_facts`.
     """
     _check_torch()
     from graphwire.bridge.program import element_changes

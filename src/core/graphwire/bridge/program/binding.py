@@ -199,7 +199,7 @@ def tensors_from_store(
         open_records: returns the bytes of records of weights, by the records' names.
 
     Raises:
-        As `open_records`.
+        GraphwireError: as `open_records`.
     """
     records: dict[object, WeightRecord] = {}
     for name, tensor in program.state_dict.items():

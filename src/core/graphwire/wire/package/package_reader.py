@@ -214,7 +214,7 @@ class Package(Closing):
         """Check the records of all payloads against their checksums and the digests in the manifest.
 
         Raises:
-            As `ArchiveReader.verify`.
+            GraphwireError: as `ArchiveReader.verify`.
         """
         self.archive.expect(self.payload_records)
         for fault in manifest_errors(self.archive, self.manifest, self.payload_records):

@@ -240,7 +240,7 @@ def read_tensor(
     """Add the single tensor of a `torch.save` file to `state`, under `name`.
 
     Raises:
-        As `read_state_dict`.
+        GraphwireError: as `read_state_dict`.
     """
     saved = TorchSave(reader, foreign=True)
     table = TensorTable(saved, folder, stem, copied=copied)
@@ -254,7 +254,7 @@ def read_embedded_tensor(
     """Return the single tensor of a `torch.save` file that is embedded in a document.
 
     Raises:
-        As `read_state_dict`.
+        GraphwireError: as `read_state_dict`.
     """
     state = StateDict()
     read_tensor(state, name, ArchiveReader(data, limits=limits), folder, stem, copied=True)
