@@ -123,7 +123,9 @@ def ask(
     """
     with _wrong_query():
         statements = connection.extract_statements(sql)
-    if locked and [each.type.name for each in statements] not in (["SELECT"], ["EXPLAIN"]):
+    if locked and [each.type.name for each in statements] != [
+        "SELECT"
+    ]:  # EXPLAIN ANALYZE runs what it explains.
         raise QueryError("this is not one query", remedy="Give one SELECT; a catalogue is only read")
     used = {name: (values or {})[name] for each in statements for name in each.named_parameters}
     return Answer(connection, sql, used)
@@ -179,7 +181,8 @@ def write_answer(answer: Answer, path: str) -> None:
 
 def _print_table(answer: Answer, output: Output) -> None:
     columns, found = answer.rows()
-    rows, more = [], False
+    rows: list[list[str]] = []
+    more = False
     for row in found:
         if more := len(rows) == _MOST_SHOWN:
             break

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from graphwire.errors import ArchiveError
+from graphwire.errors import ArchiveError, GraphwireError
 from graphwire_fleet.catalogue.folders import Folder
 from graphwire_fleet.tables import SCHEMA, TABLES
 
@@ -125,7 +125,7 @@ def commits_of(folder: Folder) -> list[Commit]:
     return sorted((each for each in found if each.part not in replaced), key=lambda each: each.number)
 
 
-def _damaged(folder: Folder, name: str, problem: str) -> ArchiveError:
+def _damaged(folder: Folder, name: str, problem: str) -> GraphwireError:
     remedy = "Remove this file; the files of its part are read again"
     return ArchiveError(f"the commit is damaged: {problem}", place=f"{_COMMITS}/{name}", remedy=remedy).of(
         folder.name

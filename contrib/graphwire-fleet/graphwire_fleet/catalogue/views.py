@@ -6,8 +6,9 @@ any work found it.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import duckdb
@@ -28,8 +29,9 @@ _PRESENT: Final = """
 """
 
 
-def connect(memory: str | None = None) -> duckdb.DuckDBPyConnection:
-    """Return a connection without any file, extension or variable of Python.
+@contextmanager
+def connect(memory: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A context with a connection without any file, extension or variable of Python.
 
     Args:
         memory: the memory that it takes at most, such as `256MB`; what does not fit goes to temporary files.
@@ -39,14 +41,17 @@ def connect(memory: str | None = None) -> duckdb.DuckDBPyConnection:
         "autoload_known_extensions": False,
         "python_enable_replacements": False,
         "preserve_insertion_order": False,
-        "temp_directory": tempfile.gettempdir(),
     }
     if memory is not None:
         settings["memory_limit"] = memory
-    connection = duckdb.connect(":memory:", config=settings)
-    connection.execute("SET enable_progress_bar = false")
-    connection.execute("SET TimeZone = 'UTC'")
-    return connection
+    # SQL may read this folder, even where it may read no other files: nothing else must be in it.
+    with (
+        TemporaryDirectory(prefix="graphwire-fleet-") as temporary,
+        duckdb.connect(":memory:", config={**settings, "temp_directory": temporary}) as connection,
+    ):
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute("SET TimeZone = 'UTC'")
+        yield connection
 
 
 def add_views(connection: duckdb.DuckDBPyConnection, folder: Folder, schema: str = "main") -> list[str]:

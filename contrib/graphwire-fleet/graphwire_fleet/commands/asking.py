@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -84,7 +85,8 @@ def _ask(arguments: argparse.Namespace, output: Output) -> int:
 
     question: Question = arguments.question
     if arguments.sql:
-        output.line(question.sql)
+        for line in textwrap.dedent(question.sql).strip().splitlines():
+            output.line(line)
         return OK
     values: dict[str, Any] = {}
     for index, each in enumerate(question.parameters):

@@ -148,7 +148,7 @@ class Verifying(Reading):
     def tables(self, file: File) -> dict[str, list[Row]]:
         """Return the rows of `problems`."""
         problems = graphwire.verify(file.source, **self.options)
-        own = {"problems": len(problems), "sha256": self._digest(file) if self.sha256 else None}
+        own: Row = {"problems": len(problems), "sha256": self._digest(file) if self.sha256 else None}
         return {"problems": [each._asdict() for each in problems], FILES: [own]}
 
     def _digest(self, file: File) -> str:

@@ -62,7 +62,8 @@ class Rewriting:
     def __call__(self, file: File) -> Result:
         """Rewrite a file, or tell what that would change. An error becomes its failure, and nothing is replaced."""
         start = time.perf_counter()
-        row, failure = {}, None
+        row: Row = {}
+        failure = None
         try:
             with warnings.catch_warnings():  # What is dropped is in the report.
                 warnings.simplefilter("ignore", GraphwireWarning)

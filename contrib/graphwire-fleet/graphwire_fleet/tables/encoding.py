@@ -22,7 +22,7 @@ def encode_rows(table: str, rows: Sequence[Row]) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, encoded.schema) as stream:
         stream.write_table(encoded)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def decode_rows(table: str, rows: Sequence[Row] | bytes) -> pa.Table:
