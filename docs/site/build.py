@@ -10,6 +10,7 @@ The search needs a server, such as `python -m http.server -d build/site`.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import sys
@@ -39,6 +40,7 @@ def main() -> int:
     """Build the site; the exit code."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build/site"
     version = ".".join(number().split(".")[:2])
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
     os.environ["NO_MKDOCS_2_WARNING"] = "1"
     try:
         build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder / version)))

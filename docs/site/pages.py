@@ -31,7 +31,7 @@ OUTSIDE = {
 
 LINK = re.compile(r"(\]\(<?|^\[[^\]]+\]: )([^)\s>#]+)(#[^)\s>]*)?", re.MULTILINE)
 FENCE = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)\s*$)", re.MULTILINE | re.DOTALL)
-TABLE = re.compile(r"^\| (for [^|]+|classes) \| \|\n\|---\|---\|\n((?:\|.*\n)+)", re.MULTILINE)
+TABLE = re.compile(r"^\| (?:for [^|]+|classes) \| \|\n\|---\|---\|\n((?:\|.*\n)+)", re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -46,20 +46,27 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def reference_pages() -> dict[str, str]:
     """The pages of the reference, with a directive of mkdocstrings for each name."""
     tables = TABLE.findall((ROOT / "docs/api.md").read_text(encoding="utf-8"))
-    titles = {re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title): rows for title, rows in tables}
     pages: dict[str, str] = {}
-    for (title, rows), name in zip(titles.items(), PAGES, strict=True):
+    for rows, (name, title) in zip(tables, PAGES.items(), strict=True):
         names = re.findall(r"^\| `(\w+)`", rows, re.MULTILINE)
         shown = [f"::: graphwire.{each}\n" for each in names if each not in ("errors", "__version__")]
-        pages[name] = f"# {title[0].upper()}{title[1:]}\n\n" + "\n".join(shown)
+        pages[name] = f"# {title}\n\n" + "\n".join(shown)
     for name, (title, module) in MODULES.items():
         options = "    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
         pages[name] = f"# {title}\n\n::: {module}\n{options}"
     return pages
 
 
-PAGES = ("programs", "files", "any-form", "documents", "plugins", "weights", "classes")
-"""The pages of the reference, one for each table of docs/api.md."""
+PAGES = {
+    "programs": "Functions for an ExportedProgram",
+    "files": "Functions for files",
+    "any-form": "Functions for a program in any form",
+    "documents": "Functions for documents",
+    "plugins": "Names for plugins",
+    "weights": "Names for weights outside of a file",
+    "classes": "Classes",
+}
+"""The title of each page of the reference. It has the names of a table of docs/api.md, in the same order."""
 
 MODULES = {
     "errors": ("Errors", "graphwire.errors"),
@@ -77,6 +84,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Lead links out of docs/ to the page of their file, or to the repository."""
+    if page.is_homepage:
+        page.meta["hide"] = ["navigation"]  # a list of one page
     source = {page: source for source, page in OUTSIDE.items()}.get(
         page.file.src_uri, f"docs/{page.file.src_uri}"
     )

@@ -251,7 +251,7 @@ class Archive(Closing):
         """Return the schema version of a program's document in the file.
 
         Raises:
-            As `program_of`.
+            GraphwireError: as `program_of`.
         """
         self.program_of(method)
         return self._origins[method].version
