@@ -10,7 +10,7 @@
 # make test-js  build graphwire-js, the reader in TypeScript, and compare it with graphwire; needs Node 20.19 or later
 # make web    bundle the page that shows programs (contrib/graphwire-view) into the package; needs Node 20.19 or later
 # make test-web  test that page, in Chromium if there is one (CHROMIUM is its path)
-# make test-remote  files at URLs, in an S3-compatible store too, whose server and client it installs
+# make test-remote  files at URLs, in stores too (S3, Google Cloud, Azure), whose servers and clients it installs
 # make test-signing  install OpenSSF model signing too, and sign and verify a file with it
 # make test-triton  install Triton too, and test programs that call kernels of it
 # make test-ecosystem  give loaded programs to each tool that takes exported ones; TOOL=onnx for one; writes docs/ecosystem.md
@@ -37,7 +37,7 @@ BENCH_ARGS ?= --large --scaling --beside
 COVERAGE_FLOOR ?= 96
 
 # Folders whose tests have targets of their own.
-OTHERS := $(addprefix --ignore tests/,transformers zoo contrib/heavy contrib/fleet remote/s3 signing triton_kernels)
+OTHERS := $(addprefix --ignore tests/,transformers zoo contrib/heavy contrib/fleet remote/stores signing triton_kernels)
 
 BASE_PYTHON := $(shell command -v python3.11 || command -v python3)
 PYTHON := $(VENV)/bin/python
@@ -87,7 +87,7 @@ test-contrib: $(INSTALLED)-contrib
 test-fleet: $(INSTALLED)-fleet
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/contrib/fleet $(PYTEST_ARGS)
 
-test-remote: $(INSTALLED)-s3
+test-remote: $(INSTALLED)-stores
 	$(PYTHON) -m pytest tests/remote $(PYTEST_ARGS)
 
 test-signing: $(INSTALLED)-signing
@@ -203,10 +203,11 @@ $(INSTALLED)-fleet: pyproject.toml constraints.txt | $(PYTHON)
 	$(PIP) -e '.[test,fleet]'
 	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
 
-# The client of S3 needs an older multidict than aiohttp has, and an older python-dateutil than the benchmarks have.
-$(INSTALLED)-s3: pyproject.toml constraints.txt | $(PYTHON)
-	grep -vE '^(multidict|python-dateutil)==' constraints.txt > $(VENV)/constraints-s3.txt
-	$(PIP:constraints.txt=$(VENV)/constraints-s3.txt) -e '.[test,s3]'
+# The clients of stores need other versions of what the constraints pin for the others. Azure's emulator needs Node.
+$(INSTALLED)-stores: pyproject.toml constraints.txt | $(PYTHON)
+	grep -vE '^(multidict|python-dateutil)==' constraints.txt > $(VENV)/constraints-stores.txt
+	$(PIP:constraints.txt=$(VENV)/constraints-stores.txt) -e '.[test,stores]'
+	if $(NODE_IS_NEW) 2>/dev/null; then npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.37.0; fi
 	@touch $@ $(INSTALLED)-test $(INSTALLED)-base
 
 $(INSTALLED)-signing: pyproject.toml constraints.txt | $(PYTHON)

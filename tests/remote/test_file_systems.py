@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import fsspec
@@ -120,6 +121,51 @@ def test_a_file_system_that_fails_or_lies_is_an_error_with_the_url(
     with pytest.raises(kind, match=problem) as caught:
         graphwire.open(url, limits=_QUICK)
     assert url in (getattr(caught.value, "file", ""), getattr(caught.value, "filename", ""))
+
+
+class _ClientError(Exception):
+    """An error of a store's client, which has the HTTP status where the client wants it."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__("it failed")
+        self.__dict__ |= attributes
+
+
+_WHERE_CLIENTS_STATE_IT = {
+    "aiohttp": lambda status: _ClientError(status=status),
+    "azure": lambda status: _ClientError(status_code=status),
+    "gcsfs": lambda status: _ClientError(code=status),
+    "httpx": lambda status: _ClientError(response=SimpleNamespace(status_code=status)),
+}
+
+
+@pytest.mark.parametrize("client", _WHERE_CLIENTS_STATE_IT)
+@pytest.mark.parametrize("is_cause", [False, True])
+@pytest.mark.parametrize(
+    ("status", "kind", "calls"),
+    [
+        (404, FileNotFoundError, 1),
+        (403, PermissionError, 1),
+        (400, errors.RemoteError, 1),
+        (503, errors.RemoteError, 5),
+    ],
+)
+def test_the_status_of_a_clients_error_decides(
+    client: str, is_cause: bool, status: int, kind: type[Exception], calls: int, url: str
+) -> None:
+    asked = []
+
+    def fails(method: str, number: int) -> None:
+        asked.append(method)
+        error = _WHERE_CLIENTS_STATE_IT[client](status)
+        if is_cause:
+            raise RuntimeError("cannot") from error
+        raise error
+
+    Unreliable.fails = fails
+    with pytest.raises(kind):
+        graphwire.open(url, limits=_QUICK)
+    assert len(asked) == calls
 
 
 def test_a_folder_is_no_file(url: str, program: torch.export.ExportedProgram) -> None:

@@ -29,6 +29,8 @@ _FINAL = (
 """Failures that another attempt would repeat. Clients have their own classes for the others."""
 _PASSING_STATUS = frozenset({408, 425, 429, *range(500, 600)})
 """HTTP statuses of failures that may pass."""
+_CAUSES = 4
+"""How many errors are asked for a status, each raised from the next."""
 _SECRET = re.compile(r"\?[^\s'\")>]+")
 """The query of a URL, which may be a signature."""
 _REMEDY = "Try again later; if it stays, look at the server, the network and storage_options="
@@ -87,14 +89,28 @@ class ShortAnswerError(OSError):
 
 
 def _may_pass(error: Exception) -> bool:
-    status = getattr(error, "status", None)
-    if isinstance(status, int) and status >= 400:
-        return status in _PASSING_STATUS
-    return not isinstance(error, _FINAL)
+    if isinstance(error, GraphwireError):
+        return False
+    status = _status_of(error)
+    return not isinstance(error, _FINAL) if status is None else status in _PASSING_STATUS
+
+
+def _status_of(error: BaseException) -> int | None:
+    """Return the HTTP status that an error of any client has, or the error that it was raised from."""
+    for _ in range(_CAUSES):
+        for holder in (error, getattr(error, "response", None)):
+            for name in ("status", "status_code", "code"):
+                status = getattr(holder, name, None)
+                if isinstance(status, int) and 400 <= status < 600:
+                    return int(status)
+        if error.__cause__ is None:
+            break
+        error = error.__cause__
+    return None
 
 
 def _final_error(error: Exception, url: str, what: str) -> Exception:
-    status = getattr(error, "status", None)
+    status = _status_of(error)
     if isinstance(error, (GraphwireError, MemoryError)):
         return error
     if isinstance(error, FileNotFoundError) or status in (404, 410):
@@ -108,7 +124,7 @@ def _final_error(error: Exception, url: str, what: str) -> Exception:
     ):
         if isinstance(error, kind):
             return kind(number, text, url)
-    reason = f"HTTP status {status}" if isinstance(status, int) else _SECRET.sub("?…", exception_text(error))
+    reason = f"HTTP status {status}" if status is not None else _SECRET.sub("?…", exception_text(error))
     return RemoteError(f"cannot {what}: {reason}", remedy=_REMEDY).of(url)
 
 
