@@ -12,12 +12,13 @@ import pytest
 from graphwire.cli import main
 from graphwire.cli.plugins.new_plugin import KINDS, write_plugin
 from graphwire.errors import PluginError
+from graphwire.hooks.discovery import HOOKS
 from graphwire.hooks.registry import Registry
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plugin_is_one_module_and_one_entry_point(kind: str, tmp_path: Path) -> None:
-    folder = write_plugin("my-own", kind, tmp_path)
+    folder = write_plugin("my-own", [kind], tmp_path)
     assert folder == tmp_path / "graphwire-my-own"
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert files == {"pyproject.toml", "graphwire_my_own.py", "README.md", "tests/test_graphwire_my_own.py"}
@@ -30,10 +31,36 @@ def test_a_plugin_is_one_module_and_one_entry_point(kind: str, tmp_path: Path) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_its_module_is_a_plugin(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"written-{kind}"
-    monkeypatch.syspath_prepend(write_plugin(name, kind, tmp_path))
+    monkeypatch.syspath_prepend(write_plugin(name, [kind], tmp_path))
     module = __import__(f"graphwire_written_{kind}")
     (info,) = Registry.of(module).plugins
     assert info.status == "active"
+
+
+def test_several_kinds_make_one_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = [kind for kind in reversed(KINDS) if kind != "ops"]
+    folder = write_plugin("of-all", [*kinds, "store"], tmp_path)
+    written = {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")}
+    assert written == {
+        "graphwire_of_all/__init__.py",
+        *(f"graphwire_of_all/{kind}.py" for kind in kinds),
+        *(f"tests/test_graphwire_of_all_{kind}.py" for kind in kinds),
+    }
+    project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["entry-points"]["graphwire"] == {"of_all": "graphwire_of_all"}
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == ["graphwire_of_all"]
+    monkeypatch.syspath_prepend(folder)
+    (info,) = Registry.of(__import__("graphwire_of_all")).plugins
+    assert info.status == "active"
+    assert set(info.hooks) == {hook.name for hook in HOOKS}
+
+
+def test_a_kind_that_another_contains_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match="opset has what ops has"):
+        write_plugin("mine", ["ops", "opset"], tmp_path)
+    with pytest.raises(PluginError, match="is a command of graphwire"):
+        write_plugin("view", ["command"], tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_needs_no_torch(tmp_path: Path) -> None:
@@ -63,7 +90,7 @@ def test_the_command_needs_no_torch(tmp_path: Path) -> None:
 )
 def test_a_name_that_cannot_be_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(PluginError, match="cannot be called"):
-        write_plugin(name, "format", tmp_path)
+        write_plugin(name, ["format"], tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -5,15 +5,16 @@ Of a `console` block each line with a `$` is run; the others must stand in what 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from documents import Block, blocks_of, put
@@ -22,39 +23,75 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 REFERENCE = sorted((DOCS / "hooks").glob("*.md"))
 
 
-@pytest.fixture(scope="module")
-def desk(make_environment: Callable[[str], Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
+class Desk(NamedTuple):
     """An environment whose commands are those that a reader types, and an empty folder to type them in."""
+
+    environment: Any
+    folder: Path
+    variables: dict[str, str]
+    warm: subprocess.Popen[str]
+    """Runs programs of the environment's Python in copies of itself, which have imported torch (`warm_python.py`)."""
+
+
+WARM = {"python": [], "pytest": ["-m", "pytest", "-p", "no:cacheprovider"]}
+"""The commands that import torch, each with the arguments of Python that it stands for."""
+
+
+@pytest.fixture(scope="module")
+def desk(make_environment: Callable[[str], Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     environment = make_environment("documentation")
     commands = {
         "graphwire": f'exec {environment.python} -m graphwire "$@"',
-        "pytest": f'exec {environment.python} -m pytest -p no:cacheprovider "$@"',
         "pip": f'exec {sys.executable} -m pip --python {environment.python} --disable-pip-version-check "$@"',
     }
     for name, command in commands.items():
         script = environment.python.parent / name
         script.write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    return environment, tmp_path_factory.mktemp("desk")
-
-
-def typed(desk: Any, command: str) -> tuple[str, int]:
-    """What a command prints, and its exit code."""
-    environment, folder = desk
-    words = shlex.split(command)
-    if words[:2] == ["pip", "install"]:
-        words += ["--quiet", "--no-build-isolation"]
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "GRAPHWIRE", "COLUMNS"))}
     # A reader takes longer than a second between edits, which bytecode needs to notice one that keeps a file's size.
     variables["PYTHONDONTWRITEBYTECODE"] = "1"
     variables["PATH"] = f"{environment.python.parent}:{variables['PATH']}"
+    server = [environment.python, Path(__file__).with_name("warm_python.py")]
+    with subprocess.Popen(
+        server, env=variables, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as warm:
+        yield Desk(environment, tmp_path_factory.mktemp("desk"), variables, warm)
+        assert warm.stdin is not None
+        warm.stdin.close()
+
+
+def typed(desk: Desk, command: str) -> tuple[str, int]:
+    """What a command prints, and its exit code."""
+    name, *arguments = shlex.split(command)
+    if name in WARM:
+        return _warm(desk, [*WARM[name], *arguments])
+    if [name, *arguments[:1]] == ["pip", "install"]:
+        arguments += ["--quiet", "--no-build-isolation"]
     done = subprocess.run(
-        words, cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=300
+        [name, *arguments],
+        cwd=desk.folder,
+        env=desk.variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     return done.stdout + done.stderr, done.returncode
 
 
-def check(desk: Any, text: str) -> None:
+def _warm(desk: Desk, arguments: list[str]) -> tuple[str, int]:
+    assert desk.warm.stdin is not None
+    assert desk.warm.stdout is not None
+    output = desk.environment.python.parent / "output.txt"
+    request = {"arguments": arguments, "folder": str(desk.folder), "output": str(output)}
+    desk.warm.stdin.write(f"{json.dumps(request)}\n")
+    desk.warm.stdin.flush()
+    code = int(desk.warm.stdout.readline())
+    return output.read_text(encoding="utf-8"), code
+
+
+def check(desk: Desk, text: str) -> None:
     """Run the commands of a console block."""
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, *expected = part.splitlines()
@@ -72,14 +109,14 @@ def _spaced(text: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_tutorial_is_true(desk: Any) -> None:
+def test_the_tutorial_is_true(desk: Desk) -> None:
     for block in blocks_of((DOCS / "write-a-plugin.md").read_text(encoding="utf-8")):
         if block.language == "console":
             check(desk, block.text)
         elif block.file:
-            put(desk[1], block)
+            put(desk.folder, block)
         else:
-            _is_part_of_a_file(desk[1], block)
+            _is_part_of_a_file(desk.folder, block)
 
 
 def _is_part_of_a_file(folder: Path, block: Block) -> None:
@@ -96,8 +133,8 @@ def test_every_hook_has_its_page() -> None:
     assert all(f"Hook `{hook.name}`" in pages for hook in HOOKS)
 
 
-def test_a_format_touches_two_files(desk: Any) -> None:
-    environment, folder = desk
+def test_a_format_touches_two_files(desk: Desk) -> None:
+    environment, folder = desk.environment, desk.folder
     files = [
         block
         for block in blocks_of((DOCS / "hooks/wire-formats.md").read_text(encoding="utf-8"))
