@@ -71,7 +71,7 @@ from fleet_works import Deeds, Kept, Words
 from graphwire.cli.terminal import Output
 from graphwire_fleet.engine import run
 files, kept, log = sys.argv[1:]
-options = {"workers": 2, "batch_files": 10, "commit_files": 20}
+options = {"workers": 2, "batch_files": 2}
 run(Words(files), Deeds(0.02, log), Kept(Path(kept)), Output(), doing="Trying", **options)
 """
 

@@ -96,6 +96,8 @@ class Catalogue:
 
     def __init__(self, folder: Folder, work: Kept, temporary: Path) -> None:
         self._folder = folder
+        self.bad_unchanged = 0
+        """How many of the files that need not be read again have a failure or a problem."""
         self._commits = commits_of(folder)
         sweep(folder, self._commits)
         self._known = sqlite3.connect(temporary / "known.sqlite", isolation_level=None)
@@ -106,7 +108,8 @@ class Catalogue:
     def _find_known(self, work: Kept) -> None:
         """Fill the database with all files, and for those that need not be read again, their stamp."""
         self._known.execute(
-            "CREATE TABLE known (file TEXT PRIMARY KEY, stamp TEXT, seen INTEGER DEFAULT 0) WITHOUT ROWID"
+            "CREATE TABLE known (file TEXT PRIMARY KEY, stamp TEXT, bad INTEGER, seen INTEGER DEFAULT 0)"
+            " WITHOUT ROWID"
         )
         with connect(_MEMORY) as connection:
             add_views(connection, self._folder)
@@ -115,13 +118,14 @@ class Catalogue:
                 SELECT file, max(stamp) FILTER (
                     WHERE work = ? AND settings = ? AND readers = ?::VARCHAR[]
                     AND coalesce(failure_kind, '') NOT IN ({", ".join("?" * len(_TRIED_AGAIN))})
-                ) FROM {FILES} GROUP BY file
+                ), max(failure_kind IS NOT NULL OR problems > 0) FILTER (WHERE work = ?)
+                FROM {FILES} GROUP BY file
                 """,
-                [work.name, work.settings, list(work.readers), *_TRIED_AGAIN],
+                [work.name, work.settings, list(work.readers), *_TRIED_AGAIN, work.name],
             )
             self._known.execute("BEGIN")
             while chunk := rows.fetchmany(_AT_ONCE):
-                self._known.executemany("INSERT INTO known (file, stamp) VALUES (?, ?)", chunk)
+                self._known.executemany("INSERT INTO known (file, stamp, bad) VALUES (?, ?, ?)", chunk)
             self._known.execute("COMMIT")
 
     def still_to_do(self, files: Sequence[File]) -> Sequence[File]:
@@ -130,10 +134,12 @@ class Catalogue:
         self._known.execute("BEGIN")
         for each in files:
             row = self._known.execute(
-                "UPDATE known SET seen = 1 WHERE file = ? RETURNING stamp", [each.name]
+                "UPDATE known SET seen = 1 WHERE file = ? RETURNING stamp, bad", [each.name]
             ).fetchone()
             if row is None or row[0] != each.stamp:
                 found.append(each)
+            else:
+                self.bad_unchanged += bool(row[1])
         self._known.execute("COMMIT")
         return found
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from graphwire.cli.files import FAILED, OK, open_options
+from graphwire.cli.files import FAILED, FOUND, OK, open_options
 from graphwire.cli.terminal import Output
 from graphwire_fleet.commands.options import add_engine, add_patterns, engine_options, listed
 
@@ -68,7 +68,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
             if gone:
                 output.remark(f"{gone:,} files are gone, and left the catalogue")
         catalogue.tidy()
-    return max(summary.report(output), FAILED if files.problems else OK)
+        bad = catalogue.bad_unchanged
+    if bad:
+        output.remark(f"{bad:,} of those that are unchanged failed before, or have problems")
+    return max(summary.report(output), FOUND if bad else OK, FAILED if files.problems else OK)
 
 
 def _existence(storage_options: Mapping[str, Any] | None) -> Callable[[str], bool]:

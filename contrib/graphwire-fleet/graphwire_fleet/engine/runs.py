@@ -22,8 +22,9 @@ _CHUNK = 1024
 """How many listed files the consumer is asked about at once."""
 _AHEAD = 2
 """Batches for each worker that are running or waiting."""
-_COMMIT_BYTES, _COMMIT_SECONDS = 64 << 20, 15.0
-"""Results of this size, or this old, are given to the consumer: a run that is killed loses no more."""
+_COMMIT_BATCHES, _COMMIT_BYTES, _COMMIT_SECONDS = 16, 64 << 20, 15.0
+"""Results of so many batches of full length, of this size, or this old, are given to the consumer together: a run that is killed
+loses no more."""
 _WAIT = 0.25
 
 
@@ -75,7 +76,6 @@ def run(
     memory: int | None = None,
     batch_files: int = 64,
     batch_bytes: int = 256 << 20,
-    commit_files: int = 1024,
 ) -> Summary:
     """Do work on files, and give the results to a consumer.
 
@@ -91,14 +91,13 @@ def run(
         memory: bytes of memory for a file; None for the machine's, divided by the workers.
         batch_files: the most files of a batch.
         batch_bytes: the size of files at which a batch ends.
-        commit_files: how many results are given to the consumer together, unless they are large or old.
 
     Raises:
         FleetError: the workers do not start, or the cluster is not there.
     """
     begin, summary = time.monotonic(), Summary()
     progress = Progress(doing, output, files.counted)
-    commits = _Commits(consumer, commit_files)
+    commits = _Commits(consumer, batch_files * _COMMIT_BATCHES)
     try:
         batches = cut(_still_to_do(files, consumer, summary, progress), batch_files, batch_bytes)
         first = next(batches, None)
