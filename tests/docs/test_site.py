@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
+
+import graphwire
+from graphwire import hooks, testing
+from graphwire.hooks.discovery import HOOKS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,3 +27,20 @@ def test_the_index_leads_to_every_document() -> None:
         assert page.name == "index.md" or f"({page.name}" in index, page.name
     for page in (ROOT / "docs/guides").glob("*.md"):
         assert f"(guides/{page.name}" in index, page.name
+
+
+def test_help_lists_every_name_and_every_hook() -> None:
+    listed = set(re.findall(r"\w+", str(graphwire.__doc__)))
+    assert set(graphwire.__all__) - {"__version__"} <= listed
+    assert {hook.name for hook in HOOKS} <= set(re.findall(r"\w+", str(hooks.__doc__)))
+
+
+def test_contract_suites_document_what_to_set() -> None:
+    """`help` shows no attribute without a value, so the docstring has them all."""
+    for name in testing.__all__:
+        suite = getattr(testing, name)
+        for attribute in inspect.get_annotations(suite) if isinstance(suite, type) else ():
+            assert f"{attribute}: " in str(suite.__doc__) or f"`{attribute}`" in str(suite.__doc__), (
+                name,
+                attribute,
+            )

@@ -1,9 +1,41 @@
 """Save and load exported PyTorch programs as data files: any wire format, any torch since 2.1, no code execution.
 
-import graphwire
+    graphwire.save(program, "model.pt2")
+    program = graphwire.load("model.pt2")
 
-graphwire.save(program, "model.pt2", format="msgpack")
-program = graphwire.load("model.pt2")
+For an ExportedProgram
+    save, dumps               write a program to a file or bytes
+    load, loads               read a program from a file or bytes, of graphwire or of torch since 2.1
+    bind                      give weights to a program that was loaded without
+    to_schema, from_schema    to records and payloads, and back
+
+For files, without torch
+    open                      an Archive: programs as records, payloads by name
+    inspect, verify           an Inspection; a list of every Problem
+    convert, upgrade          write again in another format, for another reader, with newer operators
+    plan_upgrade, weights     a Plan of what upgrade would do; the weights of a program as WeightInfo
+
+For a program in any form
+    diff, view                the differences of two programs, as a Diff; a page for the browser, as a View
+    content_hash              equal for equal programs; canonicalize returns the records that it covers
+    supports, targets         what keeps a program from older releases of torch
+
+For documents
+    encode, decode            records to the bytes of a wire format, and back
+    treespec_dumps, treespec_loads
+
+For weights outside of a file
+    Checkpoint, Piece, Blobs, IN_FILE, AS_SAVED
+
+For plugins
+    plugins, PluginInfo, Registry, hookimpl; the interfaces are in graphwire.hooks, contract suites in graphwire.testing
+
+Options and results
+    SaveOptions, LoadOptions, OpenOptions, Limits, PickleLimits, Attempts
+    LoadReport, WriteReport, Payloads
+    errors                    all are below errors.GraphwireError
+
+help(graphwire.save) has the arguments and results of a function.
 """
 
 from __future__ import annotations

@@ -1,4 +1,19 @@
-"""How do plugins extend graphwire? Hook specifications, provider interfaces, discovery and the registry."""
+"""How do plugins extend graphwire? Hook specifications, provider interfaces, discovery and the registry.
+
+A plugin is a module with functions that are marked `@hookimpl`. Each returns a list of providers:
+
+    hook                              a provider is                    for
+    graphwire_wire_formats            WireFormat                       how a document becomes bytes
+    graphwire_op_handlers             OpHandler                        the operators of a namespace
+    graphwire_opset_upgraders         OpsetUpgrader, or OpsetStep      changes between versions of operators
+    graphwire_treespec_serializers    TreespecSerializer               container types of inputs and outputs
+    graphwire_constant_codecs         ConstantCodec                    weights that are no plain tensors
+    graphwire_metadata_keys           MetadataKey                      data of passes on nodes
+    graphwire_weight_stores           WeightStore                      weights outside of a program's file
+    graphwire_commands                Command                          commands of the command line
+
+help(graphwire.hooks.WireFormat) has the members of a provider.
+"""
 
 from graphwire.hooks.commands import OWN_COMMANDS, Command
 from graphwire.hooks.discovery import PluginInfo, discover_plugins, load_plugin

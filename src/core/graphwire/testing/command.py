@@ -19,12 +19,14 @@ class CommandContract:
     class TestHello(CommandContract):
         command = HelloCommand()
         calls = (["--name", "you"],)
+
+    Attributes:
+        command: the command; its plugin is installed.
+        calls: arguments, each of one call that succeeds.
     """
 
     command: Command
-    """The command; its plugin is installed."""
     calls: Sequence[Sequence[str]] = ()
-    """Arguments, each of one call that succeeds."""
 
     def test_the_command_is_accepted(self) -> None:
         """The name and the help are valid, and no command of graphwire has the name."""

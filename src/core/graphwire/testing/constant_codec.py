@@ -39,16 +39,20 @@ _JUNK: tuple[Any, ...] = (
 
 
 class ConstantCodecContract:
-    """Contract tests of a constant codec. Subclass it as `TestSomething`, and set the first two attributes."""
+    """Contract tests of a constant codec. Subclass it as `TestSomething`, and set the first two attributes.
+
+    Attributes:
+        codec: the codec to test.
+        examples: functions that each make a constant that the codec owns. Together they cover every form that
+            matters.
+        shares_memory: whether encoded tensors share the memory of the constant. False if torch only returns copies.
+        module: the module whose imports are checked. None checks the module of the codec's class.
+    """
 
     codec: ConstantCodec
-    """The codec to test."""
     examples: Sequence[Callable[[], Any]]
-    """Functions that each make a constant that the codec owns. Together they cover every form that matters."""
     shares_memory: bool = True
-    """Whether encoded tensors share the memory of the constant. False if torch only returns copies."""
     module: str | None = None
-    """The module whose imports are checked. None checks the module of the codec's class."""
 
     def assert_same(self, actual: Any, expected: Any) -> None:
         """Override: assert that two constants are the same, if comparing their values is not enough."""

@@ -44,21 +44,25 @@ _NO_TARGETS += [torch, torch.Tensor]
 
 
 class OpHandlerContract(ProgramSuite):
-    """Contract tests of an operator handler. Subclass it as `TestSomething`, and set the first two attributes."""
+    """Contract tests of an operator handler. Subclass it as `TestSomething`, and set the first two attributes.
+
+    Attributes:
+        handler: the handler to test.
+        programs: functions that each return a program exported with example inputs. Together the programs cover every
+            operator of the handler and every form of call that matters.
+        plugin: the plugin to register, if the handler needs more than itself. It is not added if its handler is
+            installed.
+        unknown: more names that must not resolve.
+        steps: the upgraders of its namespace, to check the chain from version 1 to the handler's version.
+        module: the module whose imports are checked. None checks the module of the handler's class.
+    """
 
     handler: OpHandler
-    """The handler to test."""
     programs: Sequence[Callable[[], ExportedProgram]]
-    """Functions that each return a program exported with example inputs. Together the programs cover every operator of the
-    handler and every form of call that matters."""
     plugin: Any = None
-    """The plugin to register, if the handler needs more than itself. It is not added if its handler is installed."""
     unknown: Sequence[str] = ()
-    """More names that must not resolve."""
     steps: Sequence[OpsetUpgrader] = ()
-    """The upgraders of its namespace, to check the chain from version 1 to the handler's version."""
     module: str | None = None
-    """The module whose imports are checked. None checks the module of the handler's class."""
 
     @pytest.fixture
     def registry(self) -> Registry:

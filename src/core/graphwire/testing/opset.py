@@ -38,19 +38,22 @@ from graphwire.testing.suites import ProgramSuite, assert_light_imports, run_pro
 
 
 class OpsetContract(ProgramSuite):
-    """Contract tests of a namespace's opset upgraders. Subclass it as `TestSomething`, and set the first three attributes."""
+    """Contract tests of a namespace's opset upgraders. Subclass it as `TestSomething`, and set the first three attributes.
+
+    Attributes:
+        steps: all steps of one namespace.
+        newest: the `opset_version` of the namespace's operator handler.
+        programs: functions that each return a program of the newest version, exported with example inputs. Together
+            the programs cover every operator that the downgrade steps rewrite.
+        documents: files that older versions wrote.
+        plugin: the plugin to register if it is not installed.
+    """
 
     steps: Sequence[OpsetUpgrader]
-    """All steps of one namespace."""
     newest: int
-    """The `opset_version` of the namespace's operator handler."""
     programs: Sequence[Callable[[], ExportedProgram]]
-    """Functions that each return a program of the newest version, exported with example inputs. Together the programs cover
-    every operator that the downgrade steps rewrite."""
     documents: Sequence[Path] = ()
-    """Files that older versions wrote."""
     plugin: Any = None
-    """The plugin to register if it is not installed."""
 
     @pytest.fixture
     def registry(self) -> Registry:

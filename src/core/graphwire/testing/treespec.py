@@ -42,18 +42,22 @@ _JUNK: tuple[Any, ...] = (
 
 
 class TreespecContract:
-    """Contract tests of a treespec serializer. Subclass it as `TestSomething`, and set the first two attributes."""
+    """Contract tests of a treespec serializer. Subclass it as `TestSomething`, and set the first two attributes.
+
+    Attributes:
+        serializer: the serializer to test.
+        examples: containers of its types, in every shape that matters: empty, with unusual keys, without optional
+            fields.
+        refused: containers that cannot be written: each must raise an `EncodeError`.
+        bad_contexts: invalid contexts, each with its version: each must raise a `DecodeError`.
+        module: the module whose imports are checked. None checks the module of the serializer's class.
+    """
 
     serializer: TreespecSerializer
-    """The serializer to test."""
     examples: Sequence[Any]
-    """Containers of its types, in every shape that matters: empty, with unusual keys, without optional fields."""
     refused: Sequence[Any] = ()
-    """Containers that cannot be written: each must raise an `EncodeError`."""
     bad_contexts: Sequence[tuple[Tree, int]] = ()
-    """Invalid contexts, each with its version: each must raise a `DecodeError`."""
     module: str | None = None
-    """The module whose imports are checked. None checks the module of the serializer's class."""
 
     @pytest.fixture
     def registry(self) -> Registry:

@@ -67,14 +67,17 @@ _SECONDS = 60
 
 
 class WeightStoreContract:
-    """Contract tests of a weight store. Subclass it as `TestSomething`, and set `store`, and `location` if it is not a folder."""
+    """Contract tests of a weight store. Subclass it as `TestSomething`, and set `store`, and `location` if it is not a folder.
+
+    Attributes:
+        store: the store to test.
+        location: where `write` is asked to write: a file such as `model.packed`; empty for a store that is a folder.
+        module: the module whose imports are checked. None checks the module of the store's class.
+    """
 
     store: WeightStore
-    """The store to test."""
     location: str = ""
-    """Where `write` is asked to write: a file such as `model.packed`; empty for a store that is a folder."""
     module: str | None = None
-    """The module whose imports are checked. None checks the module of the store's class."""
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Folder:
