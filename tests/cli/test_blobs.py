@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
+import fsspec
 import pytest
 import torch
 
@@ -13,7 +15,7 @@ import graphwire
 from graphwire.cli import main
 
 
-def saved(path: Path, blobs: Path, value: float) -> Path:
+def saved(path: Any, blobs: Any, value: float) -> Any:
     """A program with two weights; the first is the same in all programs."""
     model = torch.nn.Sequential(torch.nn.Linear(40, 30, bias=False), torch.nn.Linear(30, 20, bias=False))
     with torch.no_grad():
@@ -128,3 +130,38 @@ def test_a_folder_that_is_no_store_of_blobs_is_an_error(
 ) -> None:
     assert main(["blobs", "verify", str(tmp_path)]) == 2
     assert "it has no blobs.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("programs_are_local", [False, True])
+def test_blobs_at_a_url_are_verified_and_collected(
+    programs_are_local: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = fsspec.filesystem("memory")
+    url = f"memory://shared-{programs_are_local}"
+    programs = str(tmp_path) if programs_are_local else f"{url}/programs"
+    kept, lost = (
+        saved(f"{url}/programs/{name}", f"{url}/blobs", value) for name, value in (("a", 2.0), ("b.pt2", 3.0))
+    )
+    if programs_are_local:
+        store.get(kept, str(tmp_path / "a"))
+    store.pipe(f"{url}/programs/notes.txt", b"no archive")
+    assert main(["blobs", "verify", f"{url}/blobs"]) == 0
+    assert capsys.readouterr().out == f"{url}/blobs: no problems\n"
+    store.rm(lost)
+    command = ["blobs", "gc", f"{url}/blobs", "--programs", programs]
+    assert main(command) == 0
+    assert "0 files, 0 B removed" in capsys.readouterr().out  # they are young
+    assert main([*command, "--older-than", "0", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["used"], len(report["files"])) == (2, 1)
+    assert not store.exists(f"{url}/blobs/{report['files'][0]['location']}")
+    assert graphwire.verify(kept, weights_from=graphwire.Blobs(f"{url}/blobs")) == []
+    store.pipe(f"{url}/programs/damaged.pt2", store.cat(kept)[:-100])
+    assert main(["blobs", "gc", f"{url}/blobs", "--programs", f"{url}/programs", "--older-than", "0"]) == 2
+    assert f"{url}/programs/damaged.pt2" in capsys.readouterr().err
+    assert main(["blobs", "gc", f"{url}/blobs", "--programs", f"{url}/absent", "--older-than", "0"]) == 2
+    (blob, *_) = store.glob(f"{url}/blobs/??/*")
+    store.pipe(blob, b"x" * store.size(blob))
+    assert main(["blobs", "verify", f"{url}/blobs", "--quiet"]) == 1
+    assert "wrong-content" in capsys.readouterr().out
+    store.rm(url, recursive=True)

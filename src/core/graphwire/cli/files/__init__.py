@@ -9,6 +9,7 @@ from graphwire.cli.files.options import (
     add_limits,
     add_method,
     add_options,
+    add_storage_options,
     add_weight_source,
     open_options,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "add_method",
     "add_options",
     "add_rewriting",
+    "add_storage_options",
     "add_weight_source",
     "destinations",
     "for_each_file",

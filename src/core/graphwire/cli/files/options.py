@@ -17,6 +17,7 @@ __all__ = [
     "add_limits",
     "add_method",
     "add_options",
+    "add_storage_options",
     "add_weight_source",
     "open_options",
 ]
@@ -69,14 +70,19 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a bound on what reading a file may take, such as program_bytes=4G or pickle.values=10M; may be repeated",
     )
+    add_storage_options(parser)
+    parser.add_argument(
+        "--cache", metavar="FOLDER", help="a folder that keeps the weights of files at URLs, by their digests"
+    )
+
+
+def add_storage_options(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--storage-options`, which is None if it is not given."""
     parser.add_argument(
         "--storage-options",
         metavar="JSON",
         type=_object,
         help="what the file system of a URL takes, such as '{\"anon\": true}' for s3://",
-    )
-    parser.add_argument(
-        "--cache", metavar="FOLDER", help="a folder that keeps the weights of files at URLs, by their digests"
     )
 
 

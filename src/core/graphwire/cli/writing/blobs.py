@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import os
-import re
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from graphwire.cli.files import FOUND, OK, add_json, add_options
+from graphwire.cli.files import FOUND, OK, add_json, add_options, add_storage_options
 from graphwire.cli.terminal import Output, Section, size_text
-from graphwire.errors import ArchiveError, GraphwireError, PluginError
-from graphwire.wire.weights import Folder
+from graphwire.cli.writing.blob_users import names_of_used_blobs
+from graphwire.errors import PluginError
 
 if TYPE_CHECKING:
     from graphwire.hooks import PrunableStore
+    from graphwire.wire.weights import Folder, RemoteFolder
 
 __all__ = ["add_blobs"]
 
 _STORE = "blobs"
-_ZIP = b"PK\x03\x04"
-_BLOB_FOLDER = re.compile(r"[0-9a-f]{2}")
 _HOURS = 24.0
 _HOUR_SECONDS = 3600
 
@@ -39,7 +34,8 @@ def add_blobs(parser: argparse.ArgumentParser) -> None:
     )
     add_options(verify, inherited=True)
     add_json(verify)
-    verify.add_argument("folder", metavar="FOLDER", type=Path, help="the folder of blobs")
+    verify.add_argument("folder", metavar="FOLDER", help="the folder of blobs, or its URL")
+    add_storage_options(verify)
     verify.set_defaults(run=_verify)
 
     collect = actions.add_parser(
@@ -50,14 +46,13 @@ def add_blobs(parser: argparse.ArgumentParser) -> None:
     )
     add_options(collect, inherited=True)
     add_json(collect)
-    collect.add_argument("folder", metavar="FOLDER", type=Path, help="the folder of blobs")
+    collect.add_argument("folder", metavar="FOLDER", help="the folder of blobs, or its URL")
     collect.add_argument(
         "--programs",
         metavar="PATH",
-        type=Path,
         nargs="+",
         required=True,
-        help="programs, or folders that are searched for them",
+        help="programs, or folders that are searched for them, or URLs of either",
     )
     collect.add_argument(
         "--older-than",
@@ -69,6 +64,7 @@ def add_blobs(parser: argparse.ArgumentParser) -> None:
     collect.add_argument(
         "--dry-run", action="store_true", help="list what would be removed, and remove nothing"
     )
+    add_storage_options(collect)
     collect.set_defaults(run=_collect)
 
 
@@ -85,23 +81,24 @@ def _hours(text: str) -> float:
 def _verify(arguments: argparse.Namespace, output: Output) -> int:
     from graphwire.cli.reading.inspection import problem_section
 
+    folder = _folder(arguments)
     with output.progress("Verifying"):
-        problems = list(_store().damaged(Folder(arguments.folder)))
+        problems = list(_store().damaged(folder))
     if arguments.json:
         output.json([problem._asdict() for problem in problems], problem=bool(problems))
     elif problems:
-        output.sections([problem_section(str(arguments.folder), problems)], problem=True)
+        output.sections([problem_section(str(folder.path), problems)], problem=True)
     else:
-        output.line(f"{arguments.folder}: no problems", "good")
+        output.line(f"{folder.path}: no problems", "good")
     return FOUND if problems else OK
 
 
 def _collect(arguments: argparse.Namespace, output: Output) -> int:
-    folder = Folder(arguments.folder)
+    folder = _folder(arguments)
     store = _store()
     removed = []
     with output.progress("Collecting"):
-        used = _used_names(arguments.programs, arguments.folder)
+        used = names_of_used_blobs(arguments.programs, folder, arguments.storage_options)
         for each in store.unused(folder, used, arguments.older_than * _HOUR_SECONDS):
             if not arguments.dry_run:
                 folder.remove(each.location)
@@ -117,8 +114,16 @@ def _collect(arguments: argparse.Namespace, output: Output) -> int:
     done = "would be removed" if arguments.dry_run else "removed"
     files_text = "1 file" if len(removed) == 1 else f"{len(removed):,} files"
     what = f"{files_text}, {size_text(nbytes)} {done}; {len(used):,} blobs are used"
-    output.line(f"{arguments.folder}: {what}")
+    output.line(f"{folder.path}: {what}")
     return OK
+
+
+def _folder(arguments: argparse.Namespace) -> Folder | RemoteFolder:
+    from graphwire.wire.remote import RemoteFile, located
+    from graphwire.wire.weights import Folder, RemoteFolder
+
+    place: Any = located(arguments.folder, arguments.storage_options)
+    return RemoteFolder(place.as_folder()) if isinstance(place, RemoteFile) else Folder(place)
 
 
 def _store() -> PrunableStore:
@@ -131,72 +136,3 @@ def _store() -> PrunableStore:
             remedy="`graphwire plugins` lists the reason",
         )
     return store
-
-
-def _used_names(paths: Iterable[Path], blobs: Path) -> set[str]:
-    """Return the names of the blobs that programs refer to.
-
-    Args:
-        paths: programs, and folders with programs.
-        blobs: the folder of blobs. The blobs in it are not searched.
-
-    Raises:
-        ArchiveError: a program cannot be read, or a path has none.
-    """
-    from graphwire.wire.archive import ArchiveReader
-    from graphwire.wire.weights import REFERENCES, read_references
-
-    used: set[str] = set()
-    for path in paths:
-        files = list(_archives(path, blobs)) if path.is_dir() else [path]
-        if not files:
-            raise ArchiveError(
-                f"{path} has no programs", remedy="Nothing is removed. Give all programs with --programs"
-            )
-        for file in files:
-            try:
-                with ArchiveReader(file) as archive:
-                    if REFERENCES not in archive:
-                        continue
-                    references = read_references(archive.read(REFERENCES))
-            except GraphwireError as error:
-                error.of(str(file))
-                raise
-            kinds = [store.kind for store in references.stores]
-            used.update(
-                region.tensor
-                for records in (references.records, *references.ranks)
-                for record in records.values()
-                for region in record.regions
-                if kinds[region.store] == _STORE
-            )
-    return used
-
-
-def _archives(folder: Path, blobs: Path) -> Iterator[Path]:
-    """Yield all archives at or below a folder, also over links, so that none that uses a blob is left out."""
-    seen: set[tuple[int, int]] = set()
-    skipped = _identity(blobs)
-    for above, folders, names in os.walk(folder, onerror=_raise, followlinks=True):
-        identity = _identity(Path(above))
-        if identity in seen:
-            folders.clear()
-            continue
-        seen.add(identity)
-        if identity == skipped:
-            folders[:] = [name for name in folders if not _BLOB_FOLDER.fullmatch(name)]
-        for name in sorted(names):
-            file = Path(above, name)
-            if file.is_file():
-                with file.open("rb") as opened:
-                    if opened.read(len(_ZIP)) == _ZIP:
-                        yield file
-
-
-def _identity(folder: Path) -> tuple[int, int]:
-    facts = folder.stat()
-    return facts.st_dev, facts.st_ino
-
-
-def _raise(error: OSError) -> None:
-    raise error

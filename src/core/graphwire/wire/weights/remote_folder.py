@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import BinaryIO, cast
 
-from graphwire.errors import MissingRecordError
+from graphwire.errors import ArchiveError, MissingRecordError, RemoteError
 from graphwire.wire import DEFAULT_ATTEMPTS, Attempts, Closing
 from graphwire.wire.remote import RemoteFile, RemoteSource, RemoteWrite, open_remote
 from graphwire.wire.weights.folder import check_location
@@ -82,6 +82,34 @@ class RemoteFolder(Closing):
         file = self._file(location)
         with suppress(FileNotFoundError):
             self._attempts.run(file.url, "delete the file", lambda: file.fs.rm_file(file.path))
+
+    def age(self, location: str) -> float:
+        """Return the seconds since a file was written.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ArchiveError: the store does not state when it was written.
+        """
+        from datetime import UTC, datetime
+
+        file = self._file(location)
+        try:
+            modified = self._attempts.run(
+                file.url, "find the age of the file", lambda: file.fs.modified(file.path)
+            )
+        except (NotImplementedError, RemoteError) as error:
+            if isinstance(error, RemoteError) and not isinstance(error.__cause__, NotImplementedError):
+                raise
+            raise ArchiveError(
+                "the store does not state when files were written",
+                remedy="Remove what is not used by its own tools",
+            ).of(file.url) from error
+        if modified.tzinfo is None:
+            modified = modified.replace(tzinfo=UTC)
+        return float((datetime.now(UTC) - modified).total_seconds())
+
+    def refresh(self, location: str) -> None:
+        """Do nothing: a store changes the time of a file only with its content."""
 
     def close(self) -> None:
         """Do nothing: files are opened for each use."""
