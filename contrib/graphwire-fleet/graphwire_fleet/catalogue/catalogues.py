@@ -75,8 +75,7 @@ def open_catalogue(
         ArchiveError: another process writes to it, it is damaged, or has another version.
     """
     folder = folder_at(place, storage_options)
-    release = folder.lock()
-    try:
+    with folder.locked():
         create(folder, f"graphwire-fleet {metadata.version('graphwire-fleet')}")
         with tempfile.TemporaryDirectory(prefix="graphwire-fleet-") as temporary:
             catalogue = Catalogue(folder, work, Path(temporary))
@@ -84,8 +83,6 @@ def open_catalogue(
                 yield catalogue
             finally:
                 catalogue.close()
-    finally:
-        release()
 
 
 class Catalogue:

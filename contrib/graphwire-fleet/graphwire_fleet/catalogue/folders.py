@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -42,8 +42,8 @@ class Folder(Protocol):
         """Remove a file, if there is one."""
         ...
 
-    def lock(self) -> Callable[[], None]:
-        """Take the folder for one writer, and return what releases it.
+    def locked(self) -> AbstractContextManager[None]:
+        """Return a context in which the folder has one writer.
 
         Raises:
             ArchiveError: another process writes to it.
@@ -105,24 +105,25 @@ class LocalFolder:
         """Remove a file."""
         (self._root / name).unlink(missing_ok=True)
 
-    def lock(self) -> Callable[[], None]:
+    @contextmanager
+    def locked(self) -> Iterator[None]:
         """Lock a file in the folder, which the system releases when the process ends, however it ends."""
         try:
             import fcntl
         except ImportError:  # Windows
-            return lambda: None
+            yield
+            return
         self._root.mkdir(parents=True, exist_ok=True)
-        stream = (self._root / ".lock").open("wb")
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            stream.close()
-            raise ArchiveError(
-                "another process writes to this catalogue", remedy="Wait for it, or name another folder"
-            ).of(self.name) from None
-        for part in self._root.glob("*/.*.part"):  # of a process that was killed
-            part.unlink(missing_ok=True)
-        return stream.close
+        with (self._root / ".lock").open("wb") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ArchiveError(
+                    "another process writes to this folder", remedy="Wait for it, or name another folder"
+                ).of(self.name) from None
+            for part in self._root.glob("*/.*.part"):  # of a process that was killed
+                part.unlink(missing_ok=True)
+            yield
 
 
 class RemoteFolder:
@@ -175,6 +176,7 @@ class RemoteFolder:
         with suppress(FileNotFoundError):
             self.file_system.rm_file(f"{self._root}/{name}")
 
-    def lock(self) -> Callable[[], None]:
+    @contextmanager
+    def locked(self) -> Iterator[None]:
         """Do nothing: stores have no locks."""
-        return lambda: None
+        yield

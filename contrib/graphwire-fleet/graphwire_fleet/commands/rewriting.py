@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from contextlib import ExitStack
 from typing import Any
 
 from graphwire.cli.files import FAILED, FOUND, OK, open_options
@@ -111,18 +112,17 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
     )
     files = listed(arguments, output)
     check_destinations(files.counted(), roots_of(arguments.patterns), work)
-    journal, release = None, None
-    if folder is not None:
-        release = folder_at(str(folder)).lock()
-        about = {"action": arguments.what, "root": work.root, "options": dict(work.wanted)}
-        journal = Journal.begun(folder, about)
-        output.remark(f"journal: {folder}")
-    try:
+    with ExitStack() as stack:
+        journal = None
+        if folder is not None:
+            journal = Journal(folder)
+            about = {"action": arguments.what, "root": work.root, "options": dict(work.wanted)}
+            journal.check_new(about)
+            stack.enter_context(folder_at(str(folder)).locked())
+            journal.open(about)
+            output.remark(f"journal: {folder}")
         reported = Reported(journal, work, output, as_json=arguments.json)
         summary = run(files, work, reported, output, doing=arguments.what, **engine_options(arguments))
-    finally:
-        if release is not None:
-            release()
     _print_counts(reported.actions, reported.checks, output)
     if folder is not None and reported.actions["written"]:
         output.remark(f"to undo it: graphwire fleet undo {folder}")
@@ -166,19 +166,15 @@ def _undo(arguments: argparse.Namespace, output: Output) -> int:
 
     folder = Path(arguments.journal).absolute()
     Journal(folder).about()
-    release = folder_at(str(folder)).lock()
     outcomes: Counter[str] = Counter()
-    try:
+    with folder_at(str(folder)).locked():
         for each in undo(folder, arguments.storage_options, dry_run=arguments.dry_run):
             outcomes[each.outcome] += 1
             if each.failure is not None:
-                text = f"{each.destination}: refused: {each.failure.message}"
-                output.line(
-                    f"{text}. {each.failure.remedy}" if each.failure.remedy else text, "error", problem=True
-                )
+                remedy = f". {each.failure.remedy}" if each.failure.remedy else ""
+                text = f"{each.destination}: refused: {each.failure.message}{remedy}"
+                output.line(text, "error", problem=True)
             elif each.outcome in RESTORED:
                 output.line(f"{each.destination}: {each.outcome}")
-    finally:
-        release()
     _print_counts(outcomes, Counter(), output)
     return FOUND if outcomes["refused"] else OK

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -23,9 +24,10 @@ from typing import Any, Literal
 from graphwire.errors import ArchiveError
 from graphwire_fleet.rewriting.places import Facts, Place, digest_of
 
-__all__ = ["Entry", "Journal", "State"]
+__all__ = ["Entry", "Journal", "State", "beside"]
 
 _VERSION = 1
+_ABOUT = "journal.json"
 
 State = Literal["before", "after", "changed"]
 """What a place has: the file from before the rewriting, that from after it, or something else."""
@@ -57,6 +59,11 @@ class Entry:
         return "before" if now == self.before else "changed"
 
 
+def beside(workplace: Path) -> Path:
+    """Return a name beside a folder from `Journal.workplace`, for a file that cannot be written inside it."""
+    return workplace.with_name(f"{workplace.name}.part")
+
+
 def identity_of(destination: str) -> str:
     """Return the name of a destination in a journal."""
     return sha256(os.fsencode(destination)).hexdigest()[:40]
@@ -68,28 +75,27 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    @classmethod
-    def begun(cls, folder: Path, about: Mapping[str, Any]) -> Journal:
-        """Return the journal in a folder: a new one, or the one of the same action that goes on.
+    def check_new(self, about: Mapping[str, Any]) -> None:
+        """Check that the folder is new, or has the journal of the same action, which goes on. Nothing is written.
 
         Raises:
-            ArchiveError: the folder has the journal of another action, or something else.
+            ArchiveError: it has the journal of another action, or something else.
         """
-        journal, about = cls(folder), {"version": _VERSION, **about}
-        path = folder / "journal.json"
-        if path.exists():
-            if journal.about() != json.loads(json.dumps(about)):
+        if (self.folder / _ABOUT).exists():
+            if self.about() != _plain(about):
                 raise ArchiveError(
                     "this is the journal of another action, or of other options",
                     remedy="Name a new folder, or repeat the action as it was to continue it",
-                ).of(str(folder))
-            return journal
-        if folder.exists() and any(not each.name.startswith(".") for each in folder.iterdir()):
+                ).of(str(self.folder))
+        elif self.folder.exists() and any(not each.name.startswith(".") for each in self.folder.iterdir()):
             raise ArchiveError("the folder is not empty, and no journal", remedy="Name a new folder").of(
-                str(folder)
+                str(self.folder)
             )
-        _write(path, about)
-        return journal
+
+    def open(self, about: Mapping[str, Any]) -> None:
+        """Begin the journal, or go on with it."""
+        if not (self.folder / _ABOUT).exists():
+            _write(self.folder / _ABOUT, _plain(about))
 
     def about(self) -> dict[str, Any]:
         """Return the action and its options.
@@ -98,11 +104,11 @@ class Journal:
             ArchiveError: the folder has no journal of this version.
         """
         try:
-            found = json.loads((self.folder / "journal.json").read_bytes())
+            found = json.loads((self.folder / _ABOUT).read_bytes())
         except FileNotFoundError:
             raise ArchiveError("this is no journal of a rewriting").of(str(self.folder)) from None
         except ValueError as error:
-            raise ArchiveError(f"journal.json is damaged: {error}").of(str(self.folder)) from error
+            raise ArchiveError(f"{_ABOUT} is damaged: {error}").of(str(self.folder)) from error
         if not isinstance(found, dict) or found.get("version") != _VERSION:
             remedy = "Undo it with the graphwire-fleet that wrote it"
             raise ArchiveError("this is a journal of another version", remedy=remedy).of(str(self.folder))
@@ -145,7 +151,7 @@ class Journal:
         entry = self.entry(destination)
         if entry is None:
             return
-        self.part(entry, place).unlink(missing_ok=True)
+        self.clear(entry, place)
         if entry.after is None or entry.state(place) == "before":
             self.forget(entry)
 
@@ -153,11 +159,18 @@ class Journal:
         """Return where the file is as it was."""
         return self._path("kept", entry.identity, "")
 
-    def part(self, entry: Entry, place: Place) -> Path:
-        """Return where the new file of an entry is written before it replaces the old one."""
-        temporary = self.folder / "parts"
-        temporary.mkdir(exist_ok=True)
-        return place.part(entry.identity, temporary)
+    def workplace(self, entry: Entry, place: Place) -> Path:
+        """Return an empty folder for what becomes the file of an entry."""
+        self.clear(entry, place)
+        folder = place.workplace(entry.identity, self.folder)
+        folder.mkdir(parents=True)
+        return folder
+
+    def clear(self, entry: Entry, place: Place) -> None:
+        """Remove that folder, if there is one."""
+        folder = place.workplace(entry.identity, self.folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        beside(folder).unlink(missing_ok=True)
 
     def report(self, name: str, lines: bytes) -> None:
         """Add what came of a batch, as JSON lines."""
@@ -169,6 +182,11 @@ class Journal:
     def _files(self, kind: str, suffix: str) -> Iterator[Path]:
         for folder in sorted((self.folder / kind).glob("??")):
             yield from sorted(each for each in folder.iterdir() if each.suffix == suffix)
+
+
+def _plain(about: Mapping[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps({"version": _VERSION, **about}))
+    return plain
 
 
 def _entry(path: Path) -> Entry:

@@ -43,12 +43,12 @@ class Place(Protocol):
         """Keep what is there now in a file of the journal, and return whether there is a file."""
         ...
 
-    def part(self, identity: str, temporary: Path) -> Path:
-        """Return where the new file is written before it goes to the place.
+    def workplace(self, identity: str, journal: Path) -> Path:
+        """Return a folder for what becomes the file: on the same disk, if the place is on this machine.
 
         Args:
             identity: a name that no other place of the journal has.
-            temporary: a folder of the journal.
+            journal: the folder of the journal.
         """
         ...
 
@@ -56,13 +56,8 @@ class Place(Protocol):
         """Replace what is there by a file, in one step."""
         ...
 
-    def restore(self, kept: Path, part: Path) -> None:
-        """Put the bytes of a file back, in one step.
-
-        Args:
-            kept: the file, which stays.
-            part: from `part`.
-        """
+    def restore(self, kept: Path, workplace: Path) -> None:
+        """Put the bytes of a file back, in one step. The file stays where it is, too."""
         ...
 
     def remove(self) -> None:
@@ -125,9 +120,9 @@ class LocalPlace:
             shutil.copy2(self._path, kept)
         return True
 
-    def part(self, identity: str, temporary: Path) -> Path:
-        """Return a hidden name beside the file: what the program refers to is relative to its folder."""
-        return self._path.with_name(f".graphwire-fleet-{identity}.part")
+    def workplace(self, identity: str, journal: Path) -> Path:
+        """Return a hidden folder beside the file."""
+        return self._path.with_name(f".graphwire-fleet-{identity}")
 
     def put(self, part: Path) -> None:
         """Rename the new file, with the permissions of the old one."""
@@ -136,16 +131,14 @@ class LocalPlace:
         part.replace(self._path)
         _sync_folder(self._path.parent)
 
-    def restore(self, kept: Path, part: Path) -> None:
+    def restore(self, kept: Path, workplace: Path) -> None:
         """Link or copy the old file beside the place, and rename that."""
-        part.unlink(missing_ok=True)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        part = workplace / "old"
         try:
             os.link(kept, part)
         except OSError:
             shutil.copy2(kept, part)
         part.replace(self._path)
-        part.unlink(missing_ok=True)  # Renaming a link to a file over the same file does nothing.
         _sync_folder(self._path.parent)
 
     def remove(self) -> None:
@@ -198,17 +191,16 @@ class RemotePlace:
             return False
         return True
 
-    def part(self, identity: str, temporary: Path) -> Path:
-        """Return a name in the journal."""
-        return temporary / f"{identity}.part"
+    def workplace(self, identity: str, journal: Path) -> Path:
+        """Return a folder in the journal."""
+        return journal / "parts" / identity
 
     def put(self, part: Path) -> None:
         """Upload a file."""
         with part.open("rb") as source, RemoteWrite(self._place) as stream:
             shutil.copyfileobj(source, stream, _PIECE)
-        part.unlink()
 
-    def restore(self, kept: Path, part: Path) -> None:
+    def restore(self, kept: Path, workplace: Path) -> None:
         """Upload the old file."""
         with kept.open("rb") as source, RemoteWrite(self._place) as stream:
             shutil.copyfileobj(source, stream, _PIECE)

@@ -53,12 +53,11 @@ def undo(
 
 
 def _undo_one(journal: Journal, entry: Entry, place: Place, dry_run: bool) -> Outcome:
-    part = journal.part(entry, place)
     state = entry.state(place)
     if state == "changed":
         raise ArchiveError("the file changed after it was rewritten", remedy="Look at it; it stays as it is")
     if not dry_run:
-        part.unlink(missing_ok=True)
+        journal.clear(entry, place)
     if state == "before":
         return "as before"
     if entry.before is None:
@@ -69,5 +68,6 @@ def _undo_one(journal: Journal, entry: Entry, place: Place, dry_run: bool) -> Ou
     if digest_of(kept) != entry.before:
         raise ArchiveError("the journal does not have the file as it was", place=str(kept))
     if not dry_run:
-        place.restore(kept, part)
+        place.restore(kept, journal.workplace(entry, place))
+        journal.clear(entry, place)
     return "restored"

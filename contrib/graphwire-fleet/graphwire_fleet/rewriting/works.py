@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 import graphwire
 from graphwire.errors import ArchiveError, GraphwireError, GraphwireWarning, OpsetError
 from graphwire_fleet.reading import failure_of
-from graphwire_fleet.rewriting.journal import Entry, Journal
+from graphwire_fleet.rewriting.journal import Entry, Journal, beside
 from graphwire_fleet.rewriting.places import Place, RemotePlace, digest_of, place_at
 from graphwire_fleet.work import File, Packed, Result, Row
 
@@ -113,14 +113,11 @@ class Rewriting:
             journal.settle(name, place)
         if self.root is None and not self.is_needed(file):
             return {"action": "nothing to do"}
-        if isinstance(place, RemotePlace) or "://" in file.source:
-            self._check_inside(file)
         stamp = place.stamp()
         entry = journal.begin(name, file.name, place)
-        part = journal.part(entry, place)
+        workplace = journal.workplace(entry, place)
         try:
-            part.parent.mkdir(parents=True, exist_ok=True)
-            part.unlink(missing_ok=True)
+            part = self._part(file, workplace, place)
             changes = self.rewrite(file, part)
             check = self._check(file, part)
             entry = replace(entry, after=digest_of(part))
@@ -132,12 +129,12 @@ class Rewriting:
                         remedy="Repeat the action when nobody else writes to it",
                     )
                 place.put(part)
+                journal.clear(entry, place)
                 return {"action": "written", "changes": changes, "check": check, **_facts(entry)}
         except BaseException:
             journal.settle(name, place)
             raise
-        part.unlink()
-        journal.forget(entry)
+        journal.settle(name, place)
         return {"action": "nothing to do"}
 
     def _check(self, file: File, part: Path) -> str | None:
@@ -147,14 +144,18 @@ class Rewriting:
 
         return check(file.source, part, self.options)
 
-    def _check_inside(self, file: File) -> None:
-        """Check that the weights of a file go with it: the new file is written elsewhere first."""
+    def _part(self, file: File, workplace: Path, place: Place) -> Path:
+        """Return where the new file is written first: in the folder of its place if it refers to files relative to that."""
         with graphwire.open(file.source, **self.options) as archive:
-            if archive.weights.references is not None:
-                raise ArchiveError(
-                    "its weights are in other files, relative to its folder, and a file at a URL is written elsewhere first",
-                    remedy="Rewrite it where the weights are, on the machine that has them",
-                )
+            refers = archive.weights.references is not None
+        if not refers:
+            return workplace / "new"
+        if isinstance(place, RemotePlace) or "://" in file.source:
+            raise ArchiveError(
+                "its weights are in other files, relative to its folder, and a file at a URL is written elsewhere first",
+                remedy="Rewrite it on a machine that has the files",
+            )
+        return beside(workplace)
 
 
 def _facts(entry: Entry) -> Row:
