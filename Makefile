@@ -20,6 +20,7 @@
 # make docs   check the documentation's links
 # make site   build the documentation as a site, in build/site; python -m http.server -d build/site shows it
 # make dist   build the wheel and the sdist twice, compare and check them, and try the wheel in empty environments; DIST_ARGS=--help
+# make clean  remove the environments and what was built
 # make setup  install everything the targets above need
 
 VENV ?= .venv

@@ -8,11 +8,10 @@ graphwire. The wheel itself is installed by pip, entry points and console script
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 from collections.abc import Iterator
 from importlib import metadata
@@ -22,48 +21,9 @@ from typing import NamedTuple
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-
-ROOT = Path(__file__).resolve().parents[2]
-SOURCES = {"graphwire": ROOT / "src/core", "graphwire_plugins": ROOT / "src/plugins"}
-FORMATS = ("json", "msgpack", "cbor")
-
-SAVE_AND_LOAD = """
-import sys
-import warnings
-
-warnings.filterwarnings("ignore", message="Failed to initialize NumPy")  # torch's word; graphwire needs no NumPy
-import torch
-
-import graphwire
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = torch.nn.Linear(4, 4)
-        self.register_buffer("offset", torch.arange(4.0))
-
-    def forward(self, x):
-        return {"sum": self.linear(x) + self.offset, "parts": (x.relu(), x.shape[0])}
-
-program = torch.export.export(
-    Model(), (torch.randn(3, 4),), dynamic_shapes=({0: torch.export.Dim("batch", min=1, max=64)},)
-)
-graphwire.save(program, sys.argv[2], format=sys.argv[1])
-loaded = graphwire.load(sys.argv[2])
-x = torch.randn(7, 4)
-expected, actual = program.module()(x), loaded.module()(x)
-assert torch.equal(expected["sum"], actual["sum"])
-assert torch.equal(expected["parts"][0], actual["parts"][0])
-assert actual["parts"][1] == 7
-print(graphwire.__file__)
-"""
-
-
-class Distributions(NamedTuple):
-    """The two files of a release."""
-
-    sdist: Path
-    wheel: Path
+from release.building import ROOT, Distributions, build, copy_tracked, tracked_files
+from release.contents import faults_of, wheel_faults
+from release.environments import SMOKE
 
 
 class Environment(NamedTuple):
@@ -72,13 +32,12 @@ class Environment(NamedTuple):
     folder: Path
     site_packages: Path
 
-    def run(self, *command: str | Path, torch: bool = False, code: int = 0) -> str:
-        """The standard output of a program of the environment, started where no source is in reach.
+    def run(self, *command: str | Path, torch: bool = False) -> None:
+        """Run a program of the environment, which must succeed, where no source is in reach.
 
         Args:
             command: the program and its arguments.
             torch: whether it finds what the extra `torch` installs.
-            code: how it ends. Its errors are returned instead if that is not 0.
         """
         executable, *arguments = command
         found = {"PYTHONPATH": str(self.folder / "with_torch")} if torch else {}
@@ -95,22 +54,15 @@ class Environment(NamedTuple):
             text=True,
             check=False,
         )
-        assert done.returncode == code, (
-            f"{executable} ended with {done.returncode}\n{done.stdout}{done.stderr}"
-        )
-        return done.stderr if code else done.stdout
+        assert done.returncode == 0, f"{executable} ended with {done.returncode}\n{done.stdout}{done.stderr}"
 
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
     """The sdist of this tree, and the wheel that is built from the sdist (not from the tree)."""
     folder = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (sdist,) = folder.glob("*.tar.gz")
-    (wheel,) = folder.glob("*.whl")
-    return Distributions(sdist, wheel)
+    copy_tracked(folder / "source")
+    return build(folder / "source", folder)
 
 
 @pytest.fixture(scope="module")
@@ -172,61 +124,43 @@ def top_level_entries(distribution: metadata.Distribution) -> Iterator[Path]:
         yield Path(str(distribution.locate_file(name)))
 
 
-def source_files() -> set[str]:
-    """Every file under `src` that belongs in the wheel, as the wheel spells it."""
-    return {
-        path.relative_to(base).as_posix()
-        for package, base in SOURCES.items()
-        for path in (base / package).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
+def test_the_distributions_hold_what_belongs_there_and_nothing_else(distributions: Distributions) -> None:
+    assert faults_of(distributions) == []
 
 
-def test_the_wheel_holds_every_source_file_and_nothing_else(distributions: Distributions) -> None:
+def test_what_does_not_belong_there_is_found(distributions: Distributions, tmp_path: Path) -> None:
+    wheel = Path(shutil.copy(distributions.wheel, tmp_path))
+    with zipfile.ZipFile(wheel, "a") as opened:
+        opened.writestr("graphwire/notes.orig", "")
+    lacking = ROOT.joinpath("src/core/graphwire/py.typed")
+    sources = [name for name in tracked_files() if ROOT / name != lacking]
+    faults = wheel_faults(wheel, sources)
+    assert f"{wheel.name}: contains graphwire/notes.orig" in faults
+    assert f"{wheel.name}: contains graphwire/py.typed" in faults
+    assert f"{wheel.name}: its files have 2 times" in faults
+
+
+def test_the_wheel_carries_the_licence(distributions: Distributions) -> None:
     with zipfile.ZipFile(distributions.wheel) as wheel:
-        packaged = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert packaged == source_files()
-
-
-def test_the_wheel_carries_the_licence_and_the_types(distributions: Distributions) -> None:
-    with zipfile.ZipFile(distributions.wheel) as wheel:
-        names = wheel.namelist()
-        (licence,) = (name for name in names if name.endswith(".dist-info/licenses/LICENSE"))
+        (licence,) = (name for name in wheel.namelist() if name.endswith(".dist-info/licenses/LICENSE"))
         assert wheel.read(licence) == (ROOT / "LICENSE").read_bytes()
-    assert {"graphwire/py.typed", "graphwire_plugins/py.typed"} <= set(names)
 
 
-def test_the_sdist_can_be_tested_and_read_by_itself(distributions: Distributions) -> None:
-    with tarfile.open(distributions.sdist) as sdist:
-        names = {name.partition("/")[2] for name in sdist.getnames()}
-    assert {"LICENSE", "README.md", "CHANGELOG.md", "Makefile", "constraints.txt", "docs/index.md"} <= names
-    assert Path(__file__).resolve().relative_to(ROOT).as_posix() in names
-    assert not {name for name in names if name.startswith((".venv", ".git/", "dist/"))}
-
-
-def test_the_types_are_in_place_once_installed(clean: Environment) -> None:
-    for package in SOURCES:
-        assert (clean.site_packages / package / "py.typed").is_file()
-
-
-@pytest.mark.parametrize("format_name", FORMATS)
-def test_a_program_is_saved_loaded_and_inspected_where_only_the_wheel_is_installed(
-    clean: Environment, tmp_path: Path, format_name: str
+def test_files_are_read_where_only_the_wheel_and_its_dependencies_are(
+    clean: Environment, tmp_path: Path
 ) -> None:
-    file = tmp_path / "model.pt2"
-    imported_from = clean.run("python", "-c", SAVE_AND_LOAD, format_name, file, torch=True)
-    assert Path(imported_from.strip()).is_relative_to(clean.site_packages)
-    assert clean.run("graphwire", "inspect", file).strip()
-    assert json.loads(clean.run("graphwire", "inspect", "--json", file))
-    if format_name == "json":
-        for command in (["verify"], ["hash", "--weights"], ["strip", "--in-place"]):
-            clean.run("graphwire", *command, file)
-        told = clean.run("python", "-c", f"import graphwire; graphwire.load({str(file)!r})", code=1)
-        assert "torch is not installed" in told
-        assert "pip install 'graphwire[torch]'" in told
+    archives = ROOT / "conformance/valid/archives"
+    clean.run(
+        "python",
+        "-W",
+        "error",
+        SMOKE,
+        "files",
+        tmp_path,
+        archives / "deflated.pt2",
+        archives / "stored.pt2",
+    )
 
 
-def test_the_plugins_in_the_box_are_found_through_their_entry_points(clean: Environment) -> None:
-    listed = json.dumps(json.loads(clean.run("graphwire", "plugins", "--json")))
-    for format_name in FORMATS:
-        assert f'"{format_name}"' in listed
+def test_programs_are_saved_and_loaded_with_the_extra_torch(clean: Environment, tmp_path: Path) -> None:
+    clean.run("python", SMOKE, "programs", tmp_path, torch=True)

@@ -19,6 +19,12 @@ SURROUNDINGS: Final = (
 """What differs between the builds that must be equal, besides the folder and the files' times."""
 
 
+MADE: Final = frozenset(
+    {".venv", "__pycache__", "node_modules", ".ruff_cache", ".mypy_cache", ".hypothesis", "build", "dist"}
+)
+"""Folders that are no part of the sources."""
+
+
 class Distributions(NamedTuple):
     """The two files of a release."""
 
@@ -35,7 +41,8 @@ def tracked_files(root: Path = ROOT) -> list[str]:
     if (root / ".git").exists():
         listed = _output(["git", "-C", str(root), "ls-files", "-z"]).split("\0")
         return [name for name in listed if name and (root / name).is_file()]
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+    unpacked = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    return sorted(path.as_posix() for path in unpacked if not MADE.intersection(path.parts))
 
 
 def is_changed(root: Path = ROOT) -> bool:

@@ -25,7 +25,7 @@ WHEEL_SUFFIXES: Final = {
 WHEEL_METADATA: Final = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 SDIST_PATHS: Final = (
     "src/", "tests/", "docs/", "contrib/", "conformance/", ".gitignore", "pyproject.toml", "constraints.txt", "Makefile",
-    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE",
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "mkdocs.yml",
 )  # fmt: skip
 """The tracked files and folders that the sdist contains, so that it can be tested and read by itself."""
 LARGEST: Final = {".whl": 4 << 20, ".gz": 16 << 20}
@@ -40,10 +40,11 @@ def faults_of(distributions: Distributions, root: Path = ROOT) -> list[str]:
         for file in distributions
         if file.stat().st_size > LARGEST[file.suffix]
     ]
-    return faults + _wheel_faults(distributions.wheel, tracked) + _sdist_faults(distributions.sdist, tracked)
+    return faults + wheel_faults(distributions.wheel, tracked) + _sdist_faults(distributions.sdist, tracked)
 
 
-def _wheel_faults(wheel: Path, tracked: Iterable[str]) -> list[str]:
+def wheel_faults(wheel: Path, tracked: Iterable[str]) -> list[str]:
+    """Everything that is missing in a wheel, or that does not belong there."""
     packaged = {
         place + name.removeprefix(source)
         for name in tracked
