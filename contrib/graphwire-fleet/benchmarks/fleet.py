@@ -1,6 +1,6 @@
 """Measures `graphwire fleet`: the rate with one worker and with two, with Ray, and the memory with ten times as many files.
 
-    python contrib/graphwire-fleet/benchmarks/fleet.py [--files 2000] [--repeat 5] [--action inspect] [--url http://…]
+    python contrib/graphwire-fleet/benchmarks/fleet.py [--files 2000] [--repeat 5] [--action inspect] [--delay 30]
 
 Each number is of a new process with a new catalogue. Runs that are compared take turns, because other programs may use the same
 processors, and the table shows the median and best of each, and the median of the ratios of neighbours. A processor that another
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +37,33 @@ print(json.dumps({
 """
 
 
+SERVE = """
+import asyncio, sys
+from aiohttp import web
+folder, delay = sys.argv[1], float(sys.argv[2]) / 1000
+count = 0
+@web.middleware
+async def wait(request, handler):
+    global count
+    count += 1
+    await asyncio.sleep(delay)
+    return await handler(request)
+async def counted(request):
+    return web.Response(text=str(count))
+app = web.Application(middlewares=[wait])
+app.router.add_get("/requests", counted)
+app.router.add_static("/files", folder, show_index=True)
+async def main():
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    print(runner.addresses[0][1], flush=True)
+    await asyncio.Event().wait()
+asyncio.run(main())
+"""
+"""A server of files, each of whose answers takes some milliseconds."""
+
+
 class Run(NamedTuple):
     """What one run of a command took."""
 
@@ -49,14 +77,13 @@ class Run(NamedTuple):
     """Processor seconds of its workers; 0 for those of a cluster."""
 
 
-def make_archives(folder: Path, count: int) -> None:
-    """Write different programs of 4 to 400 nodes, and fill a folder with links to them."""
+def make_archives(folder: Path) -> None:
+    """Write forty programs of 4 to 200 nodes."""
     import torch
 
     import graphwire
 
-    sources = folder / "sources"
-    sources.mkdir(parents=True)
+    folder.mkdir(parents=True)
     for number in range(40):
         layers = [
             layer
@@ -64,16 +91,19 @@ def make_archives(folder: Path, count: int) -> None:
             for layer in (torch.nn.Linear(16, 16), torch.nn.ReLU())
         ]
         program = torch.export.export(torch.nn.Sequential(*layers), (torch.ones(2, 16),))
-        graphwire.save(program, sources / f"{number}.pt2", format=("json", "msgpack", "cbor")[number % 3])
-    link_archives(folder, count)
+        graphwire.save(program, folder / f"{number}.pt2", format=("json", "msgpack", "cbor")[number % 3])
 
 
-def link_archives(folder: Path, count: int) -> None:
-    """Fill a folder with links to the programs."""
+def link_archives(folder: Path, count: int, first: int = 40) -> Path:
+    """Fill a folder with links to the first programs, 500 in each folder below it, and return it."""
+    made = folder / f"{count}-of-{first}"
+    if made.exists():
+        return made
     for number in range(count):
-        path = folder / str(count) / f"{number // 500:03}" / f"{number:06}.pt2"
+        path = made / f"{number // 500:03}" / f"{number:06}.pt2"
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.link(folder / "sources" / f"{number * 7 % 40}.pt2", path)
+        os.link(folder / "sources" / f"{number * 7 % first}.pt2", path)
+    return made
 
 
 def measured(words: Sequence[str], options: Sequence[str], catalogue: Path | None = None) -> Run:
@@ -116,38 +146,65 @@ def show(runs: dict[str, list[Run]], files: int) -> None:
         )
 
 
+def show_remote(action: str, folder: Path, delay: str) -> None:
+    """Print what it takes to read the files of one folder behind a server, by the number of workers."""
+    files = len(list(folder.iterdir()))
+    server = subprocess.Popen([sys.executable, "-c", SERVE, folder, delay], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    try:
+        url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
+        for workers in (1, 4, 16):
+            show(
+                {f"{workers} workers": [measured([action, f"{url}/files/"], ["--workers", str(workers)])]},
+                files,
+            )
+        with urllib.request.urlopen(f"{url}/requests") as answer:
+            print(
+                f"{(int(answer.read()) - 1) / files / 3:.1f} requests a file, those of the listing included"
+            )
+    finally:
+        server.kill()
+        server.wait()
+
+
 def main() -> None:
     """Measure, and print tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=2000)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--action", default="inspect")
-    parser.add_argument("--url", help="measure one and two workers on the files of this folder instead")
+    parser.add_argument(
+        "--delay", help="instead, files behind an HTTP server whose answers take so many milliseconds"
+    )
     parser.add_argument("--folder", type=Path, help="where archives are, or are made")
     arguments = parser.parse_args()
     ways = {f"{count} workers": ["--workers", str(count)] for count in (1, 2)}
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
         if not (folder / "sources").exists():
-            make_archives(folder, arguments.files)
-        elif not (folder / str(arguments.files)).exists():
-            link_archives(folder, arguments.files)
-        words = [arguments.action, arguments.url or str(folder / str(arguments.files))]
-        show(compared(words, ways, arguments.repeat), arguments.files)
-        if arguments.url:
+            make_archives(folder / "sources")
+        words = [arguments.action, str(link_archives(folder, arguments.files))]
+        if arguments.delay:
+            show_remote(arguments.action, Path(words[1], "000"), arguments.delay)
             return
-        print("\nRay")
+        show(compared(words, ways, arguments.repeat), arguments.files)
         beside = {"pool": ways["2 workers"], "Ray": [*ways["2 workers"], "--ray", "local"]}
-        show(compared(words, beside, arguments.repeat), arguments.files)
-        print("\nMemory, and files that did not change")
-        many = arguments.files * 10
-        if not (folder / str(many)).exists():
-            link_archives(folder, many)
-        for count in (arguments.files, many):
+        print("\nRay: its start, with 40 files, and then the others")
+        begun = compared([arguments.action, str(link_archives(folder, 40))], beside, arguments.repeat)
+        show(begun, 40)
+        runs = compared(words, beside, arguments.repeat)
+        show(runs, arguments.files)
+        took = {
+            name: min(run.seconds for run in runs[name]) - min(run.seconds for run in begun[name])
+            for name in beside
+        }
+        print(f"without the start, by the best: {took['pool']:.1f} s and {took['Ray']:.1f} s")
+        print("\nMemory, and files that did not change: the smallest program, in a new catalogue, and again")
+        for count in (arguments.files, arguments.files * 10):
             catalogue = Path(temporary, f"catalogue-{count}")
-            words = [arguments.action, str(folder / str(count))]
-            show({f"{count:,} files": [measured(words, ways["2 workers"], catalogue)]}, count)
-            show({"unchanged": [measured(words, ways["2 workers"], catalogue)]}, count)
+            words = [arguments.action, str(link_archives(folder, count, first=1))]
+            for name in (f"{count:,} files", "unchanged"):
+                show({name: [measured(words, ways["2 workers"], catalogue)]}, count)
 
 
 if __name__ == "__main__":

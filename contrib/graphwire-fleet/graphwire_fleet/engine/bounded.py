@@ -150,6 +150,7 @@ class _Process:
                     pass_fds=passed,
                     env=environment,
                 )
+        self._watched = psutil.Process(self._popen.pid)
         self._connection = Connection(ours.detach())
         self._start(work)
 
@@ -213,7 +214,7 @@ class _Process:
     def _memory(self) -> int:
         """The bytes of memory it uses, without what is mapped from files."""
         try:
-            used = psutil.Process(self._popen.pid).memory_info()
+            used = self._watched.memory_info()
         except psutil.Error:
             return 0
         return used.rss - getattr(used, "shared", 0)
