@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from graphwire.cli.files import add_options
-from graphwire_fleet.commands.asking import add_columns, add_query, asking
+from graphwire_fleet.commands.asking import add_columns, add_compact, add_query, asking
 from graphwire_fleet.commands.reading import add_inspect, add_targets, add_verify
 from graphwire_fleet.commands.rewriting import add_convert, add_undo, add_upgrade
 from graphwire_fleet.questions import QUESTIONS
@@ -32,6 +32,7 @@ ACTIONS = {
     "targets": Action("write the torch releases that files can be written for to a catalogue", add_targets),
     "query": Action("ask a catalogue in SQL", add_query),
     "columns": Action("list the tables and columns of a catalogue", add_columns),
+    "compact": Action("merge the parts of a catalogue, and drop rows that no longer count", add_compact),
     **{name: Action(each.help, asking(each)) for name, each in QUESTIONS.items()},
     "convert": Action("write files again in another wire format or for an older torch", add_convert),
     "upgrade": Action("write files again with their operators at the installed versions", add_upgrade),

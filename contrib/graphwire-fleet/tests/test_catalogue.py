@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import torch
 from fleet_files import add, asked, corpus, listed, read, some_files
-from graphwire_fleet.catalogue import open_catalogue, roots_of
+from graphwire_fleet.catalogue import compact, open_catalogue, roots_of
 from graphwire_fleet.reading import Inspecting, Targeting, Verifying
 from graphwire_fleet.reading.arguments import FORMS
 from graphwire_fleet.reading.node_rows import split_target
@@ -270,8 +270,7 @@ def test_many_small_parts_are_merged_and_nothing_is_lost_or_there_twice(tmp_path
         add(catalogue, files, work, batch=1)
     assert len(list((tmp_path / "commits").iterdir())) < 2 + len(files) % 32 + len(files) // 32
     assert sorted(asked(tmp_path, "SELECT file FROM programs")) == [(each.name,) for each in files]
-    with open_catalogue(str(tmp_path), work) as catalogue:
-        catalogue.compact()
+    assert main(["fleet", "compact", str(tmp_path)]) == 0
     assert [each.name for each in (tmp_path / "programs").iterdir()] == [
         each.name for each in (tmp_path / "files").iterdir()
     ]
@@ -282,8 +281,7 @@ def test_a_catalogue_at_a_url_is_the_same() -> None:
     place, files = "memory://bucket/catalogue", listed(*some_files(100))
     read(place, files, Inspecting(), batch=2)
     assert read(place, files, Inspecting()) == []
-    with open_catalogue(place, Inspecting()) as catalogue:
-        catalogue.compact()
+    compact(place)
     assert asked(place, "SELECT count(*) FROM programs") == [(len(files),)]
 
 

@@ -1,6 +1,6 @@
 """Where are the rows of many files kept, and how are they found again?"""
 
-from graphwire_fleet.catalogue.catalogues import Catalogue, open_catalogue
+from graphwire_fleet.catalogue.catalogues import Catalogue, compact, open_catalogue
 from graphwire_fleet.catalogue.folders import Folder, folder_at
 from graphwire_fleet.catalogue.roots import roots_of
 from graphwire_fleet.catalogue.views import add_views, connect, lock_down
@@ -9,6 +9,7 @@ __all__ = [
     "Catalogue",
     "Folder",
     "add_views",
+    "compact",
     "connect",
     "folder_at",
     "lock_down",

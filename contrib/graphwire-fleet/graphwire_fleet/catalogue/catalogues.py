@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,29 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphwire_fleet.catalogue.folders import Folder, folder_at
-from graphwire_fleet.catalogue.merging import merge_parts
-from graphwire_fleet.catalogue.parts import (
-    READS_A_PART,
-    Commit,
-    commit,
-    commits_of,
-    create,
-    sweep,
-    write_rows,
-)
+from graphwire_fleet.catalogue.part_writer import MEMORY, PartWriter
+from graphwire_fleet.catalogue.parts import READS_A_PART, check_schema, create
 from graphwire_fleet.catalogue.views import GONE, add_views, connect
 from graphwire_fleet.tables import FILES, TABLES, decode_rows
 from graphwire_fleet.work import File, Packed
 
-__all__ = ["Catalogue", "open_catalogue"]
+__all__ = ["Catalogue", "compact", "open_catalogue"]
 
 _TRIED_AGAIN: Final = ("Timeout", "OutOfMemory", "WorkerDied", "RemoteError", "PermissionError", "OSError")
 """The failures that may be over: such files are read again by the next run."""
-_MOST_PARTS: Final = 32
-"""The number of parts of one level that are merged to one of the next."""
 _AT_ONCE: Final = 10_000
 """How many names are taken from the temporary database at once."""
-_MEMORY: Final = "256MB"
 
 
 class Kept(Protocol):
@@ -85,6 +73,18 @@ def open_catalogue(
                 catalogue.close()
 
 
+def compact(place: str, storage_options: Mapping[str, Any] | None = None) -> None:
+    """Merge all parts of a catalogue to one, which has the rows that count and no others.
+
+    Raises:
+        As `open_catalogue`.
+    """
+    folder = folder_at(place, storage_options)
+    check_schema(folder)
+    with folder.locked():
+        PartWriter(folder).compact()
+
+
 class Catalogue:
     """A catalogue that results are added to: the `Consumer` of the works that read files.
 
@@ -92,24 +92,22 @@ class Catalogue:
     """
 
     def __init__(self, folder: Folder, work: Kept, temporary: Path) -> None:
-        self._folder = folder
+        self._parts = PartWriter(folder)
         self.bad_unchanged = 0
         """How many of the files that need not be read again have a failure or a problem."""
-        self._commits = commits_of(folder)
-        sweep(folder, self._commits)
         self._known = sqlite3.connect(temporary / "known.sqlite", isolation_level=None)
         for setting in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -16384"):
             self._known.execute(f"PRAGMA {setting}")
-        self._find_known(work)
+        self._find_known(folder, work)
 
-    def _find_known(self, work: Kept) -> None:
+    def _find_known(self, folder: Folder, work: Kept) -> None:
         """Fill the database with all files, and for those that need not be read again, their stamp."""
         self._known.execute(
             "CREATE TABLE known (file TEXT PRIMARY KEY, stamp TEXT, bad INTEGER, seen INTEGER DEFAULT 0)"
             " WITHOUT ROWID"
         )
-        with connect(_MEMORY) as connection:
-            add_views(connection, self._folder)
+        with connect(MEMORY) as connection:
+            add_views(connection, folder)
             rows = connection.execute(
                 f"""
                 SELECT file, max(stamp) FILTER (
@@ -142,9 +140,8 @@ class Catalogue:
 
     def add(self, batch: str, pieces: Sequence[Packed]) -> None:
         """Keep all of some packed results, or nothing."""
-        part = self._next_part(batch)
-        rows = _numbered(part, pieces)
-        self._write(part, rows)
+        part = self._parts.next_part(batch)
+        self._parts.write(part, _numbered(part, pieces))
 
     def forget_vanished(self, roots: Sequence[str], exists: Callable[[str], bool]) -> int:
         """Take files out of the catalogue that were not offered to `still_to_do` and are gone, and return how many.
@@ -162,53 +159,20 @@ class Catalogue:
             while chunk := [row[0] for row in names.fetchmany(_AT_ONCE)]:
                 gone = [{"file": name, "work": GONE, "stamp": ""} for name in chunk if not exists(name)]
                 if gone:
-                    self._write(part := self._next_part(GONE), _numbered(part, [{FILES: gone}]))
+                    part = self._parts.next_part(GONE)
+                    self._parts.write(part, _numbered(part, [{FILES: gone}]))
                     count += len(gone)
         return count
 
     def tidy(self) -> None:
-        """Merge small parts, and drop what no longer counts if it is a third of all rows or more."""
-        with connect(_MEMORY) as connection:
-            add_views(connection, self._folder)
-            all_rows = sum(each.rows.get(FILES, 0) for each in self._commits)
-            present = connection.sql("SELECT read FROM temp.present_main").to_arrow_table()["read"]
-        if all_rows - len(present) > all_rows // 3:
-            self.compact(present)
-
-    def compact(self, present: pa.ChunkedArray | None = None) -> None:
-        """Merge all parts to one, with the rows that count."""
-        if present is None:
-            with connect(_MEMORY) as connection:
-                add_views(connection, self._folder)
-                present = connection.sql("SELECT read FROM temp.present_main").to_arrow_table()["read"]
-        if self._commits:
-            self._merge(self._commits, present)
+        """Drop the rows that no longer count, if they are a third of all or more."""
+        present = self._parts.present()
+        if self._parts.readings - len(present) > self._parts.readings // 3:
+            self._parts.compact(present)
 
     def close(self) -> None:
         """Remove what is temporary."""
         self._known.close()
-
-    # ------------------------------------------------------------------------------------------------------- parts
-
-    def _next_part(self, batch: str) -> str:
-        number = 1 + max((each.number for each in self._commits), default=0)
-        return f"{number:08}-{batch}-{os.urandom(4).hex()}"
-
-    def _write(self, part: str, rows: Mapping[str, pa.Table]) -> None:
-        for table, each in rows.items():
-            write_rows(self._folder, table, part, each)
-        made = Commit(part, {table: each.num_rows for table, each in rows.items()})
-        commit(self._folder, made)
-        self._commits.append(made)
-        level = 0
-        while len(small := [each for each in self._commits if each.level == level]) >= _MOST_PARTS:
-            self._merge(small, None)
-            level += 1
-
-    def _merge(self, commits: Sequence[Commit], present: pa.ChunkedArray | None) -> None:
-        made = merge_parts(self._folder, commits, self._next_part("merged"), present)
-        merged = {each.part for each in commits}
-        self._commits = [*(each for each in self._commits if each.part not in merged), made]
 
 
 def _numbered(part: str, pieces: Sequence[Packed | Mapping[str, Any]]) -> dict[str, pa.Table]:

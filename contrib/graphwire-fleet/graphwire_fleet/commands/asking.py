@@ -12,7 +12,7 @@ from graphwire.cli.terminal import Output, Section
 from graphwire_fleet.commands.storage import storage_options
 from graphwire_fleet.questions import Question
 
-__all__ = ["add_columns", "add_query", "asking"]
+__all__ = ["add_columns", "add_compact", "add_query", "asking"]
 
 
 def add_query(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +31,15 @@ def add_query(parser: argparse.ArgumentParser) -> None:
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `columns`: none."""
     parser.set_defaults(run=_columns)
+
+
+def add_compact(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `compact`."""
+    parser.add_argument("catalogue", metavar="CATALOGUE", help="the folder or URL of a catalogue")
+    parser.add_argument(
+        "--storage-options", metavar="JSON", type=storage_options, help="what the file system of a URL takes"
+    )
+    parser.set_defaults(run=_compact)
 
 
 def asking(question: Question) -> Callable[[argparse.ArgumentParser], None]:
@@ -105,6 +114,13 @@ def _give(answer: Any, arguments: argparse.Namespace, output: Output) -> int:
         write_answer(answer, arguments.output)
     else:
         print_answer(answer, output, arguments.form)
+    return OK
+
+
+def _compact(arguments: argparse.Namespace, output: Output) -> int:
+    from graphwire_fleet.catalogue import compact
+
+    compact(arguments.catalogue, arguments.storage_options)
     return OK
 
 
