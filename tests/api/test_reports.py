@@ -80,6 +80,17 @@ def test_a_file_of_today_needs_no_step(files: Path) -> None:
     assert told[0].producer.startswith("graphwire ")
 
 
+def test_a_file_tells_whether_torch_wrote_it_or_graphwire_for_that_torch(files: Path) -> None:
+    program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+    for release, version in RELEASES.items():
+        if version < CURRENT:
+            found = graphwire.inspect(graphwire.dumps(program, target=f"torch-{release}"))
+            assert found.producer == f"graphwire, for torch {release}"
+    for name in WANTED:
+        release = name.partition("/")[0].rpartition(".")[0]
+        assert graphwire.inspect(files / f"{name}.pt2").producer.startswith(f"torch {release}")
+
+
 def test_a_load_without_a_report_is_the_same_load(files: Path) -> None:
     file = files / "2.13.0/linear.pt2"
     told: list[LoadReport] = []

@@ -238,7 +238,13 @@ class Archive(Closing):
             payloads = self.payloads_of(method)
             check_payload_names([*payloads.weights, *payloads.constants])
             payloads.complete(program)
-            self._origins[method] = Origin(version, taken, payloads, renamed)
+            self._origins[method] = Origin(
+                version,
+                taken,
+                payloads,
+                renamed,
+                is_of_torch=self._bare is not None or self._package.is_of_torch,
+            )
             self._programs[method] = program
             LOG.info("%s: read program %r of schema %s", self.file, method, version)
             for step in taken:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from graphwire.analysis.inspection import LoadReport, Omission, StepReport
 from graphwire.errors import OpsetError, Problem
-from graphwire.evolve.documents import AppliedStep, Version, release_of
+from graphwire.evolve.documents import AppliedStep, Version, release_of, releases_with
 from graphwire.evolve.opsets import Plan, plan_for, walk_nodes
 from graphwire.evolve.targets import first_reader_of
 from graphwire.hooks import Registry
-from graphwire.schema import Program
+from graphwire.schema import SCHEMA_VERSION, Program
 from graphwire.wire import Payloads
 
 
@@ -23,6 +23,8 @@ class Origin:
     payloads: Payloads
     renamed: list[tuple[str, str]] = field(default_factory=list)
     """The renamed weights: the name in the file, and the new name."""
+    is_of_torch: bool = True
+    """Whether torch's own writer may have made the file."""
 
 
 def plan_or_problems(program: Program, registry: Registry) -> Plan | tuple[Problem, ...]:
@@ -72,7 +74,7 @@ def build_load_report(
         absent.append("example inputs")
     return LoadReport(
         method=method,
-        producer=program.producer or f"torch {release_of(origin.version) or program.torch_version}",
+        producer=program.producer or _producer(program, origin),
         schema_version=str(origin.version),
         layout=layout,
         format=format,
@@ -82,3 +84,11 @@ def build_load_report(
         absent=absent,
         dropped=dropped,
     )
+
+
+def _producer(program: Program, origin: Origin) -> str:
+    """Return what wrote a document that does not record it: torch, or graphwire for the releases of torch that read it."""
+    readers = releases_with(origin.version)
+    if not origin.is_of_torch and readers and origin.version < Version(*SCHEMA_VERSION):
+        return f"graphwire, for torch {' to '.join(dict.fromkeys((readers[0], readers[-1])))}"
+    return f"torch {release_of(origin.version) or program.torch_version}"

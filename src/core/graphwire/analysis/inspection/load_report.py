@@ -46,7 +46,7 @@ class LoadReport(msgspec.Struct, frozen=True):
     method: str
     """The program's name."""
     producer: str
-    """The tool that wrote the file, such as `torch 2.3` or `graphwire 0.1.0`."""
+    """The tool that wrote the file, such as `torch 2.3`, `graphwire 0.1.0`, or `graphwire, for torch 2.6`."""
     schema_version: str
     """The schema version of the document in the file, before any upgrade."""
     layout: str

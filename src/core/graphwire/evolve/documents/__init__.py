@@ -53,6 +53,7 @@ from graphwire.evolve.documents.versions import (
     RELEASES,
     first_release,
     release_of,
+    releases_with,
     version_of,
     version_with,
 )
@@ -98,6 +99,7 @@ __all__ = [
     "node_label",
     "refusing",
     "release_of",
+    "releases_with",
     "rename_builtin_names",
     "rename_node_name_clashes",
     "rename_symbols",

@@ -40,6 +40,11 @@ def first_release(version: Version) -> str:
     return next((f"torch-{name}" for name, known in RELEASES.items() if known == version), str(version))
 
 
+def releases_with(version: Version) -> list[str]:
+    """Return the releases of torch that write a version, oldest first."""
+    return [name for name, known in RELEASES.items() if known == version]
+
+
 def release_of(version: Version) -> str:
     """Return the release of torch that wrote a document of a version that does not record it, such as `2.3` for 5.1; else ''."""
     return next((name for name, known in RELEASES.items() if known == version < Version(7)), "")

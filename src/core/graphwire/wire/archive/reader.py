@@ -93,6 +93,11 @@ class ArchiveReader(Closing):
         return isinstance(self._source, FileSource)
 
     @property
+    def marks_utf8(self) -> bool:
+        """Whether every name is marked as UTF-8, as graphwire does. Python's zipfile marks only names that are not ASCII."""
+        return all(entry.flags & zip_layout.FLAG_UTF8 for entry in self._directory.entries)
+
+    @property
     def is_remote(self) -> bool:
         """Whether the bytes come over a network: each is compared with a checksum."""
         return self._source.is_remote

@@ -233,6 +233,11 @@ class Package(Closing):
         """
         return not self.has_manifest and self.layout.spec.has_configs and _OF_TORCH not in self.archive
 
+    @property
+    def is_of_torch(self) -> bool:
+        """Whether torch's own writer may have made the archive: Python's zipfile until 2.7, and torch's archive writer later."""
+        return not self.archive.marks_utf8 if self.layout.spec.is_flat else _OF_TORCH in self.archive
+
     def problems(self, *, payloads: bool = True) -> list[Problem]:
         """Read all records, or with `payloads=False` all but those of payloads, and return every problem of the archive.
 
